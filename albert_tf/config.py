@@ -1,0 +1,262 @@
+"""The shape of an ALBERT: one frozen record of its hyperparameters, its published sizes, and how many parameters follow.
+
+Letters: V vocabulary, E embedding, D hidden, F intermediate, N heads, H head size (= D / N).
+"""
+
+import dataclasses
+import difflib
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any, Literal
+
+Share = Literal["all", "attention", "ffn", "none"]
+Origin = Literal["google", "huggingface"]
+
+SHARE_CHOICES = ("all", "attention", "ffn", "none")
+ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh", "linear")
+
+# Keys of published files that say nothing about the numbers this library computes.
+_IGNORED_GOOGLE_KEYS = frozenset({"net_structure_type", "gap_size", "num_memory_blocks", "down_scale_factor", "ln_type"})
+_HUGGING_FACE_MARKS = frozenset({"model_type", "architectures", "transformers_version", "_name_or_path"})
+_IGNORED_HUGGING_FACE_KEYS = _IGNORED_GOOGLE_KEYS | {
+    *("model_type", "architectures", "transformers_version", "_name_or_path", "torch_dtype", "dtype"),
+    *("bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id", "id2label", "label2id"),
+    *("position_embedding_type", "output_past", "output_attentions", "output_hidden_states", "tie_word_embeddings"),
+    *("return_dict", "use_cache", "problem_type", "_num_labels", "num_labels", "layers_to_keep", "is_decoder"),
+    *("add_cross_attention", "chunk_size_feed_forward", "use_return_dict", "classifier_dropout"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class AlbertConfig:
+    """Hyperparameters of an ALBERT encoder, spelled as in the published `albert_config.json`.
+
+    Args:
+        vocab_size: int. Number of pieces, V.
+        embedding_size: int. Width of the embedding tables, E. Where it equals `hidden_size` there is no projection.
+        hidden_size: int. Width of the encoder, D.
+        num_hidden_layers: int. How often a transformer block is applied in depth.
+        num_hidden_groups: int. How many groups of blocks have weights of their own.
+        inner_group_num: int. Blocks applied one after another in each layer.
+        num_attention_heads: int. Heads, N; must divide `hidden_size`.
+        intermediate_size: int. Width of the feed-forward part, F.
+        hidden_act: str. `"gelu_new"` is the tanh form (what Google's "gelu" means), `"gelu"` the exact erf form (what
+            Hugging Face's "gelu" means), or `"relu"`, `"tanh"`, `"linear"`.
+        hidden_dropout_prob: float. Dropout after embeddings, attention output and feed-forward output.
+        attention_probs_dropout_prob: float. Dropout on attention probabilities.
+        max_position_embeddings: int. Longest sequence.
+        type_vocab_size: int. Number of token types.
+        initializer_range: float. Standard deviation of the truncated normal initialiser.
+        layer_norm_eps: float. Added to the variance by every layer normalisation.
+        classifier_dropout_prob: float. Dropout before a task head.
+        share: str. What is shared between layers: `"all"` (ALBERT), `"attention"`, `"ffn"`, or `"none"` (as in BERT).
+
+    Raises:
+        ValueError: where a value cannot make a model, or where values contradict each other.
+
+    Example:
+
+    >>> config = AlbertConfig.from_preset("base_v2")
+    >>> config.num_parameters("encoder")
+    11683584
+    >>> config.replace(share="none").num_parameters("encoder") > 80_000_000
+    True
+
+    References:
+        ALBERT, arXiv 1909.11942, tables 1, 3 and 4; `modeling.py` (AlbertConfig) of google-research/albert.
+    """
+
+    vocab_size: int = 30000
+    embedding_size: int = 128
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_hidden_groups: int = 1
+    inner_group_num: int = 1
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu_new"
+    hidden_dropout_prob: float = 0.0
+    attention_probs_dropout_prob: float = 0.0
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    classifier_dropout_prob: float = 0.1
+    share: Share = "all"
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            _check_number(field.name, getattr(self, field.name), field.type)
+        if self.hidden_act not in ACTIVATIONS:
+            raise ValueError(
+                f"`hidden_act` must be one of {', '.join(ACTIVATIONS)}. Received: hidden_act={self.hidden_act!r}; "
+                'the tanh form of GELU is "gelu_new", the exact form "gelu".'
+            )
+        if self.share not in SHARE_CHOICES:
+            raise ValueError(f"`share` must be one of {', '.join(SHARE_CHOICES)}. Received: share={self.share!r}.")
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"`hidden_size` must be a multiple of `num_attention_heads`. Received: hidden_size={self.hidden_size}, "
+                f"num_attention_heads={self.num_attention_heads}; choose heads of equal size."
+            )
+        if self.num_hidden_groups > self.num_hidden_layers:
+            raise ValueError(
+                f"`num_hidden_groups` must not exceed `num_hidden_layers`. Received: num_hidden_groups="
+                f"{self.num_hidden_groups}, num_hidden_layers={self.num_hidden_layers}; lower the number of groups."
+            )
+        if self.share != "all" and self.num_hidden_groups != 1:
+            raise ValueError(
+                f"`num_hidden_groups` must be 1 where `share` is not 'all'. Received: num_hidden_groups="
+                f"{self.num_hidden_groups}, share={self.share!r}; groups and partial sharing exclude each other."
+            )
+
+    @property
+    def head_size(self) -> int:
+        """H, the width of one attention head."""
+        return self.hidden_size // self.num_attention_heads
+
+    @property
+    def has_projection(self) -> bool:
+        """Whether embeddings are mapped from E to D, which is so exactly where the two differ."""
+        return self.embedding_size != self.hidden_size
+
+    @property
+    def num_attention_groups(self) -> int:
+        """How many sets of attention weights the layers have between them."""
+        return self.num_hidden_layers if self.share in ("ffn", "none") else self.num_hidden_groups
+
+    @property
+    def num_ffn_groups(self) -> int:
+        """How many sets of feed-forward weights the layers have between them."""
+        return self.num_hidden_layers if self.share in ("attention", "none") else self.num_hidden_groups
+
+    def group_of_layer(self, layer: int, num_groups: int | None = None) -> int:
+        """The group whose weights layer number `layer` uses: layers are dealt out in equal, consecutive runs.
+
+        Integer arithmetic; the reference's float arithmetic is one off for a few unpublished sizes (22 groups, say).
+        """
+        return layer * (self.num_hidden_groups if num_groups is None else num_groups) // self.num_hidden_layers
+
+    def replace(self, **changes: Any) -> "AlbertConfig":
+        """A copy with some values changed; unknown names are an error with a suggestion."""
+        _reject_unknown(changes, "AlbertConfig.replace")
+        return dataclasses.replace(self, **changes)
+
+    def num_parameters(self, part: Literal["encoder", "pretraining"] = "encoder") -> int:
+        """Exact number of parameters: `"encoder"` with pooler, or `"pretraining"` with both pretraining heads too."""
+        embedding, hidden, inner = self.embedding_size, self.hidden_size, self.intermediate_size
+        tables = (self.vocab_size + self.max_position_embeddings + self.type_vocab_size) * embedding + 2 * embedding
+        projection = embedding * hidden + hidden if self.has_projection else 0
+        attention = 4 * (hidden * hidden + hidden) + 2 * hidden
+        ffn = hidden * inner + inner + inner * hidden + hidden + 2 * hidden
+        blocks = self.inner_group_num * (self.num_attention_groups * attention + self.num_ffn_groups * ffn)
+        pooler = hidden * hidden + hidden
+        if part == "encoder":
+            return tables + projection + blocks + pooler
+        if part == "pretraining":
+            masked_lm = hidden * embedding + embedding + 2 * embedding + self.vocab_size
+            sentence_order = 2 * hidden + 2
+            return tables + projection + blocks + pooler + masked_lm + sentence_order
+        raise ValueError(f"`part` must be 'encoder' or 'pretraining'. Received: part={part!r}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every field by name, as `AlbertConfig(**values)` takes it."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_preset(cls, name: str) -> "AlbertConfig":
+        """A published size by name, such as `"base_v2"`, or `"tiny"` for trying things out; see `PRESETS`."""
+        if name not in PRESETS:
+            raise ValueError(f"`name` must be one of {', '.join(PRESETS)}. Received: name={name!r}{_nearest(name, PRESETS)}.")
+        return cls(**PRESETS[name])
+
+    @classmethod
+    def from_json(cls, path: str | pathlib.Path) -> "AlbertConfig":
+        """Reads Google's `albert_config.json` or a Hugging Face `config.json`; which of the two is found out by looking.
+
+        Raises:
+            ValueError: for a file that is not JSON, a config of another model type, or an unknown key.
+        """
+        try:
+            values = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise ValueError(f"A config must be a JSON file. Received: {path} ({error}); is it the right file?") from None
+        if not isinstance(values, dict):
+            raise ValueError(f"A config must be a JSON object. Received: {path} with a {type(values).__name__} at its top.")
+        return cls.from_published(values)
+
+    @classmethod
+    def from_published(cls, values: Mapping[str, Any], origin: Origin | None = None) -> "AlbertConfig":
+        """From the keys of a published file; `origin` settles what "gelu" means and is guessed from the keys if None."""
+        if origin is None:
+            origin = "huggingface" if _HUGGING_FACE_MARKS & set(values) else "google"
+        model_type = values.get("model_type", "albert")
+        if model_type != "albert":
+            raise ValueError(f"`model_type` must be 'albert'. Received: model_type={model_type!r}; this is another model.")
+        ignored = _IGNORED_HUGGING_FACE_KEYS if origin == "huggingface" else _IGNORED_GOOGLE_KEYS
+        known = {key: value for key, value in values.items() if key not in ignored}
+        _reject_unknown(known, f"a {origin} config")
+        if origin == "google" and known.get("hidden_act") == "gelu":
+            known["hidden_act"] = "gelu_new"
+        if known.get("hidden_act") in ("", None) and "hidden_act" in known:
+            known["hidden_act"] = "linear"
+        return cls(**_PUBLISHED_DEFAULTS | known)
+
+    def to_hugging_face(self) -> dict[str, Any]:
+        """The keys of a Hugging Face `config.json`; `share` is written only where it is not `"all"`."""
+        values = self.to_dict()
+        if self.share == "all":
+            del values["share"]
+        special = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+        return {"model_type": "albert", **values, **special, "position_embedding_type": "absolute"}
+
+
+# What the reference and Hugging Face both assume for a key that a published file leaves out: the xxlarge size.
+_PUBLISHED_DEFAULTS = {
+    "hidden_size": 4096,
+    "num_attention_heads": 64,
+    "intermediate_size": 16384,
+}
+
+_SIZES = {
+    "base": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072},
+    "large": {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
+    "xlarge": {"hidden_size": 2048, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 8192},
+    "xxlarge": {"hidden_size": 4096, "num_hidden_layers": 12, "num_attention_heads": 64, "intermediate_size": 16384},
+}
+_V1_DROPOUT = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "tiny": {
+        **{"vocab_size": 4000, "embedding_size": 64, "hidden_size": 128, "num_hidden_layers": 3},
+        **{"num_attention_heads": 4, "intermediate_size": 512},
+    },
+    **{f"{size}_v1": {**values, **(_V1_DROPOUT if size != "xxlarge" else {})} for size, values in _SIZES.items()},
+    **{f"{size}_v2": dict(values) for size, values in _SIZES.items()},
+}
+
+
+def _nearest(name: str, choices) -> str:
+    close = difflib.get_close_matches(name, list(choices), n=1)
+    return f"; did you mean {close[0]!r}" if close else ""
+
+
+def _reject_unknown(values: Mapping[str, Any], where: str) -> None:
+    names = [field.name for field in dataclasses.fields(AlbertConfig)]
+    for key in values:
+        if key not in names:
+            raise ValueError(f"Every key of {where} must be known. Received: {key!r}{_nearest(key, names)}.")
+
+
+def _check_number(name: str, value: Any, kind: Any) -> None:
+    if kind is int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"`{name}` must be an integer of at least 1. Received: {name}={value!r}.")
+    elif kind is float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"`{name}` must be a number. Received: {name}={value!r}.")
+        if name.endswith("_prob") and not 0.0 <= value < 1.0:
+            raise ValueError(f"`{name}` must be at least 0 and below 1. Received: {name}={value!r}.")
+        if not name.endswith("_prob") and value <= 0.0:
+            raise ValueError(f"`{name}` must be above 0. Received: {name}={value!r}.")
