@@ -1,0 +1,176 @@
+"""Adam with the decay inside the update and chosen by variable path, as the reference trains with."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+from keras import ops
+
+from albert_tf.optimizers.rules import ALBERT_EXCLUSIONS, check_patterns, is_excluded
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AdamW(keras.optimizers.Optimizer):
+    """Adam plus decoupled weight decay, with exclusions found by `variable.path`.
+
+    One step is `w -= learning_rate * (m / (sqrt(v) + epsilon) + weight_decay * w)`. Unlike `keras.optimizers.AdamW`,
+    exclusions are searched in the whole path, so `"layer_norm"` finds the gamma and beta of a layer of that name, and
+    bias correction can be left out.
+
+    Moments, norms and the arithmetic are float32 (or wider) whatever the dtype of the variable; sparse gradients are made
+    dense first, so every row of an embedding table decays at every step.
+
+    Args:
+        learning_rate: float, a schedule, or a callable without arguments.
+        weight_decay: float. Multiplied by the learning rate too. 0 means no decay.
+        beta_1: float. How much of the first moment stays at each step.
+        beta_2: float. How much of the second moment stays at each step.
+        epsilon: float. Added to the root of the second moment.
+        bias_correction: bool. True is the published Adam. False is the reference's `AdamWeightDecayOptimizer`,
+            which published ALBERT models were trained with; its first steps are larger.
+        exclude_from_weight_decay: list of str or None. Regular expressions; a variable is not decayed where one is found
+            in its path. Defaults to layer normalisation and biases. `None` and `()` both mean that nothing is excluded.
+        global_clipnorm: float or None. Upper bound for the norm of all gradients together; the reference uses 1.0.
+        **kwargs: whatever else `keras.optimizers.Optimizer` takes (`name`, `clipnorm`, `use_ema`, ...).
+
+    Raises:
+        ValueError: where a number is out of range, or a pattern is not a regular expression.
+
+    Example:
+
+    >>> import keras, numpy as np
+    >>> kernel = keras.Variable([3.0, 4.0], name="kernel")
+    >>> optimizer = AdamW(0.1, weight_decay=0.5)
+    >>> optimizer.apply([np.array([0.1, -0.2], "float32")], [kernel])
+    >>> [round(float(value), 4) for value in kernel.numpy()]
+    [2.75, 3.9]
+
+    References:
+        Decoupled weight decay, arXiv 1711.05101; `optimization.py` (AdamWeightDecayOptimizer) of google-research/albert.
+    """
+
+    def __init__(
+        self,
+        learning_rate,
+        weight_decay: float = 0.01,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-6,
+        bias_correction: bool = True,
+        exclude_from_weight_decay: Iterable[str] | None = ALBERT_EXCLUSIONS,
+        global_clipnorm: float | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(learning_rate, weight_decay=weight_decay, global_clipnorm=global_clipnorm, **kwargs)
+        _check_range("weight_decay", weight_decay, 0.0, float("inf"))
+        _check_range("beta_1", beta_1, 0.0, 1.0)
+        _check_range("beta_2", beta_2, 0.0, 1.0)
+        _check_range("epsilon", epsilon, 0.0, float("inf"))
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.bias_correction = bias_correction
+        self._decay_exclusions = check_patterns("exclude_from_weight_decay", exclude_from_weight_decay)
+
+    def build(self, variables):
+        """Makes both moments for each variable and decides from its path what applies to it."""
+        if self.built:
+            return
+        super().build(variables)
+        self._momentums, self._velocities = self.add_optimizer_variables(variables, ["momentum", "velocity"])
+        self._is_decayed = tuple(not is_excluded(path_of(v), self._decay_exclusions or ()) for v in variables)
+
+    def add_variable(self, shape, initializer="zeros", dtype=None, **kwargs):
+        """A slot of at least float32: bfloat16 moments would stand still, as their updates are rounded away."""
+        return super().add_variable(shape, initializer, dtype=_at_least_float32(dtype), **kwargs)
+
+    def apply(self, grads, trainable_variables=None):
+        """Updates the variables; gradients may be sparse, of low precision, or None."""
+        grads = [gradient if gradient is None else _dense(gradient) for gradient in grads]
+        return super().apply(grads, trainable_variables)
+
+    def update_step(self, gradient, variable, learning_rate):
+        """One step of one variable: Adam's scaling, decay, adaptation, learning rate."""
+        index = self._get_variable_index(variable)
+        gradient = _dense(gradient)
+        weights = ops.cast(ops.convert_to_tensor(variable), gradient.dtype)
+        update = self._adam_update(gradient, index)
+        update = self._add_decay(update, weights, index)
+        update = self._adapt(update, weights, index)
+        # Not `assign_sub`: a low-precision variable is then rounded once, not twice.
+        self.assign(variable, weights - ops.cast(learning_rate, update.dtype) * update)
+
+    def _adam_update(self, gradient, index: int):
+        """m / (sqrt(v) + epsilon) from the new moments, which are stored."""
+        momentum, velocity = self._momentums[index], self._velocities[index]
+        m = ops.add(ops.multiply(momentum, self.beta_1), ops.multiply(gradient, 1 - self.beta_1))
+        v = ops.add(ops.multiply(velocity, self.beta_2), ops.multiply(ops.square(gradient), 1 - self.beta_2))
+        self.assign(momentum, m)
+        self.assign(velocity, v)
+        if not self.bias_correction:
+            return m / (ops.sqrt(v) + self.epsilon)
+        # (m / c1) / (sqrt(v / c2) + epsilon), with both corrections as scalars to spare two passes over the variable.
+        step = ops.cast(self.iterations + 1, m.dtype)
+        correction_1 = 1 - ops.power(ops.cast(self.beta_1, m.dtype), step)
+        correction_2 = ops.sqrt(1 - ops.power(ops.cast(self.beta_2, m.dtype), step))
+        return m * (correction_2 / correction_1) / (ops.sqrt(v) + self.epsilon * correction_2)
+
+    def _add_decay(self, update, weights, index: int):
+        return update + self.weight_decay * weights if self.weight_decay and self._is_decayed[index] else update
+
+    def _adapt(self, update, weights, index: int):
+        """A subclass scales the update here."""
+        del weights, index
+        return update
+
+    def _apply_weight_decay(self, variables):
+        # Keras would decay here as well, before the step and outside of it; `update_step` has it inside.
+        del variables
+
+    def exclude_from_weight_decay(self, var_list=None, var_names=None):
+        """Not available: Keras' method looks at the last part of a path only.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(
+            "Exclusions must be given when the optimizer is made. Received: a call of `exclude_from_weight_decay` with "
+            f"var_list={var_list}, var_names={var_names}; pass regular expressions to the constructor."
+        )
+
+    def get_config(self):
+        """Everything that `from_config` needs to make the same optimizer."""
+        return {
+            **super().get_config(),
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+            "bias_correction": self.bias_correction,
+            "exclude_from_weight_decay": as_list(self._decay_exclusions),
+        }
+
+
+def path_of(variable) -> str:
+    """The path of a Keras variable, or the name of a plain TensorFlow one."""
+    return getattr(variable, "path", None) or variable.name.split(":")[0]
+
+
+def as_list(patterns: tuple[str, ...] | None) -> list[str] | None:
+    """A form that JSON keeps, in which None and nothing stay apart."""
+    return None if patterns is None else list(patterns)
+
+
+def _at_least_float32(dtype) -> str:
+    return keras.backend.result_type(keras.backend.standardize_dtype(dtype), "float32")
+
+
+def _dense(gradient):
+    gradient = ops.convert_to_tensor(gradient)
+    return ops.cast(gradient, _at_least_float32(gradient.dtype))
+
+
+def _check_range(name: str, value: float, low: float, high: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value < high:
+        raise ValueError(
+            f"`{name}` must be a number of at least {low:g} and below {high:g}. Received: {name}={value!r}."
+        )

@@ -1,0 +1,118 @@
+"""LAMB: AdamW whose step for each variable is scaled to the size of that variable."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+from keras import ops
+
+from albert_tf.optimizers.adamw import AdamW, as_list, path_of
+from albert_tf.optimizers.rules import ALBERT_EXCLUSIONS, check_patterns, is_excluded
+
+
+def trust_ratio(weights, update):
+    """The norm of the weights divided by the norm of the update; 1 where either is 0.
+
+    Args:
+        weights: tensor. A variable's value.
+        update: tensor of the same shape. Its step before the learning rate, decay included.
+
+    Returns:
+        Scalar tensor of the dtype of `update`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> float(trust_ratio(np.array([3.0, 4.0]), np.array([0.0, 2.0])))
+    2.5
+    """
+    weight_norm = ops.sqrt(ops.sum(ops.square(weights)))
+    update_norm = ops.sqrt(ops.sum(ops.square(update)))
+    both = ops.logical_and(weight_norm > 0, update_norm > 0)
+    one = ops.ones_like(update_norm)
+    return ops.where(both, weight_norm / ops.where(both, update_norm, one), one)
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class Lamb(AdamW):
+    """Layer-wise adaptive moments: the optimizer that ALBERT is pretrained with.
+
+    One step is `u = m / (sqrt(v) + epsilon) + weight_decay * w`, then `w -= learning_rate * |w| / |u| * u`. The decay is
+    inside the trust ratio `|w| / |u|`, as in the paper; `keras.optimizers.Lamb` has it outside. The ratio is one number
+    for each variable, and is 1 where either norm is 0. A block shared by all layers is one variable, so it has one ratio.
+
+    The reference is `bias_correction=False, global_clipnorm=1.0`, the other arguments as they are by default. The paper and
+    `tfa.optimizers.LAMB` have `bias_correction=True`.
+
+    Args:
+        learning_rate: float, a schedule, or a callable without arguments.
+        weight_decay: float. Factor of the weights in the update. 0 means no decay.
+        beta_1: float. How much of the first moment stays at each step.
+        beta_2: float. How much of the second moment stays at each step.
+        epsilon: float. Added to the root of the second moment.
+        bias_correction: bool. Whether the moments are corrected for having started at 0.
+        exclude_from_weight_decay: list of str or None. Regular expressions; a variable is not decayed where one is found
+            in its path. Defaults to layer normalisation and biases. `None` and `()` both mean that nothing is excluded.
+        exclude_from_layer_adaptation: list of str or None. The same for the trust ratio, which is then 1. `None`, the
+            default, means the list of `exclude_from_weight_decay`; `()` means that nothing is excluded; a list is itself.
+            (`tfa.optimizers.LAMB` reads an empty list as `None`.)
+        global_clipnorm: float or None. Upper bound for the norm of all gradients together.
+        **kwargs: whatever else `keras.optimizers.Optimizer` takes (`name`, `clipnorm`, `use_ema`, ...).
+
+    Raises:
+        ValueError: where a number is out of range, or a pattern is not a regular expression.
+
+    Example:
+
+    >>> import keras, numpy as np
+    >>> kernel = keras.Variable([3.0, 4.0], name="kernel")
+    >>> optimizer = Lamb(0.1, weight_decay=0.5)
+    >>> optimizer.apply([np.array([0.1, -0.2], "float32")], [kernel])
+    >>> [round(float(value), 4) for value in kernel.numpy()]
+    [2.5358, 3.8143]
+
+    References:
+        Large batch optimization for deep learning, arXiv 1904.00962; `lamb_optimizer.py` of google-research/albert.
+    """
+
+    def __init__(
+        self,
+        learning_rate,
+        weight_decay: float = 0.01,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-6,
+        bias_correction: bool = True,
+        exclude_from_weight_decay: Iterable[str] | None = ALBERT_EXCLUSIONS,
+        exclude_from_layer_adaptation: Iterable[str] | None = None,
+        global_clipnorm: float | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(
+            learning_rate,
+            weight_decay=weight_decay,
+            beta_1=beta_1,
+            beta_2=beta_2,
+            epsilon=epsilon,
+            bias_correction=bias_correction,
+            exclude_from_weight_decay=exclude_from_weight_decay,
+            global_clipnorm=global_clipnorm,
+            **kwargs,
+        )
+        self._adaptation_exclusions = check_patterns("exclude_from_layer_adaptation", exclude_from_layer_adaptation)
+
+    def build(self, variables):
+        """Makes both moments for each variable and decides from its path what applies to it."""
+        if self.built:
+            return
+        super().build(variables)
+        given = self._adaptation_exclusions
+        excluded = self._decay_exclusions or () if given is None else given
+        self._is_adapted = tuple(not is_excluded(path_of(v), excluded) for v in variables)
+
+    def _adapt(self, update, weights, index: int):
+        return trust_ratio(weights, update) * update if self._is_adapted[index] else update
+
+    def get_config(self):
+        """Everything that `from_config` needs to make the same optimizer."""
+        return {**super().get_config(), "exclude_from_layer_adaptation": as_list(self._adaptation_exclusions)}

@@ -1,0 +1,94 @@
+"""Which behaviour belongs to which variable, said as regular expressions over `variable.path`."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+# Layer normalisation under Google's spelling and under ours, and every bias.
+ALBERT_EXCLUSIONS = ("LayerNorm", "layer_norm", "bias")
+
+
+def is_excluded(path: str, patterns: Sequence[str]) -> bool:
+    """Whether any of the patterns is found anywhere in the path.
+
+    Args:
+        path: str. A variable's path, such as `"encoder/attention/query/kernel"`.
+        patterns: sequence of str. Regular expressions, searched (not matched from the start).
+
+    Returns:
+        bool. False where there are no patterns.
+
+    Example:
+
+    >>> is_excluded("encoder/ffn_layer_norm/gamma", ALBERT_EXCLUSIONS)
+    True
+    >>> is_excluded("encoder/attention/query/kernel", ALBERT_EXCLUSIONS)
+    False
+    """
+    return any(re.search(pattern, path) for pattern in patterns)
+
+
+def check_patterns(name: str, patterns: Iterable[str] | None) -> tuple[str, ...] | None:
+    """The patterns as a tuple; None stays None. `name` is the argument that an error names."""
+    if patterns is None:
+        return None
+    if isinstance(patterns, str):
+        raise ValueError(
+            f"`{name}` must be a list of regular expressions. Received: {name}={patterns!r}; write ({patterns!r},)."
+        )
+    patterns = tuple(patterns)
+    for pattern in patterns:
+        _check_pattern(name, pattern)
+    return patterns
+
+
+def assign_rules(rules: Sequence[tuple[str, T]], paths: Sequence[str]) -> dict[str, T]:
+    """Gives each path the value of the first rule whose pattern is found in it.
+
+    Rules are ordered, special ones first. They must cover every path, and every rule must decide for at least one, so
+    that neither a forgotten variable nor a misspelt pattern goes unnoticed.
+
+    Args:
+        rules: sequence of (str, value). Regular expression and what it gives, say a factor for the learning rate.
+        paths: sequence of str. The paths of the variables.
+
+    Returns:
+        dict from path to value, in the order of `paths`.
+
+    Raises:
+        ValueError: where a path is covered by no rule, or a rule decides for no path.
+
+    Example:
+
+    >>> assign_rules([("embeddings", 0.5), (".*", 1.0)], ["embeddings/word", "pooler/kernel"])
+    {'embeddings/word': 0.5, 'pooler/kernel': 1.0}
+    """
+    for pattern, _ in rules:
+        _check_pattern("rules", pattern)
+    values, unused = {}, set(range(len(rules)))
+    for path in paths:
+        index = next((i for i, (pattern, _) in enumerate(rules) if re.search(pattern, path)), None)
+        if index is None:
+            raise ValueError(
+                f"`rules` must cover every variable. Received: no rule for {path!r}; end with a '.*' rule."
+            )
+        values[path] = rules[index][1]
+        unused.discard(index)
+    if unused:
+        names = ", ".join(repr(rules[i][0]) for i in sorted(unused))
+        raise ValueError(
+            f"Every rule must decide for at least one variable. Received: nothing left for {names}; "
+            "correct the pattern, or put it before the rules that take its variables."
+        )
+    return values
+
+
+def _check_pattern(name: str, pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except (re.error, TypeError) as error:
+        raise ValueError(
+            f"`{name}` must hold regular expressions. Received: {pattern!r} ({error}); correct the pattern."
+        ) from None
