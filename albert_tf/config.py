@@ -201,6 +201,8 @@ class AlbertConfig:
             known["hidden_act"] = "gelu_new"
         if known.get("hidden_act") in ("", None) and "hidden_act" in known:
             known["hidden_act"] = "linear"
+        if known.get("share", "all") != "all":
+            known["num_hidden_groups"] = 1  # such files hold one group for each layer
         return cls(**_PUBLISHED_DEFAULTS | known)
 
     def to_hugging_face(self) -> dict[str, Any]:

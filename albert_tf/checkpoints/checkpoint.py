@@ -1,0 +1,107 @@
+"""A checkpoint in memory, and how it becomes a model's variables: wholly, or not at all."""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from albert_tf.checkpoints.names import Format, Row, from_file, rows
+from albert_tf.config import AlbertConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """What a file of any format holds, under our names.
+
+    Attributes:
+        source: where it was read from.
+        config: AlbertConfig.
+        arrays: array by variable path, such as `encoder/embeddings/word_embeddings`.
+        settings: what the file's config says beyond `config`, such as `id2label`.
+    """
+
+    source: pathlib.Path
+    config: AlbertConfig
+    arrays: Mapping[str, np.ndarray]
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def under_our_names(
+    source: pathlib.Path, config: AlbertConfig, tensors: Mapping[str, np.ndarray], layout: Format
+) -> dict[str, np.ndarray]:
+    """Renames and turns the tensors of a file; a tensor that no row names is an error."""
+    by_name = {getattr(row, layout): row for row in rows(config)}
+    unknown = sorted(set(tensors) - set(by_name))
+    if unknown:
+        raise ValueError(
+            f"Every tensor of a checkpoint must have a place in the model. Received: {source} with "
+            f"{_listed(unknown)} left over; is this the right config for the file?"
+        )
+    arrays: dict[str, np.ndarray] = {}
+    for name, tensor in tensors.items():
+        _add(arrays, by_name[name], from_file(by_name[name], tensor, layout), source)
+    return arrays
+
+
+def _add(arrays: dict[str, np.ndarray], row: Row, array: np.ndarray, source: pathlib.Path) -> None:
+    if row.path in arrays and not np.array_equal(arrays[row.path], array):
+        raise ValueError(
+            f"Layers that share `{row.path}` must hold equal tensors. Received: {source} with layers that differ; "
+            "read it with a config whose `share` is 'none'."
+        )
+    arrays[row.path] = array
+
+
+def assign(checkpoint: Checkpoint, variables: Mapping[str, Any], new_head: bool = False) -> None:
+    """Fills every variable from the checkpoint, or raises before any is touched.
+
+    Heads that the model does not have are set aside as wholes. Parts that the file does not have stay as they were
+    initialised where `new_head` says so.
+
+    Args:
+        checkpoint: Checkpoint.
+        variables: Keras variables by path.
+        new_head: bool.
+
+    Raises:
+        ValueError: naming tensors left over, variables not filled, and shapes that differ.
+    """
+    model_parts, file_parts = {_part(path) for path in variables}, {_part(path) for path in checkpoint.arrays}
+    fresh = model_parts - file_parts if new_head else set()
+    missing = [path for path in variables if path not in checkpoint.arrays and _part(path) not in fresh]
+    unused = [path for path in checkpoint.arrays if path not in variables and _part(path) in model_parts]
+    wrong = [
+        f"{path} {tuple(checkpoint.arrays[path].shape)} for {tuple(variable.shape)}"
+        for path, variable in variables.items()
+        if path in checkpoint.arrays and tuple(checkpoint.arrays[path].shape) != tuple(variable.shape)
+    ]
+    if missing or unused or wrong:
+        raise ValueError(_misfit(checkpoint, missing, unused, wrong, model_parts - file_parts))
+    for path, variable in variables.items():
+        if path in checkpoint.arrays:
+            variable.assign(checkpoint.arrays[path])
+
+
+def _misfit(checkpoint: Checkpoint, missing: list, unused: list, wrong: list, absent_parts: set) -> str:
+    found = [
+        *([f"without {_listed(missing)}"] if missing else []),
+        *([f"with {_listed(unused)} left over"] if unused else []),
+        *([f"with other shapes ({_listed(wrong)})"] if wrong else []),
+    ]
+    if absent_parts and not unused and not wrong:
+        cure = f"it has no {' and no '.join(sorted(absent_parts))}: pass new_head=True to start that part fresh"
+    else:
+        cure = "its config is probably of another size or version"
+    return f"A checkpoint must fit the model. Received: {checkpoint.source} {', '.join(found)}; {cure}."
+
+
+def _part(path: str) -> str:
+    """The unit that a file has wholly or not at all: the encoder, its pooler, or a head."""
+    return "pooler" if path.startswith("encoder/pooler/") else path.split("/", 1)[0]
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:4])
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"

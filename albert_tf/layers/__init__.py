@@ -1,0 +1,8 @@
+"""The parts that models are made of, in Keras alone: they run on its TensorFlow, JAX and PyTorch backends."""
+
+from albert_tf.layers.attention import AttentionBlock, mask_to_bias
+from albert_tf.layers.embeddings import AlbertEmbeddings
+from albert_tf.layers.feed_forward import FeedForwardBlock
+from albert_tf.layers.heads import MaskedLMHead, PooledHead
+
+__all__ = ["AlbertEmbeddings", "AttentionBlock", "FeedForwardBlock", "MaskedLMHead", "PooledHead", "mask_to_bias"]

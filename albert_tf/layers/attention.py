@@ -1,0 +1,103 @@
+"""Self-attention with its output projection, residual and normalisation: the first half of a transformer block.
+
+Letters: B batch, L sequence (M where it is the axis of keys), D hidden, N heads, H head size (= D / N).
+"""
+
+import math
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from albert_tf.config import AlbertConfig
+from albert_tf.layers.base import AlbertLayer, linear
+
+
+class AttentionWeights(NamedTuple):
+    """The weights of one attention block, ready to use: in compute dtype, query, key and value side by side."""
+
+    qkv_kernel: Any  # [D, 3 D], query part divided by sqrt(H)
+    qkv_bias: Any  # [3 D]
+    output_kernel: Any  # [D, D]
+    output_bias: Any  # [D]
+
+
+class AttentionOutput(NamedTuple):
+    """What an attention block returns."""
+
+    hidden: Any  # [B, L, D]
+    probabilities: Any  # [B, N, L, M]
+
+
+def mask_to_bias(attention_mask):
+    """Turns a mask [B, L] of ones (attend) and zeros into what is added to the logits, float32 [B, 1, 1, M].
+
+    The reference adds -10000 rather than minus infinity, so that a row that is all padding still has finite numbers.
+    """
+    mask = ops.cast(attention_mask, "float32")
+    return (1.0 - mask[:, None, None, :]) * -10000.0
+
+
+class AttentionBlock(AlbertLayer):
+    """Multi-head self-attention, projection, dropout, residual, layer normalisation.
+
+    Query, key and value are variables of their own, because an optimiser with layer-wise adaptation (LAMB) treats each
+    variable as a layer. They are laid side by side by `prepare`, once for all uses of shared weights.
+
+    Args:
+        config: AlbertConfig.
+
+    Call arguments:
+        hidden: float tensor [B, L, D].
+        bias: float32 tensor [B, 1, 1, M] added to the logits, see `mask_to_bias`.
+        weights: AttentionWeights from `prepare`, or None to prepare them here.
+
+    Returns:
+        AttentionOutput: hidden [B, L, D], probabilities [B, N, L, M] (before dropout).
+
+    References:
+        `modeling.py` (attention_layer, attention_ffn_block) of google-research/albert.
+    """
+
+    def __init__(self, config: AlbertConfig, **kwargs):
+        super().__init__(config, **kwargs)
+        self.query = self.make_dense(config.hidden_size, "query")
+        self.key = self.make_dense(config.hidden_size, "key")
+        self.value = self.make_dense(config.hidden_size, "value")
+        self.output_projection = self.make_dense(config.hidden_size, "output")
+        self.layer_norm = self.make_layer_norm()
+        self.probability_dropout = self.make_dropout(config.attention_probs_dropout_prob, "probability_dropout")
+        self.output_dropout = self.make_dropout(config.hidden_dropout_prob, "output_dropout")
+
+    def build(self, input_shape=None, **shapes):
+        for layer in (self.query, self.key, self.value, self.output_projection, self.layer_norm):
+            layer.build((None, None, self.config.hidden_size))
+        self.built = True
+
+    def prepare(self) -> AttentionWeights:
+        """Casts, scales and concatenates the weights: done once a step, however often the block is applied."""
+        scale = 1.0 / math.sqrt(self.config.head_size)
+        kernels = (self.query.kernel * scale, self.key.kernel, self.value.kernel)
+        biases = (self.query.bias * scale, self.key.bias, self.value.bias)
+        return AttentionWeights(
+            self.in_compute_dtype(ops.concatenate(kernels, axis=1)),
+            self.in_compute_dtype(ops.concatenate(biases, axis=0)),
+            self.in_compute_dtype(self.output_projection.kernel),
+            self.in_compute_dtype(self.output_projection.bias),
+        )
+
+    def call(self, hidden, bias, weights: AttentionWeights | None = None, training=False):
+        weights = weights or self.prepare()
+        heads, size = self.config.num_attention_heads, self.config.head_size
+        batch, length = ops.shape(hidden)[0], ops.shape(hidden)[1]
+        joined = linear(hidden, weights.qkv_kernel, weights.qkv_bias)  # [B, L, 3 D]
+        joined = ops.reshape(joined, (batch, length, 3, heads, size))
+        query = ops.transpose(joined[:, :, 0], (0, 2, 1, 3))  # [B, N, L, H]
+        key = ops.transpose(joined[:, :, 1], (0, 2, 3, 1))  # [B, N, H, M]
+        value = ops.transpose(joined[:, :, 2], (0, 2, 1, 3))  # [B, N, M, H]
+        logits = ops.cast(ops.matmul(query, key), "float32") + ops.cast(bias, "float32")  # [B, N, L, M]
+        probabilities = ops.cast(ops.softmax(logits, axis=-1), self.compute_dtype)
+        context = ops.matmul(self.probability_dropout(probabilities, training=training), value)  # [B, N, L, H]
+        context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, length, heads * size))  # [B, L, D]
+        projected = linear(context, weights.output_kernel, weights.output_bias)
+        projected = self.output_dropout(projected, training=training)
+        return AttentionOutput(self.layer_norm(projected + hidden), probabilities)

@@ -1,0 +1,55 @@
+"""What every layer of this room shares: it is made from a config, and saves and loads itself through it."""
+
+import keras
+from keras import ops
+
+from albert_tf.config import AlbertConfig
+
+
+class AlbertLayer(keras.layers.Layer):
+    """A Keras layer whose only constructor argument of its own is an `AlbertConfig`."""
+
+    def __init__(self, config: AlbertConfig, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+
+    def get_config(self):
+        return {**super().get_config(), "config": self.config.to_dict()}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "config": AlbertConfig(**config["config"])})
+
+    def in_compute_dtype(self, variable):
+        """The variable's value in the dtype that this layer computes in."""
+        return ops.cast(variable, self.compute_dtype)
+
+    def kernel_initializer(self) -> keras.initializers.Initializer:
+        """Normal with `initializer_range` as standard deviation, cut at two of them, as in the reference."""
+        return keras.initializers.TruncatedNormal(stddev=self.config.initializer_range)
+
+    def make_dense(self, units: int, name: str, **kwargs) -> keras.layers.Dense:
+        """A dense layer that starts as all kernels here do and computes in this layer's dtype."""
+        return keras.layers.Dense(
+            units, name=name, dtype=self.dtype_policy, kernel_initializer=self.kernel_initializer(), **kwargs
+        )
+
+    def make_layer_norm(self) -> keras.layers.LayerNormalization:
+        """A layer normalisation with the config's epsilon."""
+        return keras.layers.LayerNormalization(
+            epsilon=self.config.layer_norm_eps, name="layer_norm", dtype=self.dtype_policy
+        )
+
+    def make_dropout(self, rate: float, name: str = "dropout") -> keras.layers.Dropout:
+        """Inverted dropout in this layer's dtype."""
+        return keras.layers.Dropout(rate, name=name, dtype=self.dtype_policy)
+
+
+def linear(x, kernel, bias):
+    """`x @ kernel + bias` for `x` of any rank, as one matrix product over all leading axes together.
+
+    One product of two matrices is what every backend does fastest; a batched product is not.
+    """
+    shape = ops.shape(x)
+    flat = ops.matmul(ops.reshape(x, (-1, x.shape[-1])), kernel) + bias
+    return ops.reshape(flat, (*shape[:-1], kernel.shape[-1]))

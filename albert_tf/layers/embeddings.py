@@ -1,0 +1,60 @@
+"""Factorised embeddings: tables of width E, summed and normalised there.
+
+Letters: B batch, L sequence, V vocabulary, E embedding.
+"""
+
+from keras import ops
+
+from albert_tf.config import AlbertConfig
+from albert_tf.layers.base import AlbertLayer
+
+
+class AlbertEmbeddings(AlbertLayer):
+    """Word, token type and position embeddings: summed, normalised and dropped out at width E.
+
+    Args:
+        config: AlbertConfig.
+
+    Call arguments:
+        input_ids: int tensor [B, L].
+        token_type_ids: int tensor [B, L].
+
+    Returns:
+        Float tensor [B, L, E].
+
+    Raises:
+        ValueError: where L exceeds `max_position_embeddings`.
+
+    References:
+        ALBERT section 3.1; `modeling.py` (embedding_postprocessor) of google-research/albert.
+    """
+
+    def __init__(self, config: AlbertConfig, **kwargs):
+        super().__init__(config, **kwargs)
+        self.layer_norm = self.make_layer_norm()
+        self.dropout = self.make_dropout(config.hidden_dropout_prob)
+
+    def build(self, input_shape=None, **shapes):
+        self.word_embeddings = self._table("word_embeddings", self.config.vocab_size)
+        self.token_type_embeddings = self._table("token_type_embeddings", self.config.type_vocab_size)
+        self.position_embeddings = self._table("position_embeddings", self.config.max_position_embeddings)
+        self.layer_norm.build((None, None, self.config.embedding_size))
+        self.built = True
+
+    def call(self, input_ids, token_type_ids, training=False):
+        self._check_length(input_ids.shape[1])
+        words = ops.take(self.in_compute_dtype(self.word_embeddings), input_ids, axis=0)  # [B, L, E]
+        types = ops.take(self.in_compute_dtype(self.token_type_embeddings), token_type_ids, axis=0)  # [B, L, E]
+        positions = self.in_compute_dtype(self.position_embeddings)[: ops.shape(input_ids)[1]]  # [L, E]
+        return self.dropout(self.layer_norm(words + types + positions), training=training)
+
+    def _table(self, name: str, rows: int):
+        shape = (rows, self.config.embedding_size)
+        return self.add_weight(shape=shape, initializer=self.kernel_initializer(), name=name)
+
+    def _check_length(self, length: int | None) -> None:
+        if length is not None and length > self.config.max_position_embeddings:
+            raise ValueError(
+                f"A sequence must not be longer than `max_position_embeddings`. Received: length={length}, "
+                f"max_position_embeddings={self.config.max_position_embeddings}; truncate the text or raise the limit."
+            )

@@ -1,0 +1,67 @@
+"""The feed-forward part with its residual and normalisation: the second half of a transformer block.
+
+Letters: B batch, L sequence, D hidden, F intermediate.
+"""
+
+from typing import Any, NamedTuple
+
+
+from albert_tf.config import AlbertConfig
+from albert_tf.layers.activations import activation
+from albert_tf.layers.base import AlbertLayer, linear
+
+
+class FeedForwardWeights(NamedTuple):
+    """The weights of one feed-forward block in compute dtype."""
+
+    intermediate_kernel: Any  # [D, F]
+    intermediate_bias: Any  # [F]
+    output_kernel: Any  # [F, D]
+    output_bias: Any  # [D]
+
+
+class FeedForwardBlock(AlbertLayer):
+    """Two dense layers with an activation between them, dropout, residual, layer normalisation.
+
+    Args:
+        config: AlbertConfig.
+
+    Call arguments:
+        hidden: float tensor [B, L, D].
+        weights: FeedForwardWeights from `prepare`, or None to prepare them here.
+
+    Returns:
+        Float tensor [B, L, D].
+
+    References:
+        `modeling.py` (attention_ffn_block) of google-research/albert.
+    """
+
+    def __init__(self, config: AlbertConfig, **kwargs):
+        super().__init__(config, **kwargs)
+        self.intermediate = self.make_dense(config.intermediate_size, "intermediate")
+        self.output_projection = self.make_dense(config.hidden_size, "output")
+        self.layer_norm = self.make_layer_norm()
+        self.dropout = self.make_dropout(config.hidden_dropout_prob)
+        self.activation = activation(config.hidden_act)
+
+    def build(self, input_shape=None, **shapes):
+        self.intermediate.build((None, None, self.config.hidden_size))
+        self.output_projection.build((None, None, self.config.intermediate_size))
+        self.layer_norm.build((None, None, self.config.hidden_size))
+        self.built = True
+
+    def prepare(self) -> FeedForwardWeights:
+        """Casts the weights: done once a step, however often the block is applied."""
+        return FeedForwardWeights(
+            self.in_compute_dtype(self.intermediate.kernel),
+            self.in_compute_dtype(self.intermediate.bias),
+            self.in_compute_dtype(self.output_projection.kernel),
+            self.in_compute_dtype(self.output_projection.bias),
+        )
+
+    def call(self, hidden, weights: FeedForwardWeights | None = None, training=False):
+        weights = weights or self.prepare()
+        inner = self.activation(linear(hidden, weights.intermediate_kernel, weights.intermediate_bias))  # [B, L, F]
+        outer = linear(inner, weights.output_kernel, weights.output_bias)  # [B, L, D]
+        return self.layer_norm(self.dropout(outer, training=training) + hidden)

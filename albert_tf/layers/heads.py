@@ -1,0 +1,98 @@
+"""Heads: what a task puts on top of the encoder.
+
+Letters: B batch, L sequence, P predictions, D hidden, E embedding, V vocabulary.
+"""
+
+from keras import ops
+
+from albert_tf.config import AlbertConfig
+from albert_tf.layers.activations import activation
+from albert_tf.layers.base import AlbertLayer, linear
+
+
+def gather_positions(sequence, positions):
+    """Picks `sequence[b, positions[b, p]]`: [B, L, D] and int [B, P] give [B, P, D]."""
+    batch, length, width = ops.shape(sequence)[0], ops.shape(sequence)[1], sequence.shape[-1]
+    rows = positions + ops.arange(batch, dtype=positions.dtype)[:, None] * ops.cast(length, positions.dtype)
+    picked = ops.take(ops.reshape(sequence, (-1, width)), ops.reshape(rows, (-1,)), axis=0)  # [B P, D]
+    return ops.reshape(picked, (batch, ops.shape(positions)[1], width))
+
+
+class MaskedLMHead(AlbertLayer):
+    """Scores over the vocabulary, through the word embedding table: dense to E, activation, normalisation, table.
+
+    Args:
+        config: AlbertConfig.
+
+    Call arguments:
+        sequence_output: float tensor [B, L, D].
+        word_embeddings: variable [V, E], the encoder's own table.
+        masked_lm_positions: int tensor [B, P], or None for every position.
+
+    Returns:
+        float32 tensor [B, P, V], or [B, L, V] where no positions are given.
+
+    References:
+        `run_pretraining.py` (get_masked_lm_output) of google-research/albert.
+    """
+
+    def __init__(self, config: AlbertConfig, **kwargs):
+        super().__init__(config, **kwargs)
+        self.transform = self.make_dense(config.embedding_size, "transform")
+        self.layer_norm = self.make_layer_norm()
+        self.activation = activation(config.hidden_act)
+
+    def build(self, input_shape=None, **shapes):
+        self.transform.build((None, None, self.config.hidden_size))
+        self.layer_norm.build((None, None, self.config.embedding_size))
+        self.output_bias = self.add_weight(shape=(self.config.vocab_size,), initializer="zeros", name="output_bias")
+        self.built = True
+
+    def call(self, sequence_output, word_embeddings, masked_lm_positions=None):
+        if masked_lm_positions is not None:
+            sequence_output = gather_positions(sequence_output, masked_lm_positions)  # [B, P, D]
+        hidden = self.layer_norm(self.activation(self.transform(sequence_output)))  # [B, P, E]
+        table = ops.transpose(self.in_compute_dtype(word_embeddings))  # [E, V]
+        return ops.cast(linear(hidden, table, self.in_compute_dtype(self.output_bias)), "float32")
+
+
+
+
+class PooledHead(AlbertLayer):
+    """Scores from the pooled output: dropout, then one dense layer.
+
+    Args:
+        config: AlbertConfig.
+        num_outputs: int. How many scores.
+        dropout: float. Rate before the dense layer.
+
+    Call arguments:
+        pooled_output: float tensor [B, D].
+
+    Returns:
+        float32 tensor [B, num_outputs].
+
+    References:
+        `run_pretraining.py` (get_sentence_order_output) and `classifier_utils.py` (create_model) of
+        google-research/albert.
+    """
+
+    def __init__(self, config: AlbertConfig, num_outputs: int, dropout: float = 0.0, **kwargs):
+        super().__init__(config, **kwargs)
+        self.num_outputs = num_outputs
+        self.dropout_rate = dropout
+        self.kernel_shape = (config.hidden_size, num_outputs)
+        self.dropout = self.make_dropout(dropout)
+
+    def build(self, input_shape=None, **shapes):
+        self.kernel = self.add_weight(shape=self.kernel_shape, initializer=self.kernel_initializer(), name="kernel")
+        self.bias = self.add_weight(shape=(self.num_outputs,), initializer="zeros", name="bias")
+        self.built = True
+
+    def call(self, pooled_output, training=False):
+        pooled_output = self.dropout(pooled_output, training=training)
+        logits = linear(pooled_output, self.in_compute_dtype(self.kernel), self.in_compute_dtype(self.bias))
+        return ops.cast(logits, "float32")
+
+    def get_config(self):
+        return {**super().get_config(), "num_outputs": self.num_outputs, "dropout": self.dropout_rate}

@@ -1,0 +1,162 @@
+"""What all models of this room share: made from a config, trained by `fit` on any strategy, saved and loaded whole."""
+
+import pathlib
+from typing import Any, Self
+
+import keras
+from keras import ops
+
+from albert_tf import checkpoints
+from albert_tf.config import AlbertConfig
+from albert_tf.models.losses import Term
+
+
+class AlbertModel(keras.Model):
+    """Base class of the encoder and of every task model.
+
+    A subclass makes its layers in `__init__`, ends it with `build_parts` on those that hold variables, and says in
+    `loss_terms` what `fit` minimises. All shapes follow from the config, so a model has its variables from the start.
+    A variable's path, such as `encoder/embeddings/word_embeddings`, is its name in checkpoints and in optimizer rules.
+
+    Args:
+        config: AlbertConfig.
+    """
+
+    # The class name that Hugging Face gives to this model in `config.json`.
+    architecture = ""
+
+    def __init__(self, config: AlbertConfig, **kwargs):
+        super().__init__(**kwargs)
+        if not isinstance(config, AlbertConfig):
+            raise ValueError(
+                f"`config` must be an AlbertConfig. Received: config={config!r}; for saved weights call "
+                f"{type(self).__name__}.from_pretrained(folder)."
+            )
+        self.config = config
+        self._term_metrics: dict[str, keras.metrics.Mean] = {}
+
+    def build_parts(self, *parts: keras.layers.Layer) -> None:
+        """Makes the variables of these layers; called at the end of `__init__`."""
+        for part in parts:
+            if not part.built:
+                part.build(None)
+        self.built = True
+
+    # === Loss and metrics ===
+
+    def loss_terms(self, y, outputs, sample_weight=None) -> dict[str, Term]:
+        """What `fit` minimises where `compile` names no loss: the sum of the means of these terms."""
+        raise ValueError(
+            f"{type(self).__name__} must be given a loss to train. Received: none; call compile(loss=...) or use a "
+            "model for a task."
+        )
+
+    def metric_terms(self, y, outputs, sample_weight=None) -> dict[str, Term]:
+        """What `fit` and `evaluate` report beside the losses where `compile` names no loss."""
+        return {}
+
+    @property
+    def uses_compiled_loss(self) -> bool:
+        """Whether `compile(loss=...)` replaces the model's own loss."""
+        return getattr(self, "_compile_loss", None) is not None
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """The loss of one batch: the compiled one if there is one, else the sum of the model's own terms."""
+        if self.uses_compiled_loss:
+            return super().compute_loss(x, y, _only_output(y_pred), sample_weight, training=training)
+        return sum(term.mean() for term in self.loss_terms(y, y_pred, sample_weight).values())
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        return super().compute_metrics(x, y, _only_output(y_pred), sample_weight)
+
+    def update_term(self, name: str, term: Term) -> None:
+        """Adds one batch to the running mean that is reported under `name`."""
+        weight = term.weight
+        self._term_metric(name).update_state(term.mean(), sample_weight=weight)
+
+    def update_loss(self, loss, rows) -> None:
+        """Adds one batch of so many rows to the running mean of the loss."""
+        self._loss_tracker.update_state(loss, sample_weight=rows)
+
+    def _term_metric(self, name: str) -> keras.metrics.Mean:
+        if name not in self._term_metrics:
+            self._term_metrics[name] = keras.metrics.Mean(name=name)
+        return self._term_metrics[name]
+
+    # === Training ===
+
+    def make_train_function(self, force=False):
+        """Keras' hook for the step of `fit`; on TensorFlow the step that is right under every strategy."""
+        if keras.backend.backend() != "tensorflow":
+            return super().make_train_function(force)
+        if self.train_function is None or force:
+            from albert_tf.models import training_step
+
+            self.train_function = training_step.make_train_function(self)
+        return self.train_function
+
+    def make_test_function(self, force=False):
+        """Keras' hook for the step of `evaluate`, the same way."""
+        if keras.backend.backend() != "tensorflow":
+            return super().make_test_function(force)
+        if self.test_function is None or force:
+            from albert_tf.models import training_step
+
+            self.test_function = training_step.make_test_function(self)
+        return self.test_function
+
+    # === Saving and loading ===
+
+    def get_config(self) -> dict[str, Any]:
+        return {"config": self.config.to_dict(), "name": self.name, "dtype": self.dtype_policy.name}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return cls(**{**config, "config": AlbertConfig(**config["config"])})
+
+    def variables_by_path(self) -> dict[str, Any]:
+        """Every weight under the path by which checkpoints know it; states of random generators are left out."""
+        return {variable.path: variable for variable in self.weights if "seed_generator" not in variable.path}
+
+    def head_settings(self) -> dict[str, Any]:
+        """What `config.json` says about the head beyond the config, as constructor arguments."""
+        return {}
+
+    @classmethod
+    def from_pretrained(cls, path: str | pathlib.Path, new_head: bool = False, **kwargs) -> Self:
+        """Loads a checkpoint; what kind it is, is found out by looking.
+
+        Loading is total or it raises. Heads of other tasks that the file holds are set aside as wholes.
+
+        Args:
+            path: a folder written by `save_pretrained` or by Hugging Face transformers, or one with Google's
+                `albert_config.json` and a checkpoint, or the prefix of such a checkpoint.
+            new_head: bool. Whether parts that the file does not have start fresh; otherwise that is an error.
+            **kwargs: constructor arguments, such as `num_labels`.
+
+        Returns:
+            The model with its weights.
+
+        Raises:
+            ValueError: where a tensor is left over, a variable is not filled, or shapes differ.
+        """
+        checkpoint = checkpoints.read(path)
+        settings = cls.settings_from_file(checkpoint.settings)
+        model = cls(checkpoint.config, **{**settings, **kwargs})
+        checkpoints.assign(checkpoint, model.variables_by_path(), new_head=new_head)
+        return model
+
+    @classmethod
+    def settings_from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """Constructor arguments that a checkpoint's own `config.json` gives."""
+        return {}
+
+    def save_pretrained(self, folder: str | pathlib.Path) -> None:
+        """Writes `config.json` and `model.safetensors` in the layout of Hugging Face transformers."""
+        arrays = {path: ops.convert_to_numpy(variable) for path, variable in self.variables_by_path().items()}
+        settings = {"architectures": [self.architecture], **self.head_settings()}
+        checkpoints.save_huggingface(folder, self.config, arrays, settings)
+
+
+def _only_output(outputs):
+    return next(iter(outputs.values())) if isinstance(outputs, dict) and len(outputs) == 1 else outputs

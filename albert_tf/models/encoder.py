@@ -1,0 +1,132 @@
+"""The ALBERT encoder: embeddings, projection, shared transformer blocks, pooler.
+
+Letters: B batch, L sequence, E embedding, D hidden, N heads.
+"""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from albert_tf.config import AlbertConfig
+from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, mask_to_bias
+from albert_tf.models.base import AlbertModel
+
+
+@keras.saving.register_keras_serializable("albert_tf")
+class AlbertEncoder(AlbertModel):
+    """Turns ids into vectors.
+
+    Args:
+        config: AlbertConfig.
+        add_pooling_layer: bool. Whether to compute `pooled_output`.
+
+    Call arguments:
+        inputs: dict of `input_ids` int [B, L], and optionally `attention_mask` int [B, L] (1 = attend, default all 1)
+            and `token_type_ids` int [B, L] (default all 0); or `input_ids` alone.
+        training: bool. Whether dropout is on.
+        output_hidden_states: bool. Whether to return `hidden_states`.
+        output_attentions: bool. Whether to return `attentions`.
+
+    Returns:
+        dict: `sequence_output` [B, L, D]; `pooled_output` [B, D]; on demand `hidden_states`, a tuple of [B, L, D], the
+        embeddings after projection first, then one per block application, and `attentions`, a tuple of [B, N, L, L].
+
+    Example:
+
+    >>> import numpy as np
+    >>> config = AlbertConfig.from_preset("tiny")
+    >>> outputs = AlbertEncoder(config)({"input_ids": np.array([[2, 17, 35, 3]])})
+    >>> tuple(outputs["sequence_output"].shape)
+    (1, 4, 128)
+
+    References:
+        ALBERT, arXiv 1909.11942; `modeling.py` (AlbertModel) of google-research/albert.
+    """
+
+    architecture = "AlbertModel"
+
+    def __init__(self, config: AlbertConfig, add_pooling_layer: bool = True, **kwargs):
+        super().__init__(config, **kwargs)
+        dtype = self.dtype_policy
+        self.add_pooling_layer = add_pooling_layer
+        self.embeddings = AlbertEmbeddings(config, name="embeddings", dtype=dtype)
+        initializer = self.embeddings.kernel_initializer
+        self.projection = None
+        if config.has_projection:
+            self.projection = keras.layers.Dense(
+                config.hidden_size, name="projection", kernel_initializer=initializer(), dtype=dtype
+            )
+        self.attention_blocks = [
+            [AttentionBlock(config, name=f"attention_{group}_{inner}", dtype=dtype) for inner in range(config.inner_group_num)]
+            for group in range(config.num_attention_groups)
+        ]
+        self.ffn_blocks = [
+            [FeedForwardBlock(config, name=f"ffn_{group}_{inner}", dtype=dtype) for inner in range(config.inner_group_num)]
+            for group in range(config.num_ffn_groups)
+        ]
+        self.pooler = None
+        if add_pooling_layer:
+            self.pooler = keras.layers.Dense(
+                config.hidden_size, "tanh", name="pooler", kernel_initializer=initializer(), dtype=dtype
+            )
+        blocks = [block for group in self.attention_blocks + self.ffn_blocks for block in group]
+        with keras.name_scope("encoder"):
+            self.build_parts(self.embeddings, *blocks)
+            if self.projection is not None:
+                self.projection.build((None, None, config.embedding_size))
+            if self.pooler is not None:
+                self.pooler.build((None, config.hidden_size))
+
+    def call(self, inputs, training=False, output_hidden_states=False, output_attentions=False):
+        input_ids, attention_mask, token_type_ids = _standardize(inputs)
+        hidden = self.embeddings(input_ids, token_type_ids, training=training)  # [B, L, E]
+        if self.projection is not None:
+            hidden = self.projection(hidden)  # [B, L, D]
+        states, attentions = [hidden], []
+        for attention, ffn in self._applications(mask_to_bias(attention_mask), training):
+            attended = attention(hidden)
+            hidden = ffn(attended.hidden)
+            states.append(hidden)
+            attentions.append(attended.probabilities)
+        outputs: dict[str, Any] = {"sequence_output": hidden}
+        if self.pooler is not None:
+            outputs["pooled_output"] = self.pooler(hidden[:, 0])  # [B, D]
+        if output_hidden_states:
+            outputs["hidden_states"] = tuple(states)
+        if output_attentions:
+            outputs["attentions"] = tuple(attentions)
+        return outputs
+
+    def _applications(self, bias, training):
+        """One pair of functions for every block application, in order; shared weights are prepared once."""
+        attention = [[(block, block.prepare()) for block in group] for group in self.attention_blocks]
+        ffn = [[(block, block.prepare()) for block in group] for group in self.ffn_blocks]
+        for layer in range(self.config.num_hidden_layers):
+            attention_group = attention[self.config.group_of_layer(layer, len(attention))]
+            ffn_group = ffn[self.config.group_of_layer(layer, len(ffn))]
+            for (attend, attend_weights), (feed, feed_weights) in zip(attention_group, ffn_group, strict=True):
+                yield (
+                    lambda hidden, attend=attend, weights=attend_weights: attend(hidden, bias, weights, training=training),
+                    lambda hidden, feed=feed, weights=feed_weights: feed(hidden, weights, training=training),
+                )
+
+    def get_config(self):
+        return {**super().get_config(), "add_pooling_layer": self.add_pooling_layer}
+
+
+def _standardize(inputs):
+    """Ids, mask and types as int32 [B, L] each, with the defaults filled in."""
+    if not isinstance(inputs, dict):
+        inputs = {"input_ids": inputs}
+    if "input_ids" not in inputs:
+        raise ValueError(f"The inputs must hold `input_ids`. Received: {sorted(inputs)}; rename the ids accordingly.")
+    ids = ops.cast(inputs["input_ids"], "int32")
+    if len(ids.shape) != 2:
+        raise ValueError(f"`input_ids` must have shape [B, L]. Received: shape={tuple(ids.shape)}; add a batch axis.")
+    mask, types = inputs.get("attention_mask"), inputs.get("token_type_ids")
+    for name, value in (("attention_mask", mask), ("token_type_ids", types)):
+        if value is not None and len(value.shape) != 2:
+            raise ValueError(f"`{name}` must have the shape of `input_ids`. Received: shape={tuple(value.shape)}.")
+    mask = ops.ones_like(ids) if mask is None else mask
+    return ids, mask, ops.zeros_like(ids) if types is None else ops.cast(types, "int32")

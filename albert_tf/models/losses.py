@@ -1,0 +1,43 @@
+"""Losses and accuracies as sums and weights, so that they can be added up over replicas before they are divided.
+
+Letters: B batch, P predictions, V vocabulary, C classes.
+"""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+
+class Term(NamedTuple):
+    """A mean that is still in two parts: `total / (weight + epsilon)`. Both parts are float32 scalars."""
+
+    total: Any
+    weight: Any
+    epsilon: float = 0.0
+
+    def mean(self):
+        """The mean; 0 where nothing was counted."""
+        return ops.divide_no_nan(self.total, self.weight + self.epsilon)
+
+
+# The reference adds this to the number of masked tokens, so that a batch without any gives 0 and not NaN.
+MASKED_LM_EPSILON = 1e-5
+
+
+def cross_entropy(labels, logits):
+    """Negative log probability of each label: int [...] and float [..., C] give float32 [...]."""
+    logits = ops.cast(logits, "float32")
+    picked = ops.take_along_axis(logits, ops.expand_dims(ops.cast(labels, "int32"), -1), axis=-1)
+    return ops.logsumexp(logits, axis=-1) - ops.squeeze(picked, -1)
+
+
+def weighted_mean(values, weights=None, epsilon: float = 0.0) -> Term:
+    """The mean of `values` under `weights` of the same shape, in two parts; every weight is 1 where none are given."""
+    values = ops.cast(values, "float32")
+    weights = ops.ones_like(values) if weights is None else ops.cast(weights, "float32")
+    return Term(ops.sum(values * weights), ops.sum(weights), epsilon)
+
+
+def correct(labels, logits):
+    """1.0 where the largest logit is the label's: int [...] and float [..., C] give float32 [...]."""
+    return ops.cast(ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32")), "float32")

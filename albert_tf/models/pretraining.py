@@ -1,0 +1,122 @@
+"""Models for ALBERT's own objectives: masked language modelling and sentence order.
+
+Letters: B batch, L sequence, P predictions, V vocabulary.
+"""
+
+import keras
+
+from albert_tf.config import AlbertConfig
+from albert_tf.layers import MaskedLMHead, PooledHead
+from albert_tf.models.base import AlbertModel
+from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.losses import MASKED_LM_EPSILON, correct, cross_entropy, weighted_mean
+
+
+@keras.saving.register_keras_serializable("albert_tf")
+class AlbertForPreTraining(AlbertModel):
+    """The encoder with both pretraining heads: masked language modelling and sentence order.
+
+    `fit` takes `(inputs, labels)`, labels being a dict of `masked_lm_ids` int [B, P], `masked_lm_weights` float [B, P]
+    and `sentence_order_labels` int [B] (0 = in order, 1 = swapped), and minimises the sum of the two mean losses.
+
+    Args:
+        config: AlbertConfig.
+
+    Call arguments:
+        inputs: dict as for AlbertEncoder, and optionally `masked_lm_positions` int [B, P].
+
+    Returns:
+        dict: `masked_lm_logits` float32 [B, P, V], or [B, L, V] where no positions are given, and
+        `sentence_order_logits` float32 [B, 2].
+
+    References:
+        ALBERT sections 3.1 and 4.1; `run_pretraining.py` of google-research/albert.
+    """
+
+    architecture = "AlbertForPreTraining"
+
+    def __init__(self, config: AlbertConfig, **kwargs):
+        super().__init__(config, **kwargs)
+        self.encoder = AlbertEncoder(config, name="encoder", dtype=self.dtype_policy)
+        self.masked_lm = MaskedLMHead(config, name="masked_lm", dtype=self.dtype_policy)
+        self.sentence_order = PooledHead(config, num_outputs=2, name="sentence_order", dtype=self.dtype_policy)
+        self.build_parts(self.encoder, self.masked_lm, self.sentence_order)
+
+    def call(self, inputs, training=False):
+        outputs = self.encoder(inputs, training=training)
+        table, positions = self.encoder.embeddings.word_embeddings, masked_positions(inputs)
+        return {
+            "masked_lm_logits": self.masked_lm(outputs["sequence_output"], table, positions),
+            "sentence_order_logits": self.sentence_order(outputs["pooled_output"], training=training),
+        }
+
+    def loss_terms(self, y, outputs, sample_weight=None):
+        order_loss = cross_entropy(flat_labels(y), outputs["sentence_order_logits"])
+        return {
+            "masked_lm_loss": masked_lm_loss(y, outputs["masked_lm_logits"]),
+            "sentence_order_loss": weighted_mean(order_loss, sample_weight),
+        }
+
+    def metric_terms(self, y, outputs, sample_weight=None):
+        order_correct = correct(flat_labels(y), outputs["sentence_order_logits"])
+        return {
+            "masked_lm_accuracy": masked_lm_accuracy(y, outputs["masked_lm_logits"]),
+            "sentence_order_accuracy": weighted_mean(order_correct, sample_weight),
+        }
+
+
+@keras.saving.register_keras_serializable("albert_tf")
+class AlbertForMaskedLM(AlbertModel):
+    """The encoder with the masked-LM head alone.
+
+    `fit` takes `(inputs, labels)`, labels being a dict of `masked_lm_ids` and `masked_lm_weights` of the shape of
+    `masked_lm_positions` [B, P], or [B, L] where no positions are given.
+
+    Args:
+        config: AlbertConfig.
+
+    Call arguments:
+        inputs: dict as for AlbertEncoder, and optionally `masked_lm_positions` int [B, P].
+
+    Returns:
+        dict: `logits` float32 [B, P, V], or [B, L, V] where no positions are given.
+    """
+
+    architecture = "AlbertForMaskedLM"
+
+    def __init__(self, config: AlbertConfig, **kwargs):
+        super().__init__(config, **kwargs)
+        self.encoder = AlbertEncoder(config, add_pooling_layer=False, name="encoder", dtype=self.dtype_policy)
+        self.masked_lm = MaskedLMHead(config, name="masked_lm", dtype=self.dtype_policy)
+        self.build_parts(self.encoder, self.masked_lm)
+
+    def call(self, inputs, training=False):
+        sequence_output = self.encoder(inputs, training=training)["sequence_output"]
+        table = self.encoder.embeddings.word_embeddings
+        return {"logits": self.masked_lm(sequence_output, table, masked_positions(inputs))}
+
+    def loss_terms(self, y, outputs, sample_weight=None):
+        return {"masked_lm_loss": masked_lm_loss(y, outputs["logits"])}
+
+    def metric_terms(self, y, outputs, sample_weight=None):
+        return {"masked_lm_accuracy": masked_lm_accuracy(y, outputs["logits"])}
+
+
+def masked_positions(inputs):
+    """`masked_lm_positions` where the inputs hold them, else None."""
+    return inputs.get("masked_lm_positions") if isinstance(inputs, dict) else None
+
+
+def masked_lm_loss(y, logits):
+    """Mean negative log probability of the masked tokens, by their weights."""
+    return weighted_mean(cross_entropy(y["masked_lm_ids"], logits), y["masked_lm_weights"], MASKED_LM_EPSILON)
+
+
+def masked_lm_accuracy(y, logits):
+    """Share of masked tokens whose largest logit is the right one, by their weights."""
+    return weighted_mean(correct(y["masked_lm_ids"], logits), y["masked_lm_weights"])
+
+
+def flat_labels(y):
+    """Sentence-order labels as int [B]; the reference's files hold them as [B, 1]."""
+    return keras.ops.reshape(y["sentence_order_labels"], (-1,))

@@ -1,0 +1,139 @@
+"""The step of `model.fit` and `model.evaluate` for TensorFlow and every tf.distribute strategy.
+
+This is the one file of the room that imports TensorFlow. It differs from Keras' own step in three places, so that the
+numbers do not depend on how many replicas share a batch:
+
+1. a mean is divided by its weight over all replicas (a replica with few masked tokens does not count for more);
+2. gradients are summed over replicas first and clipped once, by the norm of the whole batch's gradient;
+3. logged values are those of the whole batch on every replica.
+"""
+
+import contextlib
+from typing import Any
+
+import tensorflow as tf
+from keras import tree
+from keras.utils import unpack_x_y_sample_weight
+
+from albert_tf.models.losses import Term
+
+
+def make_train_function(model):
+    """The function that `fit` calls with an iterator, for `steps_per_execution` steps; returns logs."""
+    return _over_iterator(model, lambda data: _train_step(model, data))
+
+
+def make_test_function(model):
+    """The function that `evaluate` calls with an iterator, for `steps_per_execution` steps; returns logs."""
+    return _over_iterator(model, lambda data: _test_step(model, data))
+
+
+def _over_iterator(model, step):
+    strategy = model.distribute_strategy
+
+    def one_step(data):
+        logs = strategy.run(step, args=(data,))
+        # Every replica returns the same numbers: those of the whole batch.
+        return tree.map_structure(lambda value: strategy.experimental_local_results(value)[0], logs)
+
+    if not model.run_eagerly:
+        one_step = tf.function(one_step, reduce_retracing=True, jit_compile=model.jit_compile)
+
+    def several_steps(iterator):
+        logs = one_step(iterator.get_next())
+        for _ in tf.range(1, model.steps_per_execution):
+            batch = iterator.get_next_as_optional()
+            if batch.has_value():
+                logs = one_step(batch.get_value())
+        return logs
+
+    if model.steps_per_execution == 1:
+        several_steps = _first_step_only(one_step)
+    return several_steps if model.run_eagerly else tf.function(several_steps, reduce_retracing=True)
+
+
+def _first_step_only(one_step):
+    return lambda iterator: one_step(iterator.get_next())
+
+
+def _train_step(model, data) -> dict[str, Any]:
+    x, y, sample_weight = unpack_x_y_sample_weight(data)
+    variables = model.trainable_variables
+    with tf.GradientTape() as tape:
+        outputs = model(x, training=True)
+        loss, terms = _local_loss(model, x, y, outputs, sample_weight, training=True)
+        scaled = model.optimizer.scale_loss(loss)
+    gradients = tape.gradient(scaled, variables)
+    _apply_once(model.optimizer, gradients, variables)
+    return _logs(model, x, y, outputs, sample_weight, loss, terms)
+
+
+def _test_step(model, data) -> dict[str, Any]:
+    x, y, sample_weight = unpack_x_y_sample_weight(data)
+    outputs = model(x, training=False)
+    loss, terms = _local_loss(model, x, y, outputs, sample_weight, training=False)
+    return _logs(model, x, y, outputs, sample_weight, loss, terms)
+
+
+def _local_loss(model, x, y, outputs, sample_weight, training: bool):
+    """This replica's share of the whole batch's loss, and the model's terms summed over replicas.
+
+    The shares of all replicas add up to the loss of the whole batch, and so do their gradients.
+    """
+    if model.uses_compiled_loss:
+        # Keras has divided this by the number of replicas already.
+        return model.compute_loss(x, y, outputs, sample_weight, training=training), {}
+    terms = model.loss_terms(y, outputs, sample_weight)
+    weights = _sum_over_replicas({name: term.weight for name, term in terms.items()})
+    shares = [Term(term.total, weights[name], term.epsilon).mean() for name, term in terms.items()]
+    return tf.add_n(shares), {name: term._replace(weight=weights[name]) for name, term in terms.items()}
+
+
+def _apply_once(optimizer, gradients, variables) -> None:
+    # A variable that the loss does not reach is left alone, as in the reference: no decay, no moments.
+    reached = [(gradient, variable) for gradient, variable in zip(gradients, variables) if gradient is not None]
+    if not reached:
+        raise ValueError("At least one variable must get a gradient. Received: a loss that reaches none of them.")
+    if not optimizer.built:
+        optimizer.build(variables)
+    # Rows looked up twice must be added before the norm is taken, so sparse gradients become dense here.
+    summed = _sum_over_replicas([tf.convert_to_tensor(gradient) for gradient, _ in reached])
+    with _gradients_are_summed(optimizer):
+        optimizer.apply(summed, [variable for _, variable in reached])
+
+
+@contextlib.contextmanager
+def _gradients_are_summed(optimizer):
+    """While tracing `apply`: Keras clips and then sums over replicas; here the sum comes first and must not come twice."""
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    if not hasattr(inner, "_all_reduce_sum_gradients"):
+        raise ValueError(f"The optimizer must be a Keras optimizer of its TensorFlow backend. Received: {inner!r}.")
+    inner._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
+    try:
+        yield
+    finally:
+        del inner._all_reduce_sum_gradients
+
+
+def _sum_over_replicas(values):
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return values
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
+
+
+def _logs(model, x, y, outputs, sample_weight, loss, loss_terms) -> dict[str, Any]:
+    rows = tf.cast(tf.shape(tf.nest.flatten(x)[0])[0], tf.float32)
+    metric_terms = {} if model.uses_compiled_loss else model.metric_terms(y, outputs, sample_weight)
+    totals, weights, loss, rows = _sum_over_replicas(
+        (
+            {name: term.total for name, term in {**loss_terms, **metric_terms}.items()},
+            {name: term.weight for name, term in metric_terms.items()},
+            loss,
+            rows,
+        )
+    )
+    for name, term in {**loss_terms, **metric_terms}.items():
+        model.update_term(name, Term(totals[name], weights.get(name, term.weight), term.epsilon))
+    model.update_loss(loss, rows)
+    return model.compute_metrics(x, y, outputs, sample_weight)
