@@ -1,0 +1,304 @@
+"""`AlbertTokenizer`: raw text to ids, with Google's clean-up compiled into the SentencePiece model.
+
+B batch, L sequence, V vocabulary.
+"""
+
+import functools
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sentencepiece
+
+from albert_tf.tokenization.batching import BatchLayout, SpecialIds, build_inputs, kept_lengths, place_rows
+from albert_tf.tokenization.charsmap import compile_clean_up
+from albert_tf.tokenization.digit_comma import apply_digit_comma, build_digit_comma_table
+from albert_tf.tokenization.folders import (
+    TokenizerOptions,
+    english_model_file,
+    find_model_file,
+    read_options,
+    write_folder,
+)
+from albert_tf.tokenization.model_proto import digest
+from albert_tf.tokenization.offsets import as_utf8, encode_with_offsets
+from albert_tf.tokenization.pieces import find_special_ids, starts_word
+
+_ALL_CORES = -1
+
+
+class AlbertTokenizer:
+    """Turns text into the ids that an ALBERT model was trained on, and back.
+
+    Clean-up and splitting run in one pass in C++; `as_layer` gives the same ids inside a TensorFlow graph. Text never
+    yields
+    a special id: a literal "[MASK]" stays plain text.
+
+    Args:
+        model_proto: a serialised SentencePiece model as it was published or trained.
+        options: what is done to the text around SentencePiece; ALBERT's English models need the defaults.
+        source: where the model came from, for error messages.
+
+    Call arguments:
+        texts: the texts of a batch; one text counts as a batch of one.
+        pairs: second texts, as many as `texts`, or None.
+        max_length: the most ids in a row, special ones included.
+        padding: "longest" or "max_length".
+        truncation: shorten what does not fit, of a pair the longer text first, id by id from its end, the second text
+            where both are equally long. Otherwise it is an error.
+        return_offsets: also return where in its text each id comes from.
+
+    Returns:
+        A dict of int32 arrays [B, L]: `input_ids` ([CLS] text [SEP], or [CLS] text [SEP] pair [SEP]), `attention_mask`
+        (1 on all ids but padding) and `token_type_ids` (1 on the pair and its [SEP]). With `return_offsets` also
+        `offsets` [B, L, 2]: start and exclusive end in characters of the original text, 0 and 0 for special ids and
+        padding.
+
+    Raises:
+        ValueError: if the model is no SentencePiece model or lacks ALBERT's special pieces.
+
+    Example:
+
+    >>> tokenizer = AlbertTokenizer.english()
+    >>> tokenizer.tokenize("The Café, 1999, says: [MASK]")
+    ['▁the', '▁cafe', ',', '▁1999', ',', '▁says', ':', '▁[', 'mas', 'k', ']']
+    >>> tokenizer(["Hello world"], ["Bye"])["input_ids"].tolist()
+    [[2, 10975, 126, 3, 5166, 3]]
+
+    References:
+        google-research/albert, tokenization.py.
+    """
+
+    def __init__(
+        self, model_proto: bytes, options: TokenizerOptions | None = None, *, source: str = "a serialised model"
+    ):
+        self.options = options or TokenizerOptions()
+        self._source = source
+        self._model_proto = model_proto
+        self._compiled_proto = _compile_or_explain(model_proto, self.options, source)
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=self._compiled_proto)
+        self._special = find_special_ids(self._processor, source)
+        self._digit_comma = build_digit_comma_table(
+            self.pieces,
+            functools.partial(self._processor.Encode, return_type=str),
+            self._processor.PieceToId,
+            reference=self.options.reference_digit_comma,
+        )
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        path: str | Path,
+        do_lower_case: bool | None = None,
+        keep_accents: bool | None = None,
+        reference_digit_comma: bool | None = None,
+    ) -> "AlbertTokenizer":
+        """Loads a tokenizer.
+
+        Args:
+            path: a SentencePiece file, or a folder with `spiece.model`, `30k-clean.model` or a single `*.model`.
+            do_lower_case: lower-case the text. None takes what the folder's `tokenizer_config.json` says, else True.
+            keep_accents: neither decompose characters nor drop combining marks. None as above, else False.
+            reference_digit_comma: split pieces that end in digit + comma exactly as Google's code does under Python 3,
+                which leaves a stray word start behind. None as above, else False.
+
+        Returns:
+            The tokenizer.
+
+        Raises:
+            ValueError: if there is no such file, or it is no ALBERT vocabulary.
+        """
+        file = find_model_file(path)
+        options = read_options(
+            file.parent,
+            do_lower_case=do_lower_case,
+            keep_accents=keep_accents,
+            reference_digit_comma=reference_digit_comma,
+        )
+        return cls(file.read_bytes(), options, source=str(file))
+
+    @classmethod
+    def english(
+        cls, do_lower_case: bool = True, keep_accents: bool = False, reference_digit_comma: bool = False
+    ) -> "AlbertTokenizer":
+        """Loads the published vocabulary of Google's English models (30,000 pieces), which ships with the package."""
+        return cls.from_pretrained(english_model_file(), do_lower_case, keep_accents, reference_digit_comma)
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Writes `spiece.model`, unchanged, and `tokenizer_config.json` as Hugging Face's AlbertTokenizer reads them.
+
+        Args:
+            folder: where to; made if it is not there.
+        """
+        write_folder(folder, self._model_proto, self.options)
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of pieces, V."""
+        return self._processor.GetPieceSize()
+
+    @functools.cached_property
+    def pieces(self) -> tuple[str, ...]:
+        """The pieces in order of their ids."""
+        return tuple(map(self._processor.IdToPiece, range(self.vocab_size)))
+
+    @property
+    def pad_token_id(self) -> int:
+        """The id that fills rows up."""
+        return self._special.pad
+
+    @property
+    def unk_token_id(self) -> int:
+        """The id of text that no piece covers."""
+        return self._special.unk
+
+    @property
+    def cls_token_id(self) -> int:
+        """The id in front of every row."""
+        return self._special.cls
+
+    @property
+    def sep_token_id(self) -> int:
+        """The id behind each text of a row."""
+        return self._special.sep
+
+    @property
+    def mask_token_id(self) -> int:
+        """The id that hides another one in pretraining."""
+        return self._special.mask
+
+    @functools.cached_property
+    def start_of_word(self) -> np.ndarray:
+        """bool [V], whether each piece begins a word, as whole-word masking wants to know it."""
+        return np.array([starts_word(piece) for piece in self.pieces], bool)
+
+    @functools.cached_property
+    def vocab_hash(self) -> str:
+        """SHA-256 in hexadecimal of pieces, scores and options: equal where every text gives equal ids."""
+        scores = struct.pack(f"<{self.vocab_size}f", *map(self._processor.GetScore, range(self.vocab_size)))
+        options = bytes(astuple(self.options))
+        return digest(b"\0".join([options, scores, *(piece.encode() for piece in self.pieces)]))
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Splits a text into pieces; what no piece covers appears as it is after the clean-up."""
+        ids = self._run(text, int)
+        pieces = self._run(text, str)
+        replaced = self._digit_comma.pieces
+        return [part for i, piece in zip(ids, pieces, strict=True) for part in replaced.get(i, (piece,))]
+
+    def encode(self, text: str | bytes) -> list[int]:
+        """Returns a text's ids, without special ones.
+
+        Args:
+            text: any text. UTF-8 bytes are taken too; invalid ones, and lone surrogates of a string, become the unknown
+                id.
+
+        Returns:
+            The ids.
+        """
+        return self.encode_batch([text], num_threads=1)[0].tolist()
+
+    def encode_batch(self, texts: Iterable[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
+        """Returns the ids of many texts, without special ones: the fast path.
+
+        Args:
+            texts: the texts.
+            num_threads: how many threads to use, by default one per core.
+
+        Returns:
+            One int32 array per text. The arrays may be read-only views of one buffer.
+        """
+        if isinstance(texts, str | bytes):
+            raise ValueError(
+                f"`texts` must be several texts. Received: one {type(texts).__name__}; use `encode` for it."
+            )
+        rows = self._run(list(texts), "numpy", num_threads=_ALL_CORES if num_threads is None else num_threads)
+        return apply_digit_comma(self._digit_comma, rows)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Joins ids to a text, leaving special ones out; an unknown piece shows as " ⁇ "."""
+        ids = [int(index) for index in ids]
+        wrong = [index for index in ids if not 0 <= index < self.vocab_size]
+        if wrong:
+            raise ValueError(f"`ids` must lie between 0 and {self.vocab_size - 1}. Received: {wrong[0]}.")
+        return self._processor.Decode(ids)
+
+    def __call__(
+        self,
+        texts: str | Sequence[str],
+        pairs: str | Sequence[str] | None = None,
+        max_length: int = 512,
+        padding: str = "longest",
+        truncation: bool = True,
+        return_offsets: bool = False,
+    ) -> dict[str, np.ndarray]:
+        layout = BatchLayout(max_length, padding, truncation)
+        texts, pairs = _as_batch(texts), None if pairs is None else _as_batch(pairs)
+        if pairs is not None and len(pairs) != len(texts):
+            raise ValueError(
+                f"`pairs` must be as many as `texts`. Received: {len(texts)} texts and {len(pairs)} pairs."
+            )
+        if return_offsets:
+            return self._inputs_with_offsets(texts, pairs, layout)
+        rows, seconds = self.encode_batch(texts), None if pairs is None else self.encode_batch(pairs)
+        return build_inputs(rows, seconds, self._around, layout)
+
+    def __reduce__(self):
+        return functools.partial(AlbertTokenizer, source=self._source), (self._model_proto, self.options)
+
+    @property
+    def _around(self) -> SpecialIds:
+        return SpecialIds(self._special.pad, self._special.cls, self._special.sep)
+
+    def _inputs_with_offsets(
+        self, texts: list[str], pairs: list[str] | None, layout: BatchLayout
+    ) -> dict[str, np.ndarray]:
+        encode = functools.partial(encode_with_offsets, self._processor, self._digit_comma)
+        first = [encode(text) for text in texts]
+        second = None if pairs is None else [encode(text) for text in pairs]
+        rows, seconds = [one.ids for one in first], None if second is None else [one.ids for one in second]
+        inputs = build_inputs(rows, seconds, self._around, layout)
+        offsets = np.zeros((*inputs["input_ids"].shape, 2), np.int32)  # [B, L, 2]
+        spans, second_spans = (
+            [one.offsets for one in first],
+            None if second is None else [one.offsets for one in second],
+        )
+        place_rows(offsets, spans, second_spans, *kept_lengths(rows, seconds, layout))
+        return inputs | {"offsets": offsets}
+
+    def _run(self, texts: Any, return_type: Any, **options: int) -> Any:
+        """Encodes; only where the fast call refuses a text is each one looked at."""
+        try:
+            return self._processor.Encode(texts, return_type=return_type, **options)
+        except (RuntimeError, TypeError):
+            many = texts if isinstance(texts, list) else [texts]
+            usable = [_checked(text, index) for index, text in enumerate(many)]
+            return self._processor.Encode(
+                usable if isinstance(texts, list) else usable[0], return_type=return_type, **options
+            )
+
+
+def _compile_or_explain(model_proto: bytes, options: TokenizerOptions, source: str) -> bytes:
+    try:
+        compiled = compile_clean_up(model_proto, do_lower_case=options.do_lower_case, keep_accents=options.keep_accents)
+        sentencepiece.SentencePieceProcessor(model_proto=compiled)
+    except (ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"The file must be a SentencePiece model. Received: {source}; it cannot be read: {error}"
+        ) from error
+    return compiled
+
+
+def _as_batch(texts: str | Sequence[str]) -> list[str]:
+    return [texts] if isinstance(texts, str | bytes) else list(texts)
+
+
+def _checked(text: Any, index: int) -> str | bytes:
+    if not isinstance(text, str | bytes):
+        raise ValueError(
+            f"Every text must be a string. Received: {text!r} ({type(text).__name__}) at position {index}."
+        )
+    return as_utf8(text)

@@ -1,0 +1,98 @@
+"""The digit-comma rule: a piece that ends in digit + comma is split again without the comma.
+
+So "1999," gives "▁1999" and ",", whatever the vocabulary holds. The result depends on the piece alone, which makes the
+rule a table from piece id to piece ids that is applied to whole batches at once.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+WORD_START = "▁"
+
+
+@dataclass(frozen=True)
+class DigitCommaTable:
+    """For every piece id the ids that stand in its place; V is the vocabulary size.
+
+    Attributes:
+        pieces: the replacement pieces of each id that has any, by id.
+        values: int32, the replacement ids of all pieces one after another; a piece that the rule spares gives itself.
+        row_splits: int32 [V + 1], the replacement of piece i is `values[row_splits[i]:row_splits[i + 1]]`.
+    """
+
+    pieces: dict[int, tuple[str, ...]]
+    values: np.ndarray
+    row_splits: np.ndarray
+
+    @functools.cached_property
+    def lengths(self) -> np.ndarray:
+        """int32 [V], how many ids stand in place of each piece."""
+        return np.diff(self.row_splits)
+
+
+def build_digit_comma_table(
+    pieces: Sequence[str],
+    encode_pieces: Callable[[str], list[str]],
+    piece_to_id: Callable[[str], int],
+    *,
+    reference: bool = False,
+) -> DigitCommaTable:
+    """Works out the replacement of every piece.
+
+    Args:
+        pieces: the vocabulary in order of ids.
+        encode_pieces: splits a text into pieces.
+        piece_to_id: gives a piece's id, the unknown id for a string that is no piece.
+        reference: keep the word-start mark that splitting again puts in front, as Google's code does under Python 3
+            because it compares text with bytes. By default a piece inside a word stays inside it.
+
+    Returns:
+        The table.
+
+    References:
+        `encode_pieces` in google-research/albert, tokenization.py.
+    """
+    replaced = {}
+    for index, piece in enumerate(pieces):
+        if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit():
+            replaced[index] = tuple(_split_off_comma(piece, encode_pieces, reference))
+    rows = [[piece_to_id(part) for part in replaced[i]] if i in replaced else [i] for i in range(len(pieces))]
+    row_splits = np.cumsum([0, *map(len, rows)], dtype=np.int32)
+    return DigitCommaTable(replaced, np.array([i for row in rows for i in row], np.int32), row_splits)
+
+
+def apply_digit_comma(table: DigitCommaTable, rows: list[np.ndarray]) -> list[np.ndarray]:
+    """Applies the table to rows of ids; only rows that need it are made anew.
+
+    Args:
+        table: the replacements.
+        rows: int32 arrays of ids.
+
+    Returns:
+        The rows with each piece replaced.
+    """
+    if not table.pieces or not rows:
+        return rows
+    hits = np.flatnonzero(table.lengths[np.concatenate(rows)] != 1)
+    ends = np.cumsum([len(row) for row in rows])
+    for index in np.unique(np.searchsorted(ends, hits, side="right")).tolist():
+        rows[index] = _replace(table, rows[index])
+    return rows
+
+
+def _replace(table: DigitCommaTable, row: np.ndarray) -> np.ndarray:
+    lengths = table.lengths[row]
+    ends = np.cumsum(lengths)
+    # How far each output id's place inside `values` is from its place in the output.
+    shift = np.repeat(table.row_splits[row] - (ends - lengths), lengths)
+    return table.values[shift + np.arange(len(shift))]
+
+
+def _split_off_comma(piece: str, encode_pieces: Callable[[str], list[str]], reference: bool) -> list[str]:
+    parts = encode_pieces(piece[:-1].replace(WORD_START, ""))
+    if not reference and not piece.startswith(WORD_START) and parts[0].startswith(WORD_START):
+        parts = [parts[0][len(WORD_START) :], *parts[1:]] if len(parts[0]) > 1 else parts[1:]
+    return [*parts, piece[-1]]

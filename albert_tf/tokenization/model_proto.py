@@ -1,0 +1,119 @@
+"""Reading and replacing the normaliser inside a serialised SentencePiece model.
+
+A model is a protocol buffer, and all that is needed of it here is one field. Walking its top level by hand keeps the
+tokenizer free of the protobuf package, whose run-time version is tied to the one that SentencePiece was built with.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# Field numbers in sentencepiece_model.proto.
+_MODEL_NORMALIZER_SPEC = 3
+_SPEC_CHARSMAP = 2
+_SPEC_REMOVE_EXTRA_WHITESPACES = 4
+
+_VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
+
+
+@dataclass(frozen=True)
+class _Field:
+    """One field of a message: its number, its payload, and the bytes it takes with its tag."""
+
+    number: int
+    payload: bytes
+    raw: bytes
+
+
+def read_charsmap(model_proto: bytes) -> bytes:
+    """Returns the compiled normalisation rules of a serialised model; empty where it has none."""
+    return read_spec_charsmap(_last_payload(model_proto, _MODEL_NORMALIZER_SPEC))
+
+
+def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
+    """Returns the model with other normalisation rules, and with white space collapsed as the clean-up demands."""
+    replaced = (_SPEC_CHARSMAP, _SPEC_REMOVE_EXTRA_WHITESPACES)
+    spec = _last_payload(model_proto, _MODEL_NORMALIZER_SPEC)
+    kept = b"".join(field.raw for field in _fields(spec) if field.number not in replaced)
+    kept += normalizer_spec(charsmap) + _tag(_SPEC_REMOVE_EXTRA_WHITESPACES, _VARINT) + b"\x01"
+    others = b"".join(field.raw for field in _fields(model_proto) if field.number != _MODEL_NORMALIZER_SPEC)
+    return others + _length_delimited(_MODEL_NORMALIZER_SPEC, kept)
+
+
+def normalizer_spec(charsmap: bytes) -> bytes:
+    """Returns the serialised specification of a normaliser that has these compiled rules."""
+    return _length_delimited(_SPEC_CHARSMAP, charsmap)
+
+
+def read_spec_charsmap(spec: bytes) -> bytes:
+    """Returns the compiled rules out of the serialised specification of a normaliser."""
+    return _last_payload(spec, _SPEC_CHARSMAP)
+
+
+def digest(content: bytes) -> str:
+    """Returns the SHA-256 of some bytes in hexadecimal.
+
+    >>> digest(b"")[:8]
+    'e3b0c442'
+    """
+    return hashlib.sha256(content).hexdigest()
+
+
+def _last_payload(message: bytes, number: int) -> bytes:
+    payload = b""
+    for field in _fields(message):
+        if field.number == number:
+            payload = field.payload
+    return payload
+
+
+def _fields(message: bytes) -> Iterator[_Field]:
+    position = 0
+    while position < len(message):
+        start = position
+        tag, position = _read_varint(message, position)
+        kind = tag & 7
+        if kind == _VARINT:
+            _, end = _read_varint(message, position)
+        elif kind == _LENGTH_DELIMITED:
+            length, position = _read_varint(message, position)
+            end = position + length
+        elif kind in (_FIXED32, _FIXED64):
+            end = position + (4 if kind == _FIXED32 else 8)
+        else:
+            raise ValueError(
+                f"A SentencePiece model must hold fields of known kinds. Received: kind {kind} at {start}."
+            )
+        if end > len(message):
+            raise ValueError(f"A SentencePiece model must be complete. Received: {len(message)} bytes, {end} expected.")
+        yield _Field(tag >> 3, message[position:end], message[start:end])
+        position = end
+
+
+def _read_varint(message: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while position < len(message):
+        byte = message[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+    raise ValueError(f"A SentencePiece model must be complete. Received: {len(message)} bytes that end in a number.")
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def _tag(number: int, kind: int) -> bytes:
+    return _varint(number << 3 | kind)
+
+
+def _length_delimited(number: int, payload: bytes) -> bytes:
+    return _tag(number, _LENGTH_DELIMITED) + _varint(len(payload)) + payload

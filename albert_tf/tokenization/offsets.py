@@ -1,0 +1,120 @@
+"""Where in the original text each id comes from.
+
+SentencePiece reports for every place in the cleaned text where in the given text it comes from. As the clean-up is part
+of the model, that is the original text: a span covers all characters that its piece was made of, and spans follow one
+another without a gap. Two ids that were made of parts of one character (such as "ﬁ") both cover it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import sentencepiece
+
+from albert_tf.tokenization.digit_comma import WORD_START, DigitCommaTable
+
+
+@dataclass(frozen=True)
+class EncodedWithOffsets:
+    """Ids and spans of one text; T is the number of ids.
+
+    Attributes:
+        ids: int32 [T].
+        offsets: int32 [T, 2], start and exclusive end in characters of the original text. The span of a piece with the
+            word-start mark includes the white space in front of the word.
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
+
+
+def encode_with_offsets(
+    processor: sentencepiece.SentencePieceProcessor, table: DigitCommaTable, text: str | bytes
+) -> EncodedWithOffsets:
+    """Encodes one text and reports the span of each id.
+
+    Args:
+        processor: the model with the clean-up inside.
+        table: the digit-comma rule.
+        text: the original text; spans are in bytes where it is bytes.
+
+    Returns:
+        Ids and spans.
+    """
+    given, text = text, as_utf8(text)
+    encoded = processor.Encode(text, return_type="offset_mapping")
+    ids: list[int] = []
+    lengths: list[int] = []
+    for index, piece in zip(encoded["ids"], encoded["pieces"], strict=True):
+        start, end = table.row_splits[index : index + 2]
+        ids += table.values[start:end].tolist()
+        lengths += _part_lengths(piece, table.pieces.get(index))
+    offsets = _spans(*processor.Normalize(text, with_offsets=True), lengths)
+    if isinstance(given, str) and isinstance(text, bytes):
+        offsets = _bytes_to_characters(given, offsets)
+    return EncodedWithOffsets(np.array(ids, np.int32), offsets)
+
+
+def as_utf8(text: str | bytes) -> str | bytes:
+    """Returns text that SentencePiece can take: lone surrogates, which UTF-8 cannot hold, become invalid bytes.
+
+    SentencePiece reads each of these bytes as an unknown character, and so it does inside a TensorFlow graph.
+
+    >>> as_utf8("a\\ud800"), as_utf8("é")
+    (b'a\\xed\\xa0\\x80', 'é')
+    """
+    if isinstance(text, bytes) or text.isascii():
+        return text
+    encoded = text.encode("utf-8", "surrogatepass")
+    return encoded if b"\xed" in encoded and not _is_utf8(encoded) else text
+
+
+def _is_utf8(encoded: bytes) -> bool:
+    try:
+        encoded.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _part_lengths(piece: str | bytes, parts: tuple[str, ...] | None) -> list[int]:
+    """Returns how much of the cleaned text each id of a piece takes: in bytes for a text given as bytes."""
+    if parts is None:
+        return [len(piece)]
+    lengths = [len(part.encode()) if isinstance(piece, bytes) else len(part) for part in parts]
+    # The reference's form of the rule can put a word start in front that is not in the text.
+    surplus = sum(lengths) - len(piece)
+    return [lengths[0] - surplus, *lengths[1:]]
+
+
+def _spans(cleaned: str | bytes, origins: list[int], lengths: list[int]) -> np.ndarray:
+    """Turns lengths in the cleaned text into spans of the original.
+
+    Args:
+        cleaned: the text as SentencePiece split it.
+        origins: for each place in `cleaned`, and for its end, the place in the original that it comes from.
+        lengths: how much of `cleaned` each id takes.
+
+    Returns:
+        int32 [T, 2].
+    """
+    places = np.array(origins, np.int32)
+    taken = np.array(lengths, np.int64)
+    ends = np.cumsum(taken)
+    starts = ends - taken
+    # A character that became several is covered by every id that holds a part of it: an id ends where the next origin
+    # begins.
+    following = places[np.minimum(np.searchsorted(places, places, side="right"), len(places) - 1)]
+    spans = np.stack([places[starts], following[np.maximum(ends - 1, 0)]], axis=1)
+    empty = starts == ends
+    if len(ends) and cleaned[: ends[0]] in (WORD_START, WORD_START.encode()):
+        empty[0] = True  # The word start that SentencePiece itself puts in front of a text.
+    spans[empty, 1] = spans[empty, 0]
+    return spans
+
+
+def _bytes_to_characters(text: str, offsets: np.ndarray) -> np.ndarray:
+    """Turns byte positions into character positions; a position inside a character moves outwards."""
+    widths = [len(character.encode("utf-8", "surrogatepass")) for character in text]
+    ends = np.cumsum([0, *widths])
+    starts = np.searchsorted(ends, offsets[:, 0], side="right") - 1
+    return np.stack([starts, np.searchsorted(ends, offsets[:, 1], side="left")], axis=1).astype(np.int32)

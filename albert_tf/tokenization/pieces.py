@@ -1,0 +1,78 @@
+"""What the strings of a SentencePiece vocabulary tell: special pieces, and which pieces begin a word."""
+
+from dataclasses import dataclass
+
+import sentencepiece
+
+from albert_tf.tokenization.digit_comma import WORD_START
+
+PAD_PIECE, UNK_PIECE, CLS_PIECE, SEP_PIECE, MASK_PIECE = SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+
+# Spelled as the reference spells it: "'", "<", "=" and ">" are not in it.
+_PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
+_INSIDE_WORDS = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
+
+
+@dataclass(frozen=True)
+class SpecialPieceIds:
+    """The ids of ALBERT's special pieces."""
+
+    pad: int
+    unk: int
+    cls: int
+    sep: int
+    mask: int
+
+
+def find_special_ids(processor: sentencepiece.SentencePieceProcessor, source: str) -> SpecialPieceIds:
+    """Looks up the special pieces and makes sure that text cannot yield them.
+
+    Args:
+        processor: the loaded model.
+        source: where it came from, for the message.
+
+    Returns:
+        The ids.
+
+    Raises:
+        ValueError: if a special piece is missing, or is an ordinary piece that text could contain.
+    """
+    ids = [processor.PieceToId(piece) for piece in SPECIAL_PIECES]
+    found = zip(SPECIAL_PIECES, ids, strict=True)
+    missing = [piece for piece, index in found if processor.IdToPiece(index) != piece]
+    if missing:
+        raise ValueError(
+            f"An ALBERT vocabulary must have the pieces {', '.join(SPECIAL_PIECES)}. Received: {source}, which lacks "
+            f"{', '.join(missing)}; train one with `train_sentencepiece`."
+        )
+    ordinary = [piece for piece, i in zip(SPECIAL_PIECES, ids, strict=True) if not _is_special(processor, i)]
+    if ordinary:
+        raise ValueError(
+            "ALBERT's special pieces must be control symbols, so that plain text cannot yield them. "
+            f"Received: {source}, where {', '.join(ordinary)} can be; train the model with them as control_symbols."
+        )
+    return SpecialPieceIds(*ids)
+
+
+def starts_word(piece: str) -> bool:
+    """Tells whether a piece begins a word, as whole-word masking wants to know it.
+
+    Besides pieces with the word-start mark these are single punctuation characters and all pieces with a character
+    other
+    than a Latin letter or punctuation: digits, apostrophes, and every letter of other scripts.
+
+    Example:
+
+    >>> [starts_word(piece) for piece in ("▁the", "ing", ".", "...", "99", "가")]
+    [True, False, True, False, True, True]
+
+    References:
+        `is_start_piece` in google-research/albert, create_pretraining_data.py.
+    """
+    if piece.startswith((WORD_START, "<")) or piece in _PUNCTUATION:
+        return True
+    return not _INSIDE_WORDS.issuperset(piece.lower())
+
+
+def _is_special(processor: sentencepiece.SentencePieceProcessor, index: int) -> bool:
+    return processor.IsControl(index) or processor.IsUnknown(index)
