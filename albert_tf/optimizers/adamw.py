@@ -92,7 +92,7 @@ class AdamW(keras.optimizers.Optimizer):
     def update_step(self, gradient, variable, learning_rate):
         """One step of one variable: Adam's scaling, decay, adaptation, learning rate."""
         index = self._get_variable_index(variable)
-        gradient = _dense(gradient)
+        gradient = ops.cast(_dense(gradient), self._momentums[index].dtype)
         weights = ops.cast(ops.convert_to_tensor(variable), gradient.dtype)
         update = self._adam_update(gradient, index)
         update = self._add_decay(update, weights, index)
@@ -165,6 +165,8 @@ def _at_least_float32(dtype) -> str:
 
 
 def _dense(gradient):
+    if hasattr(gradient, "dense_shape"):  # TensorFlow's IndexedSlices, the gradient of a look-up.
+        gradient = ops.segment_sum(gradient.values, gradient.indices, num_segments=gradient.shape[0])
     gradient = ops.convert_to_tensor(gradient)
     return ops.cast(gradient, _at_least_float32(gradient.dtype))
 

@@ -1,0 +1,46 @@
+"""Proves that rules over variable paths are ordered, total, and free of dead patterns."""
+
+import pytest
+
+from albert_tf.optimizers import ALBERT_EXCLUSIONS, assign_rules, is_excluded
+
+PATHS = ["embeddings/word", "encoder/layer_norm/gamma", "encoder/query/kernel"]
+
+
+def test_the_first_rule_wins():
+    rules = [("gamma", 0.0), ("^encoder", 0.5), (".", 1.0)]
+    assert assign_rules(rules, PATHS) == dict(zip(PATHS, [1.0, 0.0, 0.5], strict=True))
+
+
+def test_a_path_without_a_rule_is_an_error():
+    with pytest.raises(ValueError, match="no rule for 'embeddings/word'"):
+        assign_rules([("^encoder", 1)], PATHS)
+
+
+@pytest.mark.parametrize("rules", [[("pooler", 1), (".", 2)], [(".", 2), ("encoder", 1)]])
+def test_a_rule_that_decides_nothing_is_an_error(rules):
+    with pytest.raises(ValueError, match="Every rule must decide for at least one variable"):
+        assign_rules(rules, PATHS)
+
+
+def test_a_broken_pattern_is_named():
+    with pytest.raises(ValueError, match=r"regular expressions. Received: '\['"):
+        assign_rules([("[", 1)], PATHS)
+
+
+@pytest.mark.parametrize(
+    ("path", "excluded"),
+    [
+        ("embeddings/layer_norm/gamma", True),
+        ("encoder/ffn_layer_norm/beta", True),
+        ("bert/encoder/LayerNorm_1/beta", True),
+        ("masked_lm_head/output_bias", True),
+        ("encoder/query/bias", True),
+        ("encoder/query/kernel", False),
+        ("embeddings/word_embeddings", False),
+        ("sentence_order_head/kernel", False),
+        ("encoder/attention_norm/gamma", False),
+    ],
+)
+def test_the_default_list_finds_layer_normalisation_and_biases(path, excluded):
+    assert is_excluded(path, ALBERT_EXCLUSIONS) is excluded

@@ -1,0 +1,104 @@
+"""Proves that the step is the same eagerly, in a graph, under XLA, in `model.fit`, and on mirrored devices."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.optimizers import AdamW, Lamb, WarmupSchedule
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def make_model():
+    keras.utils.set_random_seed(3)
+    layers = [
+        keras.layers.Embedding(17, 4, name="word_embeddings"),
+        keras.layers.LayerNormalization(name="layer_norm"),
+        keras.layers.GlobalAveragePooling1D(),
+        keras.layers.Dense(3, name="head"),
+    ]
+    model = keras.Sequential(layers)
+    model.build((None, 5))
+    return model
+
+
+def make_batch():
+    generator = np.random.default_rng(1)
+    return generator.integers(0, 17, (8, 5)).astype("int32"), generator.integers(0, 3, (8,)).astype("int32")
+
+
+def make_optimizer(kind):
+    schedule = WarmupSchedule(0.1, num_train_steps=10, num_warmup_steps=2)
+    return kind(schedule, weight_decay=0.1, global_clipnorm=0.5)
+
+
+def train_by_hand(kind, jit_compile, graph=True, steps=5):
+    model, optimizer = make_model(), make_optimizer(kind)
+    optimizer.build(model.trainable_variables)
+    inputs, labels = (tf.constant(array) for array in make_batch())
+
+    def step():
+        with tf.GradientTape() as tape:
+            logits = model(inputs, training=True)
+            loss = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True))
+        optimizer.apply(tape.gradient(loss, model.trainable_variables))
+
+    run = tf.function(step, jit_compile=jit_compile) if graph else step
+    for _ in range(steps):
+        run()
+    return model.get_weights()
+
+
+@pytest.mark.parametrize("kind", [AdamW, Lamb])
+def test_eager_graph_and_xla_agree(kind):
+    eager = train_by_hand(kind, jit_compile=False, graph=False)
+    assert max(np.max(np.abs(a - b)) for a, b in zip(eager, make_model().get_weights(), strict=True)) > 0.01
+    for jit_compile in (False, True):
+        for found, expected in zip(train_by_hand(kind, jit_compile), eager, strict=True):
+            np.testing.assert_allclose(found, expected, atol=2e-6, rtol=0)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_model_fit(jit_compile):
+    model = make_model()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(make_optimizer(Lamb), loss, jit_compile=jit_compile)
+    model.fit(*make_batch(), batch_size=8, epochs=5, shuffle=False, verbose=0)
+    for found, expected in zip(model.get_weights(), train_by_hand(Lamb, jit_compile=False), strict=True):
+        np.testing.assert_allclose(found, expected, atol=2e-6, rtol=0)
+
+
+# Keras reads TensorFlow's variables with `np.array`, and TensorFlow 2.21 does not know NumPy 2's copy argument.
+@pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")
+def test_a_compiled_model_survives_saving(tmp_path):
+    model = make_model()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(make_optimizer(Lamb), loss)
+    model.fit(*make_batch(), batch_size=8, epochs=2, shuffle=False, verbose=0)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    for one in (model, again):
+        one.fit(*make_batch(), batch_size=8, epochs=2, shuffle=False, verbose=0)
+    for found, expected in zip(again.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_mirrored_devices_step_as_one():
+    script = pathlib.Path(__file__).with_name("mirrored_run.py")
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-3000:]
+    result = json.loads(done.stdout.splitlines()[-1])
+    for single, copies in zip(result["single"], result["copies"], strict=True):
+        assert len(copies) == 2
+        for copy in copies:
+            np.testing.assert_allclose(copy, single, atol=1e-6)
+    for copies in result["slots"]:
+        assert copies[0] == copies[1]
