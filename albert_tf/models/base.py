@@ -1,5 +1,6 @@
 """What all models of this room share: made from a config, trained by `fit` on any strategy, saved and loaded whole."""
 
+import contextlib
 import pathlib
 from typing import Any, Self
 
@@ -33,7 +34,6 @@ class AlbertModel(keras.Model):
                 f"{type(self).__name__}.from_pretrained(folder)."
             )
         self.config = config
-        self._term_metrics: dict[str, keras.metrics.Mean] = {}
 
     def build_parts(self, *parts: keras.layers.Layer) -> None:
         """Makes the variables of these layers; called at the end of `__init__`."""
@@ -50,6 +50,10 @@ class AlbertModel(keras.Model):
             f"{type(self).__name__} must be given a loss to train. Received: none; call compile(loss=...) or use a "
             "model for a task."
         )
+
+    def reported_terms(self) -> tuple[str, ...]:
+        """Names of all loss and metric terms."""
+        return ()
 
     def metric_terms(self, y, outputs, sample_weight=None) -> dict[str, Term]:
         """What `fit` and `evaluate` report beside the losses where `compile` names no loss."""
@@ -69,19 +73,20 @@ class AlbertModel(keras.Model):
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         return super().compute_metrics(x, y, _only_output(y_pred), sample_weight)
 
+    def compile(self, *args, **kwargs):
+        """As `keras.Model.compile`; without `loss` the model minimises the loss of its own task."""
+        super().compile(*args, **kwargs)
+        names = () if self.uses_compiled_loss else self.reported_terms()
+        with _scope_of(self):
+            self.term_metrics = {name: keras.metrics.Mean(name=name) for name in names}
+
     def update_term(self, name: str, term: Term) -> None:
         """Adds one batch to the running mean that is reported under `name`."""
-        weight = term.weight
-        self._term_metric(name).update_state(term.mean(), sample_weight=weight)
+        self.term_metrics[name].update_state(term.mean(), sample_weight=term.weight)
 
     def update_loss(self, loss, rows) -> None:
         """Adds one batch of so many rows to the running mean of the loss."""
         self._loss_tracker.update_state(loss, sample_weight=rows)
-
-    def _term_metric(self, name: str) -> keras.metrics.Mean:
-        if name not in self._term_metrics:
-            self._term_metrics[name] = keras.metrics.Mean(name=name)
-        return self._term_metrics[name]
 
     # === Training ===
 
@@ -160,3 +165,8 @@ class AlbertModel(keras.Model):
 
 def _only_output(outputs):
     return next(iter(outputs.values())) if isinstance(outputs, dict) and len(outputs) == 1 else outputs
+
+
+def _scope_of(model):
+    strategy = getattr(model, "distribute_strategy", None)  # TensorFlow's trainer alone has one
+    return strategy.scope() if strategy is not None else contextlib.nullcontext()

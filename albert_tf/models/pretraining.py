@@ -57,6 +57,9 @@ class AlbertForPreTraining(AlbertModel):
             "sentence_order_loss": weighted_mean(order_loss, sample_weight),
         }
 
+    def reported_terms(self):
+        return ("masked_lm_loss", "sentence_order_loss", "masked_lm_accuracy", "sentence_order_accuracy")
+
     def metric_terms(self, y, outputs, sample_weight=None):
         order_correct = correct(flat_labels(y), outputs["sentence_order_logits"])
         return {
@@ -97,6 +100,9 @@ class AlbertForMaskedLM(AlbertModel):
 
     def loss_terms(self, y, outputs, sample_weight=None):
         return {"masked_lm_loss": masked_lm_loss(y, outputs["logits"])}
+
+    def reported_terms(self):
+        return ("masked_lm_loss", "masked_lm_accuracy")
 
     def metric_terms(self, y, outputs, sample_weight=None):
         return {"masked_lm_accuracy": masked_lm_accuracy(y, outputs["logits"])}

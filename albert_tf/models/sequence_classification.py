@@ -79,6 +79,9 @@ class AlbertForSequenceClassification(AlbertModel):
         losses = cross_entropy(ops.reshape(y, (-1,)), outputs["logits"])
         return {"cross_entropy": weighted_mean(losses, sample_weight)}
 
+    def reported_terms(self):
+        return ("mean_squared_error",) if self.problem == "regression" else ("cross_entropy", "accuracy")
+
     def metric_terms(self, y, outputs, sample_weight=None):
         if self.problem == "regression":
             return {}

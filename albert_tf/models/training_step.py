@@ -8,7 +8,7 @@ numbers do not depend on how many replicas share a batch:
 3. logged values are those of the whole batch on every replica.
 """
 
-import contextlib
+import threading
 from typing import Any
 
 import tensorflow as tf
@@ -31,6 +31,7 @@ def make_test_function(model):
 def _over_iterator(model, step):
     strategy = model.distribute_strategy
 
+    @tf.autograph.experimental.do_not_convert
     def one_step(data):
         logs = strategy.run(step, args=(data,))
         # Every replica returns the same numbers: those of the whole batch.
@@ -39,21 +40,19 @@ def _over_iterator(model, step):
     if not model.run_eagerly:
         one_step = tf.function(one_step, reduce_retracing=True, jit_compile=model.jit_compile)
 
+    def first_step(iterator):
+        return one_step(iterator.get_next())
+
     def several_steps(iterator):
-        logs = one_step(iterator.get_next())
+        logs = first_step(iterator)
         for _ in tf.range(1, model.steps_per_execution):
             batch = iterator.get_next_as_optional()
             if batch.has_value():
                 logs = one_step(batch.get_value())
         return logs
 
-    if model.steps_per_execution == 1:
-        several_steps = _first_step_only(one_step)
-    return several_steps if model.run_eagerly else tf.function(several_steps, reduce_retracing=True)
-
-
-def _first_step_only(one_step):
-    return lambda iterator: one_step(iterator.get_next())
+    steps = first_step if model.steps_per_execution == 1 else several_steps
+    return steps if model.run_eagerly else tf.function(steps, reduce_retracing=True)
 
 
 def _train_step(model, data) -> dict[str, Any]:
@@ -98,21 +97,31 @@ def _apply_once(optimizer, gradients, variables) -> None:
         optimizer.build(variables)
     # Rows looked up twice must be added before the norm is taken, so sparse gradients become dense here.
     summed = _sum_over_replicas([tf.convert_to_tensor(gradient) for gradient, _ in reached])
-    with _gradients_are_summed(optimizer):
-        optimizer.apply(summed, [variable for _, variable in reached])
-
-
-@contextlib.contextmanager
-def _gradients_are_summed(optimizer):
-    """While tracing `apply`: Keras clips and then sums over replicas; here the sum comes first and must not come twice."""
-    inner = getattr(optimizer, "inner_optimizer", optimizer)
-    if not hasattr(inner, "_all_reduce_sum_gradients"):
-        raise ValueError(f"The optimizer must be a Keras optimizer of its TensorFlow backend. Received: {inner!r}.")
-    inner._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
+    _let_sum_come_first(getattr(optimizer, "inner_optimizer", optimizer))
+    _thread.gradients_are_summed = True
     try:
-        yield
+        optimizer.apply(summed, [variable for _, variable in reached])
     finally:
-        del inner._all_reduce_sum_gradients
+        _thread.gradients_are_summed = False
+
+
+# MirroredStrategy traces each replica in a thread of its own.
+_thread = threading.local()
+
+
+def _let_sum_come_first(optimizer) -> None:
+    """Keras clips and then sums over replicas. Here the sum has come first, and must not come again in `apply`."""
+    keras_sum = getattr(optimizer, "_all_reduce_sum_gradients", None)
+    if keras_sum is None:
+        raise ValueError(f"The optimizer must be a Keras optimizer on its TensorFlow backend. Received: {optimizer!r}.")
+    if not hasattr(keras_sum, "unless_summed"):
+
+        def sum_unless_summed(gradients_and_variables):
+            summed = getattr(_thread, "gradients_are_summed", False)
+            return gradients_and_variables if summed else keras_sum(gradients_and_variables)
+
+        sum_unless_summed.unless_summed = True
+        optimizer._all_reduce_sum_gradients = sum_unless_summed
 
 
 def _sum_over_replicas(values):
