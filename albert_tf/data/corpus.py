@@ -1,0 +1,174 @@
+"""Tokenised documents as flat arrays: every segment and every example is a slice of one array of token ids.
+
+A segment is a sentence (a line) in tokens. Letters: T tokens, M segments, N documents.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from albert_tf.data.documents import Document
+
+
+class Vocabulary(Protocol):
+    """What making examples needs to know of a tokenizer; `albert_tf.AlbertTokenizer` has all of it."""
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def vocab_hash(self) -> str: ...
+
+    @property
+    def pad_token_id(self) -> int: ...
+
+    @property
+    def cls_token_id(self) -> int: ...
+
+    @property
+    def sep_token_id(self) -> int: ...
+
+    @property
+    def mask_token_id(self) -> int: ...
+
+    @property
+    def start_of_word(self) -> np.ndarray: ...  # bool [V]
+
+    def encode_batch(self, texts: list[str], num_threads: int | None = None) -> list[np.ndarray]:
+        """Returns the ids of each text, special tokens not added."""
+        ...
+
+
+@dataclass(frozen=True)
+class TokenizedDocuments:
+    """Documents in one array of tokens.
+
+    Args:
+        tokens: int32 [T], may be memory-mapped.
+        segment_offsets: int64 [M + 1]; segment m is `tokens[segment_offsets[m] : segment_offsets[m + 1]]`, never empty.
+        document_offsets: int64 [N + 1]; document n has segments `document_offsets[n]` up to `document_offsets[n + 1]`.
+        document_keys: uint64 [N], a hash of each document's text.
+    """
+
+    tokens: npt.NDArray[np.int32]
+    segment_offsets: npt.NDArray[np.int64]
+    document_offsets: npt.NDArray[np.int64]
+    document_keys: npt.NDArray[np.uint64]
+
+    @classmethod
+    def from_lengths(
+        cls,
+        tokens: npt.NDArray[np.int32],
+        segment_lengths: npt.ArrayLike,
+        segments_per_document: npt.ArrayLike,
+        document_keys: npt.ArrayLike,
+    ) -> "TokenizedDocuments":
+        """Builds the offsets from lengths."""
+        return cls(
+            tokens,
+            np.concatenate([[0], np.cumsum(segment_lengths, dtype=np.int64)]),
+            np.concatenate([[0], np.cumsum(segments_per_document, dtype=np.int64)]),
+            np.asarray(document_keys, dtype=np.uint64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.document_keys)
+
+
+def cut_segment(ids: npt.NDArray[np.int32], starts: npt.NDArray[np.bool_], room: int) -> list[npt.NDArray[np.int32]]:
+    """Cuts a segment that does not fit an example into parts of at most half an example, at starts of words.
+
+    Without this, all of a very long line but one example's worth would be thrown away whenever it is used.
+
+    Args:
+        ids: int32 [T], one segment.
+        starts: bool [T], True where a word starts.
+        room: tokens that an example holds.
+
+    Example:
+
+    >>> ids = np.arange(10, dtype=np.int32)
+    >>> [part.tolist() for part in cut_segment(ids, ids % 2 == 0, room=7)]
+    [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
+    """
+    if len(ids) <= room:
+        return [ids]
+    largest = max(room // 2, 1)
+    word_starts = np.flatnonzero(starts)
+    cuts = [0]
+    while len(ids) - cuts[-1] > largest:
+        last = (
+            int(word_starts[np.searchsorted(word_starts, cuts[-1] + largest, side="right") - 1])
+            if len(word_starts)
+            else 0
+        )
+        # A single word longer than a part leaves no start of a word to cut at.
+        cuts.append(last if last > cuts[-1] else cuts[-1] + largest)
+    return np.split(ids, cuts[1:])
+
+
+def tokenize_documents(
+    documents: Sequence[Document], vocabulary: Vocabulary, room: int | None = None
+) -> TokenizedDocuments:
+    """Tokenises documents in one batch; segments and documents without tokens are left out.
+
+    Args:
+        documents: texts.
+        vocabulary: the tokenizer.
+        room: tokens that an example holds; longer segments are cut (see `cut_segment`). None leaves them whole.
+    """
+    texts = [text for document in documents for text in document.sentences]
+    encoded = iter(vocabulary.encode_batch(texts, num_threads=1))
+    segments, counts, keys = [], [], []
+    for document in documents:
+        parts = [next(encoded) for _ in document.sentences]
+        if room is not None:
+            parts = [cut for ids in parts for cut in cut_segment(ids, vocabulary.start_of_word[ids], room)]
+        parts = [ids for ids in parts if len(ids)]
+        if parts:
+            segments.extend(parts)
+            counts.append(len(parts))
+            keys.append(document.key)
+    tokens = np.concatenate(segments) if segments else np.zeros(0, np.int32)
+    return TokenizedDocuments.from_lengths(tokens, [len(ids) for ids in segments], counts, keys)
+
+
+_SPOOL = {"tokens": np.int32, "segments": np.int32, "documents": np.int64, "keys": np.uint64}
+
+
+def append_to_spool(folder: Path, documents: TokenizedDocuments, rows: npt.ArrayLike) -> None:
+    """Appends the documents at `rows` to the spool in `folder`.
+
+    A spool holds tokenised documents on disk between tokenising them once and making examples of them many times, so
+    that memory does not grow with the corpus.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {name: (folder / name).open("ab") for name in _SPOOL}
+    try:
+        for row in np.atleast_1d(rows):
+            first, stop = documents.document_offsets[row : row + 2]
+            offsets = documents.segment_offsets[first : stop + 1]
+            record = {
+                "tokens": documents.tokens[offsets[0] : offsets[-1]],
+                "segments": np.diff(offsets),
+                "documents": stop - first,
+                "keys": documents.document_keys[row],
+            }
+            for name, dtype in _SPOOL.items():
+                files[name].write(np.asarray(record[name], dtype=dtype).tobytes())
+    finally:
+        for file in files.values():
+            file.close()
+
+
+def load_spool(folder: Path) -> TokenizedDocuments:
+    """Maps a spool that holds at least one document into memory."""
+    lengths = {name: np.fromfile(folder / name, dtype) for name, dtype in _SPOOL.items() if name != "tokens"}
+    tokens = np.memmap(folder / "tokens", np.int32, "r")
+    return TokenizedDocuments.from_lengths(
+        np.asarray(tokens), lengths["segments"], lengths["documents"], lengths["keys"]
+    )

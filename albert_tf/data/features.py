@@ -1,0 +1,94 @@
+"""The features of a pretraining example, each declared once: its name, its place on disk, its shape, its type.
+
+The writer, the reader and their checks are derived from these declarations, so a feature is added or changed here only.
+
+Shape letters: B batch, L sequence, P predictions.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+Role = Literal["input", "label", "extra"]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One named array of an example.
+
+    Args:
+        name: what models, datasets and NumPy arrays call it.
+        disk_name: what the reference's TFRecords call it.
+        axes: shape letters of a batch, `"B"`, `"BL"` or `"BP"`.
+        dtype: `"int32"` or `"float32"`, in memory; integers are int64 on disk.
+        role: `"input"` of the model, `"label"` of its losses, or `"extra"`: on disk only.
+
+    Example:
+
+    >>> Feature("token_type_ids", "segment_ids", "BL", "int32", "input").row_shape({"L": 512})
+    (512,)
+    """
+
+    name: str
+    disk_name: str
+    axes: str
+    dtype: str
+    role: Role
+
+    def row_shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Returns the shape of one example's array, without the batch, for `sizes` such as `{"L": 512, "P": 77}`."""
+        return tuple(sizes[axis] for axis in self.axes[1:])
+
+    @property
+    def disk_dtype(self) -> str:
+        """The type in a TFRecord: `"int64"` or `"float32"`."""
+        return "int64" if self.dtype == "int32" else self.dtype
+
+
+PRETRAINING_FEATURES = (
+    Feature("input_ids", "input_ids", "BL", "int32", "input"),
+    Feature("attention_mask", "input_mask", "BL", "int32", "input"),
+    Feature("token_type_ids", "segment_ids", "BL", "int32", "input"),
+    Feature("token_boundary", "token_boundary", "BL", "int32", "extra"),
+    Feature("masked_lm_positions", "masked_lm_positions", "BP", "int32", "input"),
+    Feature("masked_lm_ids", "masked_lm_ids", "BP", "int32", "label"),
+    Feature("masked_lm_weights", "masked_lm_weights", "BP", "float32", "label"),
+    Feature("sentence_order_labels", "next_sentence_labels", "B", "int32", "label"),
+)
+
+
+def with_role(features: Iterable[Feature], *roles: Role) -> tuple[Feature, ...]:
+    """Returns the features that have one of `roles`, in their order.
+
+    Example:
+
+    >>> [feature.name for feature in with_role(PRETRAINING_FEATURES, "label")]
+    ['masked_lm_ids', 'masked_lm_weights', 'sentence_order_labels']
+    """
+    return tuple(feature for feature in features if feature.role in roles)
+
+
+def check_arrays(features: Iterable[Feature], arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> None:
+    """Checks a batch of examples against the declarations.
+
+    Args:
+        features: what the batch must hold.
+        arrays: name of the feature to array, each [B, ...].
+        sizes: length of each axis but the batch, such as `{"L": 512, "P": 77}`.
+
+    Raises:
+        ValueError: an array is missing, or its type or its shape differs.
+    """
+    for feature in features:
+        if feature.name not in arrays:
+            raise ValueError(
+                f"A batch of examples must hold `{feature.name}`. Received: {sorted(arrays)}. Add the missing array."
+            )
+        array = arrays[feature.name]
+        if array.shape[1:] != feature.row_shape(sizes) or array.dtype != feature.dtype:
+            raise ValueError(
+                f"`{feature.name}` must be {feature.dtype} with rows of shape {feature.row_shape(sizes)}. "
+                f"Received: {array.dtype} of shape {array.shape}. Convert the array."
+            )

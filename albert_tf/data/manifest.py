@@ -1,0 +1,208 @@
+"""What a folder of pretraining examples holds: `manifest.json`, written last, so its presence means completeness."""
+
+import json
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from albert_tf.data.corpus import Vocabulary
+from albert_tf.data.examples import PretrainingExamples
+from albert_tf.data.options import ExampleOptions
+
+MANIFEST_NAME = "manifest.json"
+HISTOGRAM_STEP = 8
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CorpusFile(_Record):
+    """A text file that examples were made from: its name without folder, its size in bytes, its hash."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path) -> "CorpusFile":
+        """Reads the file once."""
+        digest = sha256()
+        with path.open("rb") as file:
+            while block := file.read(2**20):
+                digest.update(block)
+        return cls(name=path.name, bytes=path.stat().st_size, sha256=digest.hexdigest())
+
+
+class Recipe(_Record):
+    """Everything that decides the bytes of the shards; two runs with equal recipes write equal shards."""
+
+    examples: ExampleOptions
+    num_shards: int
+    split_sentences: bool
+    document_gap: int
+    vocab_size: int
+    vocab_hash: str
+    corpus: tuple[CorpusFile, ...]
+
+    def differences(self, other: "Recipe") -> list[str]:
+        """Says where `other` differs, one phrase a difference."""
+        mine, theirs = (
+            {**recipe.model_dump(mode="json"), **recipe.examples.model_dump(mode="json")} for recipe in (self, other)
+        )
+        for values in (mine, theirs):
+            del values["examples"]
+            values["corpus"] = {file["sha256"]: file["name"] for file in values["corpus"]}
+        phrases = [
+            f"{key} is {theirs[key]!r}, was {mine[key]!r}"
+            for key in mine
+            if key != "corpus" and mine[key] != theirs[key]
+        ]
+        added = [name for key, name in theirs["corpus"].items() if key not in mine["corpus"]]
+        removed = [name for key, name in mine["corpus"].items() if key not in theirs["corpus"]]
+        phrases += [f"texts added or changed: {', '.join(added)}"] * bool(added)
+        phrases += [f"texts removed or changed: {', '.join(removed)}"] * bool(removed)
+        if not phrases and self != other:
+            phrases = ["the order or the names of the texts"]
+        return phrases
+
+
+class ExampleStatistics(_Record):
+    """Counts over examples.
+
+    Args:
+        examples: number of examples.
+        tokens: tokens in them, special tokens counted, padding not.
+        masked: tokens to predict; `masked_as_mask`, `masked_as_kept`, `masked_as_random`: what stands in their place.
+        label_1: examples whose sentence_order_label is 1.
+        length_histogram: examples by length; entry i counts lengths 8 i up to 8 i + 7.
+    """
+
+    examples: int = 0
+    tokens: int = 0
+    masked: int = 0
+    masked_as_mask: int = 0
+    masked_as_kept: int = 0
+    masked_as_random: int = 0
+    label_1: int = 0
+    length_histogram: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, examples: PretrainingExamples, vocabulary: Vocabulary) -> "ExampleStatistics":
+        """Counts a batch of examples."""
+        lengths = examples.attention_mask.sum(axis=1)
+        predicted = examples.masked_lm_weights > 0
+        seen = np.take_along_axis(examples.input_ids, examples.masked_lm_positions, axis=1)[predicted]
+        masked, as_mask = int(predicted.sum()), int((seen == vocabulary.mask_token_id).sum())
+        as_kept = int((seen == examples.masked_lm_ids[predicted]).sum())
+        histogram = np.bincount(lengths // HISTOGRAM_STEP, minlength=examples.input_ids.shape[1] // HISTOGRAM_STEP + 1)
+        return cls(
+            examples=len(examples),
+            tokens=int(lengths.sum()),
+            masked=masked,
+            masked_as_mask=as_mask,
+            masked_as_kept=as_kept,
+            masked_as_random=masked - as_mask - as_kept,
+            label_1=int(examples.sentence_order_labels.sum()),
+            length_histogram=tuple(histogram.tolist()),
+        )
+
+    def __add__(self, other: "ExampleStatistics") -> "ExampleStatistics":
+        sums = {name: getattr(self, name) + getattr(other, name) for name in type(self).model_fields}
+        longer, shorter = sorted((self.length_histogram, other.length_histogram), key=len, reverse=True)
+        padded = shorter + (0,) * (len(longer) - len(shorter))
+        sums["length_histogram"] = tuple(a + b for a, b in zip(longer, padded, strict=True))
+        return ExampleStatistics(**sums)
+
+    @property
+    def mean_length(self) -> float:
+        """Tokens in an example."""
+        return self.tokens / self.examples if self.examples else 0.0
+
+    @property
+    def masked_share(self) -> float:
+        """Share of tokens to predict."""
+        return self.masked / self.tokens if self.tokens else 0.0
+
+    @property
+    def label_1_share(self) -> float:
+        """Share of examples swapped or, for other objectives, paired with a random document."""
+        return self.label_1 / self.examples if self.examples else 0.0
+
+
+class Shard(_Record):
+    """One TFRecord file of the folder."""
+
+    name: str
+    bytes: int
+    statistics: ExampleStatistics
+
+
+class Manifest(_Record):
+    """Describes a finished folder.
+
+    Args:
+        recipe: what the examples were made from and how.
+        documents: documents of the corpus that hold tokens.
+        segments: sentences in them, very long ones counted in parts.
+        tokens: tokens in them, before examples were made.
+        statistics: sums over all shards.
+        masked_share, label_1_share, mean_length: shares and means, from `statistics`, for the reader of the file.
+        shards: the files.
+    """
+
+    recipe: Recipe
+    documents: int
+    segments: int
+    tokens: int
+    statistics: ExampleStatistics
+    masked_share: float
+    label_1_share: float
+    mean_length: float
+    shards: tuple[Shard, ...]
+
+    @classmethod
+    def of(cls, recipe: Recipe, documents: int, segments: int, tokens: int, shards: tuple[Shard, ...]) -> "Manifest":
+        """Adds up the shards."""
+        total = sum((shard.statistics for shard in shards), ExampleStatistics())
+        return cls(
+            recipe=recipe,
+            documents=documents,
+            segments=segments,
+            tokens=tokens,
+            statistics=total,
+            masked_share=round(total.masked_share, 6),
+            label_1_share=round(total.label_1_share, 6),
+            mean_length=round(total.mean_length, 3),
+            shards=shards,
+        )
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Manifest":
+        """Reads the manifest of a folder.
+
+        Raises:
+            ValueError: there is none, or it is not one.
+        """
+        path = Path(folder) / MANIFEST_NAME
+        if not path.is_file():
+            raise ValueError(
+                f"A folder of prepared examples must hold {MANIFEST_NAME}. Received: {folder}. Run `albert-tf prepare`, "
+                f"to the end, with this output folder."
+            )
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise ValueError(
+                f"{MANIFEST_NAME} must be as `prepare` wrote it. Received: {path} with {where or 'its text'}: {first['msg']}. "
+                f"Prepare the folder again."
+            ) from None
+
+
+def to_json(record: BaseModel) -> bytes:
+    """Returns readable JSON, the same bytes for the same content."""
+    return (json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n").encode()

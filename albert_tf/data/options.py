@@ -1,0 +1,79 @@
+"""What an example looks like: the options that decide it, checked once."""
+
+from enum import Enum
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class Objective(str, Enum):
+    """What the second loss learns from the order of the two segments of an example.
+
+    `SENTENCE_ORDER` (ALBERT): label 0 in order, 1 swapped. `NEXT_SENTENCE` (BERT): label 0 in order, 1 when the second
+    segment comes from another document. `NONE`: one segment, label 0 always.
+    """
+
+    SENTENCE_ORDER = "sentence_order"
+    NEXT_SENTENCE = "next_sentence"
+    NONE = "none"
+
+
+class ExampleOptions(BaseModel):
+    """Options that decide the content of examples.
+
+    Args:
+        max_seq_length: tokens in an example, special tokens and padding included.
+        max_predictions_per_seq: most masked tokens in an example; None: as many as `masked_lm_prob` asks for.
+        masked_lm_prob: share of an example's tokens that is masked.
+        ngram: longest run of words masked together; a run of n words has probability proportional to 1 / n.
+        favor_shorter_ngram: False reverses those probabilities.
+        short_seq_prob: share of passes over a document that aim at a shorter, random length.
+        dupe_factor: passes over the corpus, each with other pairs and other masks.
+        objective: see `Objective`.
+        reference_pairs: pair a chunk of a single segment with a random document and label it 1, as
+            `create_pretraining_data.py` does.
+        seed: examples are a pure function of it and of the documents.
+
+    Example:
+
+    >>> ExampleOptions(max_seq_length=512).predictions
+    77
+
+    References: ALBERT (arXiv 1909.11942) section 3.1 and 4.1.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_seq_length: int = Field(512, ge=8, le=2**16)
+    max_predictions_per_seq: int | None = Field(None, ge=1)
+    masked_lm_prob: float = Field(0.15, gt=0, le=1)
+    ngram: int = Field(3, ge=1, le=16)
+    favor_shorter_ngram: bool = True
+    short_seq_prob: float = Field(0.1, ge=0, le=1)
+    dupe_factor: int = Field(40, ge=1)
+    objective: Objective = Objective.SENTENCE_ORDER
+    reference_pairs: bool = False
+    seed: int = Field(12345, ge=0, lt=2**63)
+
+    @model_validator(mode="after")
+    def _check(self) -> "ExampleOptions":
+        if self.reference_pairs and self.objective is Objective.NONE:
+            raise ValueError(
+                "`reference_pairs` must be False where examples have no pairs. Received: objective='none', "
+                "reference_pairs=True. Choose one of the two."
+            )
+        return self
+
+    @property
+    def predictions(self) -> int:
+        """P: length of the masked_lm_* arrays."""
+        return self.max_predictions_per_seq or max(1, round(self.max_seq_length * self.masked_lm_prob))
+
+    @property
+    def room(self) -> int:
+        """Tokens that fit beside the special tokens."""
+        return self.max_seq_length - (2 if self.objective is Objective.NONE else 3)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Lengths of the axes L and P, as `Feature.row_shape` takes them."""
+        return {"L": self.max_seq_length, "P": self.predictions}

@@ -1,0 +1,252 @@
+"""TFRecords of pretraining examples become a `tf.data` pipeline of batches.
+
+Reads what `prepare` writes, and what `create_pretraining_data.py` writes too. Letters: B batch, L sequence, P predictions.
+"""
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import tensorflow as tf
+
+from albert_tf.data.features import PRETRAINING_FEATURES, Feature, Role, with_role
+from albert_tf.data.manifest import MANIFEST_NAME, Manifest
+from albert_tf.data.shards import ShardFault, find_fault, read_records
+
+_OPEN_SHARDS = 16
+
+Source = str | Path | Sequence[str | Path]
+Sizes = Mapping[str, int]
+
+
+def parse_spec(features: Iterable[Feature], sizes: Sizes) -> dict[str, tf.io.FixedLenFeature]:
+    """Returns what `tf.io.parse_example` needs to read `features`, by their names on disk.
+
+    Args:
+        features: what to read.
+        sizes: length of each axis but the batch, such as `{"L": 512, "P": 77}`.
+    """
+    return {
+        feature.disk_name: tf.io.FixedLenFeature(feature.row_shape(sizes) or (1,), feature.disk_dtype)
+        for feature in features
+    }
+
+
+def pretraining_dataset(
+    source: Source,
+    batch_size: int,
+    *,
+    seed: int = 0,
+    shuffle: bool = True,
+    repeat: bool = True,
+    drop_remainder: bool = True,
+    shuffle_buffer: int = 8192,
+    max_seq_length: int | None = None,
+    vocab_hash: str | None = None,
+    skip_corrupt: bool = False,
+) -> tf.data.Dataset:
+    """Reads batches of pretraining examples.
+
+    Args:
+        source: a folder made by `prepare`, or TFRecord files of one sequence length.
+        batch_size: B.
+        seed: of the order of shards and examples; the same seed gives the same batches.
+        shuffle: False reads the shards in turns and their examples in order.
+        repeat: go on for ever, each time in another order.
+        drop_remainder: leave out a last batch with less than B examples.
+        shuffle_buffer: examples among which the next one is drawn. Shards are shuffled already, so it need not be large.
+        max_seq_length: L that the caller expects, or None.
+        vocab_hash: `tokenizer.vocab_hash` that the caller expects, or None; known for a folder only.
+        skip_corrupt: read every shard through first and leave damaged ones out with a warning.
+
+    Returns:
+        Dataset of pairs (inputs, labels). Inputs: int32 `input_ids`, `attention_mask`, `token_type_ids` [B, L],
+        `masked_lm_positions` [B, P]. Labels: int32 `masked_lm_ids` and float32 `masked_lm_weights` [B, P], int32
+        `sentence_order_labels` [B].
+
+    Raises:
+        ValueError: the folder is not a finished one, was made for another length or vocabulary, or a shard is missing,
+            cut short or (with `skip_corrupt`, where none is left) damaged. Damage inside a shard is found when it is read;
+            see `name_damage`.
+
+    Example:
+
+        dataset = pretraining_dataset("examples", batch_size=32, vocab_hash=tokenizer.vocab_hash)
+        model.fit(dataset, steps_per_epoch=1000)
+    """
+    shards = _find_shards(source)
+    _check_expectations(shards, max_seq_length, vocab_hash)
+    paths = _undamaged(shards.paths, shards.records) if skip_corrupt else _whole(shards)
+    dataset = tf.data.Dataset.from_tensor_slices([str(path) for path in paths])
+    if shuffle:
+        dataset = dataset.shuffle(len(paths), seed=seed)
+    dataset = dataset.interleave(
+        tf.data.TFRecordDataset, cycle_length=min(len(paths), _OPEN_SHARDS), num_parallel_calls=tf.data.AUTOTUNE
+    )
+    if shuffle:
+        dataset = dataset.shuffle(shuffle_buffer, seed=seed)
+    if repeat:
+        dataset = dataset.repeat()
+    dataset = dataset.batch(batch_size, drop_remainder=drop_remainder)
+    return dataset.map(_parser(shards.sizes), num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+
+
+def _parser(sizes: Sizes):
+    """Returns a function from serialised examples [B] to (inputs, labels)."""
+    read = with_role(PRETRAINING_FEATURES, "input", "label")
+    spec = parse_spec(read, sizes)
+
+    def parse(records: tf.Tensor) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
+        parsed = tf.io.parse_example(records, spec)
+
+        def select(role: Role) -> dict[str, tf.Tensor]:
+            tensors = {}
+            for feature in with_role(read, role):
+                tensor = tf.cast(parsed[feature.disk_name], feature.dtype)
+                tensors[feature.name] = tensor if len(feature.axes) > 1 else tf.squeeze(tensor, 1)
+            return tensors
+
+        return select("input"), select("label")
+
+    return parse
+
+
+@dataclass(frozen=True)
+class _Shards:
+    """Where examples come from; what only a manifest tells is None without one."""
+
+    paths: list[Path]
+    sizes: dict[str, int]
+    records: list[int | None]
+    bytes: list[int | None]
+    vocab_hash: str | None
+
+
+def _find_shards(source: Source) -> _Shards:
+    if isinstance(source, str | Path) and Path(source).is_file():
+        source = [source]
+    if isinstance(source, str | Path):
+        manifest, folder = Manifest.load(source), Path(source)
+        return _Shards(
+            [folder / shard.name for shard in manifest.shards],
+            manifest.recipe.examples.sizes,
+            [shard.statistics.examples for shard in manifest.shards],
+            [shard.bytes for shard in manifest.shards],
+            manifest.recipe.vocab_hash,
+        )
+    paths = [Path(path) for path in source]
+    if not paths:
+        raise ValueError("`source` must be a folder or at least one TFRecord file. Received: no files. Name some.")
+    unknown = [None] * len(paths)
+    return _Shards(paths, _sizes_of_first_record(paths[0]), unknown, unknown, None)
+
+
+def _sizes_of_first_record(path: Path) -> dict[str, int]:
+    """Finds the lengths of the axes in the first example of a file."""
+    if not path.is_file() or find_fault(path) or not path.stat().st_size:
+        reason = (find_fault(path) or "it is empty") if path.is_file() else "there is no such file"
+        raise ValueError(
+            f"`source` must be TFRecord files with examples. Received: {path} ({reason}). Correct the path."
+        )
+    example = tf.train.Example.FromString(next(read_records(path)))
+    sizes = {}
+    for feature in with_role(PRETRAINING_FEATURES, "input", "label"):
+        values = example.features.feature[feature.disk_name]
+        length = len(values.int64_list.value) or len(values.float_list.value)
+        if not length:
+            raise ValueError(
+                f"Pretraining examples must have the feature {feature.disk_name!r}. Received: {path} with "
+                f"{sorted(example.features.feature)}. Write the file with `albert-tf prepare`."
+            )
+        sizes.update(dict.fromkeys(feature.axes[1:], length))
+    return sizes
+
+
+def _check_expectations(shards: _Shards, max_seq_length: int | None, vocab_hash: str | None) -> None:
+    if max_seq_length not in (None, shards.sizes["L"]):
+        raise ValueError(
+            f"The examples must have the sequence length that is asked for. Received: max_seq_length={max_seq_length}, "
+            f"examples of length {shards.sizes['L']}. Prepare them again or change the setting."
+        )
+    if None not in (vocab_hash, shards.vocab_hash) and vocab_hash != shards.vocab_hash:
+        raise ValueError(
+            f"The examples must be made with the vocabulary that is asked for. Received: vocab_hash={vocab_hash}, examples "
+            f"with {shards.vocab_hash}. Prepare them again or use their vocabulary."
+        )
+
+
+def _whole(shards: _Shards) -> list[Path]:
+    """Returns the shards after comparing their sizes with the manifest, which costs no reading."""
+    for path, size, records in zip(shards.paths, shards.bytes, shards.records, strict=True):
+        if not path.is_file():
+            raise ValueError(
+                f"Every shard that {MANIFEST_NAME} lists must be there. Received: no {path}. Copy it or prepare the folder again."
+            )
+        if size not in (None, path.stat().st_size):
+            raise _damaged([find_fault(path, records) or ShardFault(path, 0, "its size is not the manifest's")])
+    return shards.paths
+
+
+def _undamaged(paths: list[Path], records: list[int | None]) -> list[Path]:
+    """Returns the shards that can be read to their end, with a warning about the others."""
+    faults = _find_faults(paths, records)
+    if faults and len(faults) == len(paths):
+        raise _damaged(faults)
+    for fault in faults:
+        warnings.warn(f"Left out: {fault}.", stacklevel=3)
+    damaged = {fault.path for fault in faults}
+    return [path for path in paths if path not in damaged]
+
+
+def _find_faults(paths: list[Path], records: list[int | None]) -> list[ShardFault]:
+    faults = []
+    for path, count in zip(paths, records, strict=True):
+        fault = find_fault(path, count) if path.is_file() else ShardFault(path, 0, "there is no such file")
+        faults += [fault] if fault else []
+    return faults
+
+
+def _damaged(faults: list[ShardFault]) -> ValueError:
+    return ValueError(
+        f"Every shard must be readable to its end. Received: {'; '.join(map(str, faults))}. Prepare the folder again, or leave "
+        f"damaged shards out with skip_corrupt=True."
+    )
+
+
+def verify_shards(source: Source) -> list[ShardFault]:
+    """Reads every shard through.
+
+    Args:
+        source: as for `pretraining_dataset`.
+
+    Returns:
+        The first fault of each damaged shard, with its path, the record's index and the reason; empty if all is well.
+    """
+    if isinstance(source, str | Path) and Path(source).is_dir():
+        shards = _find_shards(source)
+        return _find_faults(shards.paths, shards.records)
+    paths = [Path(source)] if isinstance(source, str | Path) else [Path(path) for path in source]
+    return _find_faults(paths, [None] * len(paths))
+
+
+@contextmanager
+def name_damage(source: Source) -> Iterator[None]:
+    """Turns TensorFlow's error about unreadable data into one that names the shard and the record.
+
+    TensorFlow's own message names neither, so the shards are read through when it comes.
+
+    Args:
+        source: what the dataset reads.
+
+    Raises:
+        ValueError: the block ended with a `DataLossError` and a shard is damaged.
+    """
+    try:
+        yield
+    except tf.errors.DataLossError as error:
+        faults = verify_shards(source)
+        if not faults:
+            raise
+        raise _damaged(faults) from error

@@ -1,0 +1,111 @@
+"""Examples as the bytes of `tf.train.Example`, many at once, without TensorFlow.
+
+The wire format is written directly, because building a protocol buffer object for every example takes longer than making
+the example. The bytes equal `tf.train.Example.SerializeToString(deterministic=True)`: map keys sorted, varints shortest.
+
+References: protobuf.dev/programming-guides/encoding, tensorflow/core/example/example.proto.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from albert_tf.data.features import Feature, check_arrays
+
+# Tags of length-delimited fields 1, 2, 3.
+_FIELD_1, _FIELD_2, _FIELD_3 = b"\x0a", b"\x12", b"\x1a"
+
+
+@dataclass(frozen=True)
+class _Payloads:
+    """The encoded values of one feature: row b is `data[offsets[b] : offsets[b + 1]]`."""
+
+    data: bytes
+    offsets: list[int]
+
+
+def varint(value: int) -> bytes:
+    """Encodes one non-negative integer.
+
+    Example:
+
+    >>> varint(300)
+    b'\\xac\\x02'
+    """
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def _encode_varints(values: npt.NDArray) -> _Payloads:
+    """Encodes each row of non-negative integers, [B, N]."""
+    groups = [values]
+    while (groups[-1] > 0x7F).any():
+        groups.append(groups[-1] >> 7)
+    if len(groups) == 1:
+        return _Payloads(values.astype(np.uint8).tobytes(), list(range(0, values.size + 1, values.shape[1])))
+    stacked = np.empty((*values.shape, len(groups)), np.uint8)  # [B, N, groups]
+    kept = np.ones(stacked.shape, np.bool_)
+    for index, group in enumerate(groups):
+        stacked[..., index] = group & 0x7F | (group > 0x7F) * 0x80
+        kept[..., index] = (group > 0) | (index == 0)
+    lengths = kept.reshape(len(values), -1).sum(axis=1)
+    return _Payloads(stacked[kept].tobytes(), [0, *np.cumsum(lengths).tolist()])
+
+
+def _encode(feature: Feature, array: npt.NDArray) -> _Payloads:
+    """Encodes the rows of one feature; a feature without row axes has one value a row."""
+    rows = array.reshape(len(array), -1)
+    if feature.disk_dtype == "float32":
+        return _Payloads(rows.astype("<f4").tobytes(), list(range(0, 4 * rows.size + 1, 4 * rows.shape[1])))
+    if (rows < 0).any():
+        raise ValueError(f"`{feature.name}` must not be negative. Received: {rows.min()}. Correct the array.")
+    return _encode_varints(rows)
+
+
+@lru_cache(maxsize=2**14)
+def _header(disk_name: str, disk_dtype: str, length: int) -> bytes:
+    """Everything of a feature's map entry that stands before its `length` bytes of values."""
+    values = _FIELD_1 + varint(length)
+    kind = _FIELD_3 if disk_dtype == "int64" else _FIELD_2
+    feature = kind + varint(len(values) + length) + values
+    name = disk_name.encode()
+    entry = _FIELD_1 + varint(len(name)) + name + _FIELD_2 + varint(len(feature) + length) + feature
+    return _FIELD_1 + varint(len(entry) + length) + entry
+
+
+def serialize_examples(
+    features: Iterable[Feature], arrays: Mapping[str, npt.NDArray], sizes: Mapping[str, int]
+) -> list[bytes]:
+    """Encodes a batch of examples.
+
+    Args:
+        features: what to write.
+        arrays: name of the feature to array, each [B, ...].
+        sizes: length of each axis but the batch, such as `{"L": 512, "P": 77}`.
+
+    Returns:
+        B serialised `tf.train.Example`s.
+
+    Raises:
+        ValueError: an array is missing, or its type or its shape differs, or it holds negative integers.
+    """
+    ordered = sorted(features, key=lambda feature: feature.disk_name)
+    check_arrays(ordered, arrays, sizes)
+    encoded = [(feature, _encode(feature, arrays[feature.name])) for feature in ordered]
+    records = []
+    for row in range(len(arrays[ordered[0].name])):
+        parts = []
+        for feature, payloads in encoded:
+            start, stop = payloads.offsets[row], payloads.offsets[row + 1]
+            parts.append(_header(feature.disk_name, feature.disk_dtype, stop - start))
+            parts.append(payloads.data[start:stop])
+        body = b"".join(parts)
+        records.append(_FIELD_1 + varint(len(body)) + body)
+    return records

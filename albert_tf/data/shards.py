@@ -1,0 +1,122 @@
+"""TFRecord files without TensorFlow: written all or nothing, and walked record by record to find damage.
+
+A record is its length (8 bytes), a checksum of the length (4), the data, a checksum of the data (4).
+google-crc32c computes the checksums; with it a record is written about four times faster than with
+`tf.io.TFRecordWriter`, and worker processes need not import TensorFlow.
+
+References: tensorflow/core/lib/io/record_writer.h.
+"""
+
+import os
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import google_crc32c
+
+_LENGTH = struct.Struct("<Q")
+_CHECKSUM = struct.Struct("<I")
+
+
+def masked_checksum(data: bytes) -> bytes:
+    """Returns the masked CRC-32C of a TFRecord."""
+    checksum = google_crc32c.value(data)
+    return _CHECKSUM.pack((((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+@contextmanager
+def atomic_file(path: Path, workspace: Path) -> Iterator[BinaryIO]:
+    """Opens a file that appears under `path` only when it is complete and on the disk.
+
+    Args:
+        path: the final name.
+        workspace: a folder on the same file system for the file in the making.
+
+    Raises:
+        OSError: the disk is full or cannot be written; nothing is left under `path` or in `workspace`.
+    """
+    partial = workspace / f"{path.name}.{os.getpid()}.partial"
+    try:
+        with partial.open("wb", buffering=2**20) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"{path.name} must fit on its disk and be writable. Received: {error.strerror} in {path.parent}. "
+            f"Free space there, or choose another folder, and run the same command again",
+        ) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes the new name in `folder` survive a power cut, where the system can."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def write_records(file: BinaryIO, records: Iterable[bytes]) -> None:
+    """Appends records to a file."""
+    for record in records:
+        length = _LENGTH.pack(len(record))
+        file.write(b"".join((length, masked_checksum(length), record, masked_checksum(record))))
+
+
+@dataclass(frozen=True)
+class ShardFault:
+    """Damage in a shard: the first record that cannot be read and why."""
+
+    path: Path
+    record: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path} is damaged at record {self.record} ({self.reason})"
+
+
+def find_fault(path: Path, records: int | None = None) -> ShardFault | None:
+    """Reads a TFRecord file through and checks every checksum.
+
+    Args:
+        path: the file.
+        records: how many records it must hold; None: any number.
+
+    Returns:
+        The first fault, or None.
+    """
+    count = 0
+    with path.open("rb") as file:
+        while header := file.read(12):
+            if len(header) < 12:
+                return ShardFault(path, count, "the file ends inside the record's header")
+            if masked_checksum(header[:8]) != header[8:]:
+                return ShardFault(path, count, "the checksum of the record's length is wrong")
+            (length,) = _LENGTH.unpack(header[:8])
+            body = file.read(length + 4)
+            if len(body) < length + 4:
+                return ShardFault(path, count, "the file ends inside the record")
+            if masked_checksum(body[:-4]) != body[-4:]:
+                return ShardFault(path, count, "the checksum of the record's data is wrong")
+            count += 1
+    if records is not None and count != records:
+        return ShardFault(path, min(count, records), f"the file holds {count} records instead of {records}")
+    return None
+
+
+def read_records(path: Path) -> Iterator[bytes]:
+    """Yields the records of an undamaged TFRecord file."""
+    with path.open("rb") as file:
+        while header := file.read(12):
+            yield file.read(_LENGTH.unpack(header[:8])[0])
+            file.read(4)

@@ -1,0 +1,95 @@
+"""Applies functions to items in worker processes or in this one, with the same results in the same order."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from queue import Empty
+from typing import Any, Generic, TypeVar
+
+Context = TypeVar("Context")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Report = Callable[[int], None]
+
+_POLL_SECONDS = 0.2
+# What a worker process holds from its start to its end: the context, and the function that reports progress.
+_state: dict[str, Any] = {}
+
+
+def _start(context: Any, queue: Any) -> None:
+    _state.update(context=context, report=queue.put)
+
+
+def _call(function: Callable[..., Any], item: Any) -> Any:
+    return function(_state["context"], item, _state["report"])
+
+
+class Workers(Generic[Context]):
+    """A pool for functions `(context, item, report) -> result`.
+
+    Processes are spawned, not forked, so it works on every system and beside threads; functions are module-level ones,
+    contexts, items and results can be pickled.
+
+    Args:
+        context: sent once to every process.
+        num_processes: 1 calls the functions in this process.
+    """
+
+    def __init__(self, context: Context, num_processes: int):
+        self._context = context
+        self._num_processes = num_processes
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> "Workers[Context]":
+        if self._num_processes > 1:
+            spawn = get_context("spawn")
+            self._queue = spawn.Queue()
+            self._pool = ProcessPoolExecutor(self._num_processes, spawn, _start, (self._context, self._queue))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._pool:
+            self._pool.shutdown(cancel_futures=True)
+
+    def map(
+        self, function: Callable[[Context, Item, Report], Result], items: Iterable[Item], report: Report
+    ) -> Iterator[Result]:
+        """Yields the result of each item in the order of the items, which are taken a few ahead.
+
+        Args:
+            function: called with the context, an item, and a function that it may call with an amount of work done.
+            items: what to work on.
+            report: receives those amounts, in this process.
+
+        Raises:
+            RuntimeError: a worker process died.
+        """
+        if not self._pool:
+            for item in items:
+                yield function(self._context, item, report)
+            return
+        waiting: deque[Future[Result]] = deque()
+        for item in items:
+            waiting.append(self._pool.submit(_call, function, item))
+            if len(waiting) > 2 * self._num_processes:
+                yield self._result(waiting.popleft(), report)
+        while waiting:
+            yield self._result(waiting.popleft(), report)
+
+    def _result(self, future: "Future[Result]", report: Report) -> Result:
+        try:
+            while not future.done():
+                try:
+                    report(self._queue.get(timeout=_POLL_SECONDS))
+                except Empty:
+                    continue
+            while not self._queue.empty():
+                report(self._queue.get())
+            return future.result()
+        except BrokenProcessPool:
+            raise RuntimeError(
+                f"Worker processes must run to their end. Received: one of {self._num_processes} died, killed or out of memory. "
+                f"Run the same command again, with fewer processes if memory is short; finished shards are kept."
+            ) from None
