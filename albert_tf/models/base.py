@@ -2,7 +2,7 @@
 
 import contextlib
 import pathlib
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import keras
 from keras import ops
@@ -10,6 +10,9 @@ from keras import ops
 from albert_tf import checkpoints
 from albert_tf.config import AlbertConfig
 from albert_tf.models.losses import Term
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class AlbertModel(keras.Model):
@@ -128,7 +131,7 @@ class AlbertModel(keras.Model):
         return {}
 
     @classmethod
-    def from_pretrained(cls, path: str | pathlib.Path, new_head: bool = False, **kwargs) -> Self:
+    def from_pretrained(cls, path: str | pathlib.Path, new_head: bool = False, **kwargs) -> "Self":
         """Loads a checkpoint; what kind it is, is found out by looking.
 
         Loading is total or it raises. Heads of other tasks that the file holds are set aside as wholes.

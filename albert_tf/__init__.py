@@ -1,0 +1,41 @@
+"""ALBERT for TensorFlow 2 and Keras 3: from raw text to a served model.
+
+Names are imported when they are first used, so that `import albert_tf` is quick and loads no TensorFlow.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "AlbertConfig": "albert_tf.config",
+    "AlbertEncoder": "albert_tf.models",
+    "AlbertForMaskedLM": "albert_tf.models",
+    "AlbertForPreTraining": "albert_tf.models",
+    "AlbertForSequenceClassification": "albert_tf.models",
+    "AlbertTokenizer": "albert_tf.tokenization",
+}
+_ROOMS = ("checkpoints", "config", "costs", "data", "export", "layers", "metrics", "models", "optimizers", "tokenization", "trainer")
+
+__all__ = ["__version__", *_HOME, *_ROOMS]
+
+if TYPE_CHECKING:
+    from albert_tf.config import AlbertConfig as AlbertConfig
+    from albert_tf.models import AlbertEncoder as AlbertEncoder
+    from albert_tf.models import AlbertForMaskedLM as AlbertForMaskedLM
+    from albert_tf.models import AlbertForPreTraining as AlbertForPreTraining
+    from albert_tf.models import AlbertForSequenceClassification as AlbertForSequenceClassification
+    from albert_tf.tokenization import AlbertTokenizer as AlbertTokenizer
+
+
+def __getattr__(name: str):
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _ROOMS:
+        return importlib.import_module(f"albert_tf.{name}")
+    raise AttributeError(f"module 'albert_tf' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(__all__)

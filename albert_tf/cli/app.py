@@ -1,0 +1,29 @@
+"""The command line: one word for each thing to do, one file for each word.
+
+A command's file imports what is heavy inside its function, so that `--help` answers at once.
+"""
+
+import sys
+
+import typer
+
+from albert_tf.cli import evaluate, export, finetune, info, predict, prepare, pretrain, quickstart, train_tokenizer
+
+app = typer.Typer(
+    name="albert-tf",
+    help="ALBERT from raw text to a served model.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (quickstart, train_tokenizer, prepare, pretrain, finetune, evaluate, predict, export, info):
+    app.command(command.NAME)(command.run)
+
+
+def main() -> None:
+    """Runs a command; a user's mistake is one sentence on stderr and exit code 2."""
+    try:
+        app()
+    except (ValueError, FileNotFoundError, OSError) as error:
+        print(f"albert-tf: {error}", file=sys.stderr)
+        sys.exit(2)
