@@ -17,7 +17,9 @@ SHARE_CHOICES = ("all", "attention", "ffn", "none")
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh", "linear")
 
 # Keys of published files that say nothing about the numbers this library computes.
-_IGNORED_GOOGLE_KEYS = frozenset({"net_structure_type", "gap_size", "num_memory_blocks", "down_scale_factor", "ln_type"})
+_IGNORED_GOOGLE_KEYS = frozenset(
+    {"net_structure_type", "gap_size", "num_memory_blocks", "down_scale_factor", "ln_type"}
+)
 _HUGGING_FACE_MARKS = frozenset({"model_type", "architectures", "transformers_version", "_name_or_path"})
 _IGNORED_HUGGING_FACE_KEYS = _IGNORED_GOOGLE_KEYS | {
     *("model_type", "architectures", "transformers_version", "_name_or_path", "torch_dtype", "dtype"),
@@ -143,22 +145,27 @@ class AlbertConfig:
         _reject_unknown(changes, "AlbertConfig.replace")
         return dataclasses.replace(self, **changes)
 
-    def num_parameters(self, part: Literal["encoder", "pretraining"] = "encoder") -> int:
-        """Exact number of parameters: `"encoder"` with pooler, or `"pretraining"` with both pretraining heads too."""
+    def parameter_counts(self) -> "ParameterCounts":
+        """Exact number of parameters of each part."""
         embedding, hidden, inner = self.embedding_size, self.hidden_size, self.intermediate_size
-        tables = (self.vocab_size + self.max_position_embeddings + self.type_vocab_size) * embedding + 2 * embedding
-        projection = embedding * hidden + hidden if self.has_projection else 0
+        rows = self.vocab_size + self.max_position_embeddings + self.type_vocab_size
         attention = 4 * (hidden * hidden + hidden) + 2 * hidden
         ffn = hidden * inner + inner + inner * hidden + hidden + 2 * hidden
-        blocks = self.inner_group_num * (self.num_attention_groups * attention + self.num_ffn_groups * ffn)
-        pooler = hidden * hidden + hidden
-        if part == "encoder":
-            return tables + projection + blocks + pooler
-        if part == "pretraining":
-            masked_lm = hidden * embedding + embedding + 2 * embedding + self.vocab_size
-            sentence_order = 2 * hidden + 2
-            return tables + projection + blocks + pooler + masked_lm + sentence_order
-        raise ValueError(f"`part` must be 'encoder' or 'pretraining'. Received: part={part!r}.")
+        return ParameterCounts(
+            embeddings=rows * embedding + 2 * embedding,
+            projection=embedding * hidden + hidden if self.has_projection else 0,
+            attention=self.inner_group_num * self.num_attention_groups * attention,
+            ffn=self.inner_group_num * self.num_ffn_groups * ffn,
+            pooler=hidden * hidden + hidden,
+            masked_lm_head=hidden * embedding + embedding + 2 * embedding + self.vocab_size,
+            sentence_order_head=2 * hidden + 2,
+        )
+
+    def num_parameters(self, part: Literal["encoder", "pretraining"] = "encoder") -> int:
+        """Exact number of parameters: `"encoder"` with pooler, or `"pretraining"` with both pretraining heads too."""
+        if part not in ("encoder", "pretraining"):
+            raise ValueError(f"`part` must be 'encoder' or 'pretraining'. Received: part={part!r}.")
+        return getattr(self.parameter_counts(), part)
 
     def to_dict(self) -> dict[str, Any]:
         """Every field by name, as `AlbertConfig(**values)` takes it."""
@@ -168,7 +175,9 @@ class AlbertConfig:
     def from_preset(cls, name: str) -> "AlbertConfig":
         """A published size by name, such as `"base_v2"`, or `"tiny"` for trying things out; see `PRESETS`."""
         if name not in PRESETS:
-            raise ValueError(f"`name` must be one of {', '.join(PRESETS)}. Received: name={name!r}{_nearest(name, PRESETS)}.")
+            raise ValueError(
+                f"`name` must be one of {', '.join(PRESETS)}. Received: name={name!r}{_nearest(name, PRESETS)}."
+            )
         return cls(**PRESETS[name])
 
     @classmethod
@@ -181,9 +190,13 @@ class AlbertConfig:
         try:
             values = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
         except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise ValueError(f"A config must be a JSON file. Received: {path} ({error}); is it the right file?") from None
+            raise ValueError(
+                f"A config must be a JSON file. Received: {path} ({error}); is it the right file?"
+            ) from None
         if not isinstance(values, dict):
-            raise ValueError(f"A config must be a JSON object. Received: {path} with a {type(values).__name__} at its top.")
+            raise ValueError(
+                f"A config must be a JSON object. Received: {path} with a {type(values).__name__} at its top."
+            )
         return cls.from_published(values)
 
     @classmethod
@@ -193,7 +206,9 @@ class AlbertConfig:
             origin = "huggingface" if _HUGGING_FACE_MARKS & set(values) else "google"
         model_type = values.get("model_type", "albert")
         if model_type != "albert":
-            raise ValueError(f"`model_type` must be 'albert'. Received: model_type={model_type!r}; this is another model.")
+            raise ValueError(
+                f"`model_type` must be 'albert'. Received: model_type={model_type!r}; this is another model."
+            )
         ignored = _IGNORED_HUGGING_FACE_KEYS if origin == "huggingface" else _IGNORED_GOOGLE_KEYS
         known = {key: value for key, value in values.items() if key not in ignored}
         _reject_unknown(known, f"a {origin} config")
@@ -212,6 +227,39 @@ class AlbertConfig:
             del values["share"]
         special = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
         return {"model_type": "albert", **values, **special, "position_embedding_type": "absolute"}
+
+
+@dataclasses.dataclass(frozen=True)
+class ParameterCounts:
+    """Number of parameters of each part.
+
+    Args:
+        embeddings: int. The three tables and their layer normalisation.
+        projection: int. From E to D; 0 where the two are equal.
+        attention: int. Every set of attention weights, with its layer normalisation.
+        ffn: int. Every set of feed-forward weights, with its layer normalisation.
+        pooler: int.
+        masked_lm_head: int. Without the word embeddings, which it shares.
+        sentence_order_head: int.
+    """
+
+    embeddings: int
+    projection: int
+    attention: int
+    ffn: int
+    pooler: int
+    masked_lm_head: int
+    sentence_order_head: int
+
+    @property
+    def encoder(self) -> int:
+        """All without the heads of pretraining."""
+        return self.embeddings + self.projection + self.attention + self.ffn + self.pooler
+
+    @property
+    def pretraining(self) -> int:
+        """All with both heads of pretraining."""
+        return self.encoder + self.masked_lm_head + self.sentence_order_head
 
 
 # What the reference and Hugging Face both assume for a key that a published file leaves out: the xxlarge size.

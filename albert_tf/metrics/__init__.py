@@ -1,0 +1,10 @@
+"""Scores of predictions against labels, in plain NumPy."""
+
+from albert_tf.metrics.glue import (
+    ClassificationScores,
+    RegressionScores,
+    classification_scores,
+    regression_scores,
+)
+
+__all__ = ["ClassificationScores", "RegressionScores", "classification_scores", "regression_scores"]

@@ -1,0 +1,142 @@
+"""The scores of the GLUE tasks: accuracy, F1, Matthews, Pearson and Spearman, in float64 NumPy.
+
+Letters: C classes.
+"""
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassificationScores:
+    """How well classes were predicted; every score is between 0 and 1, Matthews between -1 and 1.
+
+    Args:
+        accuracy: float. Share of predictions that are right.
+        f1: float or None. F1 of class 1; None where there are more than the classes 0 and 1.
+        f1_macro: float. Mean of the F1 of each class that occurs in labels or predictions.
+        matthews: float. Matthews' correlation, in Gorodkin's form for more than two classes; 0 where labels or
+            predictions are all of one class.
+    """
+
+    accuracy: float
+    f1: float | None
+    f1_macro: float
+    matthews: float
+
+
+@dataclasses.dataclass(frozen=True)
+class RegressionScores:
+    """How well numbers were predicted.
+
+    Args:
+        pearson: float. Linear correlation; NaN where labels or predictions are constant.
+        spearman: float. The same of the ranks, equal values sharing their mean rank.
+        mean_squared_error: float. In squared units of the labels.
+    """
+
+    pearson: float
+    spearman: float
+    mean_squared_error: float
+
+
+def classification_scores(labels: ArrayLike, predictions: ArrayLike) -> ClassificationScores:
+    """Scores of predicted classes.
+
+    Args:
+        labels: integers, one for each example; classes are 0 to C - 1.
+        predictions: integers of the same shape.
+
+    Returns:
+        `ClassificationScores`.
+
+    Raises:
+        ValueError: where there is no example, the shapes differ, or a class is not a whole number of at least 0.
+
+    Example:
+
+    >>> classification_scores([0, 0, 1, 1], [0, 1, 1, 1])
+    ClassificationScores(accuracy=0.75, f1=0.8, f1_macro=0.7333333333333334, matthews=0.5773502691896258)
+    """
+    confusion = _confusion(*_check_pair(labels, predictions))
+    right, labelled, predicted = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)  # [C] each
+    occurs = labelled + predicted > 0
+    f1 = 2.0 * right / np.maximum(labelled + predicted, 1)
+    binary = len(confusion) <= 2
+    return ClassificationScores(
+        accuracy=float(right.sum() / confusion.sum()),
+        f1=float(f1[1]) if binary else None,
+        f1_macro=float(f1[occurs].mean()),
+        matthews=_matthews(confusion),
+    )
+
+
+def regression_scores(labels: ArrayLike, predictions: ArrayLike) -> RegressionScores:
+    """Scores of predicted numbers.
+
+    Args:
+        labels: numbers, one for each example.
+        predictions: numbers of the same shape.
+
+    Returns:
+        `RegressionScores`.
+
+    Raises:
+        ValueError: where there is no example, or the shapes differ.
+
+    Example:
+
+    >>> scores = regression_scores([1.0, 2.0, 3.0], [1.0, 4.0, 9.0])
+    >>> round(scores.pearson, 4), round(scores.spearman, 4), round(scores.mean_squared_error, 4)
+    (0.9897, 1.0, 13.3333)
+    """
+    labels, predictions = (array.astype(np.float64) for array in _check_pair(labels, predictions))
+    return RegressionScores(
+        pearson=_pearson(labels, predictions),
+        spearman=_pearson(_ranks(labels), _ranks(predictions)),
+        mean_squared_error=float(np.mean(np.square(predictions - labels))),
+    )
+
+
+def _check_pair(labels: ArrayLike, predictions: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    labels, predictions = np.asarray(labels), np.asarray(predictions)
+    if labels.ndim != 1 or labels.shape != predictions.shape or not labels.size:
+        raise ValueError(
+            "`labels` and `predictions` must be two lists of equal length, not empty. Received: shapes "
+            f"{labels.shape} and {predictions.shape}; give one label and one prediction for each example."
+        )
+    return labels, predictions
+
+
+def _confusion(labels: np.ndarray, predictions: np.ndarray) -> np.ndarray:
+    for name, array in (("labels", labels), ("predictions", predictions)):
+        if array.dtype.kind not in "iu" or array.min() < 0:
+            raise ValueError(
+                f"`{name}` must be classes, whole numbers of at least 0. Received: dtype={array.dtype}, "
+                f"smallest value {array.min()}; take the arg max of logits first."
+            )
+    size = max(int(labels.max()), int(predictions.max()), 1) + 1
+    counts = np.bincount(labels.astype(np.int64) * size + predictions.astype(np.int64), minlength=size * size)
+    return counts.reshape(size, size)  # [C labelled, C predicted]
+
+
+def _matthews(confusion: np.ndarray) -> float:
+    total, right = confusion.sum(), np.trace(confusion)
+    labelled, predicted = confusion.sum(axis=1), confusion.sum(axis=0)
+    spread = float(total**2 - predicted @ predicted) * float(total**2 - labelled @ labelled)
+    return float(right * total - labelled @ predicted) / spread**0.5 if spread else 0.0
+
+
+def _pearson(left: np.ndarray, right: np.ndarray) -> float:
+    if np.ptp(left) == 0 or np.ptp(right) == 0:
+        return float("nan")
+    left, right = left - left.mean(), right - right.mean()
+    # Each is scaled by its own norm, so that very small and very large values neither vanish nor overflow.
+    return float((left / np.linalg.norm(left)) @ (right / np.linalg.norm(right)))
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2.0)[inverse]
