@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sentencepiece
@@ -26,6 +26,9 @@ from albert_tf.tokenization.folders import (
 from albert_tf.tokenization.model_proto import digest
 from albert_tf.tokenization.offsets import as_utf8, encode_with_offsets
 from albert_tf.tokenization.pieces import find_special_ids, starts_word
+
+if TYPE_CHECKING:
+    from albert_tf.tokenization.graph import TokenizerLayer
 
 _ALL_CORES = -1
 
@@ -64,7 +67,7 @@ class AlbertTokenizer:
 
     >>> tokenizer = AlbertTokenizer.english()
     >>> tokenizer.tokenize("The Café, 1999, says: [MASK]")
-    ['▁the', '▁cafe', ',', '▁1999', ',', '▁says', ':', '▁[', 'mas', 'k', ']']
+    ['▁the', '▁cafe', ',', '▁1999', ',', '▁says', ':', '▁[', 'mask', ']']
     >>> tokenizer(["Hello world"], ["Bye"])["input_ids"].tolist()
     [[2, 10975, 126, 3, 5166, 3]]
 
@@ -245,6 +248,23 @@ class AlbertTokenizer:
             return self._inputs_with_offsets(texts, pairs, layout)
         rows, seconds = self.encode_batch(texts), None if pairs is None else self.encode_batch(pairs)
         return build_inputs(rows, seconds, self._around, layout)
+
+    def as_layer(self, max_length: int = 512, padding: str = "longest") -> "TokenizerLayer":
+        """Returns a Keras layer that does the same inside a TensorFlow graph, for `tf.data` and for serving raw text.
+
+        Args:
+            max_length: the most ids in a row, special ones included; longer rows are cut as in `__call__`.
+            padding: "longest" or "max_length".
+
+        Returns:
+            A layer: tf.string [B], or two of them, in; a dict of int32 [B, L] as from `__call__` out.
+        """
+        # TensorFlow is loaded only where the graph is asked for: everything else here runs without it.
+        from albert_tf.tokenization.graph import TokenizerLayer
+
+        layout = BatchLayout(max_length, padding)
+        has_byte_pieces = any(map(self._processor.IsByte, range(self.vocab_size)))
+        return TokenizerLayer(self._compiled_proto, self._digit_comma, self._around, layout, has_byte_pieces)
 
     def __reduce__(self):
         return functools.partial(AlbertTokenizer, source=self._source), (self._model_proto, self.options)

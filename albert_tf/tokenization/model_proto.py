@@ -9,9 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 # Field numbers in sentencepiece_model.proto.
+_MODEL_TRAINER_SPEC = 2
 _MODEL_NORMALIZER_SPEC = 3
+_TRAINER_MODEL_TYPE = 3
 _SPEC_CHARSMAP = 2
 _SPEC_REMOVE_EXTRA_WHITESPACES = 4
+
+_UNIGRAM = b"\x01"
 
 _VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
 
@@ -28,6 +32,12 @@ class _Field:
 def read_charsmap(model_proto: bytes) -> bytes:
     """Returns the compiled normalisation rules of a serialised model; empty where it has none."""
     return read_spec_charsmap(_last_payload(model_proto, _MODEL_NORMALIZER_SPEC))
+
+
+def is_unigram(model_proto: bytes) -> bool:
+    """Tells whether a serialised model splits by the unigram language model, SentencePiece's default."""
+    model_type = _last_payload(_last_payload(model_proto, _MODEL_TRAINER_SPEC), _TRAINER_MODEL_TYPE)
+    return model_type in (b"", _UNIGRAM)
 
 
 def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
