@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from albert_tf.data.features import PRETRAINING_FEATURES, Feature
     from albert_tf.data.manifest import Manifest
-    from albert_tf.data.options import ExampleOptions, Objective
-    from albert_tf.data.preparation import PrepareOptions, PrepareProgress, PrepareReport, prepare
+    from albert_tf.data.options import ExampleOptions, Objective, PrepareOptions
+    from albert_tf.data.preparation import PrepareReport, prepare
+    from albert_tf.data.progress import PrepareProgress
     from albert_tf.data.reader import name_damage, pretraining_dataset, verify_shards
 
 _HOMES = {
@@ -16,8 +17,8 @@ _HOMES = {
     "Manifest": "manifest",
     "Objective": "options",
     "PRETRAINING_FEATURES": "features",
-    "PrepareOptions": "preparation",
-    "PrepareProgress": "preparation",
+    "PrepareOptions": "options",
+    "PrepareProgress": "progress",
     "PrepareReport": "preparation",
     "name_damage": "reader",
     "prepare": "preparation",

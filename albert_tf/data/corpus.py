@@ -4,43 +4,31 @@ A segment is a sentence (a line) in tokens. Letters: T tokens, M segments, N doc
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
 from albert_tf.data.documents import Document
+from albert_tf.tokenization import AlbertTokenizer
 
 
-class Vocabulary(Protocol):
-    """What making examples needs to know of a tokenizer; `albert_tf.AlbertTokenizer` has all of it."""
+@dataclass(frozen=True)
+class Vocabulary:
+    """What making examples needs to know of a tokenizer; the fields are attributes of it."""
 
-    @property
-    def vocab_size(self) -> int: ...
+    vocab_size: int
+    vocab_hash: str
+    pad_token_id: int
+    cls_token_id: int
+    sep_token_id: int
+    mask_token_id: int
+    start_of_word: npt.NDArray[np.bool_]  # [V]
 
-    @property
-    def vocab_hash(self) -> str: ...
-
-    @property
-    def pad_token_id(self) -> int: ...
-
-    @property
-    def cls_token_id(self) -> int: ...
-
-    @property
-    def sep_token_id(self) -> int: ...
-
-    @property
-    def mask_token_id(self) -> int: ...
-
-    @property
-    def start_of_word(self) -> np.ndarray: ...  # bool [V]
-
-    def encode_batch(self, texts: list[str], num_threads: int | None = None) -> list[np.ndarray]:
-        """Returns the ids of each text, special tokens not added."""
-        ...
+    @classmethod
+    def of(cls, tokenizer: AlbertTokenizer) -> "Vocabulary":
+        """Takes the facts from a tokenizer."""
+        return cls(**{field.name: getattr(tokenizer, field.name) for field in fields(cls)})
 
 
 @dataclass(frozen=True)
@@ -98,36 +86,32 @@ def cut_segment(ids: npt.NDArray[np.int32], starts: npt.NDArray[np.bool_], room:
     if len(ids) <= room:
         return [ids]
     largest = max(room // 2, 1)
-    word_starts = np.flatnonzero(starts)
+    word_starts = np.flatnonzero(np.append(True, starts[1:]))
     cuts = [0]
     while len(ids) - cuts[-1] > largest:
-        last = (
-            int(word_starts[np.searchsorted(word_starts, cuts[-1] + largest, side="right") - 1])
-            if len(word_starts)
-            else 0
-        )
+        last = word_starts[np.searchsorted(word_starts, cuts[-1] + largest, side="right") - 1]
         # A single word longer than a part leaves no start of a word to cut at.
-        cuts.append(last if last > cuts[-1] else cuts[-1] + largest)
+        cuts.append(int(last) if last > cuts[-1] else cuts[-1] + largest)
     return np.split(ids, cuts[1:])
 
 
 def tokenize_documents(
-    documents: Sequence[Document], vocabulary: Vocabulary, room: int | None = None
+    documents: Sequence[Document], tokenizer: AlbertTokenizer, room: int | None = None
 ) -> TokenizedDocuments:
     """Tokenises documents in one batch; segments and documents without tokens are left out.
 
     Args:
         documents: texts.
-        vocabulary: the tokenizer.
+        tokenizer: turns sentences into ids.
         room: tokens that an example holds; longer segments are cut (see `cut_segment`). None leaves them whole.
     """
     texts = [text for document in documents for text in document.sentences]
-    encoded = iter(vocabulary.encode_batch(texts, num_threads=1))
+    encoded = iter(tokenizer.encode_batch(texts, num_threads=1))
     segments, counts, keys = [], [], []
     for document in documents:
         parts = [next(encoded) for _ in document.sentences]
         if room is not None:
-            parts = [cut for ids in parts for cut in cut_segment(ids, vocabulary.start_of_word[ids], room)]
+            parts = [cut for ids in parts for cut in cut_segment(ids, tokenizer.start_of_word[ids], room)]
         parts = [ids for ids in parts if len(ids)]
         if parts:
             segments.extend(parts)
@@ -135,40 +119,3 @@ def tokenize_documents(
             keys.append(document.key)
     tokens = np.concatenate(segments) if segments else np.zeros(0, np.int32)
     return TokenizedDocuments.from_lengths(tokens, [len(ids) for ids in segments], counts, keys)
-
-
-_SPOOL = {"tokens": np.int32, "segments": np.int32, "documents": np.int64, "keys": np.uint64}
-
-
-def append_to_spool(folder: Path, documents: TokenizedDocuments, rows: npt.ArrayLike) -> None:
-    """Appends the documents at `rows` to the spool in `folder`.
-
-    A spool holds tokenised documents on disk between tokenising them once and making examples of them many times, so
-    that memory does not grow with the corpus.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {name: (folder / name).open("ab") for name in _SPOOL}
-    try:
-        for row in np.atleast_1d(rows):
-            first, stop = documents.document_offsets[row : row + 2]
-            offsets = documents.segment_offsets[first : stop + 1]
-            record = {
-                "tokens": documents.tokens[offsets[0] : offsets[-1]],
-                "segments": np.diff(offsets),
-                "documents": stop - first,
-                "keys": documents.document_keys[row],
-            }
-            for name, dtype in _SPOOL.items():
-                files[name].write(np.asarray(record[name], dtype=dtype).tobytes())
-    finally:
-        for file in files.values():
-            file.close()
-
-
-def load_spool(folder: Path) -> TokenizedDocuments:
-    """Maps a spool that holds at least one document into memory."""
-    lengths = {name: np.fromfile(folder / name, dtype) for name, dtype in _SPOOL.items() if name != "tokens"}
-    tokens = np.memmap(folder / "tokens", np.int32, "r")
-    return TokenizedDocuments.from_lengths(
-        np.asarray(tokens), lengths["segments"], lengths["documents"], lengths["keys"]
-    )

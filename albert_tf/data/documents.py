@@ -12,7 +12,7 @@ from pathlib import Path
 
 LARGEST_DOCUMENT = 16 * 2**20
 
-# Space is asked for after the marks that also stand inside numbers and names; the CJK ones end a sentence by themselves.
+# Marks that also stand inside numbers and names need a space after them; the CJK ones end a sentence by themselves.
 _CLOSERS = "[\"'”’»›」』)\\]]*"
 _SENTENCE_END = re.compile(rf"[.!?…]+{_CLOSERS}\s+|[。！？]+{_CLOSERS}\s*")
 

@@ -1,10 +1,10 @@
 """Random numbers that are pure functions of a key and a counter.
 
-There is no generator whose state passes from one draw to the next, so an example is the same whichever process makes it,
-in whatever order, alone or among a thousand others.
+There is no generator whose state passes from one draw to the next, so an example is the same whichever process makes
+it, in whatever order, alone or among a thousand others.
 
-SplitMix64's finaliser and not `numpy.random.Philox`: it needs only uint64 multiply, xor and shift, so one call draws for
-many examples with different keys (Philox objects have one key each), and TensorFlow has the same three operations.
+SplitMix64's finaliser and not `numpy.random.Philox`: it needs only uint64 multiply, xor and shift, so one call draws
+for many examples with different keys (Philox objects have one key each), and TensorFlow has the same operations.
 """
 
 import numpy as np

@@ -53,11 +53,11 @@ def make_examples(
         documents: the corpus that `pairs` point into.
         pairs: see `make_pairs`.
         options: see `ExampleOptions`.
-        vocabulary: a tokenizer, for its special tokens and `start_of_word`.
+        vocabulary: facts about the tokenizer.
 
     Returns:
-        PretrainingExamples, one row a pair. In each, `min(P, max(1, round(masked_lm_prob * tokens)))` tokens are masked,
-        special tokens counted, or a few less where the words left are too long.
+        PretrainingExamples, one row a pair. In each, `min(P, max(1, round(masked_lm_prob * tokens)))` tokens are
+        masked, special tokens counted, or a few less where the words left are too long.
     """
     layout = _lay_out(documents.tokens, pairs, options, vocabulary)
     lengths = layout.attention_mask.sum(axis=1)

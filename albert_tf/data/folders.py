@@ -34,8 +34,8 @@ def open_folder(folder: Path, recipe: Recipe) -> Manifest | None:
         _refuse_other(folder, begun, recipe)
     elif not begun and folder.exists() and {path.name for path in folder.iterdir()} - {_WORKSPACE_NAME}:
         raise ValueError(
-            f"`output_dir` must be empty or hold examples of the same recipe. Received: {folder}, which holds other files. "
-            f"Choose another folder."
+            f"`output_dir` must be empty or hold examples of the same recipe. "
+            f"Received: {folder}, which holds other files. Choose another folder."
         )
     return None
 

@@ -189,8 +189,8 @@ class Manifest(_Record):
         path = Path(folder) / MANIFEST_NAME
         if not path.is_file():
             raise ValueError(
-                f"A folder of prepared examples must hold {MANIFEST_NAME}. Received: {folder}. Run `albert-tf prepare`, "
-                f"to the end, with this output folder."
+                f"A folder of prepared examples must hold {MANIFEST_NAME}. Received: {folder}. "
+                f"Run `albert-tf prepare` to its end with this output folder."
             )
         try:
             return cls.model_validate_json(path.read_bytes())
@@ -198,7 +198,8 @@ class Manifest(_Record):
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
             raise ValueError(
-                f"{MANIFEST_NAME} must be as `prepare` wrote it. Received: {path} with {where or 'its text'}: {first['msg']}. "
+                f"{MANIFEST_NAME} must be as `prepare` wrote it. "
+                f"Received: {path} with {where or 'its text'}: {first['msg']}. "
                 f"Prepare the folder again."
             ) from None
 

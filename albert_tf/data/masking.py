@@ -80,7 +80,7 @@ def choose_tokens(
     """Chooses the tokens to predict.
 
     Words are visited in random order. At each visit an n-gram length is drawn; the n-gram that starts at the word is
-    shortened until it fits what is left of the budget, and passed over if it does not fit or if a part is already chosen.
+    shortened until it fits what is left of the budget, and passed over if it does not fit or a part is chosen already.
 
     Args:
         starts: bool [B, L], True where a word starts.

@@ -1,6 +1,7 @@
-"""What an example looks like: the options that decide it, checked once."""
+"""The options of examples and of preparing them, checked once."""
 
 from enum import Enum
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -77,3 +78,34 @@ class ExampleOptions(BaseModel):
     def sizes(self) -> dict[str, int]:
         """Lengths of the axes L and P, as `Feature.row_shape` takes them."""
         return {"L": self.max_seq_length, "P": self.predictions}
+
+
+class PrepareOptions(ExampleOptions):
+    """Options of `prepare`: those of `ExampleOptions`, and where from and where to.
+
+    Args:
+        inputs: text files, folders or patterns; one sentence a line, an empty line between documents, unless the
+            options below say otherwise.
+        output_dir: folder for the shards and their manifest; made if it is not there.
+        tokenizer: a SentencePiece file or a folder that holds one; None: the published English vocabulary.
+        do_lower_case: None: as the tokenizer's folder says, else True.
+        split_sentences: lines are running text, wrapped or not, to be split into sentences.
+        document_gap: how many empty lines in a row end a document; 0: only the end of a file does.
+        num_shards: files to write; a document goes to the one that the hash of its text chooses.
+        num_processes: worker processes. With more than one, a script that calls `prepare` needs the usual
+            `if __name__ == "__main__":`.
+
+    Example:
+
+    >>> PrepareOptions(inputs=["corpus/*.txt"], output_dir="examples", max_seq_length=128).predictions
+    19
+    """
+
+    inputs: tuple[str | Path, ...] = Field(min_length=1)
+    output_dir: Path
+    tokenizer: Path | None = None
+    do_lower_case: bool | None = None
+    split_sentences: bool = False
+    document_gap: int = Field(1, ge=0)
+    num_shards: int = Field(8, ge=1, le=100_000)
+    num_processes: int = Field(1, ge=1)

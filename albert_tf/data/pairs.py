@@ -90,8 +90,8 @@ def make_pairs(documents: TokenizedDocuments, passes: npt.ArrayLike, options: Ex
     needs_partners = options.reference_pairs or options.objective is Objective.NEXT_SENTENCE
     if needs_partners and len(documents) == 1:
         raise ValueError(
-            "Pairs with random documents must be drawn from at least two documents in each shard. Received: one document. "
-            "Add documents or use fewer shards."
+            "Random partners must be drawn from at least two documents. Received: one document. "
+            "Add documents or choose another objective."
         )
     chunks = _Chunks(documents, np.atleast_1d(passes), options)
     steps = list(chunks)

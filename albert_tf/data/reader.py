@@ -1,6 +1,8 @@
 """TFRecords of pretraining examples become a `tf.data` pipeline of batches.
 
-Reads what `prepare` writes, and what `create_pretraining_data.py` writes too. Letters: B batch, L sequence, P predictions.
+Reads what `prepare` writes, and what `create_pretraining_data.py` writes too.
+
+Letters: B batch, L sequence, P predictions.
 """
 
 import warnings
@@ -29,8 +31,7 @@ def parse_spec(features: Iterable[Feature], sizes: Sizes) -> dict[str, tf.io.Fix
         sizes: length of each axis but the batch, such as `{"L": 512, "P": 77}`.
     """
     return {
-        feature.disk_name: tf.io.FixedLenFeature(feature.row_shape(sizes) or (1,), feature.disk_dtype)
-        for feature in features
+        feature.disk_name: tf.io.FixedLenFeature(feature.row_shape(sizes), feature.disk_dtype) for feature in features
     }
 
 
@@ -56,7 +57,7 @@ def pretraining_dataset(
         shuffle: False reads the shards in turns and their examples in order.
         repeat: go on for ever, each time in another order.
         drop_remainder: leave out a last batch with less than B examples.
-        shuffle_buffer: examples among which the next one is drawn. Shards are shuffled already, so it need not be large.
+        shuffle_buffer: examples among which the next one is drawn; not large, because shards are shuffled already.
         max_seq_length: L that the caller expects, or None.
         vocab_hash: `tokenizer.vocab_hash` that the caller expects, or None; known for a folder only.
         skip_corrupt: read every shard through first and leave damaged ones out with a warning.
@@ -68,8 +69,8 @@ def pretraining_dataset(
 
     Raises:
         ValueError: the folder is not a finished one, was made for another length or vocabulary, or a shard is missing,
-            cut short or (with `skip_corrupt`, where none is left) damaged. Damage inside a shard is found when it is read;
-            see `name_damage`.
+            cut short or (with `skip_corrupt`, where none is left) damaged. Damage inside a shard is found when it is
+            read; see `name_damage`.
 
     Example:
 
@@ -98,15 +99,13 @@ def _parser(sizes: Sizes):
     read = with_role(PRETRAINING_FEATURES, "input", "label")
     spec = parse_spec(read, sizes)
 
-    def parse(records: tf.Tensor) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
+    def parse(records: tf.Tensor):
         parsed = tf.io.parse_example(records, spec)
 
-        def select(role: Role) -> dict[str, tf.Tensor]:
-            tensors = {}
-            for feature in with_role(read, role):
-                tensor = tf.cast(parsed[feature.disk_name], feature.dtype)
-                tensors[feature.name] = tensor if len(feature.axes) > 1 else tf.squeeze(tensor, 1)
-            return tensors
+        def select(role: Role):
+            return {
+                feature.name: tf.cast(parsed[feature.disk_name], feature.dtype) for feature in with_role(read, role)
+            }
 
         return select("input"), select("label")
 
@@ -139,7 +138,7 @@ def _find_shards(source: Source) -> _Shards:
     paths = [Path(path) for path in source]
     if not paths:
         raise ValueError("`source` must be a folder or at least one TFRecord file. Received: no files. Name some.")
-    unknown = [None] * len(paths)
+    unknown: list[int | None] = [None] * len(paths)
     return _Shards(paths, _sizes_of_first_record(paths[0]), unknown, unknown, None)
 
 
@@ -172,8 +171,8 @@ def _check_expectations(shards: _Shards, max_seq_length: int | None, vocab_hash:
         )
     if None not in (vocab_hash, shards.vocab_hash) and vocab_hash != shards.vocab_hash:
         raise ValueError(
-            f"The examples must be made with the vocabulary that is asked for. Received: vocab_hash={vocab_hash}, examples "
-            f"with {shards.vocab_hash}. Prepare them again or use their vocabulary."
+            f"The examples must be made with the vocabulary that is asked for. Received: vocab_hash={vocab_hash}, "
+            f"examples with {shards.vocab_hash}. Prepare them again or use their vocabulary."
         )
 
 
@@ -182,7 +181,8 @@ def _whole(shards: _Shards) -> list[Path]:
     for path, size, records in zip(shards.paths, shards.bytes, shards.records, strict=True):
         if not path.is_file():
             raise ValueError(
-                f"Every shard that {MANIFEST_NAME} lists must be there. Received: no {path}. Copy it or prepare the folder again."
+                f"Every shard that {MANIFEST_NAME} lists must be there. Received: no {path}. "
+                f"Copy it or prepare the folder again."
             )
         if size not in (None, path.stat().st_size):
             raise _damaged([find_fault(path, records) or ShardFault(path, 0, "its size is not the manifest's")])
@@ -210,8 +210,8 @@ def _find_faults(paths: list[Path], records: list[int | None]) -> list[ShardFaul
 
 def _damaged(faults: list[ShardFault]) -> ValueError:
     return ValueError(
-        f"Every shard must be readable to its end. Received: {'; '.join(map(str, faults))}. Prepare the folder again, or leave "
-        f"damaged shards out with skip_corrupt=True."
+        f"Every shard must be readable to its end. Received: {'; '.join(map(str, faults))}. "
+        f"Prepare the folder again, or leave damaged shards out with skip_corrupt=True."
     )
 
 

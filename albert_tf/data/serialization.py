@@ -1,7 +1,8 @@
 """Examples as the bytes of `tf.train.Example`, many at once, without TensorFlow.
 
-The wire format is written directly, because building a protocol buffer object for every example takes longer than making
-the example. The bytes equal `tf.train.Example.SerializeToString(deterministic=True)`: map keys sorted, varints shortest.
+The wire format is written directly, because building a protocol buffer object for every example takes longer than
+making the example. The bytes equal `tf.train.Example.SerializeToString(deterministic=True)`: map keys sorted, varints
+as short as can be.
 
 References: protobuf.dev/programming-guides/encoding, tensorflow/core/example/example.proto.
 """

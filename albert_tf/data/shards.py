@@ -40,20 +40,28 @@ def atomic_file(path: Path, workspace: Path) -> Iterator[BinaryIO]:
     """
     partial = workspace / f"{path.name}.{os.getpid()}.partial"
     try:
-        with partial.open("wb", buffering=2**20) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-        _sync_folder(path.parent)
+        with explain_disk_errors(path):
+            with partial.open("wb", buffering=2**20) as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+            _sync_folder(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def explain_disk_errors(path: Path) -> Iterator[None]:
+    """Adds to an error of the disk which file it was about and what to do."""
+    try:
+        yield
     except OSError as error:
         raise OSError(
             error.errno,
             f"{path.name} must fit on its disk and be writable. Received: {error.strerror} in {path.parent}. "
             f"Free space there, or choose another folder, and run the same command again",
         ) from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:

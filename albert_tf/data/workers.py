@@ -90,6 +90,7 @@ class Workers(Generic[Context]):
             return future.result()
         except BrokenProcessPool:
             raise RuntimeError(
-                f"Worker processes must run to their end. Received: one of {self._num_processes} died, killed or out of memory. "
+                f"Worker processes must run to their end. "
+                f"Received: one of {self._num_processes} died, killed or out of memory. "
                 f"Run the same command again, with fewer processes if memory is short; finished shards are kept."
             ) from None

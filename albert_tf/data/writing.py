@@ -1,0 +1,70 @@
+"""Step 2 of `prepare`: for every shard, `dupe_factor` passes of examples are made from its spool and written."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from albert_tf.data.corpus import TokenizedDocuments
+from albert_tf.data.examples import make_examples
+from albert_tf.data.features import PRETRAINING_FEATURES
+from albert_tf.data.folders import Workspace
+from albert_tf.data.manifest import ExampleStatistics, Shard
+from albert_tf.data.options import ExampleOptions, PrepareOptions
+from albert_tf.data.pairs import Pairs, make_pairs
+from albert_tf.data.progress import Reporter
+from albert_tf.data.serialization import serialize_examples
+from albert_tf.data.shards import atomic_file, write_records
+from albert_tf.data.spool import Counts, PrepareContext, load_spool, spool_folder
+from albert_tf.data.workers import Report, Workers
+
+_BLOCK_TOKENS = 2**18
+_PAIRS_AT_ONCE = 2**20
+
+
+def write_shards(
+    workers: Workers[PrepareContext], counts: Counts, options: PrepareOptions, workspace: Workspace, reporter: Reporter
+) -> tuple[tuple[Shard, ...], ExampleStatistics]:
+    """Writes the shards that are not there yet; returns all of them, and the statistics of the new ones."""
+    numbers = [number for number, documents in enumerate(counts.documents) if documents]
+    finished = {number: shard for number in numbers if (shard := workspace.recall(f"shard-{number}", Shard))}
+    reporter.start("write", counts.tokens * options.dupe_factor)
+    missing = [number for number in numbers if number not in finished]
+    fresh = ExampleStatistics()
+    for number, shard in zip(missing, workers.map(_write_shard, missing, reporter.add), strict=True):
+        workspace.remember(f"shard-{number}", shard)
+        finished[number] = shard
+        fresh += shard.statistics
+    # Documents without a partner make shards without examples; a file without records would only be in the way.
+    shards = tuple(finished[number] for number in numbers if finished[number].statistics.examples)
+    for number in numbers:
+        if not finished[number].statistics.examples:
+            (options.output_dir / finished[number].name).unlink(missing_ok=True)
+    return shards, fresh
+
+
+def _write_shard(context: PrepareContext, number: int, report: Report) -> Shard:
+    options = context.options
+    documents = load_spool(spool_folder(context.workspace, number))
+    path = options.output_dir / f"pretraining-{number:05d}-of-{options.num_shards:05d}.tfrecord"
+    statistics = ExampleStatistics()
+    with atomic_file(path, context.workspace) as file:
+        for pairs in _blocks(documents, options, report):
+            examples = make_examples(documents, pairs, options, context.vocabulary)
+            write_records(file, serialize_examples(PRETRAINING_FEATURES, vars(examples), options.sizes))
+            statistics += ExampleStatistics.of(examples, context.vocabulary)
+    return Shard(name=path.name, bytes=path.stat().st_size, statistics=statistics)
+
+
+def _blocks(documents: TokenizedDocuments, options: ExampleOptions, report: Report) -> Iterator[Pairs]:
+    """Yields the pairs of all passes, pass by pass, each in random order, in blocks that fit the processor's cache."""
+    block = max(1, _BLOCK_TOKENS // options.max_seq_length)
+    expected = len(documents.tokens) // options.room + len(documents)
+    passes_at_once = max(1, _PAIRS_AT_ONCE // expected)
+    for first in range(0, options.dupe_factor, passes_at_once):
+        passes = np.arange(first, min(first + passes_at_once, options.dupe_factor))
+        pairs = make_pairs(documents, passes, options).shuffled()
+        work = len(documents.tokens) * len(passes)
+        for start in range(0, len(pairs), block):
+            stop = min(start + block, len(pairs))
+            yield pairs.take(slice(start, stop))
+            report(work * stop // len(pairs) - work * start // len(pairs))
