@@ -1,4 +1,4 @@
-"""The shape of an ALBERT: one frozen record of its hyperparameters, its published sizes, and how many parameters follow.
+"""The shape of an ALBERT: one frozen record of its hyperparameters, its published sizes, its numbers of parameters.
 
 Letters: V vocabulary, E embedding, D hidden, F intermediate, N heads, H head size (= D / N).
 """
@@ -182,7 +182,7 @@ class AlbertConfig:
 
     @classmethod
     def from_json(cls, path: str | pathlib.Path) -> "AlbertConfig":
-        """Reads Google's `albert_config.json` or a Hugging Face `config.json`; which of the two is found out by looking.
+        """Reads Google's `albert_config.json` or a Hugging Face `config.json`; which, is found out by looking.
 
         Raises:
             ValueError: for a file that is not JSON, a config of another model type, or an unknown key.
@@ -201,7 +201,7 @@ class AlbertConfig:
 
     @classmethod
     def from_published(cls, values: Mapping[str, Any], origin: Origin | None = None) -> "AlbertConfig":
-        """From the keys of a published file; `origin` settles what "gelu" means and is guessed from the keys if None."""
+        """From the keys of a published file; `origin` settles what "gelu" means; None guesses it from the keys."""
         if origin is None:
             origin = "huggingface" if _HUGGING_FACE_MARKS & set(values) else "google"
         model_type = values.get("model_type", "albert")

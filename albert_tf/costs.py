@@ -50,8 +50,8 @@ class Comparison:
 def encoder_flops(config: AlbertConfig, sequence_length: int) -> int:
     """Floating point operations of one full sequence through encoder and pooler.
 
-    Matrix products only, a multiplication and an addition being two operations; look-ups, normalisation, activations and
-    softmax are left out. Each application of a shared block counts.
+    Matrix products only, a multiplication and an addition being two operations; look-ups, normalisation, activations
+    and softmax are left out. Each application of a shared block counts.
 
     Args:
         config: `AlbertConfig`.
@@ -90,11 +90,12 @@ def head_flops(config: AlbertConfig, num_predictions: int) -> int:
 def activation_values(config: AlbertConfig, sequence_length: int, num_predictions: int) -> int:
     """Numbers that one sequence of pretraining keeps from the forward for the backward pass.
 
-    Assumed: every layer's are kept (no rematerialisation), each tensor is stored once, and only inputs of matrix products,
-    normalisations, the activation and softmax outputs are needed. For one block: `8 L D` (its input, query, key, value,
-    context, inputs of both normalisations, input of the feed-forward part), `2 L F` (before and after the activation) and
-    `N L^2` (attention probabilities). Dropout adds its masks, and the probabilities that it has changed. A framework that
-    does not fuse normalisation and activation keeps more.
+    Assumed: every layer's are kept (no rematerialisation), each tensor is stored once, and only inputs of matrix
+    products, normalisations and activations and the outputs of softmax are needed. For one block: `8 L D` (its input,
+    query, key, value, context, inputs of both normalisations, input of the feed-forward part), `2 L F` (before and
+    after the activation) and `N L^2` (attention probabilities). Dropout adds its masks, and the probabilities that it
+    has changed. A framework that does not fuse normalisation and activation keeps more: the peak memory of TensorFlow
+    on a CPU grows 1.5 (XLA) to 1.9 times as fast with the batch, measured with base at 128 tokens.
 
     Args:
         config: `AlbertConfig`.

@@ -1,4 +1,4 @@
-"""Proves that the published sizes have their published parameter counts and that config files are read for what they mean."""
+"""Proves that published sizes have their published parameter counts, and what config files are read as."""
 
 import json
 import pathlib

@@ -24,7 +24,7 @@ def trace(config, length, predictions, with_gradient):
         "up": (hidden, inner),
         "down": (inner, hidden),
     }
-    shapes |= {name: (hidden, hidden) for name in ("query", "key", "value", "output", "pool")}
+    shapes |= dict.fromkeys(("query", "key", "value", "output", "pool"), (hidden, hidden))
     shapes |= {"transform": (hidden, embedding), "words": (config.vocab_size, embedding), "order": (hidden, 2)}
     weights = {name: tf.Variable(tf.random.stateless_normal(shape, (1, 2))) for name, shape in shapes.items()}
 
@@ -121,8 +121,8 @@ def test_a_config_with_groups_can_be_compared():
 def test_activations_listed_one_by_one():
     length, hidden, inner, heads, embedding, predictions = 16, 8, 12, 2, 6, 5
     block = {
-        **{name: length * hidden for name in ("input", "query", "key", "value", "context")},
-        **{name: length * hidden for name in ("attention_sum", "ffn_input", "ffn_sum")},
+        **dict.fromkeys(("input", "query", "key", "value", "context"), length * hidden),
+        **dict.fromkeys(("attention_sum", "ffn_input", "ffn_sum"), length * hidden),
         **{"before_gelu": length * inner, "after_gelu": length * inner, "probabilities": heads * length * length},
     }
     once = {

@@ -17,8 +17,8 @@ class AdamW(keras.optimizers.Optimizer):
     exclusions are searched in the whole path, so `"layer_norm"` finds the gamma and beta of a layer of that name, and
     bias correction can be left out.
 
-    Moments, norms and the arithmetic are float32 (or wider) whatever the dtype of the variable; sparse gradients are made
-    dense first, so every row of an embedding table decays at every step.
+    Moments, norms and the arithmetic are float32 (or wider) whatever the dtype of the variable. Sparse gradients are
+    made dense first, so every row of an embedding table decays at every step.
 
     Args:
         learning_rate: float, a schedule, or a callable without arguments.
@@ -28,8 +28,8 @@ class AdamW(keras.optimizers.Optimizer):
         epsilon: float. Added to the root of the second moment.
         bias_correction: bool. True is the published Adam. False is the reference's `AdamWeightDecayOptimizer`,
             which published ALBERT models were trained with; its first steps are larger.
-        exclude_from_weight_decay: list of str or None. Regular expressions; a variable is not decayed where one is found
-            in its path. Defaults to layer normalisation and biases. `None` and `()` both mean that nothing is excluded.
+        exclude_from_weight_decay: list of str or None. Regular expressions; a variable is not decayed where one is
+            found in its path. Defaults to layer normalisation and biases. `None` and `()` both exclude nothing.
         global_clipnorm: float or None. Upper bound for the norm of all gradients together; the reference uses 1.0.
         **kwargs: whatever else `keras.optimizers.Optimizer` takes (`name`, `clipnorm`, `use_ema`, ...).
 
@@ -46,7 +46,8 @@ class AdamW(keras.optimizers.Optimizer):
     [2.75, 3.9]
 
     References:
-        Decoupled weight decay, arXiv 1711.05101; `optimization.py` (AdamWeightDecayOptimizer) of google-research/albert.
+        Decoupled weight decay, arXiv 1711.05101; `AdamWeightDecayOptimizer` in `optimization.py` of
+        google-research/albert.
     """
 
     def __init__(
@@ -76,6 +77,8 @@ class AdamW(keras.optimizers.Optimizer):
         """Makes both moments for each variable and decides from its path what applies to it."""
         if self.built:
             return
+        if self.use_ema:
+            _check_precise(variables)
         super().build(variables)
         self._momentums, self._velocities = self.add_optimizer_variables(variables, ["momentum", "velocity"])
         self._is_decayed = tuple(not is_excluded(path_of(v), self._decay_exclusions or ()) for v in variables)
@@ -162,6 +165,16 @@ def as_list(patterns: tuple[str, ...] | None) -> list[str] | None:
 
 def _at_least_float32(dtype) -> str:
     return keras.backend.result_type(keras.backend.standardize_dtype(dtype), "float32")
+
+
+def _check_precise(variables) -> None:
+    for variable in variables:
+        dtype = keras.backend.standardize_dtype(variable.dtype)
+        if dtype != _at_least_float32(dtype):
+            raise ValueError(
+                f"`use_ema` must go with variables of float32 or wider. Received: {path_of(variable)} of {dtype}; "
+                f"use the policy 'mixed_{dtype}', which keeps variables in float32."
+            )
 
 
 def _dense(gradient):

@@ -37,12 +37,16 @@ def trust_ratio(weights, update):
 class Lamb(AdamW):
     """Layer-wise adaptive moments: the optimizer that ALBERT is pretrained with.
 
-    One step is `u = m / (sqrt(v) + epsilon) + weight_decay * w`, then `w -= learning_rate * |w| / |u| * u`. The decay is
-    inside the trust ratio `|w| / |u|`, as in the paper; `keras.optimizers.Lamb` has it outside. The ratio is one number
-    for each variable, and is 1 where either norm is 0. A block shared by all layers is one variable, so it has one ratio.
+    One step is `u = m / (sqrt(v) + epsilon) + weight_decay * w`, then `w -= learning_rate * |w| / |u| * u`. The decay
+    is inside the trust ratio `|w| / |u|`, as in the paper; `keras.optimizers.Lamb` has it outside. The ratio is one
+    number for each variable, and is 1 where either norm is 0. A kernel shared by all layers is one variable with one
+    ratio.
 
-    The reference is `bias_correction=False, global_clipnorm=1.0`, the other arguments as they are by default. The paper and
-    `tfa.optimizers.LAMB` have `bias_correction=True`.
+    The reference is `bias_correction=False, global_clipnorm=1.0`, the other arguments as they are by default. The paper
+    and `tfa.optimizers.LAMB` have `bias_correction=True`.
+
+    Moments, norms and the arithmetic are float32 (or wider) whatever the dtype of the variable. Sparse gradients are
+    made dense first, so every row of an embedding table decays at every step.
 
     Args:
         learning_rate: float, a schedule, or a callable without arguments.
@@ -51,10 +55,10 @@ class Lamb(AdamW):
         beta_2: float. How much of the second moment stays at each step.
         epsilon: float. Added to the root of the second moment.
         bias_correction: bool. Whether the moments are corrected for having started at 0.
-        exclude_from_weight_decay: list of str or None. Regular expressions; a variable is not decayed where one is found
-            in its path. Defaults to layer normalisation and biases. `None` and `()` both mean that nothing is excluded.
+        exclude_from_weight_decay: list of str or None. Regular expressions; a variable is not decayed where one is
+            found in its path. Defaults to layer normalisation and biases. `None` and `()` both exclude nothing.
         exclude_from_layer_adaptation: list of str or None. The same for the trust ratio, which is then 1. `None`, the
-            default, means the list of `exclude_from_weight_decay`; `()` means that nothing is excluded; a list is itself.
+            default, means the list of `exclude_from_weight_decay`; `()` excludes nothing; a list is itself.
             (`tfa.optimizers.LAMB` reads an empty list as `None`.)
         global_clipnorm: float or None. Upper bound for the norm of all gradients together.
         **kwargs: whatever else `keras.optimizers.Optimizer` takes (`name`, `clipnorm`, `use_ema`, ...).

@@ -123,6 +123,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         warmup_end = self.start_warmup_step + self.num_warmup_steps
         if warmup_end > self.num_train_steps and not self.reference_jump:
             raise ValueError(
-                f"Warm-up must end within the run. Received: start_warmup_step={self.start_warmup_step}, num_warmup_steps="
-                f"{self.num_warmup_steps}, num_train_steps={self.num_train_steps}; shorten warm-up or train longer."
+                f"Warm-up must end within the run. Received: start_warmup_step={self.start_warmup_step}, "
+                f"num_warmup_steps={self.num_warmup_steps}, num_train_steps={self.num_train_steps}; "
+                "shorten warm-up or train longer."
             )

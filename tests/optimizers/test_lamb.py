@@ -1,4 +1,4 @@
-"""Proves what Lamb and AdamW do beyond the recorded cases: which lists mean what, precision, sparse gradients, configs."""
+"""Proves what Lamb and AdamW do beyond the recorded cases: meaning of lists, precision, sparse gradients, configs."""
 
 import json
 import warnings
@@ -105,6 +105,21 @@ def test_bfloat16_variables_keep_float32_moments_and_are_rounded_once():
         np.testing.assert_array_equal(
             np.asarray(variable.value, "float32"), np.asarray(rounded, "float32"), err_msg=name
         )
+
+
+def test_an_average_of_bfloat16_variables_is_refused():
+    with pytest.raises(ValueError, match="`use_ema` must go with variables of float32"):
+        Lamb(0.05, use_ema=True).build(make_variables(arrays(0), dtype="bfloat16"))
+
+
+def test_float64_variables_are_not_rounded():
+    name = "encoder/block/query/kernel"
+    value, gradient = np.random.default_rng(0).standard_normal((2, 6, 4))
+    (kernel,) = make_variables({name: value}, dtype="float64")
+    Lamb(0.05, weight_decay=0.1, bias_correction=False).apply([tf.constant(gradient)], [kernel])
+    # The learning rate is a float32 variable, which is why the oracle takes it rounded.
+    expected = Oracle(value, 0.1, adapt=True, bias_correction=False).update(gradient, float(np.float32(0.05)))
+    np.testing.assert_allclose(kernel, expected, rtol=1e-12)
 
 
 def test_a_sparse_gradient_is_its_dense_sum_also_for_the_norm():
