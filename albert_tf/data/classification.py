@@ -1,0 +1,271 @@
+"""Texts with labels, from a table file to padded batches: what a classifier is fine-tuned and evaluated on.
+
+Letters: N examples, T ids of all examples together, B batch, L sequence, C classes.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from albert_tf.data.tables import Row, listed, nearest, read_rows
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from albert_tf.tokenization import AlbertTokenizer
+
+Inputs = dict[str, np.ndarray]
+
+_ENCODED_AT_ONCE = 1024
+# Batches are made of neighbours in length among so many batches' worth of shuffled examples.
+_BATCHES_SORTED_TOGETHER = 32
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table hold what.
+
+    Attributes:
+        text: name of the column with the text.
+        pair: name of the column with the second text, or None.
+        label: name of the column with the label.
+        header: whether the first row of a TSV or CSV file names the columns. Without it, columns are numbers from 0.
+    """
+
+    text: str = "text"
+    pair: str | None = None
+    label: str = "label"
+    header: bool = True
+
+
+@dataclass(frozen=True)
+class LabelledTexts:
+    """The examples of one file in its order, each field of length N.
+
+    Attributes:
+        source: the file.
+        lines: the line, counted from 1, that each example begins on.
+        texts: the texts.
+        pairs: the second texts, or None.
+        labels: the labels as they are written.
+    """
+
+    source: Path
+    lines: tuple[int, ...]
+    texts: tuple[str, ...]
+    pairs: tuple[str, ...] | None
+    labels: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def label_names(self) -> tuple[str, ...]:
+        """The different labels, sorted; whole numbers by their value."""
+        return tuple(sorted(set(self.labels), key=lambda label: (not label.isdecimal(), _number(label), label)))
+
+    def label_ids(self, names: Sequence[str]) -> np.ndarray:
+        """The place of each label in `names`: int32 [N].
+
+        Raises:
+            ValueError: a label is not among them; the message names its line.
+        """
+        ids = {name: number for number, name in enumerate(names)}
+        for line, label in zip(self.lines, self.labels):
+            if label not in ids:
+                raise ValueError(
+                    f"Every label must be one of {listed(names)}. Received: {label!r} in {self.source}, line {line}"
+                    f"{nearest(label, names)}."
+                )
+        return np.array([ids[label] for label in self.labels], np.int32)
+
+    def label_values(self) -> np.ndarray:
+        """Each label as a number: float32 [N].
+
+        Raises:
+            ValueError: a label is no finite number; the message names its line.
+        """
+        values = [_float(label) for label in self.labels]
+        for line, label, value in zip(self.lines, self.labels, values):
+            if not np.isfinite(value):
+                raise ValueError(
+                    f"Every label of a regression must be a number. Received: {label!r} in {self.source}, line {line}; "
+                    "correct it, or train a classifier."
+                )
+        return np.array(values, np.float32)
+
+
+def read_texts(path: str | Path, columns: Columns | None = None) -> LabelledTexts:
+    """Reads a table of labelled texts: TSV, CSV or JSONL by its suffix, in the dialects that `tables.read_rows` says.
+
+    Args:
+        path: the file.
+        columns: which columns hold what; by default "text" and "label".
+
+    Returns:
+        LabelledTexts.
+
+    Raises:
+        ValueError: the file is of another kind, not UTF-8, empty or damaged, or lacks a column; the message names the
+            file and the line.
+    """
+    path, columns = Path(path), columns or Columns()
+    examples = [_example(row, columns) for row in read_rows(path, columns.header)]
+    if not examples:
+        raise ValueError(f"A table must hold at least one row. Received: {path}, which has none; is it the right file?")
+    lines, texts, pairs, labels = zip(*examples)
+    return LabelledTexts(path, lines, texts, pairs if columns.pair is not None else None, labels)
+
+
+@dataclass(frozen=True)
+class EncodedTexts:
+    """Tokenised examples, special ids included and cut to length, in one array.
+
+    Attributes:
+        ids: int32 [T].
+        token_types: int8 [T].
+        offsets: int64 [N + 1]; example n has ids `offsets[n]` up to `offsets[n + 1]`.
+        max_length: the length that rows were cut to.
+        pad_token_id: the id that fills rows up.
+    """
+
+    ids: np.ndarray
+    token_types: np.ndarray
+    offsets: np.ndarray
+    max_length: int
+    pad_token_id: int
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Ids of each example: int64 [N]."""
+        return np.diff(self.offsets)
+
+    def batch(self, rows: np.ndarray, multiple: int = 8) -> Inputs:
+        """The model's inputs for some examples, padded to the longest of them.
+
+        Args:
+            rows: int [B], numbers of examples.
+            multiple: L is rounded up to a multiple of it, as far as `max_length` allows, so that few shapes occur.
+
+        Returns:
+            A dict of int32 [B, L]: `input_ids`, `attention_mask`, `token_type_ids`.
+        """
+        lengths = self.lengths[rows]
+        longest = min(-(-int(lengths.max()) // multiple) * multiple, self.max_length)
+        positions = np.arange(longest)
+        mask = positions < lengths[:, None]  # [B, L]
+        places = (self.offsets[rows][:, None] + positions)[mask]
+        ids = np.full(mask.shape, self.pad_token_id, np.int32)
+        types = np.zeros(mask.shape, np.int32)
+        ids[mask], types[mask] = self.ids[places], self.token_types[places]
+        return {"input_ids": ids, "attention_mask": mask.astype(np.int32), "token_type_ids": types}
+
+
+def encode_texts(
+    tokenizer: "AlbertTokenizer", texts: Sequence[str], pairs: Sequence[str] | None, max_length: int
+) -> EncodedTexts:
+    """Tokenises texts, or pairs of texts, once for all epochs.
+
+    Args:
+        tokenizer: AlbertTokenizer.
+        texts: first texts.
+        pairs: second texts, or None.
+        max_length: the most ids in a row; longer ones are cut.
+
+    Returns:
+        EncodedTexts.
+    """
+    ids, types, lengths = [], [], []
+    for start in range(0, len(texts), _ENCODED_AT_ONCE):
+        part = slice(start, start + _ENCODED_AT_ONCE)
+        encoded = tokenizer(texts[part], None if pairs is None else pairs[part], max_length=max_length)
+        mask = encoded["attention_mask"] == 1
+        ids.append(encoded["input_ids"][mask])
+        types.append(encoded["token_type_ids"][mask].astype(np.int8))
+        lengths.append(mask.sum(axis=1))
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+    return EncodedTexts(np.concatenate(ids), np.concatenate(types), offsets, max_length, tokenizer.pad_token_id)
+
+
+def epoch_batches(lengths: np.ndarray, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:
+    """Deals all examples of an epoch into batches of similar length, in an order that depends on the arguments alone.
+
+    Args:
+        lengths: int [N].
+        batch_size: B; one batch has fewer where B does not divide N.
+        seed: of the order.
+        epoch: each has an order of its own.
+
+    Returns:
+        ceil(N / B) arrays of example numbers, each example once.
+
+    Example:
+
+    >>> [batch.tolist() for batch in epoch_batches(np.array([5, 9, 5, 9]), batch_size=2, seed=1, epoch=0)]
+    [[1, 3], [2, 0]]
+    """
+    random = np.random.default_rng([seed, epoch])
+    order = random.permutation(len(lengths))
+    window = batch_size * _BATCHES_SORTED_TOGETHER
+    windows = [order[start : start + window] for start in range(0, len(order), window)]
+    order = np.concatenate([rows[np.argsort(lengths[rows], kind="stable")] for rows in windows])
+    batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    return [batches[number] for number in random.permutation(len(batches))]
+
+
+def training_dataset(
+    encoded: EncodedTexts, labels: np.ndarray, batch_size: int, seed: int, epochs: int
+) -> "tf.data.Dataset":
+    """All epochs of training one after another, each in an order of its own.
+
+    Args:
+        encoded: the examples.
+        labels: int32 or float32 [N].
+        batch_size: B.
+        seed: of the order; equal seeds give equal batches.
+        epochs: how often each example comes, in ceil(N / B) batches each time.
+
+    Returns:
+        Dataset of (inputs, labels): a dict of int32 [B, L] and labels [B], L being the longest of the batch.
+    """
+    import tensorflow as tf
+
+    def batches() -> Iterator[tuple[Inputs, np.ndarray]]:
+        for epoch in range(epochs):
+            for rows in epoch_batches(encoded.lengths, batch_size, seed, epoch):
+                yield encoded.batch(rows), labels[rows]
+
+    ids = tf.TensorSpec([None, None], tf.int32)
+    inputs = {"input_ids": ids, "attention_mask": ids, "token_type_ids": ids}
+    signature = (inputs, tf.TensorSpec([None], tf.as_dtype(labels.dtype)))
+    return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(tf.data.AUTOTUNE)
+
+
+def _example(row: Row, columns: Columns) -> tuple[int, str, str | None, str]:
+    text = row.text(columns.text)
+    pair = None if columns.pair is None else row.text(columns.pair)
+    label = row.field(columns.label)
+    label = label.strip() if isinstance(label, str) else json.dumps(label)
+    if not label or label == "null":
+        raise ValueError(
+            f"Every row must have a label. Received: {row.source}, line {row.line}, with an empty {columns.label!r}; "
+            "fill it in or delete the row."
+        )
+    return row.line, text, pair, label
+
+
+def _number(label: str) -> int:
+    return int(label) if label.isdecimal() else 0
+
+
+def _float(label: str) -> float:
+    try:
+        return float(label)
+    except ValueError:
+        return float("nan")

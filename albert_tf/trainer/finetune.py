@@ -1,0 +1,311 @@
+"""Fine-tuning: a pretrained folder and a table of labelled texts become a classifier.
+
+Letters: N examples, C classes.
+"""
+
+import dataclasses
+import hashlib
+import pathlib
+import time
+from typing import Any, Literal
+
+import keras
+import numpy as np
+import pydantic
+
+from albert_tf import checkpoints
+from albert_tf.checkpoints import write_whole
+from albert_tf.data.classification import (
+    Columns,
+    EncodedTexts,
+    LabelledTexts,
+    encode_texts,
+    read_texts,
+    training_dataset,
+)
+from albert_tf.data.manifest import CorpusFile
+from albert_tf.metrics import ClassificationScores, RegressionScores
+from albert_tf.models import AlbertForSequenceClassification
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.trainer.callbacks import ProgressLine, StopAtNonFiniteLoss
+from albert_tf.trainer.evaluation import Scores, classifier_logits, main_score, score, write_predictions
+from albert_tf.trainer.recipe import OptimizerRecipe
+from albert_tf.trainer.run_folder import claim_folder
+
+REPORT_FILE = "metrics.json"
+PREDICTIONS_FILE = "dev_predictions.tsv"
+
+
+class FinetuneOptions(pydantic.BaseModel):
+    """One fine-tuning run.
+
+    The defaults suit base and large models on some thousands of examples; the largest models want lower rates (1e-5),
+    very small ones higher rates (1e-3) and more epochs.
+
+    Args:
+        pretrained: folder with a checkpoint of any kind and the vocabulary.
+        train: table of examples to learn from; see `albert_tf.data.tables` for the kinds of file.
+        dev: table of examples to evaluate on.
+        output: folder to write.
+        from_scratch: take config and vocabulary from `pretrained`, not the weights: what the same network learns
+            without pretraining.
+        text_column, pair_column, label_column: columns of both tables; `pair_column` only where texts come in pairs.
+        header: whether the tables' first rows name the columns; without it columns are numbers from 0.
+        problem: `"classification"`, or `"regression"` where labels are numbers.
+        labels: names of the classes in order of their ids; None: those of `train`, sorted.
+        epochs: how often each example is seen.
+        batch_size: examples at once.
+        learning_rate: its peak, after which it falls to 0 in a straight line.
+        warmup_proportion: share of all updates in which the rate rises to its peak.
+        weight_decay: of all but biases and layer normalisation.
+        optimizer: `"adamw"` or `"lamb"`.
+        max_length: ids in a row; longer texts are cut. None: as many as the model takes.
+        keep: which weights to keep, those of the epoch with the best score on `dev` or the last ones.
+        seed: of new weights, of dropout and of the order of examples.
+    """
+
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid")
+
+    pretrained: pathlib.Path
+    train: pathlib.Path
+    dev: pathlib.Path
+    output: pathlib.Path
+    from_scratch: bool = False
+    text_column: str = "text"
+    pair_column: str | None = None
+    label_column: str = "label"
+    header: bool = True
+    problem: Literal["classification", "regression"] = "classification"
+    labels: tuple[str, ...] | None = None
+    epochs: int = pydantic.Field(default=3, ge=1)
+    batch_size: int = pydantic.Field(default=32, ge=1)
+    learning_rate: float = pydantic.Field(default=3e-5, gt=0)
+    warmup_proportion: float = pydantic.Field(default=0.1, ge=0, lt=1)
+    weight_decay: float = pydantic.Field(default=0.01, ge=0)
+    optimizer: Literal["adamw", "lamb"] = "adamw"
+    max_length: int | None = pydantic.Field(default=None, ge=3)
+    keep: Literal["best", "last"] = "best"
+    seed: int = pydantic.Field(default=0, ge=0, lt=2**32)
+
+    @property
+    def columns(self) -> Columns:
+        """Which columns hold what."""
+        return Columns(self.text_column, self.pair_column, self.label_column, self.header)
+
+
+class FinetuneReport(pydantic.BaseModel):
+    """What a run came to.
+
+    Attributes:
+        folder: model and tokenizer in Hugging Face layout, `recipe.json`, this report as `metrics.json`, and
+            `dev_predictions.tsv`.
+        scores: of the weights that were kept, on `dev`.
+        main_score: name of the score that epochs were compared by.
+        score_by_epoch: that score after each epoch.
+        kept_epoch: the epoch, counted from 1, whose weights were kept.
+        majority_share: share of the commonest label in `dev`, which is the accuracy of always saying it; None for
+            regression.
+        full_share: share of training texts that fill `max_length`, most of which were cut.
+        train_examples, dev_examples: how many there were.
+        steps: updates made.
+        seconds: wall time of training and evaluation.
+        finished_before: whether the run had been made already, and was only read from its folder.
+    """
+
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+    folder: pathlib.Path
+    scores: ClassificationScores | RegressionScores
+    main_score: str
+    score_by_epoch: tuple[float, ...]
+    kept_epoch: int
+    majority_share: float | None
+    full_share: float
+    train_examples: int
+    dev_examples: int
+    steps: int
+    seconds: float
+    finished_before: bool = False
+
+
+def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneReport:
+    """Trains a classifier on `options.train`, evaluates it on `options.dev` after each epoch and writes its folder.
+
+    Args:
+        options: FinetuneOptions.
+        show_progress: whether to show a progress bar on stderr.
+
+    Returns:
+        FinetuneReport. A folder that holds the same run, finished, is left as it is, and its report returned.
+
+    Raises:
+        ValueError: tables, vocabulary, checkpoint and options do not fit each other; the folder belongs to another run;
+            or the loss is not finite, naming the step.
+    """
+    begun = time.monotonic()
+    keras.utils.set_random_seed(options.seed)
+    train, dev = read_texts(options.train, options.columns), read_texts(options.dev, options.columns)
+    model, tokenizer = _model(options, train), AlbertTokenizer.from_pretrained(_vocabulary_folder(options.pretrained))
+    max_length = _max_length(options, model, tokenizer)
+    train_labels, dev_labels = (_targets(model, texts) for texts in (train, dev))
+    claim_folder(options.output, _recipe(options, model, tokenizer, max_length))
+    if (options.output / REPORT_FILE).is_file():
+        return _finished(options.output)
+    encoded_train, encoded_dev = (encode_texts(tokenizer, t.texts, t.pairs, max_length) for t in (train, dev))
+    scoring = _Scoring(encoded_dev, dev_labels, options.keep)
+    steps = _fit(options, model, encoded_train, train_labels, scoring, show_progress)
+    scoring.restore()
+    report = FinetuneReport(
+        folder=options.output,
+        scores=scoring.kept.scores,
+        main_score=main_score(model.problem),
+        score_by_epoch=tuple(scoring.history),
+        kept_epoch=scoring.kept.epoch,
+        majority_share=_majority_share(dev_labels) if model.problem == "classification" else None,
+        full_share=float(np.mean(encoded_train.lengths == max_length)),
+        train_examples=len(train),
+        dev_examples=len(dev),
+        steps=steps,
+        seconds=round(time.monotonic() - begun, 3),
+    )
+    model.save_pretrained(options.output)
+    tokenizer.save_pretrained(options.output)
+    write_predictions(options.output / PREDICTIONS_FILE, dev, model.labels, model.problem, scoring.kept.logits)
+    write_whole(
+        options.output / REPORT_FILE, (report.model_dump_json(indent=2) + "\n").encode()
+    )  # last: it says "done"
+    return report
+
+
+def _fit(
+    options: FinetuneOptions,
+    model: AlbertForSequenceClassification,
+    encoded: EncodedTexts,
+    labels: np.ndarray,
+    scoring: "_Scoring",
+    show_progress: bool,
+) -> int:
+    steps_per_epoch = -(-len(encoded) // options.batch_size)
+    steps = steps_per_epoch * options.epochs
+    optimizer = OptimizerRecipe(
+        name=options.optimizer,
+        learning_rate=options.learning_rate,
+        num_warmup_steps=round(options.warmup_proportion * steps),
+        weight_decay=options.weight_decay,
+    )
+    # Batches are of many lengths, and XLA would compile the step anew for each.
+    model.compile(optimizer.build(steps), jit_compile=False)
+    callbacks: list[Any] = [StopAtNonFiniteLoss(), scoring]
+    if show_progress:
+        tokens_per_step = round(encoded.lengths.mean() * options.batch_size)
+        callbacks.append(ProgressLine("finetune", steps, tokens_per_step, lines_every=max(1, steps // 20)))
+    model.fit(
+        training_dataset(encoded, labels, options.batch_size, options.seed, options.epochs),
+        epochs=options.epochs,
+        steps_per_epoch=steps_per_epoch,
+        callbacks=callbacks,
+        shuffle=False,
+        verbose=0,
+    )
+    return steps
+
+
+@dataclasses.dataclass(frozen=True)
+class _Kept:
+    epoch: int
+    scores: Scores
+    logits: np.ndarray
+    weights: list[np.ndarray]
+
+
+class _Scoring(keras.callbacks.Callback):
+    """Scores the model after each epoch and keeps the weights of the best one, or of the last."""
+
+    def __init__(self, dev: EncodedTexts, labels: np.ndarray, keep: str):
+        super().__init__()
+        self.dev, self.labels, self.keep = dev, labels, keep
+        self.history: list[float] = []
+
+    def on_epoch_end(self, epoch, logs=None):
+        model: Any = self.model
+        logits = classifier_logits(model, self.dev)
+        scores = score(model.problem, self.labels, logits)
+        value = getattr(scores, main_score(model.problem))
+        best = max((past for past in self.history if past == past), default=-np.inf)
+        # Pearson's correlation is not a number while all predictions are equal; any number is better.
+        if not self.history or self.keep == "last" or value > best:
+            self.kept = _Kept(epoch + 1, scores, logits, model.get_weights())
+        self.history.append(value)
+
+    def restore(self) -> None:
+        """Gives the model the weights that were kept."""
+        self.model.set_weights(self.kept.weights)
+
+
+def _model(options: FinetuneOptions, train: LabelledTexts) -> AlbertForSequenceClassification:
+    if options.problem == "regression":
+        head = {"num_labels": 1, "problem": "regression", "labels": None}
+    else:
+        names = train.label_names() if options.labels is None else options.labels
+        if len(names) < 2:
+            raise ValueError(
+                f"A classifier must have at least two labels. Received: {list(names)} for {options.train}; "
+                "give a table with examples of each class."
+            )
+        head = {"problem": "classification", "labels": names}
+    if options.from_scratch:
+        return AlbertForSequenceClassification(checkpoints.read(options.pretrained).config, **head)
+    return AlbertForSequenceClassification.from_pretrained(options.pretrained, new_head=True, **head)
+
+
+def _targets(model: AlbertForSequenceClassification, texts: LabelledTexts) -> np.ndarray:
+    return texts.label_values() if model.problem == "regression" else texts.label_ids(model.labels)
+
+
+def _vocabulary_folder(pretrained: pathlib.Path) -> pathlib.Path:
+    return pretrained if pretrained.is_dir() else pretrained.parent  # the prefix of a checkpoint lies in its folder
+
+
+def _max_length(options: FinetuneOptions, model: AlbertForSequenceClassification, tokenizer: AlbertTokenizer) -> int:
+    config = model.config
+    if tokenizer.vocab_size != config.vocab_size:
+        raise ValueError(
+            f"The model's `vocab_size` must be that of the vocabulary. Received: vocab_size={config.vocab_size}, a "
+            f"vocabulary of {tokenizer.vocab_size} pieces in {options.pretrained}; put the right vocabulary there."
+        )
+    if options.max_length is not None and options.max_length > config.max_position_embeddings:
+        raise ValueError(
+            f"`max_length` must not exceed the model's `max_position_embeddings`. Received: "
+            f"max_length={options.max_length}, max_position_embeddings={config.max_position_embeddings}; lower it."
+        )
+    return options.max_length or config.max_position_embeddings
+
+
+def _recipe(
+    options: FinetuneOptions, model: AlbertForSequenceClassification, tokenizer: AlbertTokenizer, max_length: int
+) -> dict[str, Any]:
+    """All options, files by their content: the same run again has the same recipe wherever its files lie."""
+    values = options.model_dump(mode="json", exclude={"output", "pretrained", "train", "dev"})
+    files = {name: CorpusFile.of(getattr(options, name)).model_dump() for name in ("train", "dev")}
+    started_from = {
+        "config": model.config.to_dict(),
+        "weights_sha256": _digest(model),
+        "vocab_hash": tokenizer.vocab_hash,
+    }
+    return {**values, **files, "labels": model.labels, "max_length": max_length, "pretrained": started_from}
+
+
+def _digest(model: AlbertForSequenceClassification) -> str:
+    digest = hashlib.sha256()
+    for path, variable in sorted(model.variables_by_path().items()):
+        digest.update(path.encode() + np.ascontiguousarray(variable.numpy()).tobytes())
+    return digest.hexdigest()
+
+
+def _majority_share(labels: np.ndarray) -> float:
+    return float(np.bincount(labels).max() / len(labels))
+
+
+def _finished(folder: pathlib.Path) -> FinetuneReport:
+    report = FinetuneReport.model_validate_json((folder / REPORT_FILE).read_bytes())
+    return report.model_copy(update={"finished_before": True, "folder": folder})
