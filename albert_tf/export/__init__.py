@@ -1,0 +1,43 @@
+"""A finished model put to use: predictions from its folder, and SavedModels that need no `albert_tf`."""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from albert_tf.export.folder import ModelFolder, load_folder
+    from albert_tf.export.prediction import ClassPrediction, MaskPrediction, classify, fill_mask, sentence_order
+    from albert_tf.export.saved_model import ExportReport, export_saved_model
+
+_MODULE_OF = {
+    "ClassPrediction": "prediction",
+    "ExportReport": "saved_model",
+    "MaskPrediction": "prediction",
+    "ModelFolder": "folder",
+    "classify": "prediction",
+    "export_saved_model": "saved_model",
+    "fill_mask": "prediction",
+    "load_folder": "folder",
+    "sentence_order": "prediction",
+}
+
+__all__ = [
+    "ClassPrediction",
+    "ExportReport",
+    "MaskPrediction",
+    "ModelFolder",
+    "classify",
+    "export_saved_model",
+    "fill_mask",
+    "load_folder",
+    "sentence_order",
+]
+
+
+def __getattr__(name: str):
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+
+
+def __dir__():
+    return __all__

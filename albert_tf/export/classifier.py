@@ -1,0 +1,83 @@
+"""A classifier as TensorFlow functions from raw text to named scores.
+
+Letters: B batch, L sequence, C classes.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.export.folder import ModelFolder
+from albert_tf.export.prediction import classify
+from albert_tf.models import AlbertForSequenceClassification
+
+_SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
+
+
+class ServedClassifier(tf.Module):
+    """What a SavedModel of a classifier consists of.
+
+    Args:
+        loaded: the classifier with its tokenizer.
+    """
+
+    def __init__(self, loaded: ModelFolder):
+        super().__init__()
+        if not isinstance(loaded.model, AlbertForSequenceClassification):
+            raise ValueError(f"The model must be a classifier. Received: {type(loaded.model).__name__}.")
+        self._loaded = loaded  # a plain object: the Keras model in it is not saved, only its weights are
+        self.weights = [variable.value for variable in loaded.model.weights]
+        self.tokenizer = loaded.tokenizer.as_layer(max_length=loaded.max_length)
+
+    def signatures(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
+        """One traced function for each way to call the model."""
+        texts = tf.TensorSpec([None], tf.string)
+        ids = tf.TensorSpec([None, None], tf.int32)
+        of_text = self._of_pair if self._loaded.takes_pairs else self._of_text
+        names = ("text", "text_pair") if self._loaded.takes_pairs else ("text",)
+        functions = {
+            "serving_default": _traced(of_text, **dict.fromkeys(names, texts)),
+            "token_ids": _traced(self._of_ids, input_ids=ids, attention_mask=ids, token_type_ids=ids),
+        }
+        if self._loaded.model.problem == "classification":
+            functions["labels"] = _traced(lambda: {"labels": tf.constant(self._loaded.model.labels)})
+        return functions
+
+    def largest_difference(self, restored) -> float:
+        """Largest absolute difference between scores of the Keras model and of the SavedModel, by text and by ids."""
+        pairs = _SAMPLES[::-1] if self._loaded.takes_pairs else None
+        expected = np.array([_scores(prediction) for prediction in classify(self._loaded, _SAMPLES, pairs)])
+        texts = {"text": tf.constant(_SAMPLES)} | ({} if pairs is None else {"text_pair": tf.constant(pairs)})
+        inputs = self._loaded.tokenizer(_SAMPLES, pairs, max_length=self._loaded.max_length)
+        ids = {name: tf.constant(array) for name, array in inputs.items()}
+        given = (restored.signatures["serving_default"](**texts), restored.signatures["token_ids"](**ids))
+        name = "score" if self._loaded.model.problem == "regression" else "probabilities"
+        return max(float(np.abs(np.reshape(outputs[name], expected.shape) - expected).max()) for outputs in given)
+
+    def _of_text(self, text):
+        return self._scores(self.tokenizer(text))
+
+    def _of_pair(self, text, text_pair):
+        return self._scores(self.tokenizer((text, text_pair)))
+
+    def _of_ids(self, input_ids, attention_mask, token_type_ids):
+        inputs = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
+        return self._scores(inputs)
+
+    def _scores(self, inputs):
+        logits = self._loaded.model(inputs, training=False)["logits"]  # [B, C]
+        if self._loaded.model.problem == "regression":
+            return {"score": logits[:, 0]}
+        shares = tf.nn.softmax(logits)
+        labels = tf.gather(tf.constant(self._loaded.model.labels), tf.argmax(shares, axis=-1))
+        return {"label": labels, "score": tf.reduce_max(shares, axis=-1), "probabilities": shares}
+
+
+def _scores(prediction) -> list[float]:
+    return list(prediction.probabilities.values()) or [prediction.score]
+
+
+def _traced(function: Callable, **specs: tf.TensorSpec):
+    named = {name: tf.TensorSpec(spec.shape, spec.dtype, name=name) for name, spec in specs.items()}
+    return tf.function(function).get_concrete_function(**named)

@@ -1,0 +1,82 @@
+"""A model and its tokenizer out of one folder; which task it is for is found out by looking."""
+
+import dataclasses
+import json
+import pathlib
+
+from albert_tf import checkpoints
+from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf.tokenization import AlbertTokenizer
+
+TaskModel = AlbertForSequenceClassification | AlbertForPreTraining | AlbertForMaskedLM
+
+# In the order of preference: a pretrained model has the parts of a masked-LM model too.
+_MODEL_BY_PARTS: tuple[tuple[frozenset[str], type[TaskModel]], ...] = (
+    (frozenset({"classifier"}), AlbertForSequenceClassification),
+    (frozenset({"masked_lm", "sentence_order"}), AlbertForPreTraining),
+    (frozenset({"masked_lm"}), AlbertForMaskedLM),
+)
+_RECIPE_FILE = "recipe.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelFolder:
+    """A model ready for raw text.
+
+    Attributes:
+        model: the task model that the folder holds.
+        tokenizer: AlbertTokenizer.
+        max_length: ids in a row; longer texts are cut.
+        takes_pairs: whether it is a classifier of pairs of texts.
+    """
+
+    model: TaskModel
+    tokenizer: AlbertTokenizer
+    max_length: int
+    takes_pairs: bool = False
+
+
+def load_folder(folder: str | pathlib.Path) -> ModelFolder:
+    """Loads a folder written by `finetune`, `pretrain` or Hugging Face transformers.
+
+    Args:
+        folder: a checkpoint of any kind with its vocabulary. Where `finetune` has left its recipe beside them, length
+            and pairs are those of training.
+
+    Returns:
+        ModelFolder.
+
+    Raises:
+        ValueError: the checkpoint or the vocabulary is missing or damaged, they do not fit each other, or there is no
+            head for a known task.
+    """
+    folder = pathlib.Path(folder)
+    checkpoint = checkpoints.read(folder)
+    parts = {path.split("/", 1)[0] for path in checkpoint.arrays}
+    kinds = [kind for needed, kind in _MODEL_BY_PARTS if needed <= parts]
+    if not kinds:
+        raise ValueError(
+            f"A model must have a head to predict with. Received: {folder} with {', '.join(sorted(parts))}; "
+            "fine-tune it first."
+        )
+    tokenizer = AlbertTokenizer.from_pretrained(folder)
+    check_vocabulary(folder, tokenizer.vocab_size, checkpoint.config.vocab_size)
+    recipe = _recipe(folder)
+    max_length = recipe.get("max_length") or checkpoint.config.max_position_embeddings
+    return ModelFolder(
+        kinds[0].from_pretrained(folder), tokenizer, max_length, takes_pairs=recipe.get("pair_column") is not None
+    )
+
+
+def check_vocabulary(source: pathlib.Path | str, pieces: int, vocab_size: int) -> None:
+    """Raises a ValueError unless the vocabulary is as large as the model's embedding table."""
+    if pieces != vocab_size:
+        raise ValueError(
+            f"The model's `vocab_size` must be that of its vocabulary. Received: vocab_size={vocab_size}, "
+            f"a vocabulary of {pieces} pieces for {source}; put the right vocabulary there."
+        )
+
+
+def _recipe(folder: pathlib.Path) -> dict:
+    file = folder / _RECIPE_FILE
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}

@@ -1,0 +1,156 @@
+"""What a model says about raw text: the label of a text, the piece behind a [MASK], the order of two segments.
+
+Letters: B batch, L sequence, C classes, K best pieces, V vocabulary.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+
+from albert_tf.export.folder import ModelFolder
+from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf.tokenization import AlbertTokenizer
+
+MASK = "[MASK]"
+WORD_START = "▁"
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassPrediction:
+    """What a classifier says about one text.
+
+    Attributes:
+        label: the likeliest label; None for regression.
+        score: its probability, or the predicted number.
+        probabilities: of each label by its name; empty for regression.
+    """
+
+    label: str | None
+    score: float
+    probabilities: dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskPrediction:
+    """What stands behind one [MASK], likeliest first: pieces ("▁" begins a word) and their probabilities."""
+
+    pieces: tuple[str, ...]
+    probabilities: tuple[float, ...]
+
+
+def classify(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[ClassPrediction]:
+    """Labels texts, or pairs of texts.
+
+    Args:
+        loaded: a classifier.
+        texts: B texts.
+        pairs: B second texts, for a classifier of pairs.
+
+    Returns:
+        B predictions.
+
+    Raises:
+        ValueError: the model is no classifier, or was trained on pairs and gets none, or the reverse.
+    """
+    model = loaded.model
+    if not isinstance(model, AlbertForSequenceClassification):
+        raise ValueError(f"The model must be a classifier. Received: {type(model).__name__}; fine-tune it first.")
+    if (pairs is not None) != loaded.takes_pairs:
+        wanted, given = ("pairs of texts", "single texts") if loaded.takes_pairs else ("single texts", "pairs")
+        raise ValueError(f"The classifier must get what it was trained on, {wanted}. Received: {given}.")
+    logits = model(loaded.tokenizer(texts, pairs, max_length=loaded.max_length), training=False)["logits"]  # [B, C]
+    if model.problem == "regression":
+        return [ClassPrediction(None, float(value), {}) for value in np.asarray(logits)[:, 0]]
+    shares = np.asarray(keras.ops.softmax(logits))
+    return [
+        ClassPrediction(model.labels[row.argmax()], float(row.max()), dict(zip(model.labels, row.tolist())))
+        for row in shares
+    ]
+
+
+def fill_mask(loaded: ModelFolder, texts: Sequence[str], top: int = 5) -> list[MaskPrediction]:
+    """Predicts what stands behind the [MASK] of each text.
+
+    Args:
+        loaded: a model with a masked-LM head.
+        texts: B texts, each with [MASK] once, in place of one piece.
+        top: K, how many pieces to give.
+
+    Returns:
+        B predictions.
+
+    Raises:
+        ValueError: the model has no such head, or a text has not exactly one [MASK].
+    """
+    if not isinstance(loaded.model, AlbertForMaskedLM | AlbertForPreTraining):
+        raise ValueError(
+            f"The model must have a masked-LM head. Received: {type(loaded.model).__name__}; take a pretrained folder."
+        )
+    for text in texts:
+        if text.count(MASK) != 1:
+            raise ValueError(f"Each text must hold {MASK} exactly once. Received: {text!r}; write it for one piece.")
+    parts = [text.split(MASK) for text in texts]
+    inputs = loaded.tokenizer([p[0] for p in parts], [p[1] for p in parts], max_length=loaded.max_length)
+    follows_directly = np.array([bool(suffix) and not suffix[0].isspace() for _, suffix in parts])
+    inputs = _with_mask(inputs, loaded.tokenizer, follows_directly)
+    outputs = loaded.model(inputs, training=False)
+    shares = np.asarray(keras.ops.softmax(outputs[mask_output(loaded.model)][:, 0]))  # [B, V]
+    best = np.argsort(-shares, axis=-1, kind="stable")[:, :top]  # [B, K]
+    pieces = loaded.tokenizer.pieces
+    return [MaskPrediction(tuple(pieces[i] for i in ids), tuple(row[ids].tolist())) for ids, row in zip(best, shares)]
+
+
+def sentence_order(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[str]) -> list[float]:
+    """Probability that each text comes before its pair in running text, as against after it.
+
+    Args:
+        loaded: a pretrained model with its sentence-order head.
+        texts: B segments.
+        pairs: B segments that touch them.
+
+    Returns:
+        B probabilities.
+
+    Raises:
+        ValueError: the model has no such head.
+    """
+    if not isinstance(loaded.model, AlbertForPreTraining):
+        raise ValueError(
+            f"The model must have a sentence-order head. Received: {type(loaded.model).__name__}; "
+            "take a pretrained folder."
+        )
+    outputs = loaded.model(loaded.tokenizer(texts, pairs, max_length=loaded.max_length), training=False)
+    return np.asarray(keras.ops.softmax(outputs["sentence_order_logits"]))[:, 0].tolist()
+
+
+def mask_output(model: AlbertForMaskedLM | AlbertForPreTraining) -> str:
+    """The name under which a model gives its masked-LM logits."""
+    return "masked_lm_logits" if isinstance(model, AlbertForPreTraining) else "logits"
+
+
+def inside_word(tokenizer: AlbertTokenizer) -> np.ndarray:
+    """int32 [V]: for each piece that begins a word its twin that does not, where there is one, else itself.
+
+    What follows a [MASK] is tokenised by itself, so its first piece begins a word even where no space is in between, as
+    in "[MASK].".
+    """
+    ids = {piece: number for number, piece in enumerate(tokenizer.pieces)}
+    return np.array([ids.get(piece.removeprefix(WORD_START), number) for piece, number in ids.items()], np.int32)
+
+
+def _with_mask(inputs: dict[str, np.ndarray], tokenizer: AlbertTokenizer, follows_directly: np.ndarray):
+    """[CLS] prefix [SEP] suffix [SEP] becomes [CLS] prefix [MASK] suffix [SEP], one segment."""
+    rows = np.arange(len(inputs["input_ids"]))
+    positions = (inputs["input_ids"] == tokenizer.sep_token_id).argmax(axis=1)  # [B]
+    ids = inputs["input_ids"].copy()
+    ids[rows, positions] = tokenizer.mask_token_id
+    following = ids[rows, positions + 1]
+    ids[rows, positions + 1] = np.where(follows_directly, inside_word(tokenizer)[following], following)
+    return {
+        "input_ids": ids,
+        "attention_mask": inputs["attention_mask"],
+        "token_type_ids": np.zeros_like(ids),
+        "masked_lm_positions": positions[:, None].astype(np.int32),  # [B, 1]
+    }

@@ -1,0 +1,118 @@
+"""SavedModels with raw text in and named scores out, in the numbered folders that TF Serving reads."""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from typing import Protocol
+
+import tensorflow as tf
+
+from albert_tf.export.classifier import ServedClassifier
+from albert_tf.export.folder import ModelFolder, load_folder
+from albert_tf.models import AlbertForSequenceClassification
+
+LARGEST_DIFFERENCE = 1e-5
+
+
+class Served(Protocol):
+    """What is written: a trackable object that knows its signatures and can compare what was read back with itself."""
+
+    def signatures(self) -> dict: ...
+
+    def largest_difference(self, restored) -> float: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportReport:
+    """What was written.
+
+    Attributes:
+        folder: `<output>/<name>/<version>`.
+        version: its number.
+        signatures: names of the signatures.
+        largest_difference: between scores of the Keras model and of the SavedModel, absolute, on sample texts.
+    """
+
+    folder: pathlib.Path
+    version: int
+    signatures: tuple[str, ...]
+    largest_difference: float
+
+
+def export_saved_model(
+    source: str | pathlib.Path | ModelFolder,
+    output: str | pathlib.Path,
+    name: str,
+    version: int | None = None,
+    max_length: int | None = None,
+) -> ExportReport:
+    """Writes a model as a SavedModel that needs nothing but TensorFlow and tensorflow-text.
+
+    It appears under its name only after it was read back and has given the scores of the Keras model on sample texts of
+    many lengths. The signatures are described in `saved_models/README.md`.
+
+    Args:
+        source: a folder with a model and its vocabulary, or a ModelFolder.
+        output: folder of all models, such as `saved_models`.
+        name: name of the model, a folder in it.
+        version: number of the version; None: one more than the largest there is.
+        max_length: ids in a row; None: as in training, else as many as the model takes.
+
+    Returns:
+        ExportReport.
+
+    Raises:
+        ValueError: the version exists, the name is no folder name, or the scores differ by more than 1e-5.
+    """
+    loaded = source if isinstance(source, ModelFolder) else load_folder(source)
+    if max_length is not None:
+        loaded = dataclasses.replace(loaded, max_length=max_length)
+    folder = _version_folder(pathlib.Path(output), name, version)
+    served = _served(loaded)
+    with _appears_whole(folder) as partial:
+        tf.saved_model.save(served, str(partial), signatures=served.signatures())
+        restored = tf.saved_model.load(str(partial))
+        difference = served.largest_difference(restored)
+        if not difference <= LARGEST_DIFFERENCE:
+            raise ValueError(
+                f"A SavedModel must give the scores of its model to {LARGEST_DIFFERENCE}. Received: a difference of "
+                f"{difference:.2e}; nothing was written, and this should be reported as a bug."
+            )
+    return ExportReport(folder, int(folder.name), tuple(sorted(restored.signatures)), difference)
+
+
+def _served(loaded: ModelFolder):
+    if isinstance(loaded.model, AlbertForSequenceClassification):
+        return ServedClassifier(loaded)
+    raise ValueError(f"The model must be a classifier. Received: {type(loaded.model).__name__}; fine-tune it first.")
+
+
+def _version_folder(output: pathlib.Path, name: str, version: int | None) -> pathlib.Path:
+    if not name or name != pathlib.Path(name).name or name.startswith("."):
+        raise ValueError(f"`name` must be the name of a folder. Received: name={name!r}; leave out slashes and dots.")
+    taken = [int(path.name) for path in (output / name).glob("*") if path.name.isdecimal()]
+    if version is None:
+        version = max(taken, default=0) + 1
+    if version < 1 or version in taken:
+        raise ValueError(
+            f"`version` must be a new number of at least 1. Received: version={version} where {output / name} has "
+            f"{', '.join(map(str, sorted(taken))) or 'none'}; leave it out to get the next one."
+        )
+    return output / name / str(version)
+
+
+@contextlib.contextmanager
+def _appears_whole(folder: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Gives a folder to write into, which is renamed at the end; a server never sees a part of a version."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = pathlib.Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        yield partial
+        os.chmod(partial, 0o755)  # temporary folders are for their owner alone
+        partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
