@@ -1,0 +1,72 @@
+"""The quickstart's texts: novels become a corpus to learn from and passages whose author is to be told.
+
+A file is named `Author_Title_Year.txt` and holds a paragraph a line and an empty line between chapters. Every fifth
+chapter is held out, whole, from the corpus and from the passages alike, so that no passage has a neighbour that was seen.
+"""
+
+import pathlib
+import random
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from albert_tf.data import split_sentences
+
+HELD_OUT = 5  # one chapter in so many
+PASSAGE_CHARACTERS = 240
+
+
+class Chapter(NamedTuple):
+    """One chapter of a novel."""
+
+    author: str
+    book: str
+    paragraphs: list[str]
+    is_heldout: bool
+
+
+def read_chapters(folder: pathlib.Path) -> list[Chapter]:
+    """All chapters of all novels of a folder, in order of file names.
+
+    Raises:
+        ValueError: where there are no novels.
+    """
+    files = sorted(folder.glob("*_*.txt"))
+    if not files:
+        raise ValueError(
+            f"The quickstart's data must be there. Received: {folder} without novels; run from a checkout of the "
+            "project, or give --data."
+        )
+    return [
+        Chapter(file.stem.split("_")[0], file.stem, text.splitlines(), number % HELD_OUT == HELD_OUT - 1)
+        for file in files
+        for number, text in enumerate(file.read_text(encoding="utf-8").rstrip("\n").split("\n\n"))
+    ]
+
+
+def write_corpus(chapters: list[Chapter], folder: pathlib.Path) -> None:
+    """Writes one text file for each book into `folder`, an empty line between chapters."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for book in sorted({chapter.book for chapter in chapters}):
+        texts = ["\n".join(chapter.paragraphs) for chapter in chapters if chapter.book == book]
+        (folder / f"{book}.txt").write_text("\n\n".join(texts) + "\n", encoding="utf-8")
+
+
+def write_passages(chapters: list[Chapter], file: pathlib.Path, per_author: int, seed: int) -> None:
+    """Writes a TSV of `author` and `text`, equally many passages for each author."""
+    generator = random.Random(seed)
+    lines = ["author\ttext"]
+    for author in sorted({chapter.author for chapter in chapters}):
+        passages = [text for chapter in chapters if chapter.author == author for text in _passages(chapter)]
+        generator.shuffle(passages)
+        lines += [f"{author}\t{passage}" for passage in passages[:per_author]]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _passages(chapter: Chapter) -> Iterator[str]:
+    """Whole sentences in a row, as many as make a passage."""
+    passage = ""
+    for sentence in split_sentences(" ".join(chapter.paragraphs).replace("\t", " ")):
+        passage = f"{passage} {sentence}".strip()
+        if len(passage) >= PASSAGE_CHARACTERS:
+            yield passage
+            passage = ""

@@ -1,0 +1,95 @@
+"""`albert-tf prepare`: from text files to pretraining examples."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+NAME = "prepare"
+
+
+def run(
+    inputs: Annotated[list[str], typer.Argument(help="Text files, folders or patterns; UTF-8.")],
+    output: Annotated[Path, typer.Option(help="Folder for the examples.")],
+    tokenizer: Annotated[
+        Path | None, typer.Option(help="Vocabulary: a folder or a .model file; without it, the published English one.")
+    ] = None,
+    max_seq_length: Annotated[int, typer.Option(help="Tokens in an example.")] = 512,
+    max_predictions_per_seq: Annotated[int | None, typer.Option(help="Most masked tokens in an example.")] = None,
+    masked_lm_prob: Annotated[float, typer.Option(help="Share of tokens to mask.")] = 0.15,
+    ngram: Annotated[int, typer.Option(help="Longest run of words masked together.")] = 3,
+    short_seq_prob: Annotated[float, typer.Option(help="Share of passes that aim at shorter examples.")] = 0.1,
+    dupe_factor: Annotated[int, typer.Option(help="Passes over the corpus, each with other masks.")] = 40,
+    objective: Annotated[str, typer.Option(help="sentence_order, next_sentence or none.")] = "sentence_order",
+    split_sentences: Annotated[bool, typer.Option(help="Lines are running text, to be split into sentences.")] = False,
+    document_gap: Annotated[int, typer.Option(help="Empty lines that end a document; 0: only a file's end does.")] = 1,
+    seed: Annotated[int, typer.Option(help="Examples are a function of it and of the documents.")] = 12345,
+    num_shards: Annotated[int, typer.Option(help="Files to write.")] = 8,
+    num_processes: Annotated[int, typer.Option(help="Worker processes.")] = 1,
+) -> None:
+    """Turns text into TFRecord shards of masked pairs of segments, with a manifest.
+
+    Input: one sentence a line, an empty line between documents; or running text with --split-sentences.
+
+    Example: albert-tf prepare corpus/*.txt --output examples --max-seq-length 128
+    """
+    from albert_tf.cli.validation import checked
+    from albert_tf.data import PrepareOptions, prepare
+
+    values = {name: value for name, value in locals().items() if name in PrepareOptions.model_fields}
+    options = checked(PrepareOptions, {**values, "inputs": tuple(inputs), "output_dir": output})
+    with _progress_bar() as show:
+        report = prepare(options, show)
+    _print_report(report)
+
+
+def _progress_bar():
+    from contextlib import contextmanager
+
+    import rich.progress as bars
+    from rich.console import Console
+
+    @contextmanager
+    def bar():
+        console = Console(stderr=True)
+        columns = (
+            bars.TextColumn("{task.description}"),
+            bars.BarColumn(),
+            bars.TaskProgressColumn(),
+            bars.TextColumn("{task.fields[rate]}"),
+            bars.TimeRemainingColumn(),
+        )
+        with bars.Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+            tasks = {}
+
+            def show(state) -> None:
+                if state.stage not in tasks:
+                    tasks[state.stage] = progress.add_task(state.stage, total=state.total, rate="")
+                task, unit = tasks[state.stage], "B" if state.stage == "tokenize" else "tokens"
+                speed = progress.tasks[task].speed
+                progress.update(task, completed=state.done, total=state.total, rate=f"{speed or 0:,.0f} {unit}/s")
+
+            yield show
+
+    return bar()
+
+
+def _print_report(report) -> None:
+    import rich
+
+    from albert_tf.cli.tables import plain_table
+
+    manifest = report.manifest
+    table = plain_table(f"examples in {report.folder}", "", "value")
+    rows = {
+        "documents": f"{manifest.documents:,}",
+        "tokens in the corpus": f"{manifest.tokens:,}",
+        "examples": f"{manifest.statistics.examples:,}",
+        "tokens in an example, mean": f"{manifest.mean_length:.1f}",
+        "share of tokens masked": f"{manifest.masked_share:.3f}",
+        "share of swapped pairs": f"{manifest.label_1_share:.3f}",
+        "example tokens per second": "already there" if report.reused else f"{report.tokens_per_second:,.0f}",
+    }
+    for label, value in rows.items():
+        table.add_row(label, value)
+    rich.print(table)

@@ -1,0 +1,34 @@
+"""`albert-tf pretrain`: a recipe and a folder."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+NAME = "pretrain"
+
+
+def run(
+    recipe: Annotated[Path, typer.Argument(help="A recipe (.toml); see training/recipes.")],
+    output: Annotated[Path, typer.Option(help="Folder of the run; the same recipe goes on there.")],
+    examples: Annotated[Path | None, typer.Option(help="Instead of the recipe's: folder made by prepare.")] = None,
+    heldout: Annotated[Path | None, typer.Option(help="Instead of the recipe's: held-out examples.")] = None,
+    tokenizer: Annotated[Path | None, typer.Option(help="Instead of the recipe's: vocabulary.")] = None,
+) -> None:
+    """Pretrains a model, or takes up a run that was stopped, with the same command.
+
+    Example: albert-tf pretrain training/recipes/base_v2.toml --examples examples --output runs/base
+    """
+    import os
+
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    import rich
+
+    from albert_tf.cli.tables import plain_table
+    from albert_tf.trainer import load_recipe, pretrain
+
+    report = pretrain(load_recipe(recipe, examples=examples, heldout=heldout, tokenizer=tokenizer), output)
+    table = plain_table(f"model in {report.model_folder}, {report.num_train_steps:,} updates", "held-out", "value")
+    for name, value in report.results.items():
+        table.add_row(name.replace("_", " "), f"{value:.4f}")
+    rich.print(table)

@@ -1,0 +1,44 @@
+"""Training runs: recipes, folders, checkpoints, callbacks; loaded when first used."""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from albert_tf.trainer.finetuning import FinetuneOptions, FinetuneReport, finetune
+    from albert_tf.trainer.plot import plot_losses
+    from albert_tf.trainer.pretraining import PretrainReport, pretrain
+    from albert_tf.trainer.recipe import Recipe, load_recipe, parse_recipe
+
+_MODULE_OF = {
+    "FinetuneOptions": "finetuning",
+    "FinetuneReport": "finetuning",
+    "PretrainReport": "pretraining",
+    "Recipe": "recipe",
+    "finetune": "finetuning",
+    "load_recipe": "recipe",
+    "parse_recipe": "recipe",
+    "plot_losses": "plot",
+    "pretrain": "pretraining",
+}
+
+__all__ = [
+    "FinetuneOptions",
+    "FinetuneReport",
+    "PretrainReport",
+    "Recipe",
+    "finetune",
+    "load_recipe",
+    "parse_recipe",
+    "plot_losses",
+    "pretrain",
+]
+
+
+def __getattr__(name: str):
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+
+
+def __dir__():
+    return __all__

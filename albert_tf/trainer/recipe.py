@@ -1,0 +1,185 @@
+"""A recipe: everything that decides a pretraining run, in one TOML file that is checked before anything starts."""
+
+import difflib
+import pathlib
+import sys
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import pydantic
+
+from albert_tf.config import AlbertConfig
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+class _Section(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid")
+
+
+class OptimizerRecipe(_Section):
+    """The optimizer and its learning rate.
+
+    `num_warmup_steps` counts updates; `bias_correction=False` and `reference_jump=True` are what the reference does.
+    """
+
+    name: Literal["lamb", "adamw"] = "lamb"
+    learning_rate: float = pydantic.Field(gt=0)
+    num_warmup_steps: int = pydantic.Field(0, ge=0)
+    decay: Literal["polynomial", "cosine", "constant"] = "polynomial"
+    power: float = pydantic.Field(1.0, gt=0)
+    end_learning_rate: float = pydantic.Field(0.0, ge=0)
+    weight_decay: float = pydantic.Field(0.01, ge=0)
+    beta_1: float = pydantic.Field(0.9, ge=0, lt=1)
+    beta_2: float = pydantic.Field(0.999, ge=0, lt=1)
+    epsilon: float = pydantic.Field(1e-6, gt=0)
+    global_clipnorm: float | None = pydantic.Field(1.0, gt=0)
+    bias_correction: bool = True
+    reference_jump: bool = False
+
+    def build(self, num_train_steps: int):
+        """The Keras optimizer for a run of so many updates."""
+        from albert_tf import optimizers
+
+        schedule = optimizers.WarmupSchedule(
+            self.learning_rate,
+            num_train_steps=num_train_steps,
+            num_warmup_steps=self.num_warmup_steps,
+            decay=self.decay,
+            power=self.power,
+            end_learning_rate=self.end_learning_rate,
+            reference_jump=self.reference_jump,
+        )
+        kind = optimizers.Lamb if self.name == "lamb" else optimizers.AdamW
+        return kind(
+            schedule,
+            weight_decay=self.weight_decay,
+            beta_1=self.beta_1,
+            beta_2=self.beta_2,
+            epsilon=self.epsilon,
+            bias_correction=self.bias_correction,
+            global_clipnorm=self.global_clipnorm,
+        )
+
+
+class DataRecipe(_Section):
+    """Folders made by `albert-tf prepare`, and the vocabulary that they were made with (none: the English one)."""
+
+    examples: pathlib.Path
+    heldout: pathlib.Path | None = None
+    tokenizer: pathlib.Path | None = None
+
+
+class TrainingRecipe(_Section):
+    """How long, how many at once, and how often to look up. All intervals count updates."""
+
+    num_train_steps: int = pydantic.Field(gt=0)
+    batch_size: int = pydantic.Field(gt=0)
+    seed: int = 0
+    log_every: int = pydantic.Field(100, gt=0)
+    evaluate_every: int = pydantic.Field(1000, gt=0)
+    save_every: int = pydantic.Field(1000, gt=0)
+    keep_checkpoints: int = pydantic.Field(3, gt=0)
+    steps_per_execution: int = pydantic.Field(1, gt=0)
+    strategy: Literal["one_device", "mirrored"] = "one_device"
+    dtype_policy: Literal["float32", "mixed_bfloat16"] = "float32"
+    jit_compile: bool | Literal["auto"] = "auto"
+
+    @pydantic.model_validator(mode="after")
+    def _check_intervals(self):
+        for name in ("num_train_steps", "evaluate_every", "save_every"):
+            if getattr(self, name) % self.log_every:
+                raise ValueError(
+                    f"`{name}` must be a multiple of `log_every`. Received: {name}={getattr(self, name)}, "
+                    f"log_every={self.log_every}; round one of them."
+                )
+        if self.log_every % self.steps_per_execution:
+            raise ValueError(
+                f"`log_every` must be a multiple of `steps_per_execution`. Received: log_every={self.log_every}, "
+                f"steps_per_execution={self.steps_per_execution}; round one of them."
+            )
+        return self
+
+
+class Recipe(_Section):
+    """One pretraining run.
+
+    Args:
+        model: `preset` and any fields of AlbertConfig that differ from it.
+        data: DataRecipe.
+        optimizer: OptimizerRecipe.
+        training: TrainingRecipe.
+    """
+
+    model: dict[str, Any]
+    data: DataRecipe
+    optimizer: OptimizerRecipe
+    training: TrainingRecipe
+
+    @pydantic.field_validator("model")
+    @classmethod
+    def _check_model(cls, values: dict[str, Any]) -> dict[str, Any]:
+        _config_of(values)
+        return values
+
+    @property
+    def config(self) -> AlbertConfig:
+        """The model's config."""
+        return _config_of(self.model)
+
+
+def _config_of(values: Mapping[str, Any]) -> AlbertConfig:
+    changes = dict(values)
+    return AlbertConfig.from_preset(changes.pop("preset", "base_v2")).replace(**changes)
+
+
+def load_recipe(path: str | pathlib.Path, **data: pathlib.Path | None) -> Recipe:
+    """Reads a recipe file.
+
+    Args:
+        path: a TOML file.
+        **data: values that replace those of the file's `[data]`, where they are not None.
+
+    Raises:
+        ValueError: naming the key that is unknown, with the nearest known one, or the value that cannot be.
+    """
+    try:
+        values = tomllib.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"A recipe must be a TOML file. Received: {path} ({error}); mend that line.") from None
+    given = {key: str(value) for key, value in data.items() if value is not None}
+    if given:
+        values["data"] = {**values.get("data", {}), **given}
+    return parse_recipe(values, str(path))
+
+
+def parse_recipe(values: Mapping[str, Any], source: str = "the recipe") -> Recipe:
+    """Checks the values of a recipe; what is wrong with them is said in one sentence."""
+    try:
+        return Recipe.model_validate(values)
+    except pydantic.ValidationError as error:
+        raise ValueError(_first_problem(error, source)) from None
+
+
+def _first_problem(error: pydantic.ValidationError, source: str) -> str:
+    problem = error.errors()[0]
+    where = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(str(problem["loc"][-1]), _keys_beside(problem["loc"]), n=1)
+        hint = f"did you mean {close[0]!r}" if close else "remove it"
+        return f"Every key of a recipe must be known. Received: {where!r} in {source}; {hint}."
+    if problem["type"] == "missing":
+        return f"A recipe must give `{where}`. Received: {source} without it; add it."
+    if problem["type"] == "value_error":
+        return str(problem["ctx"]["error"])
+    return f"`{where}` must be valid ({problem['msg']}). Received: {problem['input']!r} in {source}; correct it."
+
+
+def _keys_beside(location: tuple) -> list[str]:
+    model: Any = Recipe
+    for part in location[:-1]:
+        model = model.model_fields[part].annotation
+    return list(model.model_fields)
