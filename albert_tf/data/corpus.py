@@ -68,7 +68,7 @@ class TokenizedDocuments:
 
 
 def cut_segment(ids: npt.NDArray[np.int32], starts: npt.NDArray[np.bool_], room: int) -> list[npt.NDArray[np.int32]]:
-    """Cuts a segment that does not fit an example into parts of at most half an example, at starts of words.
+    """Cuts a segment that does not fit an example into parts of at most a quarter of one, at starts of words.
 
     Without this, all of a very long line but one example's worth would be thrown away whenever it is used.
 
@@ -80,12 +80,12 @@ def cut_segment(ids: npt.NDArray[np.int32], starts: npt.NDArray[np.bool_], room:
     Example:
 
     >>> ids = np.arange(10, dtype=np.int32)
-    >>> [part.tolist() for part in cut_segment(ids, ids % 2 == 0, room=7)]
+    >>> [part.tolist() for part in cut_segment(ids, ids % 2 == 0, room=9)]
     [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
     """
     if len(ids) <= room:
         return [ids]
-    largest = max(room // 2, 1)
+    largest = max(room // 4, 1)
     word_starts = np.flatnonzero(np.append(True, starts[1:]))
     cuts = [0]
     while len(ids) - cuts[-1] > largest:

@@ -1,0 +1,43 @@
+"""Small documents and vocabularies for the tests of this folder."""
+
+from pathlib import Path
+
+import numpy as np
+
+from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "P1_pretraining_examples"
+CORPUS = GOLDEN / "corpus.txt"
+
+# Ids below 5 are special, even ids start a word.
+VOCABULARY = Vocabulary(
+    vocab_size=5000,
+    vocab_hash="0" * 64,
+    pad_token_id=0,
+    cls_token_id=2,
+    sep_token_id=3,
+    mask_token_id=4,
+    start_of_word=np.arange(5000) % 2 == 0,
+)
+
+
+def random_documents(seed: int, documents: int = 12, segments: int = 30, longest: int = 25) -> TokenizedDocuments:
+    """Documents of 1 up to `segments` segments of 1 up to `longest` tokens; no token occurs twice."""
+    random = np.random.default_rng(seed)
+    counts = random.integers(1, segments + 1, documents)
+    lengths = random.integers(1, longest + 1, counts.sum())
+    keys = random.integers(0, 2**63, documents, dtype=np.uint64)
+    return TokenizedDocuments.from_lengths(np.arange(lengths.sum(), dtype=np.int32) + 5, lengths, counts, keys)
+
+
+def random_words(seed: int, rows: int, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns starts and content, bool [B, L], of rows laid out as [CLS] a [SEP] b [SEP] padding."""
+    random = np.random.default_rng(seed)
+    starts, content = np.zeros((2, rows, length), bool)
+    for row in range(rows):
+        used = random.integers(2, length - 2)
+        split = random.integers(1, used)
+        content[row, 1 : split + 1] = content[row, split + 2 : used + 2] = True
+        starts[row] = content[row] & (random.random(length) < 0.7)
+        starts[row, [1, split + 2]] = True
+    return starts, content

@@ -1,0 +1,94 @@
+"""Text files become the documents they contain, whatever bytes they hold, and bad ones are named with the byte."""
+
+import pytest
+
+from albert_tf.data.documents import LARGEST_DOCUMENT, Document, find_files, read_documents, split_sentences
+
+
+def read(path, data, **options):
+    path = path / "text.txt"
+    path.write_bytes(data)
+    return [list(document.sentences) for document in read_documents(path, **options)]
+
+
+def test_a_sentence_a_line_and_empty_lines_between_documents(tmp_path):
+    assert read(tmp_path, b"\n\na\n  b \r\n\n \n\nc\nd") == [["a", "b"], ["c", "d"]]
+
+
+def test_empty_files_have_no_documents(tmp_path):
+    assert read(tmp_path, b"") == read(tmp_path, b"\n \n") == read(tmp_path, b"\xef\xbb\xbf") == []
+
+
+def test_byte_order_mark_is_dropped_at_the_start_only(tmp_path):
+    assert read(tmp_path, "\ufeffa\n\ufeffb".encode()) == [["a", "\ufeffb"]]
+
+
+def test_longer_gaps_between_documents(tmp_path):
+    text = b"a\n\nb\n\n\nc\n"
+    assert read(tmp_path, text, gap=2) == [["a", "b"], ["c"]]
+    assert read(tmp_path, text, gap=0) == [["a", "b", "c"]]
+
+
+def test_running_text_is_joined_and_split(tmp_path):
+    text = "One two\nthree. Four\n\nFive? “Six!” Seven\n".encode()
+    assert read(tmp_path, text, split=True, gap=0) == [["One two three.", "Four", "Five?", "“Six!”", "Seven"]]
+
+
+def test_sentences_of_other_scripts():
+    assert split_sentences("今日は雨だ。「本当？」そうだ！3.14은 원주율이다. 끝…") == [
+        "今日は雨だ。",
+        "「本当？」",
+        "そうだ！",
+        "3.14은 원주율이다.",
+        "끝…",
+    ]
+    assert split_sentences("  ") == []
+
+
+@pytest.mark.parametrize(
+    ("data", "offset"),
+    [
+        (b"good\nb\xffd\n", 6),
+        ("a\n".encode("utf-16"), 0),
+        (b"a\n\xed\xa0\x80\n", 2),  # a lone surrogate
+        (b"\xef\xbb\xbfa\n\xc3", 5),  # cut inside a character
+    ],
+)
+def test_what_is_not_utf8_is_named_with_its_byte(tmp_path, data, offset):
+    with pytest.raises(ValueError, match=rf"text\.txt with byte 0x\w\w at byte offset {offset}\. Convert"):
+        read(tmp_path, data)
+
+
+def test_odd_characters_and_long_lines(tmp_path):
+    line = b"word " * 200_000
+    assert read(tmp_path, b"a\0b\n" + line) == [["a\0b", line.decode().strip()]]
+    assert Document(("\ud800",)).key != Document(("\udfff",)).key
+
+
+def test_documents_do_not_grow_without_limit(tmp_path):
+    line = b"x" * 2**20 + b"\n"
+    documents = read(tmp_path, line * 40)
+    assert sum(map(len, documents)) == 40
+    assert max(sum(map(len, document)) for document in documents) <= LARGEST_DOCUMENT + 2**20
+
+
+def test_ends_tell_how_far_reading_is(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_bytes("é\n\nb\n".encode())
+    assert [document.end for document in read_documents(path)] == [3, 6]
+
+
+def test_key_depends_on_the_text_and_its_lines():
+    assert len({Document(lines).key for lines in [("a", "b"), ("b", "a"), ("a b",), ("ab",)]}) == 4
+    assert Document(("a", "b"), end=1).key == Document(("a", "b"), end=9).key
+
+
+def test_files_of_folders_patterns_and_names(tmp_path):
+    (tmp_path / "sub").mkdir()
+    names = ["b.txt", "a.txt", "sub/c.txt", "d.md"]
+    for name in names:
+        (tmp_path / name).write_text("x")
+    found = find_files([tmp_path / "d.md", tmp_path, str(tmp_path / "*.md")])
+    assert [str(path.relative_to(tmp_path)) for path in found] == ["d.md", "a.txt", "b.txt", "sub/c.txt"]
+    with pytest.raises(ValueError, match=r"Received: .*nothing\*"):
+        find_files([tmp_path / "nothing*"])

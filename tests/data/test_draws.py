@@ -1,0 +1,53 @@
+"""Draws are SplitMix64's, even, independent of what else is drawn, and the same in TensorFlow."""
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.data.draws import below, below_low, child_keys, draw, happens
+
+
+def test_published_sequence_of_splitmix64():
+    # The first outputs of the generator seeded with 1234567, as its author's C code prints them.
+    expected = [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+        4593380528125082431,
+        16408922859458223821,
+    ]
+    assert draw(1234567, np.arange(5)).tolist() == expected
+
+
+def test_a_draw_does_not_depend_on_its_neighbours():
+    keys = child_keys(7, np.arange(1000))
+    together = draw(keys[:, None], np.arange(50))
+    assert together[123, 45] == draw(keys[123], 45)
+
+
+def test_draws_are_even_and_uncorrelated():
+    bits = draw(child_keys(1, np.arange(100_000)), 0)
+    for values in (below(bits, 10), below_low(bits, 10)):
+        counts = np.bincount(values, minlength=10)
+        assert ((counts - 10_000) ** 2 / 10_000).sum() < 33.7  # chi squared, 9 degrees of freedom, p = 0.0001
+    assert abs(np.corrcoef(below(bits, 1000), below_low(bits, 1000))[0, 1]) < 0.0127  # 4 standard errors
+    assert abs(happens(bits, 0.15).mean() - 0.15) < 4 * np.sqrt(0.15 * 0.85 / 100_000)
+
+
+def test_children_of_neighbouring_keys_and_values_differ():
+    keys = child_keys(np.arange(300)[:, None], np.arange(300))
+    assert len(np.unique(keys)) == 300 * 300
+
+
+def test_tensorflow_draws_the_same_bits():
+    def mix(values):
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            values = tf.bitwise.bitwise_xor(values, tf.bitwise.right_shift(values, tf.constant(shift, tf.uint64)))
+            values *= tf.constant(factor, tf.uint64)
+        return tf.bitwise.bitwise_xor(values, tf.bitwise.right_shift(values, tf.constant(31, tf.uint64)))
+
+    keys, counters = child_keys(3, np.arange(100)), np.arange(100, dtype=np.uint64)
+    graph = mix(
+        tf.constant(keys)
+        + (tf.constant(counters) + tf.constant(1, tf.uint64)) * tf.constant(0x9E3779B97F4A7C15, tf.uint64)
+    )
+    assert np.array_equal(graph.numpy(), draw(keys, counters))

@@ -1,0 +1,144 @@
+"""Examples of the reference's corpus have the reference's statistics: lengths, labels, masks, runs of masked words.
+
+A target length is drawn once for each pass over a document and a short one makes hundreds of short examples, so means
+over the 42 passes behind the golden statistics scatter widely. Hence: full passes are compared exactly, means
+with the scatter of such samples, and what happens inside examples among examples of the same lengths.
+"""
+
+import gzip
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from albert_tf.data.corpus import Vocabulary, tokenize_documents
+from albert_tf.data.documents import read_documents
+from albert_tf.data.examples import make_examples
+from albert_tf.data.manifest import ExampleStatistics
+from albert_tf.data.options import ExampleOptions, Objective
+from albert_tf.data.pairs import make_pairs
+from albert_tf.tokenization import AlbertTokenizer
+
+from .small_corpus import CORPUS, GOLDEN
+
+GOLDEN_STATISTICS = json.loads((GOLDEN / "statistics.json").read_text())["statistics"]
+CASES = {"ngram1": (1, True), "ngram3_favor_shorter": (3, True), "ngram3_favor_longer": (3, False)}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return AlbertTokenizer.english()
+
+
+@pytest.fixture(scope="module")
+def documents(tokenizer):
+    return tokenize_documents(list(read_documents(CORPUS)), tokenizer)
+
+
+def options_for(**changes):
+    return ExampleOptions(
+        **{"max_seq_length": 128, "max_predictions_per_seq": 20, "reference_pairs": True, "seed": 1, **changes}
+    )
+
+
+def golden_instances(name):
+    with gzip.open(GOLDEN / f"instances_{name}.jsonl.gz", "rt") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def lengths_of(pairs):
+    return pairs.first_length + pairs.second_length + 3
+
+
+def rows_with_histogram(lengths, histogram):
+    """Returns the first rows whose lengths have the histogram, in steps of 8, that is asked for."""
+    rows = [
+        np.flatnonzero(np.minimum(lengths, 127) // 8 == int(start) // 8)[:count] for start, count in histogram.items()
+    ]
+    return np.sort(np.concatenate(rows))
+
+
+def share_error(share, ours, theirs):
+    """Four standard errors of the difference of two observed shares."""
+    return 4 * np.sqrt(share * (1 - share) * (1 / ours + 1 / theirs))
+
+
+def word_runs(examples):
+    """Lengths of maximal runs of neighbouring masked words, as the reference's statistics count them."""
+    runs = Counter()
+    for row in range(len(examples)):
+        length = examples.attention_mask[row].sum()
+        positions = examples.masked_lm_positions[row][examples.masked_lm_weights[row] > 0]
+        masked = np.isin(np.arange(length), positions)
+        special = np.isin(np.arange(length), [0, length - 1, np.argmax(examples.token_type_ids[row]) - 1])
+        starts = (examples.token_boundary[row, :length] == 1)[~special]
+        starts[0] = True
+        whole_words = np.logical_and.reduceat(masked[~special], np.flatnonzero(starts))
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], whole_words, [0]])))
+        runs.update((edges[1::2] - edges[::2]).tolist())
+    return runs
+
+
+def test_full_passes_are_cut_into_the_same_chunks(documents):
+    golden = golden_instances("no_wwm")  # one pass over three documents, none of them a short one
+    pairs = make_pairs(documents, [0], options_for(short_seq_prob=0))
+    assert len(pairs) == len(golden)
+    # Only the random partners of lone segments at the end of a document differ in length.
+    assert Counter((lengths_of(pairs) // 8).tolist()) == Counter(len(example["tokens"]) // 8 for example in golden)
+
+
+def test_numbers_lengths_and_labels_scatter_around_the_references(documents):
+    golden = GOLDEN_STATISTICS["ngram1"]
+    pairs = make_pairs(documents, np.arange(14 * 100), options_for())
+    samples = [pairs.take(pairs.passes // 14 == sample) for sample in range(100)]
+    for key, values in {
+        "instances": [len(sample) for sample in samples],
+        "length_mean": [lengths_of(sample).mean() for sample in samples],
+        "length_std": [lengths_of(sample).std() for sample in samples],
+        "share_of_full_length": [(lengths_of(sample) >= 128).mean() for sample in samples],
+        "label_1_share": [sample.labels.mean() for sample in samples],
+        "segment_a_length_mean": [sample.first_length.mean() for sample in samples],
+        "segment_b_length_mean": [sample.second_length.mean() for sample in samples],
+    }.items():
+        assert abs(np.mean(values) - golden[key]) < 4 * np.std(values), key
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_masks_are_the_references(case, documents, tokenizer):
+    ngram, favor_shorter = CASES[case]
+    golden = GOLDEN_STATISTICS[case]
+    options, vocabulary = options_for(ngram=ngram, favor_shorter_ngram=favor_shorter), Vocabulary.of(tokenizer)
+    pairs = make_pairs(documents, np.arange(150), options)
+    rows = rows_with_histogram(lengths_of(pairs), golden["length_histogram"])
+    assert len(rows) == golden["instances"]
+    examples = make_examples(documents, pairs.take(rows), options, vocabulary)
+    ours = ExampleStatistics.of(examples, vocabulary)
+
+    assert ours.masked / ours.examples == pytest.approx(golden["masked_per_instance_mean"], rel=0.003)
+    for share, key in [
+        (ours.masked_as_mask / ours.masked, "mask_token_share"),
+        (ours.masked_as_kept / ours.masked, "keep_share"),
+        (ours.masked_as_random / ours.masked, "random_share"),
+    ]:
+        assert abs(share - golden[key]) < share_error(golden[key], ours.masked, golden["masked_total"])
+
+    runs, golden_runs = word_runs(examples), golden["masked_word_run_lengths"]
+    ours_total, golden_total = runs.total(), sum(golden_runs.values())
+    for length in (1, 2, 3, 4):
+        share = golden_runs[str(length)] / golden_total
+        assert abs(runs[length] / ours_total - share) < share_error(share, ours_total, golden_total), length
+
+
+def test_next_sentence_labels_are_the_references(documents):
+    golden = np.array([example["is_random_next"] for example in golden_instances("random_next")])
+    pairs = make_pairs(documents, np.arange(10), options_for(objective=Objective.NEXT_SENTENCE, short_seq_prob=0))
+    share = golden.mean()
+    assert abs(pairs.labels.mean() - share) < share_error(share, len(pairs), len(golden))
+
+
+def test_our_own_pairs_are_half_swapped_and_as_full(documents):
+    ours = make_pairs(documents, np.arange(14), options_for(reference_pairs=False, short_seq_prob=0))
+    theirs = make_pairs(documents, np.arange(14), options_for(short_seq_prob=0))
+    assert abs(ours.labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(ours))
+    assert lengths_of(ours).mean() == pytest.approx(lengths_of(theirs).mean(), rel=0.01)

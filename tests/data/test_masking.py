@@ -1,0 +1,111 @@
+"""Masking of many examples at once equals the rule written for one example in plain Python, and has its properties."""
+
+import numpy as np
+import pytest
+
+from albert_tf.data.draws import child_keys
+from albert_tf.data.masking import choose_tokens, corrupt, word_order
+
+from .small_corpus import random_words
+
+
+def words_of(starts, content):
+    """Positions of each word of one example."""
+    words = []
+    for position in np.flatnonzero(content):
+        if starts[position]:
+            words.append([])
+        words[-1].append(int(position))
+    return words
+
+
+def choose_plainly(words, budget, visits):
+    """The reference's rule for one example; `visits` are pairs of a word's number and an n-gram length."""
+    chosen = set()
+    for word, length in visits:
+        if len(chosen) >= budget:
+            break
+        while length > 0:
+            tokens = [token for part in words[word : word + length] for token in part]
+            if len(chosen) + len(tokens) <= budget:
+                break
+            length -= 1
+        if length > 0 and not chosen.intersection(tokens):
+            chosen.update(tokens)
+    return chosen
+
+
+@pytest.mark.parametrize(("ngram", "favor_shorter"), [(1, True), (3, True), (3, False), (5, False)])
+@pytest.mark.parametrize("budget", [1, 7, 60])
+def test_equals_the_rule_for_one_example(ngram, favor_shorter, budget):
+    starts, content = random_words(seed=ngram * 100 + budget, rows=200, length=64)
+    keys = child_keys(budget, np.arange(200))
+    budgets = np.full(200, budget)
+    budgets[::3] = budget // 2 + 1
+    chosen = choose_tokens(starts, content, budgets, keys, ngram=ngram, favor_shorter=favor_shorter)
+    words = [words_of(*row) for row in zip(starts, content, strict=True)]
+    order = word_order(keys, np.array([len(row) for row in words]), ngram, favor_shorter)
+    for row, row_words in enumerate(words):
+        visits = list(zip(order.words[row, : len(row_words)], order.lengths[row], strict=False))
+        assert sorted(int(word) for word, _ in visits) == list(range(len(row_words)))
+        assert set(np.flatnonzero(chosen[row])) == choose_plainly(row_words, budgets[row], visits)
+
+
+def test_whole_words_within_the_budget():
+    starts, content = random_words(seed=1, rows=300, length=128)
+    budgets = np.full(300, 19)
+    chosen = choose_tokens(starts, content, budgets, child_keys(5, np.arange(300)))
+    assert not chosen[~content].any()
+    assert (chosen.sum(axis=1) <= budgets).all()
+    for row in range(300):
+        for word in words_of(starts[row], content[row]):
+            assert chosen[row, word].all() or not chosen[row, word].any()
+
+
+def test_budget_is_met_exactly_where_words_are_single_tokens():
+    content = np.ones((50, 100), bool)
+    budgets = np.arange(1, 51)
+    chosen = choose_tokens(content, content, budgets, child_keys(1, np.arange(50)))
+    assert np.array_equal(chosen.sum(axis=1), budgets)
+
+
+def test_every_word_is_as_likely():
+    # A budget of one token in rows of 20 single-token words: a draw of one word, evenly.
+    content = np.ones((40_000, 20), bool)
+    chosen = choose_tokens(content, content, np.ones(40_000, int), child_keys(2, np.arange(40_000)))
+    counts = chosen.sum(axis=0)
+    assert counts.sum() == 40_000
+    assert ((counts - 2000) ** 2 / 2000).sum() < 52.4  # chi squared, 19 degrees of freedom, p = 0.0001
+
+
+@pytest.mark.parametrize(("favor_shorter", "shares"), [(True, (6, 3, 2)), (False, (2, 3, 6))])
+def test_shares_of_ngram_lengths(favor_shorter, shares):
+    lengths = word_order(child_keys(3, np.arange(2000)), np.full(2000, 50), 3, favor_shorter).lengths
+    for length, share in zip((1, 2, 3), np.array(shares) / 11, strict=True):
+        assert abs((lengths == length).mean() - share) < 4 * np.sqrt(share * (1 - share) / lengths.size)
+
+
+def test_a_row_does_not_depend_on_the_batch():
+    starts, content = random_words(seed=4, rows=64, length=96)
+    keys, budgets = child_keys(9, np.arange(64)), np.full(64, 14)
+    together = choose_tokens(starts, content, budgets, keys)
+    for row in (0, 17, 63):
+        one = slice(row, row + 1)
+        assert np.array_equal(together[one], choose_tokens(starts[one], content[one], budgets[one], keys[one]))
+
+
+def test_corruption_shares_and_untouched_rest():
+    ids = np.random.default_rng(0).integers(5, 1000, (500, 200)).astype(np.int32)
+    chosen = np.random.default_rng(1).random(ids.shape) < 0.3
+    corrupted = corrupt(ids, chosen, child_keys(8, np.arange(500)), mask_token_id=4, vocab_size=1000)
+    assert np.array_equal(corrupted[~chosen], ids[~chosen])
+    before, after = ids[chosen], corrupted[chosen]
+    share_error = 4 / np.sqrt(len(after))
+    assert abs((after == 4).mean() - (0.8 + 0.1 / 1000)) < share_error * np.sqrt(0.16)
+    assert abs((after == before).mean() - (0.1 + 0.1 / 1000)) < share_error * np.sqrt(0.09)
+    random = after[(after != 4) & (after != before)]
+    assert random.min() >= 0
+    assert random.max() < 1000
+    # Over the whole vocabulary, evenly: the special tokens come up as often as others.
+    assert abs(random.mean() - 500) < 4 * 289 / np.sqrt(len(random))
+    assert (random < 4).any()

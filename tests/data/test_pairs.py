@@ -1,0 +1,207 @@
+"""Pairs of all documents at once equal the rule written for one document in plain Python, and have its properties."""
+
+import numpy as np
+import pytest
+
+from albert_tf.data.corpus import TokenizedDocuments
+from albert_tf.data.draws import below, below_low, child_keys, draw, happens, mix
+from albert_tf.data.options import ExampleOptions, Objective
+from albert_tf.data.pairs import Pairs, make_pairs
+
+from .small_corpus import random_documents
+
+MODES = [
+    (Objective.SENTENCE_ORDER, False),
+    (Objective.SENTENCE_ORDER, True),
+    (Objective.NEXT_SENTENCE, False),
+    (Objective.NEXT_SENTENCE, True),
+    (Objective.NONE, False),
+]
+
+
+def options_for(objective=Objective.SENTENCE_ORDER, reference_pairs=False, **changes):
+    settings = {"max_seq_length": 64, "short_seq_prob": 0.3, "seed": 5, **changes}
+    return ExampleOptions(objective=objective, reference_pairs=reference_pairs, **settings)
+
+
+def spans(pairs):
+    """Each example as (key, first start, first stop, second start, second stop, label)."""
+    rows = zip(
+        pairs.keys.tolist(),
+        pairs.first_start.tolist(),
+        (pairs.first_start + pairs.first_length).tolist(),
+        pairs.second_start.tolist(),
+        (pairs.second_start + pairs.second_length).tolist(),
+        pairs.labels.tolist(),
+        strict=True,
+    )
+    return sorted(rows)
+
+
+def shorten(start, stop, tokens, front):
+    return start + front, stop - (tokens - front)
+
+
+def truncate_plainly(first, second, room, key):
+    """Shortens the longer one token by token, the second where both are equal; the draw says how many at the front."""
+    lengths, cuts = [first[1] - first[0], second[1] - second[0]], [0, 0]
+    while sum(lengths) > room:
+        longer = 0 if lengths[0] > lengths[1] else 1
+        lengths[longer] -= 1
+        cuts[longer] += 1
+    bits = draw(key, 4)
+    first = shorten(*first, cuts[0], int(below(bits, cuts[0] + 1)))
+    return first, shorten(*second, cuts[1], int(below_low(bits, cuts[1] + 1)))
+
+
+def accumulate(lengths, start, target):
+    """Returns the number of segments from `start` on that reach `target` tokens, or that are left."""
+    end = start
+    total = 0
+    while end < len(lengths) and (total < target or end == start):
+        total += lengths[end]
+        end += 1
+    return end
+
+
+def pairs_of_one_document(documents, number, pass_number, options):
+    """The rule for one pass over one document; yields what `spans` returns."""
+    offsets = documents.segment_offsets
+    first, stop = documents.document_offsets[number : number + 2]
+    lengths = np.diff(offsets)[first:stop]
+    key = child_keys(child_keys(mix(options.seed), documents.document_keys[number]), pass_number)
+    bits = draw(key, 0)
+    target = 2 + int(below_low(bits, options.room - 1)) if happens(bits, options.short_seq_prob) else options.room
+    cursor = step = 0
+    while cursor < len(lengths):
+        example_key = child_keys(key, step)
+        step += 1
+        begin, end = cursor, accumulate(lengths, cursor, target)
+        plain = options.reference_pairs or options.objective is Objective.NONE
+        if not plain and end - begin == 1:
+            end = min(end + 1, len(lengths))
+            begin = end - 2
+        if begin < 0:
+            return
+        middle = begin + 1 + (int(below(draw(example_key, 1), end - begin - 1)) if end - begin > 1 else 0)
+        coin = bool(happens(draw(example_key, 2), 0.5))
+        if options.objective is Objective.NONE:
+            middle, coin = end, False
+        a, b = (offsets[first + begin], offsets[first + middle]), (offsets[first + middle], offsets[first + end])
+        following, label = end, coin
+        if (options.reference_pairs and end - begin == 1) or (coin and options.objective is Objective.NEXT_SENTENCE):
+            other = int(below(draw(example_key, 3), len(documents) - 1))
+            other += other >= number
+            other_first, other_stop = documents.document_offsets[other : other + 2]
+            b_begin = int(below_low(draw(example_key, 3), other_stop - other_first))
+            b_end = accumulate(np.diff(offsets)[other_first:other_stop], b_begin, target - (a[1] - a[0]))
+            b = offsets[other_first + b_begin], offsets[other_first + b_end]
+            following, label = max(middle, cursor + 1), True
+        elif coin:
+            a, b = b, a
+        a, b = truncate_plainly(a, b, options.room, example_key)
+        yield (int(example_key), int(a[0]), int(a[1]), int(b[0]), int(b[1]), int(label))
+        cursor = following
+
+
+@pytest.mark.parametrize(("objective", "reference_pairs"), MODES)
+@pytest.mark.parametrize("longest", [8, 90])  # segments far below, and some above, the 61 tokens that fit
+def test_equals_the_rule_for_one_document(objective, reference_pairs, longest):
+    documents, options = random_documents(longest, longest=longest), options_for(objective, reference_pairs)
+    expected = [
+        pair
+        for number in range(len(documents))
+        for pass_number in (0, 3)
+        for pair in pairs_of_one_document(documents, number, pass_number, options)
+    ]
+    assert spans(make_pairs(documents, [0, 3], options)) == sorted(expected)
+
+
+@pytest.mark.parametrize("objective", [Objective.SENTENCE_ORDER, Objective.NONE])
+def test_no_segment_is_left_out(objective):
+    documents, options = random_documents(2, segments=4), options_for(objective, max_seq_length=2**12, short_seq_prob=0)
+    pairs = make_pairs(documents, [0], options)
+    used = np.zeros(len(documents.tokens), int)
+    for _, first, first_stop, second, second_stop, _ in spans(pairs):
+        used[first:first_stop] += 1
+        used[second:second_stop] += 1
+    alone = np.flatnonzero(np.diff(documents.document_offsets) == 1)
+    assert alone.size
+    for document in range(len(documents)):
+        first, stop = documents.segment_offsets[documents.document_offsets[document : document + 2]]
+        # A document with one segment has no pair, but is text to predict words in.
+        assert (used[first:stop] == (0 if document in alone and objective is not Objective.NONE else 1)).all()
+
+
+def test_pairs_fit_and_stay_inside_a_document():
+    documents, options = random_documents(3, longest=90), options_for()
+    pairs = make_pairs(documents, np.arange(5), options)
+    assert (pairs.first_length > 0).all()
+    assert (pairs.second_length > 0).all()
+    assert (pairs.first_length + pairs.second_length <= options.room).all()
+    boundaries = documents.segment_offsets[documents.document_offsets]
+    for _, first, first_stop, second, second_stop, _ in spans(pairs):
+        homes = np.searchsorted(boundaries, [first, first_stop - 1, second, second_stop - 1], side="right")
+        assert len(set(homes)) == 1
+
+
+def test_label_says_whether_the_order_is_swapped_and_half_are():
+    documents = random_documents(4, documents=200)
+    pairs = make_pairs(documents, np.arange(8), options_for())
+    assert np.array_equal(pairs.labels == 1, pairs.first_start > pairs.second_start)
+    assert abs(pairs.labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(pairs))
+
+
+def test_next_sentence_negatives_come_from_elsewhere_and_half_are_negative():
+    documents = random_documents(4, documents=200)
+    pairs = make_pairs(documents, np.arange(8), options_for(Objective.NEXT_SENTENCE))
+    boundaries = documents.segment_offsets[documents.document_offsets]
+    home = np.searchsorted(boundaries, pairs.first_start, side="right")
+    other = np.searchsorted(boundaries, pairs.second_start, side="right")
+    assert np.array_equal(pairs.labels == 1, home != other)
+    assert abs(pairs.labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(pairs))
+
+
+def test_an_example_depends_on_its_document_and_pass_alone():
+    documents, options = random_documents(6), options_for()
+    everything = {pair[0]: pair for pair in spans(make_pairs(documents, np.arange(4), options))}
+    first, stop = documents.document_offsets[7:9]
+    offsets = documents.segment_offsets[first : stop + 1]
+    alone = TokenizedDocuments.from_lengths(
+        documents.tokens[offsets[0] : offsets[-1]], np.diff(offsets), [stop - first], documents.document_keys[7:8]
+    )
+    for pair in spans(make_pairs(alone, [2], options)):
+        expected = everything[pair[0]]
+        assert [edge + offsets[0] for edge in pair[1:5]] + [pair[5]] == list(expected[1:])
+
+
+def test_another_seed_or_pass_makes_other_pairs():
+    documents = random_documents(6)
+    runs = [
+        make_pairs(documents, [pass_number], options_for(seed=seed)).keys for pass_number in (0, 1) for seed in (1, 2)
+    ]
+    keys = np.concatenate(runs)
+    assert len(np.unique(keys)) == len(keys)
+
+
+def test_shuffling_keeps_passes_together_and_mixes_documents():
+    documents = random_documents(8)
+    pairs = make_pairs(documents, [1, 0], options_for())
+    shuffled = pairs.shuffled()
+    assert spans(shuffled) == spans(pairs)
+    assert (np.diff(shuffled.passes) >= 0).all()
+    first_pass = shuffled.take(shuffled.passes == 0)
+    assert abs(np.corrcoef(np.arange(len(first_pass)), first_pass.first_start)[0, 1]) < 0.5
+
+
+def test_random_partners_need_a_second_document():
+    documents = random_documents(1, documents=1)
+    with pytest.raises(ValueError, match="at least two documents"):
+        make_pairs(documents, [0], options_for(Objective.NEXT_SENTENCE))
+
+
+def test_a_corpus_without_pairs_gives_none():
+    documents = random_documents(1, documents=3, segments=1)
+    pairs = make_pairs(documents, [0], options_for())
+    assert isinstance(pairs, Pairs)
+    assert len(pairs) == 0

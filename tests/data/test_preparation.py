@@ -1,0 +1,257 @@
+"""`prepare` from text to a finished folder: same bytes however it runs, nothing half done, clear refusals."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from pydantic import ValidationError
+
+from albert_tf.data import Manifest, Objective, PrepareOptions, prepare
+from albert_tf.data.features import PRETRAINING_FEATURES
+from albert_tf.data.reader import parse_spec
+from albert_tf.tokenization import AlbertTokenizer
+
+from .small_corpus import CORPUS
+
+ROOT = Path(__file__).parents[2]
+LINES = [line for line in CORPUS.read_text().splitlines() if line][:1200]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """The golden corpus as one file of 60 documents, and a small second file."""
+    folder = tmp_path_factory.mktemp("corpus")
+    documents = ["\n".join(LINES[start : start + 20]) for start in range(0, 1200, 20)]
+    (folder / "a.txt").write_text("\n\n".join(documents[:50]))
+    (folder / "b.txt").write_text("\n\n".join(documents[50:]))
+    return folder
+
+
+def options_for(corpus, output_dir, **changes):
+    settings = {"max_seq_length": 64, "dupe_factor": 2, "num_shards": 3, **changes}
+    return PrepareOptions(inputs=(corpus,), output_dir=output_dir, **settings)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.fixture(scope="module")
+def prepared(corpus, tmp_path_factory):
+    return prepare(options_for(corpus, tmp_path_factory.mktemp("prepared") / "examples"))
+
+
+def parsed(folder):
+    """All examples of a folder as the reference's names to arrays [X, ...]."""
+    paths = sorted(str(path) for path in folder.glob("*.tfrecord"))
+    spec = parse_spec(PRETRAINING_FEATURES, Manifest.load(folder).recipe.examples.sizes)
+    (batch,) = tf.data.TFRecordDataset(paths).batch(10**6).map(lambda records: tf.io.parse_example(records, spec))
+    return {name: tensor.numpy() for name, tensor in batch.items()}
+
+
+def test_manifest_tells_what_the_shards_hold(prepared, corpus):
+    manifest, arrays = prepared.manifest, parsed(prepared.folder)
+    lengths = arrays["input_mask"].sum(axis=1)
+    assert sorted(contents(prepared.folder)) == ["manifest.json", *(shard.name for shard in manifest.shards)]
+    assert [shard.bytes for shard in manifest.shards] == [
+        len(data) for data in list(contents(prepared.folder).values())[1:]
+    ]
+    assert manifest.documents == 60
+    assert manifest.segments >= 1200  # the longest sentences are cut
+    assert manifest.tokens == sum(len(ids) for ids in AlbertTokenizer.english().encode_batch(LINES))
+    assert manifest.statistics.examples == len(lengths)
+    assert manifest.statistics.tokens == lengths.sum()
+    assert manifest.statistics.masked == arrays["masked_lm_weights"].sum()
+    assert manifest.statistics.length_histogram == tuple(np.bincount(lengths // 8, minlength=9))
+    assert manifest.label_1_share == pytest.approx(arrays["next_sentence_labels"].mean(), abs=1e-6)
+    assert manifest.mean_length == pytest.approx(lengths.mean(), abs=1e-3)
+    assert manifest.recipe.vocab_hash == AlbertTokenizer.english().vocab_hash
+    assert [file.name for file in manifest.recipe.corpus] == ["a.txt", "b.txt"]
+    assert manifest.recipe.corpus[0].bytes == (corpus / "a.txt").stat().st_size
+    assert Manifest.load(prepared.folder) == manifest
+
+
+def test_tokens_come_from_the_text(prepared):
+    """Unmasked, unswapped, every example is a passage of the corpus."""
+    arrays = parsed(prepared.folder)
+    ids = arrays["input_ids"].copy()
+    np.put_along_axis(
+        ids,
+        arrays["masked_lm_positions"],
+        np.where(
+            arrays["masked_lm_weights"] > 0,
+            arrays["masked_lm_ids"],
+            np.take_along_axis(ids, arrays["masked_lm_positions"], 1),
+        ),
+        1,
+    )
+    tokenizer = AlbertTokenizer.english()
+    corpus_ids = "," + ",".join(str(token) for line in tokenizer.encode_batch(LINES) for token in line) + ","
+    for row in range(0, len(ids), 7):
+        length = arrays["input_mask"][row].sum()
+        second = int(np.argmax(arrays["segment_ids"][row]))
+        segments = [ids[row, 1 : second - 1], ids[row, second : length - 1]]
+        assert all("," + ",".join(map(str, segment)) + "," in corpus_ids for segment in segments)
+
+
+def test_any_number_of_processes_writes_the_same_bytes(prepared, corpus, tmp_path):
+    stages = []
+    report = prepare(options_for(corpus, tmp_path / "two", num_processes=2), stages.append)
+    assert contents(report.folder) == contents(prepared.folder)
+    assert {progress.stage for progress in stages} == {"tokenize", "write"}
+    for stage in ("tokenize", "write"):
+        done = [progress.done for progress in stages if progress.stage == stage]
+        assert done == sorted(done)
+        assert stages[-1].done == stages[-1].total
+
+
+def test_another_seed_gives_other_examples(prepared, corpus, tmp_path):
+    other = prepare(options_for(corpus, tmp_path / "other", seed=1)).folder
+    assert contents(other).keys() == contents(prepared.folder).keys()
+    assert not set(contents(other).values()) & set(contents(prepared.folder).values())
+
+
+def test_an_added_file_changes_only_the_shards_of_its_documents(prepared, corpus, tmp_path):
+    (tmp_path / "c.txt").write_text("One more document.\nWith two sentences.\n")
+    options = options_for(corpus, tmp_path / "more")
+    more = prepare(options.model_copy(update={"inputs": (corpus, tmp_path)})).folder
+    before, after = contents(prepared.folder), contents(more)
+    assert sum(before[name] != after[name] for name in before if name != "manifest.json") == 1
+
+
+def test_a_finished_folder_is_not_made_again(prepared, corpus):
+    report = prepare(options_for(corpus, prepared.folder, num_processes=2))
+    assert report.reused
+    assert report.manifest == prepared.manifest
+
+
+@pytest.mark.parametrize(
+    ("changes", "difference"),
+    [
+        ({"max_seq_length": 128}, "max_seq_length is 128, was 64"),
+        ({"seed": 1, "ngram": 1}, "ngram is 1, was 3; seed is 1, was 12345"),
+        ({"num_shards": 4}, "num_shards is 4, was 3"),
+        ({"do_lower_case": False}, "vocab_hash is "),
+    ],
+)
+def test_a_folder_of_another_recipe_is_refused(prepared, corpus, changes, difference):
+    before = contents(prepared.folder)
+    with pytest.raises(ValueError, match=difference):
+        prepare(options_for(corpus, prepared.folder, **changes))
+    assert contents(prepared.folder) == before
+
+
+def test_a_folder_of_other_texts_is_refused(prepared, corpus, tmp_path):
+    (tmp_path / "a.txt").write_text((corpus / "a.txt").read_text() + "\nMore.\n")
+    options = options_for(tmp_path, prepared.folder)
+    with pytest.raises(ValueError, match=r"texts added or changed: a\.txt; texts removed or changed: a\.txt, b\.txt"):
+        prepare(options)
+
+
+def test_a_folder_with_other_things_is_refused(corpus, tmp_path):
+    (tmp_path / "thesis.doc").write_text("keep me")
+    with pytest.raises(ValueError, match="which holds other files"):
+        prepare(options_for(corpus, tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.doc"]
+    with pytest.raises(ValueError, match="which is a file"):
+        prepare(options_for(corpus, tmp_path / "thesis.doc"))
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "message"),
+    [
+        (b"", {}, "must hold text. Received: 0 documents"),
+        (b"\n \n", {}, "must hold text"),
+        (b"A single line.\n", {}, "must have two sentences, to make pairs of. Received: 1 documents with 1 sentences"),
+        (b"A.\n\nB.\n\nC.\n", {}, "must have two sentences"),
+        (b"ok\n\xff\n", {}, r"text\.txt with byte 0xff at byte offset 3"),
+        (b"A.\nB.\n", {"objective": Objective.NEXT_SENTENCE}, "Every shard must hold at least two documents"),
+    ],
+)
+def test_bad_corpora_are_refused_and_leave_no_folder(tmp_path, text, changes, message):
+    (tmp_path / "text.txt").write_bytes(text)
+    with pytest.raises(ValueError, match=message):
+        prepare(options_for(tmp_path, tmp_path / "examples", **changes))
+    assert not (tmp_path / "examples").exists()
+
+
+def test_odd_texts_do_not_crash(tmp_path):
+    (tmp_path / "text.txt").write_bytes("\ufeffNUL \0 here.\nNext.\n".encode() + b"long " * 200_000 + b"\nEnd.\n")
+    report = prepare(options_for(tmp_path, tmp_path / "examples", dupe_factor=1, num_shards=8))
+    # The megabyte line is used, not one example's worth of it; pairs are cut to fit.
+    assert report.manifest.statistics.tokens > 0.85 * report.manifest.tokens
+    # One document, so seven shards have no file.
+    assert len(list(report.folder.glob("*.tfrecord"))) == len(report.manifest.shards) == 1
+
+
+def test_single_sentences_are_enough_without_pairs(tmp_path):
+    (tmp_path / "text.txt").write_text("A single line of text.\n")
+    report = prepare(options_for(tmp_path, tmp_path / "examples", objective=Objective.NONE))
+    assert report.manifest.statistics.examples == 2
+    assert report.manifest.label_1_share == 0
+
+
+def test_misspelt_options_are_refused(corpus, tmp_path):
+    with pytest.raises(ValidationError, match="max_seq_len\n"):
+        options_for(corpus, tmp_path, max_seq_len=3)
+    with pytest.raises(ValidationError, match="no pairs"):
+        options_for(corpus, tmp_path, objective=Objective.NONE, reference_pairs=True)
+
+
+KILLED = """
+import sys
+from albert_tf.data import PrepareOptions, prepare
+
+def progress(progress):
+    print(progress.stage, flush=True)
+    sys.stdin.readline()
+
+if __name__ == "__main__":
+    prepare(PrepareOptions.model_validate_json(sys.argv[1]), progress)
+"""
+
+
+@pytest.mark.parametrize(("steps", "shards"), [(2, 0), (4, 0), (6, 2)])
+def test_a_killed_run_leaves_no_half_shard_and_is_taken_up(corpus, tmp_path, steps, shards):
+    """The run halts at every report of progress: two while it tokenises, one before it writes, one in each shard."""
+    options = options_for(corpus, tmp_path / "killed", dupe_factor=30, num_shards=4)
+    command = [sys.executable, "-c", KILLED, options.model_dump_json()]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        for step in range(steps):
+            assert process.stdout.readline()
+            if step < steps - 1:
+                process.stdin.write("\n")
+                process.stdin.flush()
+        process.kill()
+    finished = {path.name: path.stat().st_mtime_ns for path in options.output_dir.glob("*.tfrecord")}
+    assert len(finished) == shards
+    report = prepare(options)
+    assert not report.reused
+    assert all((report.folder / name).stat().st_mtime_ns == written for name, written in finished.items())
+    uninterrupted = prepare(options_for(corpus, tmp_path / "other", dupe_factor=30, num_shards=4))
+    assert contents(report.folder) == contents(uninterrupted.folder)
+
+
+def test_an_unfinished_folder_of_another_recipe_is_refused_only_if_it_holds_shards(corpus, tmp_path):
+    options = options_for(corpus, tmp_path / "examples")
+    (options.output_dir / ".prepare").mkdir(parents=True)
+    manifest = prepare(options_for(corpus, tmp_path / "other", seed=4)).manifest
+    (options.output_dir / ".prepare" / "recipe.json").write_text(manifest.recipe.model_dump_json())
+    shard = options.output_dir / manifest.shards[0].name
+    shard.write_bytes(b"")
+    with pytest.raises(ValueError, match="seed is 12345, was 4"):
+        prepare(options)
+    shard.unlink()
+    assert prepare(options).manifest.recipe.examples.seed == 12345
+
+
+def test_a_damaged_manifest_is_named(prepared, tmp_path):
+    with pytest.raises(ValueError, match=r"must hold manifest\.json"):
+        Manifest.load(tmp_path)
+    (tmp_path / "manifest.json").write_text(json.dumps({"recipe": {}}))
+    with pytest.raises(ValueError, match=r"Received: .*manifest\.json with recipe\.examples: Field required"):
+        Manifest.load(tmp_path)

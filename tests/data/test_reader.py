@@ -1,0 +1,183 @@
+"""Batches are the examples on disk, in an order that the seed decides, and damaged or unfit folders are named."""
+
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.data import PrepareOptions, name_damage, prepare, pretraining_dataset, verify_shards
+from albert_tf.data.features import PRETRAINING_FEATURES
+
+from .small_corpus import CORPUS
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("prepared")
+    lines = [line for line in CORPUS.read_text().splitlines() if line][:400]
+    (path / "text.txt").write_text("\n\n".join("\n".join(lines[start : start + 10]) for start in range(0, 400, 10)))
+    options = PrepareOptions(
+        inputs=(path / "text.txt",), output_dir=path / "examples", max_seq_length=64, dupe_factor=2, num_shards=4
+    )
+    return prepare(options).folder
+
+
+@pytest.fixture
+def copy(folder, tmp_path):
+    return shutil.copytree(folder, tmp_path / "copy")
+
+
+def shards_of(folder):
+    return sorted(folder.glob("*.tfrecord"))
+
+
+def rows_of(dataset):
+    """Every example as a tuple of its values, in order."""
+    rows = []
+    for inputs, labels in dataset:
+        arrays = [*inputs.values(), *labels.values()]
+        rows += list(zip(*([row.tobytes() for row in array.numpy()] for array in arrays), strict=True))
+    return rows
+
+
+def read(source, **options):
+    return pretraining_dataset(source, 16, **{"repeat": False, "drop_remainder": False, **options})
+
+
+def test_names_shapes_and_types(folder):
+    inputs, labels = pretraining_dataset(folder, 8).element_spec
+    assert {name: (tuple(spec.shape), spec.dtype.name) for name, spec in inputs.items()} == {
+        "input_ids": ((8, 64), "int32"),
+        "attention_mask": ((8, 64), "int32"),
+        "token_type_ids": ((8, 64), "int32"),
+        "masked_lm_positions": ((8, 10), "int32"),
+    }
+    assert {name: (tuple(spec.shape), spec.dtype.name) for name, spec in labels.items()} == {
+        "masked_lm_ids": ((8, 10), "int32"),
+        "masked_lm_weights": ((8, 10), "float32"),
+        "sentence_order_labels": ((8,), "int32"),
+    }
+
+
+def test_values_are_those_on_disk(folder):
+    first = shards_of(folder)[0]
+    expected = [
+        tf.train.Example.FromString(record.numpy()).features.feature for record in tf.data.TFRecordDataset(str(first))
+    ]
+    (batch,) = pretraining_dataset([first], 1000, shuffle=False, repeat=False, drop_remainder=False)
+    tensors = {**batch[0], **batch[1]}
+    for feature in PRETRAINING_FEATURES:
+        if feature.role == "extra":
+            continue
+        for row, example in enumerate(expected):
+            entry = example[feature.disk_name]
+            values = entry.float_list.value if feature.dtype == "float32" else entry.int64_list.value
+            assert np.atleast_1d(tensors[feature.name][row].numpy()).tolist() == list(values)
+
+
+def test_every_example_once_in_an_order_by_seed(folder):
+    plain, shuffled = rows_of(read(folder, shuffle=False)), rows_of(read(folder, seed=1))
+    assert sorted(plain) == sorted(shuffled)
+    assert plain != shuffled
+    assert shuffled == rows_of(read(folder, seed=1))
+    assert shuffled != rows_of(read(folder, seed=2))
+
+
+def test_repeating_goes_on_in_another_order(folder):
+    count = len(rows_of(read(folder)))
+    twice = rows_of(read(folder, repeat=True).unbatch().batch(count).take(2))
+    assert sorted(twice[:count]) == sorted(twice[count:])
+    assert twice[:count] != twice[count:]
+
+
+def test_last_batch_is_dropped_or_kept(folder):
+    count = len(rows_of(read(folder)))
+    assert count % 16
+    assert len(rows_of(read(folder, drop_remainder=True))) == count - count % 16
+
+
+def test_files_of_the_references_writer_are_read(tmp_path):
+    """As create_pretraining_data.py writes them: no manifest, one value a label."""
+    example = tf.train.Example()
+    sizes = {"input_ids": 12, "input_mask": 12, "segment_ids": 12, "token_boundary": 12}
+    sizes |= {"masked_lm_positions": 3, "masked_lm_ids": 3, "next_sentence_labels": 1}
+    for name, size in sizes.items():
+        example.features.feature[name].int64_list.value.extend(range(size))
+    example.features.feature["masked_lm_weights"].float_list.value.extend([1.0, 1.0, 0.0])
+    with tf.io.TFRecordWriter(str(tmp_path / "theirs.tfrecord")) as writer:
+        writer.write(example.SerializeToString())
+    ((inputs, labels),) = pretraining_dataset(tmp_path / "theirs.tfrecord", 1, repeat=False)
+    assert inputs["input_ids"].numpy().tolist() == [list(range(12))]
+    assert labels["masked_lm_weights"].numpy().tolist() == [[1.0, 1.0, 0.0]]
+    assert labels["sentence_order_labels"].shape == (1,)
+
+
+def test_unfit_folders_are_refused(folder, tmp_path):
+    with pytest.raises(ValueError, match="max_seq_length=128, examples of length 64"):
+        pretraining_dataset(folder, 8, max_seq_length=128)
+    with pytest.raises(ValueError, match="vocab_hash=abc, examples with "):
+        pretraining_dataset(folder, 8, vocab_hash="abc")
+    with pytest.raises(ValueError, match=r"must hold manifest\.json"):
+        pretraining_dataset(tmp_path, 8)
+    with pytest.raises(ValueError, match="there is no such file"):
+        pretraining_dataset([tmp_path / "missing"], 8)
+    with pytest.raises(ValueError, match="no files"):
+        pretraining_dataset([], 8)
+
+
+def test_missing_and_truncated_shards_are_named_before_reading(copy):
+    first, second = shards_of(copy)[:2]
+    whole = first.read_bytes()
+    first.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=rf"{first.name} is damaged at record \d+ \(the file ends inside the record\)"):
+        pretraining_dataset(copy, 8)
+    first.write_bytes(whole)
+    second.unlink()
+    with pytest.raises(ValueError, match=f"Received: no .*{second.name}"):
+        pretraining_dataset(copy, 8)
+
+
+def corrupt_record(path, number):
+    """Flips a byte in the middle of a record."""
+    records = [record.numpy() for record in tf.data.TFRecordDataset(str(path))]
+    place = sum(len(record) + 16 for record in records[:number]) + 12 + len(records[number]) // 2
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def test_corrupt_record_is_named_when_it_is_read(copy):
+    path = shards_of(copy)[2]
+    corrupt_record(path, 5)
+    dataset = read(copy)
+    reason = rf"{path.name} is damaged at record 5 \(the checksum of the record's data"
+    with pytest.raises(ValueError, match=reason), name_damage(copy):
+        rows_of(dataset)
+    assert [(fault.path, fault.record) for fault in verify_shards(copy)] == [(path, 5)]
+
+
+def test_other_errors_pass_through():
+    with pytest.raises(KeyError), name_damage("anywhere"):
+        raise KeyError
+
+
+def test_damaged_shards_are_left_out_when_told_to(copy, folder):
+    damaged, missing = shards_of(copy)[:2]
+    corrupt_record(damaged, 0)
+    missing.unlink()
+    with pytest.warns(UserWarning, match="Left out") as warned:
+        rows = rows_of(read(copy, skip_corrupt=True))
+    assert len(warned) == 2
+    assert sorted(rows) == sorted(rows_of(read(shards_of(folder)[2:])))
+
+
+def test_a_folder_without_a_whole_shard_is_refused(copy):
+    for path in shards_of(copy):
+        corrupt_record(path, 1)
+    with pytest.raises(ValueError, match="is damaged at record 1"):
+        pretraining_dataset(copy, 8, skip_corrupt=True)
+
+
+def test_whole_folders_have_no_faults(folder):
+    assert verify_shards(folder) == verify_shards(shards_of(folder)) == []

@@ -1,0 +1,98 @@
+"""Shards appear whole or not at all, TensorFlow reads them, and damage is found wherever it is."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.data.shards import atomic_file, find_fault, read_records, write_records
+
+RECORDS = [b"", b"a", b"some bytes" * 50, bytes(range(256))]
+
+
+def written(folder, records=RECORDS):
+    path = folder / "shard.tfrecord"
+    with atomic_file(path, folder) as file:
+        write_records(file, records)
+    return path
+
+
+def test_tensorflow_reads_the_records(tmp_path):
+    path = written(tmp_path)
+    assert [record.numpy() for record in tf.data.TFRecordDataset(str(path))] == RECORDS
+    assert list(read_records(path)) == RECORDS
+
+
+def test_bytes_are_those_of_tensorflows_writer(tmp_path):
+    with tf.io.TFRecordWriter(str(tmp_path / "theirs")) as writer:
+        for record in RECORDS:
+            writer.write(record)
+    assert written(tmp_path).read_bytes() == (tmp_path / "theirs").read_bytes()
+
+
+def test_every_truncation_is_found(tmp_path):
+    path = written(tmp_path, [b"abc", b"defg"])
+    whole = path.read_bytes()  # records of 19 and 20 bytes
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        fault = find_fault(path, records=2)
+        assert fault is not None
+        assert fault.record == int(size >= 19)
+        # A file that ends between records is only short of some.
+        assert (find_fault(path) is None) == (size in (0, 19))
+
+
+def test_every_flipped_byte_is_found(tmp_path):
+    path = written(tmp_path, [b"abc", b"defg"])
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        fault = find_fault(path)
+        assert fault is not None
+        assert fault.record == int(place >= 19)
+        assert "checksum" in str(fault)
+
+
+def test_surplus_records_are_found(tmp_path):
+    assert "holds 4 records instead of 3" in str(find_fault(written(tmp_path), records=3))
+
+
+def fail_half_way(path):
+    with atomic_file(path, path.parent) as file:
+        file.write(b"half")
+        file.flush()
+        assert not path.exists()
+        raise RuntimeError
+
+
+def test_nothing_appears_before_the_end_or_after_a_failure(tmp_path):
+    with pytest.raises(RuntimeError):
+        fail_half_way(tmp_path / "shard")
+    assert list(tmp_path.iterdir()) == []
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from albert_tf.data.shards import atomic_file
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+folder = Path(sys.argv[1])
+try:
+    with atomic_file(folder / "shard", folder) as file:
+        file.write(bytes(3_000_000))
+except OSError as error:
+    print(error)
+print(list(folder.iterdir()))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on file sizes")
+def test_a_file_that_does_not_fit_leaves_nothing(tmp_path):
+    """The system refuses to write on, as on a full disk."""
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    assert "shard must fit on its disk and be writable. Received: File too large" in done.stdout
+    assert done.stdout.endswith("\n[]\n")
