@@ -6,6 +6,7 @@ Letters: B batch, L sequence (M where it is the axis of keys), D hidden, N heads
 import math
 from typing import Any, NamedTuple
 
+import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
@@ -37,6 +38,7 @@ def mask_to_bias(attention_mask):
     return (1.0 - mask[:, None, None, :]) * -10000.0
 
 
+@keras.saving.register_keras_serializable("albert_tf")
 class AttentionBlock(AlbertLayer):
     """Multi-head self-attention, projection, dropout, residual, layer normalisation.
 

@@ -3,12 +3,14 @@
 Letters: B batch, L sequence, V vocabulary, E embedding.
 """
 
+import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.base import AlbertLayer
 
 
+@keras.saving.register_keras_serializable("albert_tf")
 class AlbertEmbeddings(AlbertLayer):
     """Word, token type and position embeddings: summed, normalised and dropped out at width E.
 

@@ -5,6 +5,7 @@ Letters: B batch, L sequence, D hidden, F intermediate.
 
 from typing import Any, NamedTuple
 
+import keras
 
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.activations import activation
@@ -20,6 +21,7 @@ class FeedForwardWeights(NamedTuple):
     output_bias: Any  # [D]
 
 
+@keras.saving.register_keras_serializable("albert_tf")
 class FeedForwardBlock(AlbertLayer):
     """Two dense layers with an activation between them, dropout, residual, layer normalisation.
 

@@ -3,6 +3,7 @@
 Letters: B batch, L sequence, P predictions, D hidden, E embedding, V vocabulary.
 """
 
+import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
@@ -18,6 +19,7 @@ def gather_positions(sequence, positions):
     return ops.reshape(picked, (batch, ops.shape(positions)[1], width))
 
 
+@keras.saving.register_keras_serializable("albert_tf")
 class MaskedLMHead(AlbertLayer):
     """Scores over the vocabulary, through the word embedding table: dense to E, activation, normalisation, table.
 
@@ -56,8 +58,7 @@ class MaskedLMHead(AlbertLayer):
         return ops.cast(linear(hidden, table, self.in_compute_dtype(self.output_bias)), "float32")
 
 
-
-
+@keras.saving.register_keras_serializable("albert_tf")
 class PooledHead(AlbertLayer):
     """Scores from the pooled output: dropout, then one dense layer.
 

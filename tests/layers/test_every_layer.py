@@ -1,0 +1,94 @@
+"""Proves that every layer builds, runs eagerly, in a graph, under XLA and in bfloat16, and saves and loads itself."""
+
+import numpy as np
+import pytest
+
+from albert_tf import layers
+from albert_tf.config import AlbertConfig
+
+from .check_layer import check_layer, randomize
+
+CONFIG = AlbertConfig(
+    vocab_size=30,
+    embedding_size=8,
+    hidden_size=24,
+    num_attention_heads=3,
+    intermediate_size=40,
+    max_position_embeddings=12,
+)
+B, L, P = 2, 7, 3
+
+
+def numbers(*shape, seed=1):
+    return np.random.default_rng(seed).standard_normal(shape).astype("float32")
+
+
+def integers(high, *shape, seed=2):
+    return np.random.default_rng(seed).integers(0, high, shape).astype("int32")
+
+
+def padded_bias(lengths=(L, 4)):
+    mask = (np.arange(L) < np.array(lengths)[:, None]).astype("int32")
+    return np.asarray(layers.mask_to_bias(mask))
+
+
+CASES = {
+    "embeddings": (
+        lambda: layers.AlbertEmbeddings(CONFIG),
+        [integers(30, B, L), integers(2, B, L)],
+        ("bfloat16", 0.05),
+    ),
+    "attention": (lambda: layers.AttentionBlock(CONFIG), [numbers(B, L, 24), padded_bias()], ("bfloat16", 0.05)),
+    "feed_forward": (lambda: layers.FeedForwardBlock(CONFIG), [numbers(B, L, 24)], ("bfloat16", 0.05)),
+    "masked_lm": (
+        lambda: layers.MaskedLMHead(CONFIG),
+        [numbers(B, L, 24), numbers(30, 8), integers(L, B, P)],
+        ("float32", 0.1),
+    ),
+    "masked_lm_everywhere": (
+        lambda: layers.MaskedLMHead(CONFIG),
+        [numbers(B, L, 24), numbers(30, 8)],
+        ("float32", 0.1),
+    ),
+    "pooled_head": (lambda: layers.PooledHead(CONFIG, 5, dropout=0.1), [numbers(B, 24)], ("float32", 0.05)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_layer(case, tmp_path):
+    make, inputs, (output_dtype, bfloat16_atol) = CASES[case]
+    check_layer(make(), inputs, tmp_path, output_dtype, bfloat16_atol)
+
+
+def test_every_public_layer_is_among_them():
+    public = {name for name in layers.__all__ if isinstance(getattr(layers, name), type)}
+    assert {type(make()).__name__ for make, _, _ in CASES.values()} == public
+
+
+def test_what_stands_in_padding_reaches_no_real_token():
+    attention = layers.AttentionBlock(CONFIG)
+    attention.build(None)
+    randomize(attention)
+    hidden, bias = numbers(B, L, 24), padded_bias((L, 4))
+    changed = hidden.copy()
+    changed[1, 4:] += 100.0
+    before, after = attention(hidden, bias), attention(changed, bias)
+    np.testing.assert_array_equal(before.hidden[1, :4], after.hidden[1, :4])
+    np.testing.assert_array_equal(before.hidden[0], after.hidden[0])
+    assert np.max(np.abs(before.hidden[1, 4:] - after.hidden[1, 4:])) > 0.1
+    assert np.all(np.asarray(before.probabilities)[1, :, :, 4:] == 0)
+    assert np.max(np.abs(attention(hidden, np.zeros_like(bias)).hidden[1, :4] - before.hidden[1, :4])) > 1e-3
+
+
+def test_mask_to_bias():
+    expected = np.array([[0, 0, -10000], [0, -10000, -10000]], "float32")[:, None, None, :]
+    for dtype in ("int32", "int64", "bool", "float32"):
+        bias = layers.mask_to_bias(np.array([[1, 1, 0], [1, 0, 0]], dtype))
+        assert bias.dtype == "float32"
+        np.testing.assert_array_equal(bias, expected)
+
+
+def test_a_sequence_that_is_too_long():
+    embeddings = layers.AlbertEmbeddings(CONFIG)
+    with pytest.raises(ValueError, match=r"Received: length=13, max_position_embeddings=12; truncate"):
+        embeddings(integers(30, 1, 13), integers(2, 1, 13))
