@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from albert_tf.export.folder import ModelFolder, load_folder
     from albert_tf.export.prediction import ClassPrediction, MaskPrediction, classify, fill_mask, sentence_order
+    from albert_tf.export.restored import RestoredModel, is_saved_model, load_saved_model
     from albert_tf.export.saved_model import ExportReport, export_saved_model
 
 _MODULE_OF = {
@@ -13,10 +14,13 @@ _MODULE_OF = {
     "ExportReport": "saved_model",
     "MaskPrediction": "prediction",
     "ModelFolder": "folder",
+    "RestoredModel": "restored",
     "classify": "prediction",
     "export_saved_model": "saved_model",
     "fill_mask": "prediction",
+    "is_saved_model": "restored",
     "load_folder": "folder",
+    "load_saved_model": "restored",
     "sentence_order": "prediction",
 }
 
@@ -25,10 +29,13 @@ __all__ = [
     "ExportReport",
     "MaskPrediction",
     "ModelFolder",
+    "RestoredModel",
     "classify",
     "export_saved_model",
     "fill_mask",
+    "is_saved_model",
     "load_folder",
+    "load_saved_model",
     "sentence_order",
 ]
 

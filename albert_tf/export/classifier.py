@@ -3,14 +3,12 @@
 Letters: B batch, L sequence, C classes.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.export.folder import ModelFolder
 from albert_tf.export.prediction import classify
-from albert_tf.models import AlbertForSequenceClassification
+from albert_tf.export.signatures import traced
 
 _SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
 
@@ -24,24 +22,22 @@ class ServedClassifier(tf.Module):
 
     def __init__(self, loaded: ModelFolder):
         super().__init__()
-        if not isinstance(loaded.model, AlbertForSequenceClassification):
-            raise ValueError(f"The model must be a classifier. Received: {type(loaded.model).__name__}.")
         self._loaded = loaded  # a plain object: the Keras model in it is not saved, only its weights are
         self.weights = [variable.value for variable in loaded.model.weights]
         self.tokenizer = loaded.tokenizer.as_layer(max_length=loaded.max_length)
 
-    def signatures(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
+    def signatures(self) -> dict:
         """One traced function for each way to call the model."""
         texts = tf.TensorSpec([None], tf.string)
         ids = tf.TensorSpec([None, None], tf.int32)
         of_text = self._of_pair if self._loaded.takes_pairs else self._of_text
         names = ("text", "text_pair") if self._loaded.takes_pairs else ("text",)
         functions = {
-            "serving_default": _traced(of_text, **dict.fromkeys(names, texts)),
-            "token_ids": _traced(self._of_ids, input_ids=ids, attention_mask=ids, token_type_ids=ids),
+            "serving_default": traced(of_text, **dict.fromkeys(names, texts)),
+            "token_ids": traced(self._of_ids, input_ids=ids, attention_mask=ids, token_type_ids=ids),
         }
         if self._loaded.model.problem == "classification":
-            functions["labels"] = _traced(lambda: {"labels": tf.constant(self._loaded.model.labels)})
+            functions["labels"] = traced(lambda: {"labels": tf.constant(self._loaded.model.labels)})
         return functions
 
     def largest_difference(self, restored) -> float:
@@ -76,8 +72,3 @@ class ServedClassifier(tf.Module):
 
 def _scores(prediction) -> list[float]:
     return list(prediction.probabilities.values()) or [prediction.score]
-
-
-def _traced(function: Callable, **specs: tf.TensorSpec):
-    named = {name: tf.TensorSpec(spec.shape, spec.dtype, name=name) for name, spec in specs.items()}
-    return tf.function(function).get_concrete_function(**named)

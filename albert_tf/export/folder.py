@@ -35,6 +35,19 @@ class ModelFolder:
     max_length: int
     takes_pairs: bool = False
 
+    @property
+    def is_classifier(self) -> bool:
+        """Whether the model labels texts; otherwise it fills in masks."""
+        return isinstance(self.model, AlbertForSequenceClassification)
+
+    def check_pairs(self, given: bool) -> None:
+        """Raises a ValueError unless pairs are given to a classifier of pairs, and to no other."""
+        if given != self.takes_pairs:
+            wanted, received = ("pairs of texts", "single texts") if self.takes_pairs else ("single texts", "pairs")
+            raise ValueError(
+                f"The classifier must get {wanted}, as in training. Received: {received}; give what it was trained on."
+            )
+
 
 def load_folder(folder: str | pathlib.Path) -> ModelFolder:
     """Loads a folder written by `finetune`, `pretrain` or Hugging Face transformers.

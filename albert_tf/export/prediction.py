@@ -4,10 +4,11 @@ Letters: B batch, L sequence, C classes, K best pieces, V vocabulary.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import keras
 import numpy as np
+from keras import ops
 
 from albert_tf.export.folder import ModelFolder
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining, AlbertForSequenceClassification
@@ -57,13 +58,11 @@ def classify(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[str] | N
     model = loaded.model
     if not isinstance(model, AlbertForSequenceClassification):
         raise ValueError(f"The model must be a classifier. Received: {type(model).__name__}; fine-tune it first.")
-    if (pairs is not None) != loaded.takes_pairs:
-        wanted, given = ("pairs of texts", "single texts") if loaded.takes_pairs else ("single texts", "pairs")
-        raise ValueError(f"The classifier must get what it was trained on, {wanted}. Received: {given}.")
+    loaded.check_pairs(pairs is not None)
     logits = model(loaded.tokenizer(texts, pairs, max_length=loaded.max_length), training=False)["logits"]  # [B, C]
     if model.problem == "regression":
-        return [ClassPrediction(None, float(value), {}) for value in np.asarray(logits)[:, 0]]
-    shares = np.asarray(keras.ops.softmax(logits))
+        return [ClassPrediction(None, float(value), {}) for value in ops.convert_to_numpy(logits)[:, 0]]
+    shares = ops.convert_to_numpy(ops.softmax(logits))
     return [
         ClassPrediction(model.labels[row.argmax()], float(row.max()), dict(zip(model.labels, row.tolist())))
         for row in shares
@@ -93,10 +92,10 @@ def fill_mask(loaded: ModelFolder, texts: Sequence[str], top: int = 5) -> list[M
             raise ValueError(f"Each text must hold {MASK} exactly once. Received: {text!r}; write it for one piece.")
     parts = [text.split(MASK) for text in texts]
     inputs = loaded.tokenizer([p[0] for p in parts], [p[1] for p in parts], max_length=loaded.max_length)
-    follows_directly = np.array([bool(suffix) and not suffix[0].isspace() for _, suffix in parts])
-    inputs = _with_mask(inputs, loaded.tokenizer, follows_directly)
+    follows_directly = np.array([not suffix[:1].isspace() for _, suffix in parts])
+    inputs = with_mask(inputs, loaded.tokenizer, follows_directly)
     outputs = loaded.model(inputs, training=False)
-    shares = np.asarray(keras.ops.softmax(outputs[mask_output(loaded.model)][:, 0]))  # [B, V]
+    shares = ops.convert_to_numpy(ops.softmax(outputs[mask_output(loaded.model)][:, 0]))  # [B, V]
     best = np.argsort(-shares, axis=-1, kind="stable")[:, :top]  # [B, K]
     pieces = loaded.tokenizer.pieces
     return [MaskPrediction(tuple(pieces[i] for i in ids), tuple(row[ids].tolist())) for ids, row in zip(best, shares)]
@@ -122,7 +121,7 @@ def sentence_order(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[st
             "take a pretrained folder."
         )
     outputs = loaded.model(loaded.tokenizer(texts, pairs, max_length=loaded.max_length), training=False)
-    return np.asarray(keras.ops.softmax(outputs["sentence_order_logits"]))[:, 0].tolist()
+    return ops.convert_to_numpy(ops.softmax(outputs["sentence_order_logits"]))[:, 0].tolist()
 
 
 def mask_output(model: AlbertForMaskedLM | AlbertForPreTraining) -> str:
@@ -130,27 +129,35 @@ def mask_output(model: AlbertForMaskedLM | AlbertForPreTraining) -> str:
     return "masked_lm_logits" if isinstance(model, AlbertForPreTraining) else "logits"
 
 
-def inside_word(tokenizer: AlbertTokenizer) -> np.ndarray:
-    """int32 [V]: for each piece that begins a word its twin that does not, where there is one, else itself.
+def with_mask(inputs: Mapping[str, Any], tokenizer: AlbertTokenizer, follows_directly: Any) -> dict[str, Any]:
+    """Turns [CLS] prefix [SEP] suffix [SEP], two segments, into [CLS] prefix [MASK] suffix [SEP], one segment.
 
-    What follows a [MASK] is tokenised by itself, so its first piece begins a word even where no space is in between, as
-    in "[MASK].".
+    The suffix was tokenised by itself, so its first piece begins a word even where no space is in between, as in
+    "[MASK]."; there the piece is replaced by its twin inside a word.
+
+    Args:
+        inputs: int32 [B, L] arrays or tensors from the tokenizer.
+        tokenizer: AlbertTokenizer.
+        follows_directly: bool [B], whether the suffix begins without a space.
+
+    Returns:
+        The same, and `masked_lm_positions` int32 [B, 1].
     """
+    ids = ops.cast(inputs["input_ids"], "int32")
+    place = ops.expand_dims(ops.argmax(ops.cast(ops.equal(ids, tokenizer.sep_token_id), "int32"), axis=1), 1)  # [B, 1]
+    place = ops.cast(place, "int32")
+    positions = ops.expand_dims(ops.arange(ops.shape(ids)[1], dtype="int32"), 0)  # [1, L]
+    is_next = ops.logical_and(ops.equal(positions, place + 1), ops.expand_dims(follows_directly, 1))
+    ids = ops.where(is_next, ops.take(_inside_word(tokenizer), ids), ids)
+    return {
+        "input_ids": ops.where(ops.equal(positions, place), tokenizer.mask_token_id, ids),
+        "attention_mask": inputs["attention_mask"],
+        "token_type_ids": ops.zeros_like(ids),
+        "masked_lm_positions": place,
+    }
+
+
+def _inside_word(tokenizer: AlbertTokenizer) -> np.ndarray:
+    """int32 [V]: for each piece that begins a word its twin that does not, where there is one, else itself."""
     ids = {piece: number for number, piece in enumerate(tokenizer.pieces)}
     return np.array([ids.get(piece.removeprefix(WORD_START), number) for piece, number in ids.items()], np.int32)
-
-
-def _with_mask(inputs: dict[str, np.ndarray], tokenizer: AlbertTokenizer, follows_directly: np.ndarray):
-    """[CLS] prefix [SEP] suffix [SEP] becomes [CLS] prefix [MASK] suffix [SEP], one segment."""
-    rows = np.arange(len(inputs["input_ids"]))
-    positions = (inputs["input_ids"] == tokenizer.sep_token_id).argmax(axis=1)  # [B]
-    ids = inputs["input_ids"].copy()
-    ids[rows, positions] = tokenizer.mask_token_id
-    following = ids[rows, positions + 1]
-    ids[rows, positions + 1] = np.where(follows_directly, inside_word(tokenizer)[following], following)
-    return {
-        "input_ids": ids,
-        "attention_mask": inputs["attention_mask"],
-        "token_type_ids": np.zeros_like(ids),
-        "masked_lm_positions": positions[:, None].astype(np.int32),  # [B, 1]
-    }

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from albert_tf.export.classifier import ServedClassifier
 from albert_tf.export.folder import ModelFolder, load_folder
-from albert_tf.models import AlbertForSequenceClassification
+from albert_tf.export.masked_lm import ServedMaskedLM
 
 LARGEST_DIFFERENCE = 1e-5
 
@@ -85,10 +85,8 @@ def export_saved_model(
     return ExportReport(folder, int(folder.name), tuple(sorted(restored.signatures)), difference)
 
 
-def _served(loaded: ModelFolder):
-    if isinstance(loaded.model, AlbertForSequenceClassification):
-        return ServedClassifier(loaded)
-    raise ValueError(f"The model must be a classifier. Received: {type(loaded.model).__name__}; fine-tune it first.")
+def _served(loaded: ModelFolder) -> Served:
+    return ServedClassifier(loaded) if loaded.is_classifier else ServedMaskedLM(loaded)
 
 
 def _version_folder(output: pathlib.Path, name: str, version: int | None) -> pathlib.Path:

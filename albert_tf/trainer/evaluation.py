@@ -4,45 +4,89 @@ Letters: N examples, C classes, B batch, L sequence.
 """
 
 import csv
+import dataclasses
 import io
 import pathlib
-from collections.abc import Sequence
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints import write_whole
-from albert_tf.data.classification import EncodedTexts, LabelledTexts
+from albert_tf.data.classification import EncodedTexts, LabelledTexts, encode_texts
 from albert_tf.metrics import ClassificationScores, RegressionScores, classification_scores, regression_scores
 from albert_tf.models import AlbertForSequenceClassification
+from albert_tf.tokenization import AlbertTokenizer
 
 Scores = ClassificationScores | RegressionScores
 
-_MAIN_SCORES = {"classification": "accuracy", "regression": "pearson"}
+MAIN_SCORES = {"classification": "accuracy", "regression": "pearson"}
 
 
-def main_score(problem: str) -> str:
-    """Name of the score that decides which of two models is better.
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """What a classifier made of some examples.
 
-    >>> main_score("regression")
-    'pearson'
+    Attributes:
+        problem: `"classification"` or `"regression"`.
+        names: names of the classes.
+        targets: the labels, int32 [N], or float32 [N] for regression.
+        logits: float32 [N, C].
     """
-    return _MAIN_SCORES[problem]
+
+    problem: str
+    names: tuple[str, ...]
+    targets: np.ndarray
+    logits: np.ndarray
+
+    @property
+    def scores(self) -> Scores:
+        """All scores that there are for the problem."""
+        if self.problem == "regression":
+            return regression_scores(self.targets, self.logits[:, 0])
+        return classification_scores(self.targets, self.logits.argmax(axis=1))
+
+    @property
+    def main_score(self) -> float:
+        """The score, named in `MAIN_SCORES`, that decides which of two models is better."""
+        return getattr(self.scores, MAIN_SCORES[self.problem])
+
+    @property
+    def majority_share(self) -> float | None:
+        """Share of the commonest label, which is the accuracy of always saying it; None for regression."""
+        return None if self.problem == "regression" else float(np.bincount(self.targets).max() / len(self.targets))
 
 
-def classifier_logits(
-    model: AlbertForSequenceClassification, encoded: EncodedTexts, batch_size: int = 32
-) -> np.ndarray:
-    """Logits of all examples, computed in batches of similar length.
+def evaluate(
+    model: AlbertForSequenceClassification,
+    tokenizer: AlbertTokenizer,
+    texts: LabelledTexts,
+    max_length: int,
+    batch_size: int = 32,
+) -> Evaluation:
+    """Runs a classifier over labelled texts.
 
     Args:
         model: AlbertForSequenceClassification.
-        encoded: the examples.
-        batch_size: B.
+        tokenizer: AlbertTokenizer.
+        texts: the examples.
+        max_length: ids in a row; longer texts are cut.
+        batch_size: examples at once.
 
     Returns:
-        float32 [N, C], in the order of the examples.
+        Evaluation.
+
+    Raises:
+        ValueError: a label is none of the model's; the message names its line.
     """
+    encoded = encode_texts(tokenizer, texts.texts, texts.pairs, max_length)
+    return evaluate_encoded(model, encoded, targets_of(model, texts), batch_size)
+
+
+def evaluate_encoded(
+    model: AlbertForSequenceClassification, encoded: EncodedTexts, targets: np.ndarray, batch_size: int = 32
+) -> Evaluation:
+    """The same for examples that are tokenised already; batches are of similar length."""
     ids = tf.TensorSpec([None, None], tf.int32)  # [B, L]
 
     @tf.function(input_signature=[{"input_ids": ids, "attention_mask": ids, "token_type_ids": ids}])
@@ -55,54 +99,33 @@ def classifier_logits(
         rows = by_length[start : start + batch_size]
         inputs = {name: tf.constant(array) for name, array in encoded.batch(rows, multiple=1).items()}
         logits[rows] = logits_of(inputs).numpy()
-    return logits
+    return Evaluation(model.problem, model.labels, targets, logits)
 
 
-def score(problem: str, targets: np.ndarray, logits: np.ndarray) -> Scores:
-    """Scores of logits against labels.
-
-    Args:
-        problem: `"classification"` or `"regression"`.
-        targets: int [N], or float [N] for regression.
-        logits: float [N, C].
-
-    Returns:
-        ClassificationScores or RegressionScores.
-    """
-    if problem == "regression":
-        return regression_scores(targets, logits[:, 0])
-    return classification_scores(targets, logits.argmax(axis=1))
+def targets_of(model: AlbertForSequenceClassification, texts: LabelledTexts) -> np.ndarray:
+    """Labels as the model counts them: int32 [N], or float32 [N] for regression."""
+    return texts.label_values() if model.problem == "regression" else texts.label_ids(model.labels)
 
 
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Probabilities along the last axis: float32 of the shape of `logits`.
-
-    >>> softmax(np.array([[0.0, 0.0], [1000.0, 0.0]])).tolist()
-    [[0.5, 0.5], [1.0, 0.0]]
-    """
-    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return (powers / powers.sum(axis=-1, keepdims=True)).astype(np.float32)
-
-
-def write_predictions(
-    path: pathlib.Path, texts: LabelledTexts, names: Sequence[str], problem: str, logits: np.ndarray
-) -> None:
+def write_predictions(path: pathlib.Path, texts: LabelledTexts, evaluation: Evaluation) -> None:
     """Writes what was predicted for each example beside its label, as TSV.
 
     Args:
         path: the file to write. Its columns are `line` (of the table), `label`, `prediction`, and for classes the
             probability of each.
         texts: the examples.
-        names: names of the classes.
-        problem: `"classification"` or `"regression"`.
-        logits: float [N, C].
+        evaluation: what the model made of them.
     """
-    is_regression = problem == "regression"
-    header = ["line", "label", "prediction", *([] if is_regression else [f"probability of {name}" for name in names])]
+    names, logits = evaluation.names, evaluation.logits
+    header = ["line", "label", "prediction"]
+    if evaluation.problem == "regression":
+        columns = [[f"{value:.6g}"] for value in logits[:, 0]]
+    else:
+        header += [f"probability of {name}" for name in names]
+        shares = keras.ops.convert_to_numpy(keras.ops.softmax(logits))
+        columns = [[names[row.argmax()], *(f"{share:.6f}" for share in row)] for row in shares]
     file = io.StringIO(newline="")
     writer = csv.writer(file, delimiter="\t", lineterminator="\n")
     writer.writerow(header)
-    for line, label, row, shares in zip(texts.lines, texts.labels, logits, softmax(logits)):
-        prediction = [f"{row[0]:.6g}"] if is_regression else [names[row.argmax()], *(f"{p:.6f}" for p in shares)]
-        writer.writerow([line, label, *prediction])
+    writer.writerows([line, label, *row] for line, label, row in zip(texts.lines, texts.labels, columns))
     write_whole(path, file.getvalue().encode())

@@ -28,7 +28,7 @@ from albert_tf.metrics import ClassificationScores, RegressionScores
 from albert_tf.models import AlbertForSequenceClassification
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.callbacks import ProgressLine, StopAtNonFiniteLoss
-from albert_tf.trainer.evaluation import Scores, classifier_logits, main_score, score, write_predictions
+from albert_tf.trainer.evaluation import MAIN_SCORES, Evaluation, evaluate_encoded, targets_of, write_predictions
 from albert_tf.trainer.recipe import OptimizerRecipe
 from albert_tf.trainer.run_folder import claim_folder
 
@@ -147,21 +147,21 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
     train, dev = read_texts(options.train, options.columns), read_texts(options.dev, options.columns)
     model, tokenizer = _model(options, train), AlbertTokenizer.from_pretrained(_vocabulary_folder(options.pretrained))
     max_length = _max_length(options, model, tokenizer)
-    train_labels, dev_labels = (_targets(model, texts) for texts in (train, dev))
+    train_labels, dev_labels = (targets_of(model, texts) for texts in (train, dev))
     claim_folder(options.output, _recipe(options, model, tokenizer, max_length))
     if (options.output / REPORT_FILE).is_file():
         return _finished(options.output)
     encoded_train, encoded_dev = (encode_texts(tokenizer, t.texts, t.pairs, max_length) for t in (train, dev))
-    scoring = _Scoring(encoded_dev, dev_labels, options.keep)
-    steps = _fit(options, model, encoded_train, train_labels, scoring, show_progress)
-    scoring.restore()
+    selection = _Selection(encoded_dev, dev_labels, options.keep)
+    steps = _fit(options, model, encoded_train, train_labels, selection, show_progress)
+    model.set_weights(selection.kept.weights)
     report = FinetuneReport(
         folder=options.output,
-        scores=scoring.kept.scores,
-        main_score=main_score(model.problem),
-        score_by_epoch=tuple(scoring.history),
-        kept_epoch=scoring.kept.epoch,
-        majority_share=_majority_share(dev_labels) if model.problem == "classification" else None,
+        scores=selection.kept.evaluation.scores,
+        main_score=MAIN_SCORES[model.problem],
+        score_by_epoch=tuple(selection.history),
+        kept_epoch=selection.kept.epoch,
+        majority_share=selection.kept.evaluation.majority_share,
         full_share=float(np.mean(encoded_train.lengths == max_length)),
         train_examples=len(train),
         dev_examples=len(dev),
@@ -170,10 +170,9 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
     )
     model.save_pretrained(options.output)
     tokenizer.save_pretrained(options.output)
-    write_predictions(options.output / PREDICTIONS_FILE, dev, model.labels, model.problem, scoring.kept.logits)
-    write_whole(
-        options.output / REPORT_FILE, (report.model_dump_json(indent=2) + "\n").encode()
-    )  # last: it says "done"
+    write_predictions(options.output / PREDICTIONS_FILE, dev, selection.kept.evaluation)
+    # Comes last, as it says that the run is finished.
+    write_whole(options.output / REPORT_FILE, (report.model_dump_json(indent=2) + "\n").encode())
     return report
 
 
@@ -182,7 +181,7 @@ def _fit(
     model: AlbertForSequenceClassification,
     encoded: EncodedTexts,
     labels: np.ndarray,
-    scoring: "_Scoring",
+    selection: "_Selection",
     show_progress: bool,
 ) -> int:
     steps_per_epoch = -(-len(encoded) // options.batch_size)
@@ -195,7 +194,7 @@ def _fit(
     )
     # Batches are of many lengths, and XLA would compile the step anew for each.
     model.compile(optimizer.build(steps), jit_compile=False)
-    callbacks: list[Any] = [StopAtNonFiniteLoss(), scoring]
+    callbacks: list[Any] = [StopAtNonFiniteLoss(), selection]
     if show_progress:
         tokens_per_step = round(encoded.lengths.mean() * options.batch_size)
         callbacks.append(ProgressLine("finetune", steps, tokens_per_step, lines_every=max(1, steps // 20)))
@@ -213,33 +212,27 @@ def _fit(
 @dataclasses.dataclass(frozen=True)
 class _Kept:
     epoch: int
-    scores: Scores
-    logits: np.ndarray
+    evaluation: Evaluation
     weights: list[np.ndarray]
 
 
-class _Scoring(keras.callbacks.Callback):
-    """Scores the model after each epoch and keeps the weights of the best one, or of the last."""
+class _Selection(keras.callbacks.Callback):
+    """Evaluates the model after each epoch and keeps the weights of the best one, or of the last."""
 
-    def __init__(self, dev: EncodedTexts, labels: np.ndarray, keep: str):
+    def __init__(self, dev: EncodedTexts, targets: np.ndarray, keep: str):
         super().__init__()
-        self.dev, self.labels, self.keep = dev, labels, keep
+        self.dev, self.targets, self.keep = dev, targets, keep
         self.history: list[float] = []
 
     def on_epoch_end(self, epoch, logs=None):
         model: Any = self.model
-        logits = classifier_logits(model, self.dev)
-        scores = score(model.problem, self.labels, logits)
-        value = getattr(scores, main_score(model.problem))
-        best = max((past for past in self.history if past == past), default=-np.inf)
-        # Pearson's correlation is not a number while all predictions are equal; any number is better.
-        if not self.history or self.keep == "last" or value > best:
-            self.kept = _Kept(epoch + 1, scores, logits, model.get_weights())
-        self.history.append(value)
-
-    def restore(self) -> None:
-        """Gives the model the weights that were kept."""
-        self.model.set_weights(self.kept.weights)
+        evaluation = evaluate_encoded(model, self.dev, self.targets)
+        score = evaluation.main_score
+        # Pearson's correlation is not a number where all predictions are equal; any number is better.
+        best = np.nanmax([-np.inf, *self.history])
+        if not self.history or self.keep == "last" or score > best:
+            self.kept = _Kept(epoch + 1, evaluation, model.get_weights())
+        self.history.append(score)
 
 
 def _model(options: FinetuneOptions, train: LabelledTexts) -> AlbertForSequenceClassification:
@@ -256,10 +249,6 @@ def _model(options: FinetuneOptions, train: LabelledTexts) -> AlbertForSequenceC
     if options.from_scratch:
         return AlbertForSequenceClassification(checkpoints.read(options.pretrained).config, **head)
     return AlbertForSequenceClassification.from_pretrained(options.pretrained, new_head=True, **head)
-
-
-def _targets(model: AlbertForSequenceClassification, texts: LabelledTexts) -> np.ndarray:
-    return texts.label_values() if model.problem == "regression" else texts.label_ids(model.labels)
 
 
 def _vocabulary_folder(pretrained: pathlib.Path) -> pathlib.Path:
@@ -300,10 +289,6 @@ def _digest(model: AlbertForSequenceClassification) -> str:
     for path, variable in sorted(model.variables_by_path().items()):
         digest.update(path.encode() + np.ascontiguousarray(variable.numpy()).tobytes())
     return digest.hexdigest()
-
-
-def _majority_share(labels: np.ndarray) -> float:
-    return float(np.bincount(labels).max() / len(labels))
 
 
 def _finished(folder: pathlib.Path) -> FinetuneReport:

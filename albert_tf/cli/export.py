@@ -1,0 +1,34 @@
+"""`albert-tf export`: a model's folder becomes a SavedModel."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+NAME = "export"
+
+
+def run(
+    folder: Annotated[Path, typer.Argument(help="Folder of a fine-tuned or pretrained model.")],
+    name: Annotated[str, typer.Option(help="Name to serve it under.")],
+    output: Annotated[Path, typer.Option(help="Folder of all exported models.")] = Path("saved_models"),
+    version: Annotated[int | None, typer.Option(help="Number of the version; else the next one.")] = None,
+    max_length: Annotated[int | None, typer.Option(help="Most tokens of a text; else as in training.", min=3)] = None,
+) -> None:
+    """Writes a SavedModel that takes raw text and needs only TensorFlow and tensorflow-text.
+
+    Example: albert-tf export runs/task --name task
+    """
+    import os
+
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    import rich
+
+    from albert_tf.cli.tables import plain_table
+    from albert_tf.export import export_saved_model
+
+    report = export_saved_model(folder, output, name, version=version, max_length=max_length)
+    table = plain_table(f"SavedModel in {report.folder}", "", "value")
+    table.add_row("signatures", ", ".join(report.signatures))
+    table.add_row("largest difference from the Keras model", f"{report.largest_difference:.1e}")
+    rich.print(table)
