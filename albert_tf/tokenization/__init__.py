@@ -5,16 +5,28 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.albert_tokenizer import AlbertTokenizer
+    from albert_tf.tokenization.folders import TokenizerOptions
     from albert_tf.tokenization.normalization import clean_text
     from albert_tf.tokenization.pieces import starts_word
+    from albert_tf.tokenization.training import VocabularyReport, train_sentencepiece
 
 _HOMES = {
     "AlbertTokenizer": "albert_tokenizer",
     "clean_text": "normalization",
     "starts_word": "pieces",
+    "TokenizerOptions": "folders",
+    "train_sentencepiece": "training",
+    "VocabularyReport": "training",
 }
 
-__all__ = ["AlbertTokenizer", "clean_text", "starts_word"]
+__all__ = [
+    "AlbertTokenizer",
+    "TokenizerOptions",
+    "VocabularyReport",
+    "clean_text",
+    "starts_word",
+    "train_sentencepiece",
+]
 
 
 def __getattr__(name: str):

@@ -69,7 +69,7 @@ class AlbertTokenizer:
     >>> tokenizer.tokenize("The Café, 1999, says: [MASK]")
     ['▁the', '▁cafe', ',', '▁1999', ',', '▁says', ':', '▁[', 'mask', ']']
     >>> tokenizer(["Hello world"], ["Bye"])["input_ids"].tolist()
-    [[2, 10975, 126, 3, 5166, 3]]
+    [[2, 10975, 126, 3, 34, 62, 3]]
 
     References:
         google-research/albert, tokenization.py.

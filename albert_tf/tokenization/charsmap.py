@@ -58,13 +58,14 @@ def shipped_name(base: bytes, do_lower_case: bool, keep_accents: bool) -> str:
 def read_shipped(base: bytes, do_lower_case: bool, keep_accents: bool) -> bytes | None:
     """Returns the rules that the package ships compiled for the published vocabulary's normaliser, or None.
 
-    Compiling takes about two seconds, and its result depends on the Unicode tables of the running Python; the shipped
+    Compiling takes about a second, and its result depends on the Unicode tables of the running Python; the shipped
     rules make ids the same under every Python.
     """
     asset = ASSETS / shipped_name(base, do_lower_case, keep_accents)
     return asset.read_bytes() if asset.is_file() else None
 
 
+@functools.lru_cache(maxsize=8)
 def compile_charsmap(base: bytes, do_lower_case: bool, keep_accents: bool) -> bytes:
     """Compiles the clean-up followed by the rules `base`, with the Unicode tables of the running Python."""
     clean = functools.partial(clean_characters, do_lower_case=do_lower_case, keep_accents=keep_accents)
@@ -121,21 +122,26 @@ def _rules_over_neighbours(own: _Rules, cleaned: dict[str, str], clean: Callable
         sources[target].append(character)
     for character in {character for key in keys for character in key} - cleaned.keys():
         sources[character].append(character)
-    return {spelling: own.rewrite(key) for key in keys for spelling in _spellings(key, sources) if len(spelling) > 1}
+    spell = _speller(sources)
+    targets = {key: own.rewrite(key) for key in keys}
+    return {spelling: target for key, target in targets.items() for spelling in spell(key) if len(spelling) > 1}
 
 
-def _spellings(key: str, sources: dict[str, list[str]]) -> Iterator[str]:
-    """Yields every text whose characters, cleaned one by one, give `key`.
+def _speller(sources: dict[str, list[str]]) -> Callable[[str], list[str]]:
+    """Returns a function that lists every text whose characters, cleaned one by one, give its argument.
 
-    >>> sorted(_spellings("ab", {"a": ["a", "A"], "b": ["b"], "ab": ["Æ"]}))
+    >>> sorted(_speller({"a": ["a", "A"], "b": ["b"], "ab": ["Æ"]})("ab"))
     ['Ab', 'ab', 'Æ']
     """
-    if not key:
-        yield ""
-    for length in range(1, len(key) + 1):
-        for first in sources.get(key[:length], ()):
-            for rest in _spellings(key[length:], sources):
-                yield first + rest
+
+    @functools.cache
+    def spell(key: str) -> list[str]:
+        if not key:
+            return [""]
+        cuts = range(1, len(key) + 1)
+        return [first + rest for cut in cuts for first in sources.get(key[:cut], ()) for rest in spell(key[cut:])]
+
+    return spell
 
 
 def _compile(rules: dict[str, str]) -> bytes:

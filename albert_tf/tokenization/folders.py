@@ -93,7 +93,7 @@ def write_folder(folder: str | Path, model_proto: bytes, options: TokenizerOptio
     """Writes the SentencePiece file as it was read, and the options, for us and for Hugging Face's AlbertTokenizer."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MODEL_FILE).write_bytes(model_proto)
+    _write(folder / MODEL_FILE, model_proto)
     config = {
         "tokenizer_class": "AlbertTokenizer",
         "remove_space": True,
@@ -106,7 +106,17 @@ def write_folder(folder: str | Path, model_proto: bytes, options: TokenizerOptio
         "unk_token": UNK_PIECE,
         "mask_token": MASK_PIECE,
     }
-    (folder / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    _write(folder / CONFIG_FILE, (json.dumps(config, indent=2) + "\n").encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Writes a file so that its name never stands for half of it."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _read_config(path: Path) -> dict:

@@ -48,7 +48,8 @@ def encode_with_offsets(
         start, end = table.row_splits[index : index + 2]
         ids += table.values[start:end].tolist()
         lengths += _part_lengths(piece, table.pieces.get(index))
-    offsets = _spans(*processor.Normalize(text, with_offsets=True), lengths)
+    cleaned, origins = processor.Normalize(text, with_offsets=True)
+    offsets = _spans(cleaned, origins, lengths)
     if isinstance(given, str) and isinstance(text, bytes):
         offsets = _bytes_to_characters(given, offsets)
     return EncodedWithOffsets(np.array(ids, np.int32), offsets)
@@ -105,10 +106,10 @@ def _spans(cleaned: str | bytes, origins: list[int], lengths: list[int]) -> np.n
     # begins.
     following = places[np.minimum(np.searchsorted(places, places, side="right"), len(places) - 1)]
     spans = np.stack([places[starts], following[np.maximum(ends - 1, 0)]], axis=1)
-    empty = starts == ends
+    spans[starts == ends, 1] = spans[starts == ends, 0]
     if len(ends) and cleaned[: ends[0]] in (WORD_START, WORD_START.encode()):
-        empty[0] = True  # The word start that SentencePiece itself puts in front of a text.
-    spans[empty, 1] = spans[empty, 0]
+        # The word start that SentencePiece itself puts in front of a text, as a piece of its own: made of nothing.
+        spans[0] = spans[1, 0] if len(ends) > 1 else spans[0, 0]
     return spans
 
 

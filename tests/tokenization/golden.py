@@ -1,0 +1,56 @@
+"""What the tokenizer's tests compare with: recorded values of the reference, and its two steps one after the other."""
+
+import json
+import lzma
+from pathlib import Path
+
+import sentencepiece
+
+from albert_tf.tokenization import clean_text
+from albert_tf.tokenization.folders import TokenizerOptions, english_model_file
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+TINY_MODEL = GOLDEN / "T1b_digit_comma" / "tiny.model"
+
+AWKWARD_TEXTS = [
+    "",
+    " ",
+    "\u3000\u2028\t\n",
+    "\0",
+    "a\0b",
+    "\u0301",
+    "\u0301\u0302 \u0301",
+    "[MASK] [CLS][SEP] <pad> <unk> <s>",
+    "▁ ▁▁a",
+    "½ cup of oﬃce ﬁrst ①②",
+    "１９９９， ９,９ 1999, 9,9",
+    "ÅngstrÖm café e\u0301",
+    "가각 ㄱㅏ ㅋㅋㅋ ﾡￂ ㉮\u11a8 \u1100\u1161\u11a8",
+    "שלום עולם مرحبا",
+    "👩\u200d👩\u200d👧 🇰🇷 \ufe0f",
+    "¨ ´ ¸ a¨b",
+    "\x1c\x85 \xa0x\x1f",
+    "İstanbul Straße ǅ",
+    "ো \u09c7\u09be \u0b92\u0bd7",
+    "x" * 5000,
+    "가" * 3000,
+    "\ud800",
+    "a\udfffb \ud83d x",
+]
+
+
+def read_lines(case: str) -> list[dict]:
+    with lzma.open(GOLDEN / case / "lines.jsonl.xz", "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+class TwoStepEncoder:
+    """Clean-up in Python, then the published model as it is: the definition of the ids, digit-comma rule left out."""
+
+    def __init__(self, options: TokenizerOptions):
+        self._options = options
+        self._processor = sentencepiece.SentencePieceProcessor(model_file=str(english_model_file()))
+
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        clean = {"do_lower_case": self._options.do_lower_case, "keep_accents": self._options.keep_accents}
+        return self._processor.Encode([clean_text(text, **clean) for text in texts], return_type=int)

@@ -1,0 +1,185 @@
+"""Proves that the layer in the graph gives the Python tokenizer's arrays, and that a SavedModel carries it along."""
+
+import functools
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from albert_tf.tokenization import AlbertTokenizer
+
+from .golden import AWKWARD_TEXTS, TINY_MODEL, read_lines
+
+LONG = 2_000_000
+ENGLISH = AlbertTokenizer.english()
+TINY = AlbertTokenizer.from_pretrained(TINY_MODEL)
+
+
+def _as_bytes(texts):
+    """TensorFlow holds bytes; lone surrogates are passed on as Python's tokenizer passes them on."""
+    return [text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass") for text in texts]
+
+
+@functools.cache
+def _layer(tokenizer, **layout):
+    return tokenizer.as_layer(**layout)
+
+
+def _assert_same(tokenizer, texts, pairs=None, **layout):
+    wanted = tokenizer(texts, pairs, **layout)
+    tensors = tf.constant(_as_bytes(texts), tf.string)
+    if pairs is not None:
+        tensors = (tensors, tf.constant(_as_bytes(pairs), tf.string))
+    got = _layer(tokenizer, **layout)(tensors)
+    assert got.keys() == wanted.keys()
+    for name, array in wanted.items():
+        assert got[name].dtype == tf.int32
+        np.testing.assert_array_equal(got[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_recorded_lines(do_lower_case):
+    tokenizer = AlbertTokenizer.english(do_lower_case=do_lower_case)
+    _assert_same(tokenizer, [line["text"] for line in read_lines("T1_tokenize")], max_length=LONG)
+
+
+@pytest.mark.parametrize("reference_digit_comma", [False, True])
+def test_recorded_lines_of_the_digit_comma_rule(reference_digit_comma):
+    tokenizer = AlbertTokenizer.from_pretrained(TINY_MODEL, reference_digit_comma=reference_digit_comma)
+    _assert_same(tokenizer, [line["text"] for line in read_lines("T1b_digit_comma")], max_length=LONG)
+
+
+def test_every_code_point():
+    characters = [chr(code).encode("utf-8", "surrogatepass") for code in range(0x110000)]
+    assert len(characters) == 1_114_112
+    for start in range(0, len(characters), 1 << 17):
+        block = [b"a" + character + b"b" for character in characters[start : start + (1 << 17)]]
+        _assert_same(ENGLISH, block)
+
+
+@pytest.mark.parametrize("tokenizer", [ENGLISH, TINY], ids=["english", "digit_comma"])
+def test_awkward_texts(tokenizer):
+    _assert_same(tokenizer, [*AWKWARD_TEXTS, b"\xff\xfe", b"\xc0\x80a", b"\xe2\x82", "x" * 1_000_000], max_length=LONG)
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(st.lists(st.text(max_size=40) | st.text("19,/ 2３½é가\u1100\u1161"), min_size=8, max_size=8))
+def test_any_text(texts):
+    _assert_same(ENGLISH, texts)
+    _assert_same(TINY, texts)
+
+
+def test_pairs_and_truncation():
+    texts = [line["text"] for line in read_lines("T1b_digit_comma")][:120]
+    for max_length in (3, 4, 5, 8, 17, 64):
+        for padding in ("longest", "max_length"):
+            _assert_same(TINY, texts, max_length=max_length, padding=padding)
+            _assert_same(TINY, texts, texts[::-1], max_length=max_length, padding=padding)
+
+
+def test_an_empty_batch():
+    _assert_same(ENGLISH, [])
+    _assert_same(ENGLISH, [], [], padding="max_length", max_length=9)
+
+
+@pytest.mark.parametrize("settings", [{"model_type": "bpe"}, {"byte_fallback": True}], ids=str)
+def test_models_that_the_fast_op_gets_wrong(tmp_path, settings):
+    texts = [line["lower"] for line in read_lines("T1_tokenize")[:400]]
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=iter(texts),
+        model_prefix=str(tmp_path / "spiece"),
+        vocab_size=900,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
+        character_coverage=0.99,
+        minloglevel=2,
+        **settings,
+    )
+    _assert_same(AlbertTokenizer.from_pretrained(tmp_path), [*texts, *AWKWARD_TEXTS], max_length=LONG)
+
+
+def test_in_a_dataset_and_in_a_functional_model():
+    texts = [line["text"] for line in read_lines("T1b_digit_comma")]
+    layer = TINY.as_layer(max_length=32, padding="max_length")
+    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(100).map(layer)
+    assert dataset.element_spec["input_ids"].shape.as_list() == [None, 32]
+    wanted = TINY(texts, max_length=32, padding="max_length")["input_ids"]
+    np.testing.assert_array_equal(np.concatenate([batch["input_ids"] for batch in dataset]), wanted)
+    inputs = keras.Input((), dtype="string")
+    model = keras.Model(inputs, layer(inputs)["input_ids"])
+    np.testing.assert_array_equal(model(tf.constant(texts)), wanted)
+
+
+def test_shapes_that_are_no_batch_of_texts():
+    layer = ENGLISH.as_layer()
+    for wrong in (tf.constant("a"), tf.constant([["a"]]), (tf.constant(["a"]),) * 3):
+        with pytest.raises(ValueError, match=r"`texts` must be one or two string tensors of shape \[B\]"):
+            layer(wrong)
+
+
+class _Served(tf.Module):
+    """What an export does with the layer: raw strings in, arrays out."""
+
+    def __init__(self, tokenizer):
+        super().__init__()
+        self.layer = tokenizer.as_layer()
+
+    @tf.function
+    def __call__(self, texts):
+        return self.layer(texts)
+
+
+RELOAD = """
+import sys
+import numpy as np
+import tensorflow as tf
+import tensorflow_text
+served = tf.saved_model.load(sys.argv[1])
+texts = np.load(sys.argv[2])
+for batch in (texts, texts[:1], texts[:0]):
+    got = served.signatures["serving_default"](tf.constant(batch, tf.string))
+    np.save(sys.argv[2] + f".{len(batch)}.npy", got["input_ids"])
+assert not any(name.startswith("albert_tf") for name in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_saved_model_without_this_package(tmp_path, model_type):
+    texts = [line["text"] for line in read_lines("T1b_digit_comma")]
+    tokenizer = TINY
+    if model_type == "bpe":
+        sentencepiece.SentencePieceTrainer.Train(
+            sentence_iterator=iter(texts),
+            model_prefix=str(tmp_path / "spiece"),
+            vocab_size=300,
+            model_type="bpe",
+            pad_id=0,
+            unk_id=1,
+            bos_id=-1,
+            eos_id=-1,
+            control_symbols=["[CLS]", "[SEP]", "[MASK]"],
+            minloglevel=2,
+        )
+        tokenizer = AlbertTokenizer.from_pretrained(tmp_path)
+    served = _Served(tokenizer)
+    signature = served.__call__.get_concrete_function(tf.TensorSpec([None], tf.string, name="texts"))
+    tf.saved_model.save(served, str(tmp_path / "served"), signatures=signature)
+    np.save(tmp_path / "texts.npy", np.array(_as_bytes(texts)))
+    subprocess.run(
+        [sys.executable, "-c", RELOAD, str(tmp_path / "served"), str(tmp_path / "texts.npy")],
+        check=True,
+        cwd=tmp_path,
+        capture_output=True,
+    )
+    for batch in (texts, texts[:1], []):
+        got = np.load(tmp_path / f"texts.npy.{len(batch)}.npy")
+        np.testing.assert_array_equal(got, tokenizer(batch)["input_ids"])
