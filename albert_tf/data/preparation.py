@@ -59,6 +59,18 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
         ValueError: an input is not there or not UTF-8, the corpus is too small, or the folder holds something else.
         OSError: the disk is full; shards written before are whole, and no half one is left.
         RuntimeError: a worker process died.
+
+    Example:
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     text, examples = Path(folder) / "text.txt", Path(folder) / "examples"
+    ...     _ = text.write_text("It rained.\\nIt stopped.\\n")
+    ...     report = prepare(PrepareOptions(inputs=[text], output_dir=examples, max_seq_length=16, dupe_factor=4))
+    >>> report.manifest.statistics.examples, [shard.name for shard in report.manifest.shards]
+    (4, ['pretraining-00006-of-00008.tfrecord'])
+
+    References: `create_pretraining_data.py` of google-research/albert.
     """
     started = time.monotonic()
     files = find_files(options.inputs)
@@ -78,7 +90,7 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
             workspace.remove()
             raise
         shards, fresh = write_shards(workers, counts, options, workspace, reporter)
-    manifest = Manifest.of(recipe, sum(counts.documents), counts.segments, counts.tokens, shards)
+    manifest = Manifest.of(recipe, sum(counts.documents), counts.segments, sum(counts.tokens), shards)
     workspace.finish(manifest)
     seconds = time.monotonic() - started
     return PrepareReport(options.output_dir, manifest, seconds, fresh.tokens / seconds, reused=False)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
 from albert_tf.data.features import PRETRAINING_FEATURES, Feature, Role, with_role
 from albert_tf.data.manifest import MANIFEST_NAME, Manifest
@@ -74,8 +75,15 @@ def pretraining_dataset(
 
     Example:
 
-        dataset = pretraining_dataset("examples", batch_size=32, vocab_hash=tokenizer.vocab_hash)
-        model.fit(dataset, steps_per_epoch=1000)
+    >>> import tempfile
+    >>> from albert_tf.data import PrepareOptions, prepare
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     text, examples = Path(folder) / "text.txt", Path(folder) / "examples"
+    ...     _ = text.write_text("It rained.\\nIt stopped.\\n")
+    ...     _ = prepare(PrepareOptions(inputs=[text], output_dir=examples, max_seq_length=16, dupe_factor=4))
+    ...     inputs, labels = next(iter(pretraining_dataset(examples, batch_size=2)))
+    >>> inputs["input_ids"].shape, labels["sentence_order_labels"].shape
+    (TensorShape([2, 16]), TensorShape([2]))
     """
     shards = _find_shards(source)
     _check_expectations(shards, max_seq_length, vocab_hash)
@@ -144,12 +152,13 @@ def _find_shards(source: Source) -> _Shards:
 
 def _sizes_of_first_record(path: Path) -> dict[str, int]:
     """Finds the lengths of the axes in the first example of a file."""
-    if not path.is_file() or find_fault(path) or not path.stat().st_size:
-        reason = (find_fault(path) or "it is empty") if path.is_file() else "there is no such file"
+    try:
+        example = tf.train.Example.FromString(next(read_records(path)))
+    except (OSError, StopIteration, DecodeError) as error:
         raise ValueError(
-            f"`source` must be TFRecord files with examples. Received: {path} ({reason}). Correct the path."
-        )
-    example = tf.train.Example.FromString(next(read_records(path)))
+            f"`source` must be TFRecord files with examples. "
+            f"Received: {path} ({type(error).__name__}). Correct the path."
+        ) from None
     sizes = {}
     for feature in with_role(PRETRAINING_FEATURES, "input", "label"):
         values = example.features.feature[feature.disk_name]

@@ -10,6 +10,7 @@ References: protobuf.dev/programming-guides/encoding, tensorflow/core/example/ex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -99,14 +100,13 @@ def serialize_examples(
     """
     ordered = sorted(features, key=lambda feature: feature.disk_name)
     check_arrays(ordered, arrays, sizes)
-    encoded = [(feature, _encode(feature, arrays[feature.name])) for feature in ordered]
-    records = []
-    for row in range(len(arrays[ordered[0].name])):
-        parts = []
-        for feature, payloads in encoded:
-            start, stop = payloads.offsets[row], payloads.offsets[row + 1]
-            parts.append(_header(feature.disk_name, feature.disk_dtype, stop - start))
-            parts.append(payloads.data[start:stop])
-        body = b"".join(parts)
-        records.append(_FIELD_1 + varint(len(body)) + body)
-    return records
+    columns = [column for feature in ordered for column in _columns(feature, _encode(feature, arrays[feature.name]))]
+    bodies = [b"".join(parts) for parts in zip(*columns, strict=True)]
+    return [_FIELD_1 + varint(len(body)) + body for body in bodies]
+
+
+def _columns(feature: Feature, payloads: _Payloads) -> tuple[list[bytes], list[bytes]]:
+    """Returns the headers and the values of one feature, one of each for every row."""
+    edges = list(pairwise(payloads.offsets))
+    headers = [_header(feature.disk_name, feature.disk_dtype, stop - start) for start, stop in edges]
+    return headers, [payloads.data[start:stop] for start, stop in edges]

@@ -55,13 +55,13 @@ def load_spool(folder: Path) -> TokenizedDocuments:
 
 
 class Counts(BaseModel):
-    """What step 1 found, kept in the workspace; documents by shard."""
+    """What step 1 found, kept in the workspace; documents and tokens by shard."""
 
     model_config = ConfigDict(frozen=True)
 
     documents: tuple[int, ...]
+    tokens: tuple[int, ...]
     segments: int
-    tokens: int
     longest: int
 
 
@@ -85,16 +85,20 @@ def spool_corpus(
     """Tokenises the corpus into one spool a shard."""
     shutil.rmtree(workspace.folder / "spool", ignore_errors=True)
     reporter.start("tokenize", sum(file.stat().st_size for file in files))
-    documents, segments, tokens, longest = np.zeros(options.num_shards, np.int64), 0, 0, 0
+    documents, tokens = np.zeros((2, options.num_shards), np.int64)
+    segments = longest = 0
     batches = _batches(files, options, reporter.add)
     for batch in workers.map(_tokenize, batches, reporter.add):
         shards = (batch.document_keys % np.uint64(options.num_shards)).astype(np.int64)
         for shard in np.unique(shards):
             append_to_spool(spool_folder(workspace.folder, shard), batch, np.flatnonzero(shards == shard))
         documents += np.bincount(shards, minlength=options.num_shards)
-        segments, tokens = segments + len(batch.segment_offsets) - 1, tokens + len(batch.tokens)
+        np.add.at(tokens, shards, np.diff(batch.segment_offsets[batch.document_offsets]))
+        segments += len(batch.segment_offsets) - 1
         longest = max(longest, int(np.diff(batch.document_offsets).max(initial=0)))
-    counts = Counts(documents=tuple(documents.tolist()), segments=segments, tokens=tokens, longest=longest)
+    counts = Counts(
+        documents=tuple(documents.tolist()), tokens=tuple(tokens.tolist()), segments=segments, longest=longest
+    )
     workspace.remember("counts", counts)
     return counts
 
@@ -129,7 +133,7 @@ def _tokenize(context: PrepareContext, documents: list[Document], report: Report
 def check_counts(counts: Counts, options: PrepareOptions) -> None:
     """Raises ValueError where no example, or not every example, could be made of the corpus."""
     received = f"Received: {sum(counts.documents)} documents with {counts.segments} sentences"
-    if not counts.tokens:
+    if not sum(counts.tokens):
         raise ValueError(f"The input files must hold text. {received}. Check that they are the right files.")
     if options.reference_pairs or options.objective is Objective.NEXT_SENTENCE:
         if 1 in counts.documents:

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from queue import Empty
@@ -23,7 +23,15 @@ def _start(context: Any, queue: Any) -> None:
 
 
 def _call(function: Callable[..., Any], item: Any) -> Any:
-    return function(_state["context"], item, _state["report"])
+    """Returns the function's result and how often it reported."""
+    amounts = 0
+
+    def report(amount: int) -> None:
+        nonlocal amounts
+        amounts += 1
+        _state["report"](amount)
+
+    return function(_state["context"], item, report), amounts
 
 
 class Workers(Generic[Context]):
@@ -41,6 +49,7 @@ class Workers(Generic[Context]):
         self._context = context
         self._num_processes = num_processes
         self._pool: ProcessPoolExecutor | None = None
+        self._missing_reports = 0
 
     def __enter__(self) -> "Workers[Context]":
         if self._num_processes > 1:
@@ -70,27 +79,39 @@ class Workers(Generic[Context]):
             for item in items:
                 yield function(self._context, item, report)
             return
-        waiting: deque[Future[Result]] = deque()
-        for item in items:
-            waiting.append(self._pool.submit(_call, function, item))
-            if len(waiting) > 2 * self._num_processes:
-                yield self._result(waiting.popleft(), report)
-        while waiting:
-            yield self._result(waiting.popleft(), report)
-
-    def _result(self, future: "Future[Result]", report: Report) -> Result:
+        waiting: deque[Future[tuple[Result, int]]] = deque()
         try:
-            while not future.done():
-                try:
-                    report(self._queue.get(timeout=_POLL_SECONDS))
-                except Empty:
-                    continue
-            while not self._queue.empty():
-                report(self._queue.get())
-            return future.result()
+            for item in items:
+                waiting.append(self._pool.submit(_call, function, item))
+                if len(waiting) > 2 * self._num_processes:
+                    yield self._result(waiting.popleft(), report)
+            while waiting:
+                yield self._result(waiting.popleft(), report)
         except BrokenProcessPool:
             raise RuntimeError(
                 f"Worker processes must run to their end. "
                 f"Received: one of {self._num_processes} died, killed or out of memory. "
                 f"Run the same command again, with fewer processes if memory is short; finished shards are kept."
             ) from None
+        # Reports travel on a thread of their own and may come after the result.
+        while self._missing_reports > 0:
+            self._receive(report, block=True)
+
+    def _result(self, future: "Future[tuple[Result, int]]", report: Report) -> Result:
+        while not future.done():
+            wait([future], timeout=_POLL_SECONDS)
+            while self._receive(report, block=False):
+                continue
+        result, amounts = future.result()
+        self._missing_reports += amounts
+        return result
+
+    def _receive(self, report: Report, block: bool) -> bool:
+        """Passes one report on; returns whether there was one."""
+        try:
+            amount = self._queue.get(block)
+        except Empty:
+            return False
+        self._missing_reports -= 1
+        report(amount)
+        return True

@@ -27,8 +27,8 @@ def write_shards(
     """Writes the shards that are not there yet; returns all of them, and the statistics of the new ones."""
     numbers = [number for number, documents in enumerate(counts.documents) if documents]
     finished = {number: shard for number in numbers if (shard := workspace.recall(f"shard-{number}", Shard))}
-    reporter.start("write", counts.tokens * options.dupe_factor)
     missing = [number for number in numbers if number not in finished]
+    reporter.start("write", sum(counts.tokens[number] for number in missing) * options.dupe_factor)
     fresh = ExampleStatistics()
     for number, shard in zip(missing, workers.map(_write_shard, missing, reporter.add), strict=True):
         workspace.remember(f"shard-{number}", shard)
