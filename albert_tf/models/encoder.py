@@ -58,11 +58,17 @@ class AlbertEncoder(AlbertModel):
                 config.hidden_size, name="projection", kernel_initializer=initializer(), dtype=dtype
             )
         self.attention_blocks = [
-            [AttentionBlock(config, name=f"attention_{group}_{inner}", dtype=dtype) for inner in range(config.inner_group_num)]
+            [
+                AttentionBlock(config, name=f"attention_{group}_{inner}", dtype=dtype)
+                for inner in range(config.inner_group_num)
+            ]
             for group in range(config.num_attention_groups)
         ]
         self.ffn_blocks = [
-            [FeedForwardBlock(config, name=f"ffn_{group}_{inner}", dtype=dtype) for inner in range(config.inner_group_num)]
+            [
+                FeedForwardBlock(config, name=f"ffn_{group}_{inner}", dtype=dtype)
+                for inner in range(config.inner_group_num)
+            ]
             for group in range(config.num_ffn_groups)
         ]
         self.pooler = None
@@ -107,7 +113,9 @@ class AlbertEncoder(AlbertModel):
             ffn_group = ffn[self.config.group_of_layer(layer, len(ffn))]
             for (attend, attend_weights), (feed, feed_weights) in zip(attention_group, ffn_group, strict=True):
                 yield (
-                    lambda hidden, attend=attend, weights=attend_weights: attend(hidden, bias, weights, training=training),
+                    lambda hidden, attend=attend, weights=attend_weights: attend(
+                        hidden, bias, weights, training=training
+                    ),
                     lambda hidden, feed=feed, weights=feed_weights: feed(hidden, weights, training=training),
                 )
 
@@ -126,7 +134,15 @@ def _standardize(inputs):
         raise ValueError(f"`input_ids` must have shape [B, L]. Received: shape={tuple(ids.shape)}; add a batch axis.")
     mask, types = inputs.get("attention_mask"), inputs.get("token_type_ids")
     for name, value in (("attention_mask", mask), ("token_type_ids", types)):
-        if value is not None and len(value.shape) != 2:
-            raise ValueError(f"`{name}` must have the shape of `input_ids`. Received: shape={tuple(value.shape)}.")
+        if value is not None and not _may_be_equal(value.shape, ids.shape):
+            raise ValueError(
+                f"`{name}` must have the shape of `input_ids`. Received: shape={tuple(value.shape)} beside "
+                f"{tuple(ids.shape)}; give one number for each id."
+            )
     mask = ops.ones_like(ids) if mask is None else mask
     return ids, mask, ops.zeros_like(ids) if types is None else ops.cast(types, "int32")
+
+
+def _may_be_equal(shape, other) -> bool:
+    """Whether two shapes, of which dimensions may be unknown, can be the same."""
+    return len(shape) == len(other) and all(a is None or b is None or a == b for a, b in zip(shape, other))

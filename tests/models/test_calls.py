@@ -1,0 +1,147 @@
+"""Proves the ways to call the encoder and its errors, and that models predict, save and load themselves."""
+
+import keras
+import numpy as np
+import pytest
+
+from albert_tf import AlbertEncoder, AlbertForMaskedLM, AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf import models as models_room
+
+from .small import CONFIG, make_inputs, make_pretraining_batch
+
+MODELS = {
+    AlbertEncoder: {},
+    AlbertForMaskedLM: {},
+    AlbertForPreTraining: {},
+    AlbertForSequenceClassification: {"num_labels": 3},
+}
+
+
+def assert_equal(found, expected, atol=0.0):
+    assert set(found) == set(expected)
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, atol=atol, rtol=0, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return AlbertEncoder(CONFIG)
+
+
+def test_every_public_model_is_tested_here():
+    assert {kind.__name__ for kind in MODELS} == set(models_room.__all__)
+
+
+def test_ids_alone_attend_to_everything_and_have_type_0(encoder):
+    ids = make_inputs()["input_ids"]
+    expected = encoder({"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)})
+    assert_equal(encoder({"input_ids": ids}), expected)
+    assert_equal(encoder(ids), expected)
+    assert_equal(encoder(ids.astype("int64")), expected)
+
+
+def test_the_mask_and_the_types_matter(encoder):
+    inputs = make_inputs()
+    whole = encoder(inputs)
+    for name in ("attention_mask", "token_type_ids"):
+        rest = {key: value for key, value in inputs.items() if key != name}
+        assert np.max(np.abs(encoder(rest)["sequence_output"] - whole["sequence_output"])) > 1e-3
+    for dtype in ("bool", "float32", "int64"):
+        other = {**inputs, "attention_mask": inputs["attention_mask"].astype(dtype)}
+        assert_equal(encoder(other), whole)
+
+
+def test_optional_outputs(encoder):
+    outputs = encoder(make_inputs(), output_hidden_states=True, output_attentions=True)
+    assert list(outputs) == ["sequence_output", "pooled_output", "hidden_states", "attentions"]
+    assert isinstance(outputs["hidden_states"], tuple)
+    assert isinstance(outputs["attentions"], tuple)
+    np.testing.assert_array_equal(outputs["hidden_states"][-1], outputs["sequence_output"])
+    assert set(AlbertEncoder(CONFIG, add_pooling_layer=False)(make_inputs())) == {"sequence_output"}
+
+
+@pytest.mark.parametrize("length", [None, 11])
+def test_inside_a_functional_model_of_the_user(encoder, length, tmp_path):
+    symbols = {name: keras.Input((length,), dtype="int32", name=name) for name in make_inputs()}
+    outputs = encoder(symbols, output_hidden_states=True)
+    assert outputs["sequence_output"].shape == (None, length, 16)
+    assert outputs["pooled_output"].shape == (None, 16)
+    scores = keras.layers.Dense(2, name="scores")(outputs["pooled_output"])
+    model = keras.Model(symbols, [scores, outputs["hidden_states"][1]])
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    for rows in (1, 5):
+        inputs = make_inputs(rows)
+        expected = encoder(inputs, output_hidden_states=True)
+        for one in (model, again):
+            np.testing.assert_allclose(one(inputs)[0], model.get_layer("scores")(expected["pooled_output"]), atol=1e-6)
+            np.testing.assert_allclose(one(inputs)[1], expected["hidden_states"][1], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_predict_and_saving(kind, tmp_path):
+    inputs, _ = make_pretraining_batch()
+    if kind in (AlbertEncoder, AlbertForSequenceClassification):
+        del inputs["masked_lm_positions"]
+    model = kind(CONFIG, **MODELS[kind])
+    expected = model(inputs)
+    assert_equal(model.predict(inputs, batch_size=2, verbose=0), expected, atol=1e-6)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert again.config == CONFIG
+    assert again.get_config() == model.get_config()
+    assert list(again.variables_by_path()) == list(model.variables_by_path())
+    assert_equal(again(inputs), expected)
+    model.save_weights(tmp_path / "model.weights.h5")
+    other = kind(CONFIG, **MODELS[kind])
+    other.load_weights(tmp_path / "model.weights.h5")
+    assert_equal(other(inputs), expected)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_mixed_precision(kind):
+    inputs = make_inputs()
+    model = kind(CONFIG, **MODELS[kind])
+    half = kind(CONFIG, **MODELS[kind], dtype="mixed_bfloat16")
+    half.set_weights(model.get_weights())
+    assert {variable.dtype for variable in half.trainable_variables} == {"float32"}
+    outputs = half(inputs)
+    for name, expected in model(inputs).items():
+        assert outputs[name].dtype == ("float32" if name.endswith("logits") else "bfloat16")
+        np.testing.assert_allclose(np.asarray(outputs[name], "float32"), expected, atol=0.06, rtol=0)
+
+
+def test_errors_of_a_call(encoder):
+    ids = make_inputs()["input_ids"]
+    with pytest.raises(ValueError, match=r"must not be longer than `max_position_embeddings`\. Received: length=33"):
+        encoder(np.zeros((1, 33), "int32"))
+    with pytest.raises(
+        ValueError, match=r"`input_ids` must have shape \[B, L\]\. Received: shape=\(11,\); add a batch"
+    ):
+        encoder(ids[0])
+    with pytest.raises(ValueError, match=r"must hold `input_ids`\. Received: \['ids'\]; rename"):
+        encoder({"ids": ids})
+    with pytest.raises(
+        ValueError,
+        match=r"`attention_mask` must have the shape of `input_ids`\. Received: shape=\(11,\) beside \(5, 11\)",
+    ):
+        encoder({"input_ids": ids, "attention_mask": np.ones(11)})
+    with pytest.raises(
+        ValueError, match=r"`token_type_ids` must have the shape of `input_ids`\. Received: shape=\(5, 9\) beside"
+    ):
+        encoder({"input_ids": ids, "token_type_ids": np.ones((5, 9), "int32")})
+
+
+def test_errors_of_construction():
+    with pytest.raises(
+        ValueError, match=r"`config` must be an AlbertConfig\. Received: config='folder'; .*from_pretrained"
+    ):
+        AlbertEncoder("folder")
+    with pytest.raises(ValueError, match="`num_labels` or `labels` must be given"):
+        AlbertForSequenceClassification(CONFIG)
+    with pytest.raises(ValueError, match=r"must name `num_labels` classes\. Received: num_labels=3"):
+        AlbertForSequenceClassification(CONFIG, num_labels=3, labels=["no", "yes"])
+    with pytest.raises(ValueError, match=r"`problem` must be .* Received: problem='ranking'"):
+        AlbertForSequenceClassification(CONFIG, num_labels=3, problem="ranking")
+    with pytest.raises(ValueError, match=r"must be 1 for regression\. Received: num_labels=2"):
+        AlbertForSequenceClassification(CONFIG, num_labels=2, problem="regression")
