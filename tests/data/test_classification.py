@@ -1,0 +1,198 @@
+"""Proves that tables of labelled texts are read as written, refused with file and line, and batched without loss."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from toy_task import mood_rows, tokenizer
+
+from albert_tf.data.classification import (
+    Columns,
+    encode_texts,
+    epoch_batches,
+    read_texts,
+    training_dataset,
+)
+
+PAIRS = Columns(pair="pair")
+
+
+def write(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
+    return path
+
+
+# === Reading ===
+
+
+def test_tsv_keeps_quotes_and_counts_lines(tmp_path):
+    content = '\ufefftext\tpair\tlabel\r\n"Yes, he said\t it\'s "so"\t1\r\n\r\nsecond\t\t 0 \r\n'
+    texts = read_texts(write(tmp_path / "a.tsv", content), PAIRS)
+    assert texts.texts == ('"Yes, he said', "second")
+    assert texts.pairs == (' it\'s "so"', "")
+    assert texts.labels == ("1", "0")
+    assert texts.lines == (2, 4)
+
+
+def test_csv_has_commas_quotes_and_lines_inside_fields(tmp_path):
+    path = tmp_path / "a.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["label", "text"], ["a", 'one, "two"\nthree'], ["b", "four"]])
+    texts = read_texts(path)
+    assert texts.texts == ('one, "two"\nthree', "four")
+    assert (texts.labels, texts.lines, texts.pairs) == (("a", "b"), (2, 4), None)
+
+
+def test_jsonl_takes_labels_of_any_simple_kind(tmp_path):
+    rows = [{"text": "one\u2028line", "label": 2}, {"text": "", "label": "x"}, {"label": 0.5, "text": "\ud800"}]
+    texts = read_texts(write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows))))
+    assert texts.texts == ("one\u2028line", "", "\ud800")
+    assert texts.labels == ("2", "x", "0.5")
+
+
+def test_without_header_columns_are_numbers_and_rows_may_differ_in_length(tmp_path):
+    path = write(tmp_path / "cola.txt", "gj04\t1\t\tThe sailors rode.\ngj04\t0\t*\tThe weights.\tremark\n")
+    texts = read_texts(path, Columns(text="3", label="1", header=False))
+    assert texts.texts == ("The sailors rode.", "The weights.")
+    assert texts.labels == ("1", "0")
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl"])
+def test_long_and_odd_texts_are_read(tmp_path, suffix):
+    long, odd = "word " * 300_000, "a\\u0000b"
+    if suffix == "jsonl":
+        content = f'{{"text": "{long}", "label": 1}}\n{{"text": "{odd}", "label": 2}}'
+    else:
+        mark = "\t" if suffix == "tsv" else ","
+        content = f"text{mark}label\n{long}{mark}1\na b{mark}2\n"
+    texts = read_texts(write(tmp_path / f"a.{suffix}", content))
+    assert texts.texts[0] == long
+    assert len(texts) == 2
+
+
+def test_nul_bytes_in_tsv_are_text(tmp_path):
+    assert read_texts(write(tmp_path / "a.tsv", b"text\tlabel\na\0b\t1\n")).texts == ("a\0b",)
+
+
+BAD = {
+    "missing column": (
+        "a.tsv",
+        "txt\tlabel\nx\t1\n",
+        Columns(),
+        r"'text' for .*a\.tsv.*'txt', 'label'; did you mean 'txt'",
+    ),
+    "missing key": ("a.jsonl", '{"text": "x", "label": 1}\n{"text": "x"}', Columns(), r"'label' .*line 2 are 'text'"),
+    "missing number": ("a.tsv", "x\t1\nx\n", Columns("0", None, "1", False), r"'1' for .*line 2 are '0'"),
+    "empty file": ("a.tsv", "", Columns(), r"at least one row.*a\.tsv"),
+    "empty csv": ("a.csv", "\ufeff", Columns(), r"at least one row.*a\.csv"),
+    "header alone": ("a.tsv", "text\tlabel\n", Columns(), "at least one row"),
+    "short row": ("a.tsv", "text\tlabel\nx\t1\nx\n", Columns(), r"a\.tsv, line 3, with 1 instead of 2"),
+    "long row": ("a.csv", "text,label\nx,1,2\n", Columns(), r"a\.csv, line 2, with 3 instead of 2"),
+    "no label": ("a.tsv", "text\tlabel\nx\t \n", Columns(), r"line 2, with an empty 'label'"),
+    "null label": ("a.jsonl", '{"text": "x", "label": null}', Columns(), "line 1, with an empty 'label'"),
+    "text a number": ("a.jsonl", '{"text": 7, "label": 1}', Columns(), r"must be a string.*line 1, with text=7"),
+    "broken json": ("a.jsonl", '{"text": "x", "label": 1}\n{"text"', Columns(), r"JSON object.*line 2"),
+    "json list": ("a.jsonl", "[1, 2]", Columns(), "JSON object.*line 1"),
+    "open quote": ("a.csv", 'text,label\n"x,1\n', Columns(), r"close its quotes.*a\.csv, line 2"),
+    "not UTF-8": ("a.tsv", b"text\tlabel\nxy\xff\t1\n", Columns(), r"a\.tsv with byte 0xff at byte offset 13"),
+    "column twice": ("a.tsv", "text\tlabel\tlabel\nx\t1\t2\n", Columns(), "'label' twice"),
+    "other kind": ("a.parquet", "x", Columns(), r"suffix '\.tsv', .*a\.parquet"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_tables_are_refused_in_one_sentence(tmp_path, name):
+    file, content, columns, message = BAD[name]
+    with pytest.raises(ValueError, match=message) as raised:
+        read_texts(write(tmp_path / file, content), columns)
+    assert "\n" not in str(raised.value)
+
+
+def test_missing_file_is_an_os_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_texts(tmp_path / "none.tsv")
+
+
+# === Labels ===
+
+
+def test_labels_become_ids_in_sorted_order(tmp_path):
+    texts = read_texts(write(tmp_path / "a.tsv", "text\tlabel\nx\t10\nx\t9\nx\tb\nx\ta\nx\t9\n"))
+    assert texts.label_names() == ("9", "10", "a", "b")
+    assert texts.label_ids(texts.label_names()).tolist() == [1, 0, 3, 2, 0]
+    with pytest.raises(ValueError, match=r"one of '9', '10', 'aa'. Received: 'b' in .*a\.tsv, line 4"):
+        texts.label_ids(("9", "10", "aa"))
+
+
+def test_numbers_to_predict(tmp_path):
+    texts = read_texts(write(tmp_path / "a.tsv", "text\tlabel\nx\t1.5\nx\t-2e-1\n"))
+    np.testing.assert_array_equal(texts.label_values(), np.array([1.5, -0.2], np.float32))
+    for label in ("high", "nan", "inf"):
+        with pytest.raises(ValueError, match=f"must be a number. Received: '{label}' in .*line 2"):
+            read_texts(write(tmp_path / "b.tsv", f"text\tlabel\nx\t{label}\n")).label_values()
+
+
+# === Batches ===
+
+
+@pytest.fixture(scope="module")
+def encoded():
+    texts = [text for text, _ in mood_rows(500, seed=3)]
+    return texts, encode_texts(tokenizer(), texts, None, max_length=20)
+
+
+@pytest.mark.parametrize("with_pairs", [False, True])
+def test_a_batch_is_what_the_tokenizer_gives(with_pairs):
+    texts = [text for text, _ in mood_rows(40, seed=4)]
+    pairs = [text for text, _ in mood_rows(40, seed=5)] if with_pairs else None
+    encoded = encode_texts(tokenizer(), texts, pairs, max_length=30)
+    rows = np.array([7, 0, 39, 7])
+    expected = tokenizer()([texts[i] for i in rows], pairs and [pairs[i] for i in rows], max_length=30)
+    batch = encoded.batch(rows, multiple=1)
+    assert batch.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(batch[name], array, err_msg=name)
+
+
+def test_lengths_are_rounded_up_but_not_beyond_the_limit(encoded):
+    _, examples = encoded
+    short, longest = examples.lengths.argmin(), examples.lengths.argmax()
+    assert examples.batch(np.array([short]))["input_ids"].shape == (1, 8)
+    assert examples.lengths[longest] == 20
+    assert examples.batch(np.array([short, longest]))["input_ids"].shape == (2, 20)
+    assert examples.batch(np.array([short]))["attention_mask"].sum() == examples.lengths[short]
+
+
+def test_each_epoch_has_every_example_once_in_an_order_of_its_own(encoded):
+    lengths = encoded[1].lengths
+    epochs = [epoch_batches(lengths, 16, seed=1, epoch=epoch) for epoch in (0, 1)]
+    for batches in epochs:
+        assert sorted(map(len, batches)) == [4] + [16] * 31
+        assert sorted(np.concatenate(batches)) == list(range(500))
+    assert [b.tolist() for b in epochs[0]] != [b.tolist() for b in epochs[1]]
+    again = epoch_batches(lengths, 16, seed=1, epoch=0)
+    assert [b.tolist() for b in again] == [b.tolist() for b in epochs[0]]
+    assert np.concatenate(epoch_batches(lengths, 16, 2, 0)).tolist() != np.concatenate(again).tolist()
+
+
+def test_neighbours_in_length_share_a_batch(encoded):
+    lengths = encoded[1].lengths
+
+    def padding(batches):
+        return sum(int(lengths[batch].max()) * len(batch) for batch in batches) - lengths.sum()
+
+    shuffled = np.array_split(np.random.default_rng(0).permutation(500), 32)
+    assert padding(epoch_batches(lengths, 16, seed=1, epoch=0)) < 0.3 * padding(shuffled)
+
+
+def test_the_dataset_holds_all_epochs_with_their_labels(encoded):
+    texts, examples = encoded
+    labels = np.arange(500, dtype=np.int32)
+    batches = list(training_dataset(examples, labels, batch_size=64, seed=1, epochs=2))
+    assert len(batches) == 2 * 8
+    seen = np.concatenate([batch_labels.numpy() for _, batch_labels in batches])
+    assert np.bincount(seen).tolist() == [2] * 500
+    inputs, batch_labels = batches[3]
+    expected = tokenizer()([texts[i] for i in batch_labels.numpy()], max_length=20)["input_ids"]
+    np.testing.assert_array_equal(inputs["input_ids"].numpy()[:, : expected.shape[1]], expected)

@@ -1,0 +1,70 @@
+"""A task that a tiny network learns in seconds, and folders of tiny models, for the tests of several rooms."""
+
+import functools
+import json
+import pathlib
+import random
+
+import keras
+
+from albert_tf import AlbertConfig, AlbertForPreTraining, AlbertForSequenceClassification, AlbertTokenizer
+
+# The initialiser is wide, so that untrained models give scores that differ.
+CONFIG = AlbertConfig(
+    vocab_size=30000,
+    embedding_size=16,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+    max_position_embeddings=64,
+    initializer_range=0.2,
+)
+PLEASANT, GLOOMY = ("sun", "joy", "garden", "bloom"), ("rain", "grief", "storm", "cold")
+_FILLING = ("the", "a", "old", "man", "house", "went", "by", "and", "with", "very")
+
+
+@functools.cache
+def tokenizer() -> AlbertTokenizer:
+    """The English vocabulary, made once."""
+    return AlbertTokenizer.english()
+
+
+def write_pretrained(folder: pathlib.Path, seed: int = 1) -> pathlib.Path:
+    """A folder as pretraining leaves it, with random weights."""
+    keras.utils.set_random_seed(seed)
+    AlbertForPreTraining(CONFIG).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+def write_classifier(folder: pathlib.Path, pairs: bool = False, **head) -> pathlib.Path:
+    """A folder as fine-tuning leaves it, with random weights."""
+    keras.utils.set_random_seed(2)
+    AlbertForSequenceClassification(CONFIG, **(head or {"labels": ["gloomy", "mixed", "pleasant"]})).save_pretrained(
+        folder
+    )
+    tokenizer().save_pretrained(folder)
+    recipe = {"max_length": 48, "pair_column": "text_pair" if pairs else None}
+    (folder / "recipe.json").write_text(json.dumps(recipe))
+    return folder
+
+
+def mood_rows(count: int, seed: int) -> list[tuple[str, str]]:
+    """Texts with one word that decides their label, among 3 to 20 that do not."""
+    chance = random.Random(seed)
+    rows = []
+    for _ in range(count):
+        label = "pleasant" if chance.random() < 0.6 else "gloomy"
+        words = [chance.choice(_FILLING) for _ in range(chance.randint(3, 20))]
+        words.append(chance.choice(PLEASANT if label == "pleasant" else GLOOMY))
+        chance.shuffle(words)
+        rows.append((" ".join(words), label))
+    return rows
+
+
+def write_mood_table(path: pathlib.Path, count: int, seed: int) -> pathlib.Path:
+    """The rows as TSV with the columns `text` and `label`."""
+    lines = ["text\tlabel", *("\t".join(row) for row in mood_rows(count, seed))]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
