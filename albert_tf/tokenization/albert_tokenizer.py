@@ -289,16 +289,15 @@ class AlbertTokenizer:
         place_rows(offsets, spans, second_spans, *kept_lengths(rows, seconds, layout))
         return inputs | {"offsets": offsets}
 
-    def _run(self, texts: Any, return_type: Any, **options: int) -> Any:
+    def _run(self, texts: Any, return_type: Any, num_threads: int = 1) -> Any:
         """Encodes; only where the fast call refuses a text is each one looked at."""
+        encode = functools.partial(self._processor.Encode, return_type=return_type, num_threads=num_threads)
         try:
-            return self._processor.Encode(texts, return_type=return_type, **options)
+            return encode(texts)
         except (RuntimeError, TypeError):
-            many = texts if isinstance(texts, list) else [texts]
-            usable = [_checked(text, index) for index, text in enumerate(many)]
-            return self._processor.Encode(
-                usable if isinstance(texts, list) else usable[0], return_type=return_type, **options
-            )
+            if isinstance(texts, list):
+                return encode([_checked(text, index) for index, text in enumerate(texts)])
+            return encode(_checked(texts, 0))
 
 
 def _compile_or_explain(model_proto: bytes, options: TokenizerOptions, source: str) -> bytes:
@@ -316,7 +315,7 @@ def _as_batch(texts: str | Sequence[str]) -> list[str]:
     return [texts] if isinstance(texts, str | bytes) else list(texts)
 
 
-def _checked(text: Any, index: int) -> str | bytes:
+def _checked(text: Any, index: int) -> Any:
     if not isinstance(text, str | bytes):
         raise ValueError(
             f"Every text must be a string. Received: {text!r} ({type(text).__name__}) at position {index}."

@@ -123,8 +123,8 @@ def _inspect(input_files: Iterable[str | Path], max_sentence_length: int) -> _Co
                 num_skipped += len(text) > max_sentence_length or b"\0" in text
     if num_lines == num_skipped:
         raise ValueError(
-            f"`input_files` must hold text to learn from. Received: {len(files)} files with {num_lines} lines of text, of "
-            f"which {num_skipped} are longer than max_sentence_length={max_sentence_length} bytes or hold NUL."
+            f"`input_files` must hold text to learn from. Received: {len(files)} files with {num_lines} lines of text, "
+            f"of which {num_skipped} are longer than max_sentence_length={max_sentence_length} bytes or hold NUL."
         )
     return _Corpus(files, num_lines, num_skipped)
 

@@ -1,4 +1,4 @@
-"""Proves what `AlbertTokenizer` promises around its ids: batches, special pieces, folders, clear answers to bad input."""
+"""Proves what `AlbertTokenizer` promises around its ids: batches, special pieces, folders, answers to bad input."""
 
 import json
 import pickle

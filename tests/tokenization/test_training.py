@@ -1,4 +1,4 @@
-"""Proves that a trained vocabulary has ALBERT's layout, is reproducible and fits its text, and bad corpora are named."""
+"""Proves that a trained vocabulary has ALBERT's layout, is reproducible and fits its text; bad corpora are named."""
 
 import unicodedata
 
