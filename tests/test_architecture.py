@@ -1,0 +1,230 @@
+"""Proves the order of the house by reading the source: who may import whom, and how long a file may be."""
+
+import ast
+import pathlib
+from collections.abc import Iterator
+
+import pytest
+
+PACKAGE = pathlib.Path(__file__).parents[1] / "albert_tf"
+FLOORS = {
+    **dict.fromkeys(("config", "costs"), 0),
+    **dict.fromkeys(("tokenization", "layers", "optimizers", "metrics", "checkpoints"), 1),
+    **dict.fromkeys(("models", "data"), 2),
+    **dict.fromkeys(("trainer", "export"), 3),
+    **dict.fromkeys(("serving", "cli"), 4),
+}
+# Keras alone, so that these run on all its backends; but for the training step, which is about tf.distribute.
+KERAS_ONLY = ("config.py", "costs.py", "layers/", "models/", "optimizers/")
+ABOUT_TENSORFLOW = ("models/training_step.py",)
+MAX_FILE, MAX_FUNCTION = 400, 50
+
+
+def sources(package: pathlib.Path) -> dict[str, ast.Module]:
+    """Every module of a package, parsed, by its path below it."""
+    return {
+        path.relative_to(package).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(package.rglob("*.py"))
+    }
+
+
+def module_name(path: str, package: str) -> str:
+    parts = pathlib.PurePosixPath(path).with_suffix("").parts
+    return ".".join((package, *parts)).removesuffix(".__init__")
+
+
+def imported(tree: ast.AST, importer: str = "", is_package: bool = False) -> Iterator[str]:
+    """Every name that the code imports, inside functions too; not what is for type checkers alone."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = importer.split(".")[: len(importer.split(".")) - node.level + is_package]
+                base = ".".join([*above, base]).rstrip(".")
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+        else:
+            yield from imported(node, importer, is_package)
+
+
+def graph(package: pathlib.Path) -> dict[str, set[str]]:
+    """Which modules of the package each module imports."""
+    trees = sources(package)
+    modules = {module_name(path, package.name) for path in trees}
+    return {
+        name: {_owner(target, modules) for target in imported(tree, name, path.endswith("__init__.py"))} - {name, ""}
+        for path, tree in trees.items()
+        for name in [module_name(path, package.name)]
+    }
+
+
+def _owner(name: str, modules: set[str]) -> str:
+    """The module that a name is, or stands in; "" where it is not of this package."""
+    while name and name not in modules:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def unknown_rooms(package: pathlib.Path) -> list[str]:
+    return sorted({room_of(module) for module in graph(package)} - {""} - set(FLOORS))
+
+
+def imports_upwards(package: pathlib.Path) -> list[str]:
+    """Imports of a higher floor, or of another room of the same one, or of the top, which offers all of them."""
+    return [
+        f"{module} -> {target}"
+        for module, targets in graph(package).items()
+        for target in sorted(targets)
+        if room_of(module) and not _may_import(room_of(module), room_of(target))
+    ]
+
+
+def _may_import(room: str, other: str) -> bool:
+    if (room, other) == ("costs", "config"):  # what a config costs is a fact about it
+        return True
+    return room == other or FLOORS.get(other, len(FLOORS)) < FLOORS.get(room, 0)
+
+
+def cycles(package: pathlib.Path) -> list[str]:
+    """One line for each module that is reached from itself. A package's own __init__ only lists what is in it."""
+    edges = graph(package)
+    inits = {module for module in edges if any(other.startswith(f"{module}.") for other in edges)}
+    edges = {module: targets - inits for module, targets in edges.items() if module not in inits}
+    return [module for module in edges if module in _reached(edges, edges[module])]
+
+
+def _reached(edges: dict[str, set[str]], start: set[str]) -> set[str]:
+    seen, waiting = set(), list(start)
+    while waiting:
+        module = waiting.pop()
+        if module not in seen:
+            seen.add(module)
+            waiting += edges.get(module, ())
+    return seen
+
+
+def tensorflow_where_keras_suffices(package: pathlib.Path) -> list[str]:
+    return [
+        path
+        for path, tree in sources(package).items()
+        if path.startswith(KERAS_ONLY) and path not in ABOUT_TENSORFLOW
+        if any(name.split(".")[0] in ("tensorflow", "tensorflow_text", "tf_keras") for name in imported(tree))
+    ]
+
+
+def long_files(package: pathlib.Path) -> list[str]:
+    lines = {path: len((package / path).read_text(encoding="utf-8").splitlines()) for path in sources(package)}
+    return [f"{path}: {count}" for path, count in lines.items() if count > MAX_FILE]
+
+
+def long_functions(package: pathlib.Path) -> list[str]:
+    return [
+        f"{path}:{node.lineno} {node.name}: {length}"
+        for path, node in nodes(package, ast.FunctionDef, ast.AsyncFunctionDef)
+        if (length := _length_without_docstring(node)) > MAX_FUNCTION
+    ]
+
+
+def _length_without_docstring(node: ast.FunctionDef) -> int:
+    first = node.body[0]
+    docstring = first.end_lineno - first.lineno + 1 if ast.get_docstring(node) else 0
+    return node.end_lineno - node.lineno + 1 - docstring
+
+
+def nodes(package: pathlib.Path, *kinds: type) -> Iterator[tuple[str, ast.AST]]:
+    for path, tree in sources(package).items():
+        yield from ((path, node) for node in ast.walk(tree) if isinstance(node, kinds))
+
+
+def catch_all_names(package: pathlib.Path) -> list[str]:
+    return [path for path in sources(package) if pathlib.PurePosixPath(path).name in ("utils.py", "common.py")]
+
+
+def asserts(package: pathlib.Path) -> list[str]:
+    return [f"{path}:{node.lineno}" for path, node in nodes(package, ast.Assert)]
+
+
+def unfinished(package: pathlib.Path) -> list[str]:
+    """What was left for later: stubs and notes to oneself."""
+    stubs = [
+        f"{path}:{node.lineno}"
+        for path, node in nodes(package, ast.Raise)
+        if "NotImplementedError" in ast.unparse(node)
+    ]
+    notes = [
+        f"{path}:{number}"
+        for path in sources(package)
+        for number, line in enumerate((package / path).read_text(encoding="utf-8").splitlines(), 1)
+        if any(mark in line for mark in ("TODO", "FIXME", "XXX"))
+    ]
+    return stubs + notes
+
+
+def without_docstring(package: pathlib.Path) -> list[str]:
+    """Modules that do not say in a docstring what they are."""
+    return [path for path, tree in sources(package).items() if tree.body and not ast.get_docstring(tree)]
+
+
+# For each rule, a small package that breaks it and one word of the complaint.
+LONG_BODY = "def f():\n" + "    x = 1\n" * MAX_FUNCTION
+BREACHES = {
+    unknown_rooms: ({"attic/a.py": ""}, "attic"),
+    imports_upwards: (
+        {"models/a.py": "", "layers/b.py": "def f():\n    from albert_tf.models import a"},
+        "albert_tf.layers.b -> albert_tf.models.a",
+    ),
+    cycles: ({"data/a.py": "from . import b", "data/b.py": "from albert_tf.data.a import x"}, "albert_tf.data.a"),
+    tensorflow_where_keras_suffices: ({"layers/a.py": "def f():\n    import tensorflow as tf"}, "layers/a.py"),
+    long_files: ({"data/a.py": "x = 1\n" * (MAX_FILE + 1)}, "401"),
+    long_functions: ({"data/a.py": LONG_BODY}, "f: 51"),
+    catch_all_names: ({"data/utils.py": ""}, "utils"),
+    asserts: ({"data/a.py": "assert True"}, "a.py:1"),
+    unfinished: ({"data/a.py": "x = 1  # TO" + "DO", "data/b.py": "def f():\n    raise NotImplementedError"}, "b.py:2"),
+    without_docstring: ({"data/a.py": "x = 1"}, "a.py"),
+}
+
+
+@pytest.mark.parametrize("rule", BREACHES, ids=lambda rule: rule.__name__)
+def test_the_house_keeps(rule):
+    assert rule(PACKAGE) == []
+
+
+@pytest.mark.parametrize("rule", BREACHES, ids=lambda rule: rule.__name__)
+def test_a_breach_is_seen(rule, tmp_path):
+    files, complaint = BREACHES[rule]
+    package = tmp_path / "albert_tf"
+    for path, text in {"__init__.py": "", **files}.items():
+        (package / path).parent.mkdir(parents=True, exist_ok=True)
+        (package / path).write_text(text, encoding="utf-8")
+    assert any(complaint in line for line in rule(package)), rule(package)
+
+
+def test_rooms_of_one_floor_keep_apart(tmp_path):
+    files = {
+        "layers/a.py": "import albert_tf.optimizers.b",
+        "optimizers/b.py": "",
+        "data/c.py": "from albert_tf.optimizers import b",
+        "config.py": "import albert_tf",
+        "__init__.py": "",
+    }
+    for path, text in files.items():
+        (tmp_path / "albert_tf" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "albert_tf" / path).write_text(text, encoding="utf-8")
+    assert imports_upwards(tmp_path / "albert_tf") == [
+        "albert_tf.config -> albert_tf",
+        "albert_tf.layers.a -> albert_tf.optimizers.b",
+    ]
+
+
+def test_the_house_is_really_read():
+    edges = graph(PACKAGE)
+    assert len(edges) > 60
+    assert "albert_tf.models.training_step" in edges["albert_tf.models.base"], "imports inside functions count"
+    assert "albert_tf.checkpoints" in edges["albert_tf.models.base"]
