@@ -81,8 +81,15 @@ class AlbertTokenizer:
         self.options = options or TokenizerOptions()
         self._source = source
         self._model_proto = model_proto
-        self._compiled_proto = _compile_or_explain(model_proto, self.options, source)
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=self._compiled_proto)
+        try:
+            self._compiled_proto = compile_clean_up(
+                model_proto, do_lower_case=self.options.do_lower_case, keep_accents=self.options.keep_accents
+            )
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=self._compiled_proto)
+        except (ValueError, RuntimeError) as error:
+            raise ValueError(
+                f"The file must be a SentencePiece model. Received: {source}; it cannot be read: {error}"
+            ) from error
         self._special = find_special_ids(self._processor, source)
         self._digit_comma = build_digit_comma_table(
             self.pieces,
@@ -298,17 +305,6 @@ class AlbertTokenizer:
             if isinstance(texts, list):
                 return encode([_checked(text, index) for index, text in enumerate(texts)])
             return encode(_checked(texts, 0))
-
-
-def _compile_or_explain(model_proto: bytes, options: TokenizerOptions, source: str) -> bytes:
-    try:
-        compiled = compile_clean_up(model_proto, do_lower_case=options.do_lower_case, keep_accents=options.keep_accents)
-        sentencepiece.SentencePieceProcessor(model_proto=compiled)
-    except (ValueError, RuntimeError) as error:
-        raise ValueError(
-            f"The file must be a SentencePiece model. Received: {source}; it cannot be read: {error}"
-        ) from error
-    return compiled
 
 
 def _as_batch(texts: str | Sequence[str]) -> list[str]:
