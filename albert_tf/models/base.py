@@ -9,7 +9,7 @@ from keras import ops
 
 from albert_tf import checkpoints
 from albert_tf.config import AlbertConfig
-from albert_tf.models.losses import Term
+from albert_tf.models.losses import Term, on_logits
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -76,12 +76,20 @@ class AlbertModel(keras.Model):
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         return super().compute_metrics(x, y, _only_output(y_pred), sample_weight)
 
-    def compile(self, *args, **kwargs):
-        """As `keras.Model.compile`; without `loss` the model minimises the loss of its own task."""
-        super().compile(*args, **kwargs)
+    def compile(self, optimizer="rmsprop", loss=None, *args, **kwargs):
+        """As `keras.Model.compile`; without `loss` the model minimises the loss of its own task.
+
+        Cross entropies are taken from logits: by name they are what is meant, and one of probabilities is an error.
+        """
+        super().compile(optimizer, keras.tree.map_structure(on_logits, loss), *args, **kwargs)
         names = () if self.uses_compiled_loss else self.reported_terms()
         with _scope_of(self):
             self.term_metrics = {name: keras.metrics.Mean(name=name) for name in names}
+
+    def compile_from_config(self, config):
+        """Keras' hook for a loaded model: compiled as it was, with room for the optimizer's state."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
 
     def update_term(self, name: str, term: Term) -> None:
         """Adds one batch to the running mean that is reported under `name`."""

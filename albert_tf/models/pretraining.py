@@ -53,7 +53,7 @@ class AlbertForPreTraining(AlbertModel):
     def loss_terms(self, y, outputs, sample_weight=None):
         order_loss = cross_entropy(flat_labels(y), outputs["sentence_order_logits"])
         return {
-            "masked_lm_loss": masked_lm_loss(y, outputs["masked_lm_logits"]),
+            "masked_lm_loss": masked_lm_loss(y, outputs["masked_lm_logits"], sample_weight),
             "sentence_order_loss": weighted_mean(order_loss, sample_weight),
         }
 
@@ -63,7 +63,7 @@ class AlbertForPreTraining(AlbertModel):
     def metric_terms(self, y, outputs, sample_weight=None):
         order_correct = correct(flat_labels(y), outputs["sentence_order_logits"])
         return {
-            "masked_lm_accuracy": masked_lm_accuracy(y, outputs["masked_lm_logits"]),
+            "masked_lm_accuracy": masked_lm_accuracy(y, outputs["masked_lm_logits"], sample_weight),
             "sentence_order_accuracy": weighted_mean(order_correct, sample_weight),
         }
 
@@ -99,13 +99,13 @@ class AlbertForMaskedLM(AlbertModel):
         return {"logits": self.masked_lm(sequence_output, table, masked_positions(inputs))}
 
     def loss_terms(self, y, outputs, sample_weight=None):
-        return {"masked_lm_loss": masked_lm_loss(y, outputs["logits"])}
+        return {"masked_lm_loss": masked_lm_loss(y, outputs["logits"], sample_weight)}
 
     def reported_terms(self):
         return ("masked_lm_loss", "masked_lm_accuracy")
 
     def metric_terms(self, y, outputs, sample_weight=None):
-        return {"masked_lm_accuracy": masked_lm_accuracy(y, outputs["logits"])}
+        return {"masked_lm_accuracy": masked_lm_accuracy(y, outputs["logits"], sample_weight)}
 
 
 def masked_positions(inputs):
@@ -113,14 +113,23 @@ def masked_positions(inputs):
     return inputs.get("masked_lm_positions") if isinstance(inputs, dict) else None
 
 
-def masked_lm_loss(y, logits):
+def masked_lm_loss(y, logits, sample_weight=None):
     """Mean negative log probability of the masked tokens, by their weights."""
-    return weighted_mean(cross_entropy(y["masked_lm_ids"], logits), y["masked_lm_weights"], MASKED_LM_EPSILON)
+    losses = cross_entropy(y["masked_lm_ids"], logits)
+    return weighted_mean(losses, _token_weights(y, sample_weight), MASKED_LM_EPSILON)
 
 
-def masked_lm_accuracy(y, logits):
+def masked_lm_accuracy(y, logits, sample_weight=None):
     """Share of masked tokens whose largest logit is the right one, by their weights."""
-    return weighted_mean(correct(y["masked_lm_ids"], logits), y["masked_lm_weights"])
+    return weighted_mean(correct(y["masked_lm_ids"], logits), _token_weights(y, sample_weight))
+
+
+def _token_weights(y, sample_weight):
+    """The weight of each masked token [B, P], times its row's where there is one."""
+    weights = keras.ops.cast(y["masked_lm_weights"], "float32")
+    if sample_weight is None:
+        return weights
+    return weights * keras.ops.reshape(keras.ops.cast(sample_weight, "float32"), (-1, 1))
 
 
 def flat_labels(y):

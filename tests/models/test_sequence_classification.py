@@ -1,0 +1,149 @@
+"""Proves that a classifier trains and is scored as users of Keras type it: losses, weights, metrics, regression."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import AlbertForSequenceClassification
+
+from .small import CONFIG, make_inputs
+
+ROWS, CLASSES = 10, 3
+INPUTS = make_inputs(ROWS)
+LABELS = np.random.default_rng(1).integers(0, CLASSES, ROWS)
+WEIGHTS = np.random.default_rng(2).uniform(0.1, 3, ROWS)
+
+
+def make_model(problem="classification", seed=5, **compile_arguments):
+    keras.utils.set_random_seed(seed)
+    model = AlbertForSequenceClassification(CONFIG, CLASSES if problem == "classification" else 1, problem)
+    # Scores that are far enough apart for losses to differ.
+    model.classifier.kernel.assign(model.classifier.kernel * 50)
+    model.compile(**{"optimizer": "sgd", **compile_arguments})
+    return model
+
+
+def losses_of(model):
+    """Cross entropy of each row, in float64."""
+    logits = np.asarray(model(INPUTS)["logits"], "float64")
+    log_probabilities = logits - np.log(np.sum(np.exp(logits), axis=-1, keepdims=True))
+    return -log_probabilities[np.arange(ROWS), LABELS], np.argmax(logits, -1) == LABELS
+
+
+def evaluate(model, labels=LABELS, **arguments):
+    # Batches of 4, 4 and 2: the last one counts for what it holds.
+    return model.evaluate(INPUTS, labels, batch_size=4, return_dict=True, verbose=0, **arguments)
+
+
+def test_its_own_loss():
+    model = make_model()
+    losses, correct = losses_of(model)
+    expected = {"loss": losses.mean(), "cross_entropy": losses.mean(), "accuracy": correct.mean()}
+    assert evaluate(model) == pytest.approx(expected, abs=1e-6)
+    assert evaluate(model, LABELS[:, None]) == pytest.approx(expected, abs=1e-6)
+
+
+def test_its_own_loss_under_weights():
+    model = make_model()
+    losses, correct = losses_of(model)
+    logs = evaluate(model, sample_weight=WEIGHTS)
+    assert logs["cross_entropy"] == pytest.approx(np.average(losses, weights=WEIGHTS), abs=1e-6)
+    assert logs["accuracy"] == pytest.approx(np.average(correct, weights=WEIGHTS), abs=1e-6)
+    assert evaluate(model, sample_weight=WEIGHTS[:, None]) == logs
+
+
+@pytest.mark.parametrize(
+    "loss",
+    ["sparse_categorical_crossentropy", keras.losses.SparseCategoricalCrossentropy(from_logits=True)],
+    ids=["by_name", "by_object"],
+)
+def test_a_keras_loss(loss):
+    model = make_model(loss=loss, metrics=["accuracy"])
+    losses, correct = losses_of(model)
+    assert evaluate(model) == pytest.approx({"loss": losses.mean(), "accuracy": correct.mean()}, abs=1e-6)
+    # Keras divides a weighted sum by the number of rows.
+    logs = evaluate(model, sample_weight=WEIGHTS)
+    assert logs["loss"] == pytest.approx(np.mean(losses * WEIGHTS), abs=1e-6)
+
+
+def test_a_keras_loss_on_one_hot_labels():
+    model = make_model(loss="categorical_crossentropy", metrics=["accuracy"])
+    losses, correct = losses_of(model)
+    expected = {"loss": losses.mean(), "accuracy": correct.mean()}
+    assert evaluate(model, np.eye(CLASSES)[LABELS]) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_loss_that_wants_probabilities_is_refused():
+    with pytest.raises(
+        ValueError, match=r"must take logits\. Received: .*SparseCategoricalCrossentropy.* from_logits=True"
+    ):
+        make_model(loss=keras.losses.SparseCategoricalCrossentropy())
+
+
+def test_metrics_beside_its_own_loss():
+    model = make_model(metrics=[keras.metrics.SparseTopKCategoricalAccuracy(k=2, name="top_2")])
+    logs = evaluate(model)
+    assert set(logs) == {"loss", "cross_entropy", "accuracy", "top_2"}
+    assert logs["accuracy"] <= logs["top_2"] <= 1
+
+
+@pytest.mark.parametrize("loss", [None, "sparse_categorical_crossentropy"], ids=["own", "keras"])
+@pytest.mark.parametrize("given", ["class_weight", "sample_weight"])
+def test_weights_change_the_step_as_they_say(loss, given):
+    class_weights = {0: 0.5, 1: 2.0, 2: 1.0}
+    weights = np.array([class_weights[label] for label in LABELS])
+    weighted = {"class_weight": class_weights} if given == "class_weight" else {"sample_weight": weights}
+    model = make_model(optimizer=keras.optimizers.SGD(0.1), loss=loss)
+    before = model.classifier.bias.numpy()
+    probabilities = keras.ops.softmax(model(INPUTS)["logits"]).numpy()
+    divisor = weights.sum() if loss is None else ROWS
+    gradient = weights @ (probabilities - np.eye(CLASSES)[LABELS]) / divisor
+    model.fit(INPUTS, LABELS, batch_size=ROWS, shuffle=False, verbose=0, **weighted)
+    np.testing.assert_allclose(model.classifier.bias, before - 0.1 * gradient, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", [None, "sparse_categorical_crossentropy"], ids=["own", "keras"])
+def test_it_learns_by_heart(loss):
+    model = make_model(optimizer=keras.optimizers.Adam(5e-3), loss=loss, metrics=["accuracy"] if loss else None)
+    data = tf.data.Dataset.from_tensor_slices((INPUTS, LABELS)).batch(4)
+    history = model.fit(data, epochs=40, validation_data=data, shuffle=False, verbose=0).history
+    names = {"loss", "accuracy"} | (set() if loss else {"cross_entropy"})
+    assert set(history) == names | {f"val_{name}" for name in names}
+    assert history["val_accuracy"][-1] == 1.0
+    assert history["loss"][-1] < 0.1 < history["loss"][0]
+    logits = model.predict(INPUTS, verbose=0)["logits"]
+    np.testing.assert_array_equal(np.argmax(logits, -1), LABELS)
+
+
+@pytest.mark.parametrize("loss", [None, "mse"], ids=["own", "keras"])
+@pytest.mark.parametrize("shape", [(ROWS,), (ROWS, 1)])
+def test_regression(loss, shape):
+    model = make_model("regression", loss=loss)
+    targets = np.random.default_rng(3).standard_normal(ROWS)
+    errors = (np.asarray(model(INPUTS)["logits"], "float64")[:, 0] - targets) ** 2
+    logs = evaluate(model, targets.reshape(shape))
+    assert logs == pytest.approx(dict.fromkeys(logs, errors.mean()), rel=1e-5)
+    assert set(logs) == ({"loss"} if loss else {"loss", "mean_squared_error"})
+
+
+def test_a_label_beyond_the_last_class():
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"not in|outside"):
+        make_model().fit(INPUTS, LABELS + 1, verbose=0)
+
+
+def test_names_of_labels():
+    model = AlbertForSequenceClassification(CONFIG, labels=["no", "yes"])
+    assert (model.num_labels, model.labels) == (2, ("no", "yes"))
+    assert AlbertForSequenceClassification(CONFIG, num_labels=2).labels == ("LABEL_0", "LABEL_1")
+
+
+def test_a_compiled_model_saves_its_optimizer_and_goes_on(tmp_path):
+    model = make_model(optimizer="adam")
+    model.fit(INPUTS, LABELS, epochs=2, shuffle=False, verbose=0)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    for one in (model, again):
+        one.fit(INPUTS, LABELS, epochs=2, shuffle=False, verbose=0)
+    for found, expected in zip(again.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(found, expected)
