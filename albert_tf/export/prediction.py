@@ -132,8 +132,8 @@ def mask_output(model: AlbertForMaskedLM | AlbertForPreTraining) -> str:
 def with_mask(inputs: Mapping[str, Any], tokenizer: AlbertTokenizer, follows_directly: Any) -> dict[str, Any]:
     """Turns [CLS] prefix [SEP] suffix [SEP], two segments, into [CLS] prefix [MASK] suffix [SEP], one segment.
 
-    The suffix was tokenised by itself, so its first piece begins a word even where no space is in between, as in
-    "[MASK]."; there the piece is replaced by its twin inside a word.
+    The suffix was tokenised by itself, so it begins with a word start even where no space is in between, as in
+    "[MASK]."; there the word start is taken away.
 
     Args:
         inputs: int32 [B, L] arrays or tensors from the tokenizer.
@@ -143,21 +143,26 @@ def with_mask(inputs: Mapping[str, Any], tokenizer: AlbertTokenizer, follows_dir
     Returns:
         The same, and `masked_lm_positions` int32 [B, 1].
     """
-    ids = ops.cast(inputs["input_ids"], "int32")
-    place = ops.expand_dims(ops.argmax(ops.cast(ops.equal(ids, tokenizer.sep_token_id), "int32"), axis=1), 1)  # [B, 1]
-    place = ops.cast(place, "int32")
+    ids, mask = (ops.cast(inputs[name], "int32") for name in ("input_ids", "attention_mask"))
+    place = ops.argmax(ops.cast(ops.equal(ids, tokenizer.sep_token_id), "int32"), axis=1)
+    place = ops.expand_dims(ops.cast(place, "int32"), 1)  # [B, 1]
     positions = ops.expand_dims(ops.arange(ops.shape(ids)[1], dtype="int32"), 0)  # [1, L]
-    is_next = ops.logical_and(ops.equal(positions, place + 1), ops.expand_dims(follows_directly, 1))
-    ids = ops.where(is_next, ops.take(_inside_word(tokenizer), ids), ids)
+    is_inside = ops.logical_and(ops.equal(positions, place + 1), ops.expand_dims(follows_directly, 1))  # [B, L]
+    ids = ops.where(is_inside, ops.take(_inside_word(tokenizer), ids), ids)
+    # What is left of a word start that was a piece by itself is -1, and all that follows moves up.
+    gone = ops.any(ops.equal(ids, -1), axis=1, keepdims=True)  # [B, 1]
+    source = positions + ops.cast(ops.logical_and(positions > place, gone), "int32")
+    ids, mask = (ops.take_along_axis(ops.pad(array, [[0, 0], [0, 1]]), source, axis=1) for array in (ids, mask))
     return {
         "input_ids": ops.where(ops.equal(positions, place), tokenizer.mask_token_id, ids),
-        "attention_mask": inputs["attention_mask"],
+        "attention_mask": mask,
         "token_type_ids": ops.zeros_like(ids),
         "masked_lm_positions": place,
     }
 
 
 def _inside_word(tokenizer: AlbertTokenizer) -> np.ndarray:
-    """int32 [V]: for each piece that begins a word its twin that does not, where there is one, else itself."""
+    """int32 [V]: each piece without its word start; -1 for the bare word start, itself where there is no such piece."""
     ids = {piece: number for number, piece in enumerate(tokenizer.pieces)}
-    return np.array([ids.get(piece.removeprefix(WORD_START), number) for piece, number in ids.items()], np.int32)
+    twins = {piece: ids.get(piece.removeprefix(WORD_START), number) for piece, number in ids.items()} | {WORD_START: -1}
+    return np.array([twins[piece] for piece in ids], np.int32)

@@ -4,7 +4,6 @@ import csv
 
 import numpy as np
 import pytest
-from tests.toy_task import CONFIG, mood_rows, tokenizer, write_mood_table, write_pretrained
 
 from albert_tf import AlbertForPreTraining
 from albert_tf.checkpoints import read
@@ -13,6 +12,7 @@ from albert_tf.export import load_folder
 from albert_tf.metrics import RegressionScores
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate
+from tests.toy_task import CONFIG, mood_rows, tokenizer, write_mood_table, write_pretrained
 
 
 @pytest.fixture(scope="module")

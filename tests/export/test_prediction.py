@@ -1,0 +1,117 @@
+"""Proves that predictions are the model's outputs on ids made by hand, and that folders are known by what they hold."""
+
+import json
+
+import numpy as np
+import pytest
+
+from albert_tf import AlbertEncoder, AlbertForMaskedLM, AlbertForPreTraining
+from albert_tf.export import classify, fill_mask, load_folder, sentence_order
+from tests.toy_task import CONFIG, tokenizer, write_classifier
+
+
+def softmax(logits):
+    powers = np.exp(np.asarray(logits, np.float64))
+    return powers / powers.sum()
+
+
+def row(*parts):
+    return {"input_ids": np.array([[2, *(i for part in parts for i in part), 3]])}
+
+
+def encode(text):
+    return tokenizer().encode(text)
+
+
+@pytest.fixture(scope="module")
+def loaded(folders):
+    return {kind: load_folder(folder) for kind, folder in folders.items()}
+
+
+def test_a_text_gets_the_softmax_of_its_logits(loaded):
+    prediction = classify(loaded["classifier"], ["One Text"])[0]
+    expected = softmax(loaded["classifier"].model(row(encode("one text")))["logits"][0])
+    np.testing.assert_allclose(list(prediction.probabilities.values()), expected, atol=1e-6)
+    assert list(prediction.probabilities) == ["gloomy", "mixed", "pleasant"]
+    assert prediction.label == list(prediction.probabilities)[expected.argmax()]
+    assert prediction.score == pytest.approx(expected.max(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "prefix", "suffix"),
+    [
+        ("the [MASK] sat.", "the", [*encode("sat"), encode("x.")[-1]]),
+        ("the [MASK].", "the", encode("x.")[1:]),
+        ("[MASK]", "", []),
+        ("[MASK], yes", "", encode("x, yes")[1:]),
+        ("he [MASK]s home", "he", [tokenizer().pieces.index("s"), *encode("home")]),
+    ],
+)
+def test_a_mask_stands_for_one_piece(loaded, text, prefix, suffix):
+    model, pieces = loaded["pretrained"].model, tokenizer().pieces
+    before = encode(prefix)
+    inputs = row(before, [tokenizer().mask_token_id], suffix)
+    expected = softmax(model(inputs)["masked_lm_logits"][0, 1 + len(before)])
+    prediction = fill_mask(loaded["pretrained"], ["padding for a longer row [MASK]", text], top=3)[1]
+    best = np.argsort(-expected)[:3]
+    np.testing.assert_allclose(prediction.probabilities, expected[best], atol=1e-6)
+    assert prediction.pieces == tuple(pieces[i] for i in best)
+
+
+def test_the_order_of_two_segments(loaded):
+    first, second = encode("one"), encode("and two")
+    inputs = row(first, [3], second)
+    inputs["token_type_ids"] = np.array([[0] * (len(first) + 2) + [1] * (len(second) + 1)])
+    expected = softmax(loaded["pretrained"].model(inputs)["sentence_order_logits"][0])[0]
+    assert sentence_order(loaded["pretrained"], ["one"], ["and two"])[0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_folder_is_taken_for_what_it_holds(loaded, tmp_path):
+    assert [type(loaded[kind].model).__name__ for kind in ("classifier", "pretrained")] == [
+        "AlbertForSequenceClassification",
+        "AlbertForPreTraining",
+    ]
+    assert (loaded["classifier"].max_length, loaded["classifier"].takes_pairs) == (48, False)
+    assert (loaded["pairs"].takes_pairs, loaded["pretrained"].max_length) == (True, 64)
+    AlbertForMaskedLM(CONFIG).save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    masked = load_folder(tmp_path)
+    assert isinstance(masked.model, AlbertForMaskedLM)
+    assert len(fill_mask(masked, ["a [MASK]"])[0].pieces) == 5
+    with pytest.raises(ValueError, match=r"sentence-order head. Received: AlbertForMaskedLM"):
+        sentence_order(masked, ["a"], ["b"])
+
+
+def test_a_recipe_of_another_kind_beside_the_model_is_no_matter(tmp_path):
+    folder = write_classifier(tmp_path)
+    (folder / "recipe.json").write_text(json.dumps({"model": {}, "training": {"num_train_steps": 3}}))
+    assert load_folder(folder).max_length == 64
+
+
+def test_mistakes_are_explained(loaded, tmp_path):
+    with pytest.raises(ValueError, match=r"exactly once. Received: 'no mask'"):
+        fill_mask(loaded["pretrained"], ["no mask"])
+    with pytest.raises(ValueError, match=r"exactly once"):
+        fill_mask(loaded["pretrained"], ["[MASK] and [MASK]"])
+    with pytest.raises(ValueError, match=r"must have a masked-LM head. Received: AlbertForSequenceClassification"):
+        fill_mask(loaded["classifier"], ["[MASK]"])
+    with pytest.raises(ValueError, match=r"must be a classifier. Received: AlbertForPreTraining"):
+        classify(loaded["pretrained"], ["a"])
+    with pytest.raises(ValueError, match=r"must get pairs of texts, as in training. Received: single texts"):
+        classify(loaded["pairs"], ["a"])
+    with pytest.raises(ValueError, match=r"must get single texts, as in training. Received: pairs"):
+        classify(loaded["classifier"], ["a"], ["b"])
+
+
+def test_folders_that_cannot_predict_are_refused(tmp_path):
+    AlbertEncoder(CONFIG).save_pretrained(tmp_path / "bare")
+    tokenizer().save_pretrained(tmp_path / "bare")
+    with pytest.raises(ValueError, match=r"must have a head to predict with. Received: .*bare with encoder"):
+        load_folder(tmp_path / "bare")
+    AlbertForPreTraining(CONFIG.replace(vocab_size=100)).save_pretrained(tmp_path / "small")
+    tokenizer().save_pretrained(tmp_path / "small")
+    with pytest.raises(ValueError, match="vocab_size=100, a vocabulary of 30000 pieces"):
+        load_folder(tmp_path / "small")
+    AlbertForPreTraining(CONFIG).save_pretrained(tmp_path / "no_vocabulary")
+    with pytest.raises(ValueError, match=r"spiece.model"):
+        load_folder(tmp_path / "no_vocabulary")

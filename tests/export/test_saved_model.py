@@ -1,0 +1,247 @@
+"""Proves that an export gives the Keras model's scores where `albert_tf` is not, and appears whole or not at all."""
+
+import json
+import pathlib
+import runpy
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.export import (
+    classify,
+    export_saved_model,
+    fill_mask,
+    load_folder,
+    load_saved_model,
+    saved_model,
+    sentence_order,
+)
+from tests.toy_task import CONFIG
+
+ROOT = pathlib.Path(__file__).parents[2]
+TEXTS = ("One short text.", "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more of them ", "many words " * 40, "five")
+MASKED = (
+    "He put his [MASK] on.",
+    "[MASK]",
+    "The old [MASK]. So",
+    "He [MASK]s",
+    "The word is [MASK]\u3000here, " + "many words " * 40,
+)
+
+# Runs in a process that cannot import albert_tf: every export is loaded and asked in batches of several sizes.
+ALONE = """
+import json, sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "albert_tf":
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Refuse())
+import tensorflow as tf
+import tensorflow_text
+
+request = json.loads(sys.argv[1])
+answers = {}
+for kind, folder in request["folders"].items():
+    signatures = tf.saved_model.load(folder).signatures
+    texts = request["masked"] if kind == "pretrained" else request["texts"]
+    def ask(texts):
+        given = {"text": tf.constant(texts)}
+        if kind == "pairs":
+            given["text_pair"] = tf.constant(texts[::-1])
+        return {name: value.numpy() for name, value in signatures["serving_default"](**given).items()}
+    together, alone = ask(texts), [ask([text]) for text in texts]
+    answers[kind] = {"together": {name: array.tolist() for name, array in together.items()}}
+    if kind != "pairs":
+        answers[kind]["alone"] = {name: [row[name].tolist()[0] for row in alone] for name in together}
+    if kind == "pretrained":
+        order = signatures["sentence_order"](text=tf.constant(texts), text_pair=tf.constant(texts[::-1]))
+        answers[kind]["in_order"] = order["in_order"].numpy().tolist()
+    if "labels" in signatures:
+        answers[kind]["labels"] = signatures["labels"]()["labels"].numpy().tolist()
+answers["foreign"] = sorted(name for name in sys.modules if name.startswith("albert_tf"))
+print("ANSWERS" + json.dumps(answers, default=bytes.decode))
+"""
+
+
+@pytest.fixture(scope="module")
+def answers(exports, run_python, tmp_path_factory):
+    """What the exports say in a process of their own, which runs elsewhere and isolated."""
+    folders = {kind: str(report.folder) for kind, report in exports.items()}
+    script = tmp_path_factory.mktemp("elsewhere") / "alone.py"
+    script.write_text(ALONE)
+    request = json.dumps({"folders": folders, "texts": TEXTS, "masked": MASKED})
+    printed = run_python("-I", script, request).stdout
+    return json.loads(printed.split("ANSWERS")[1])
+
+
+def same(given, expected):
+    np.testing.assert_allclose(given, expected, rtol=0, atol=1e-5)
+
+
+def test_nothing_of_ours_is_imported_there(answers):
+    assert answers["foreign"] == []
+
+
+@pytest.mark.parametrize("kind", ["classifier", "pairs"])
+def test_probabilities_and_labels_are_the_models(answers, folders, kind):
+    predictions = classify(load_folder(folders[kind]), TEXTS, TEXTS[::-1] if kind == "pairs" else None)
+    given = answers[kind]["together"]
+    same(given["probabilities"], [list(prediction.probabilities.values()) for prediction in predictions])
+    same(given["score"], [prediction.score for prediction in predictions])
+    assert given["label"] == [prediction.label for prediction in predictions]
+    assert answers[kind]["labels"] == ["gloomy", "mixed", "pleasant"]
+    assert np.ptp(given["probabilities"], axis=0).max() > 0.05  # the texts do get different scores
+
+
+def test_numbers_are_the_models(answers, folders):
+    predictions = classify(load_folder(folders["regression"]), TEXTS)
+    assert list(answers["regression"]["together"]) == ["score"]
+    same(answers["regression"]["together"]["score"], [prediction.score for prediction in predictions])
+    assert np.ptp(answers["regression"]["together"]["score"]) > 0.01
+
+
+def test_pieces_and_orders_are_the_models(answers, folders):
+    loaded = load_folder(folders["pretrained"])
+    predictions = fill_mask(loaded, MASKED, top=10)
+    given = answers["pretrained"]["together"]
+    same(given["probabilities"], [prediction.probabilities for prediction in predictions])
+    assert [row[0] for row in given["pieces"]] == [prediction.pieces[0] for prediction in predictions]
+    same(answers["pretrained"]["in_order"], sentence_order(loaded, MASKED, MASKED[::-1]))
+
+
+@pytest.mark.parametrize("kind", ["classifier", "regression", "pretrained"])
+def test_a_score_does_not_depend_on_the_batch(answers, kind):
+    name = "score" if kind == "regression" else "probabilities"
+    same(answers[kind]["together"][name], answers[kind]["alone"][name])
+
+
+def test_token_ids_give_the_same(exports, folders):
+    loaded, restored = load_folder(folders["pairs"]), tf.saved_model.load(str(exports["pairs"].folder))
+    inputs = loaded.tokenizer(TEXTS, TEXTS[::-1], max_length=loaded.max_length, padding="max_length")
+    outputs = restored.signatures["token_ids"](**{name: tf.constant(array) for name, array in inputs.items()})
+    expected = [list(p.probabilities.values()) for p in classify(loaded, TEXTS, TEXTS[::-1])]
+    same(outputs["probabilities"].numpy(), expected)
+
+
+def test_what_was_read_back_answers_like_the_model(exports, folders):
+    restored, loaded = load_saved_model(exports["pairs"].folder.parent), load_folder(folders["pairs"])
+    for given, expected in zip(
+        restored.classify(TEXTS, TEXTS[::-1]), classify(loaded, TEXTS, TEXTS[::-1]), strict=True
+    ):
+        assert given.label == expected.label
+        assert list(given.probabilities) == list(expected.probabilities)
+        same(list(given.probabilities.values()), list(expected.probabilities.values()))
+    with pytest.raises(ValueError, match=r"must get text and text_pair.*Received: text\."):
+        restored.classify(TEXTS)
+
+
+def test_reports_say_what_was_checked(exports):
+    for kind, report in exports.items():
+        assert report.largest_difference <= 1e-5
+        assert (report.folder.name, report.version, report.folder.parent.name) == ("1", 1, kind)
+    assert exports["classifier"].signatures == ("labels", "serving_default", "token_ids")
+    assert exports["regression"].signatures == ("serving_default", "token_ids")
+    assert exports["pretrained"].signatures == ("sentence_order", "serving_default")
+
+
+def test_weights_are_stored_once_and_no_path_is(exports, folders):
+    folder = exports["classifier"].folder
+    weights = (folder / "variables" / "variables.data-00000-of-00001").stat().st_size
+    own = CONFIG.num_parameters("encoder") + 3 * CONFIG.hidden_size + 3
+    assert weights < 4 * own * 1.01
+    for file in folder.rglob("*"):
+        content = file.read_bytes() if file.is_file() else b""
+        for path in (str(ROOT), str(folders["classifier"].parent), str(folder.parent), sys.prefix):
+            assert path.encode() not in content, (file, path)
+
+
+# === Versions ===
+
+
+def test_versions_count_up_and_are_never_replaced(folders, tmp_path):
+    loaded = load_folder(folders["classifier"])
+    assert export_saved_model(loaded, tmp_path, "m", version=7).folder == tmp_path / "m" / "7"
+    assert export_saved_model(loaded, tmp_path, "m").version == 8
+    before = (tmp_path / "m" / "7" / "saved_model.pb").read_bytes()
+    with pytest.raises(ValueError, match=r"must be a new number.*version=7 where .*m has 7, 8"):
+        export_saved_model(loaded, tmp_path, "m", version=7)
+    assert (tmp_path / "m" / "7" / "saved_model.pb").read_bytes() == before
+    assert sorted(path.name for path in (tmp_path / "m").iterdir()) == ["7", "8"]
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "../up", ".hidden"])
+def test_names_stay_inside_the_output(folders, tmp_path, name):
+    with pytest.raises(ValueError, match="must be the name of a folder"):
+        export_saved_model(load_folder(folders["classifier"]), tmp_path, name)
+    assert not any(tmp_path.iterdir())
+
+
+def test_an_export_that_differs_leaves_nothing(folders, tmp_path, monkeypatch):
+    monkeypatch.setattr(saved_model, "LARGEST_DIFFERENCE", -1.0)
+    with pytest.raises(ValueError, match="a difference of"):
+        export_saved_model(folders["classifier"], tmp_path, "m")
+    assert not any((tmp_path / "m").iterdir())
+
+
+def test_max_length_cuts_as_asked(folders, tmp_path):
+    report = export_saved_model(folders["classifier"], tmp_path, "m", max_length=8)
+    restored = load_saved_model(report.folder)
+    first, second = restored.classify(["one two three four five six seven eight", "one two three four five six"])
+    assert first.probabilities == pytest.approx(second.probabilities, abs=1e-6)
+
+
+# === saved_models/predict.py ===
+
+
+def predict_py(monkeypatch, capsys, *arguments):
+    monkeypatch.setattr(sys, "argv", ["predict.py", *map(str, arguments)])
+    try:
+        runpy.run_path(str(ROOT / "saved_models" / "predict.py"), run_name="__main__")
+    except SystemExit as stop:
+        return stop.code, capsys.readouterr()
+    return 0, capsys.readouterr()
+
+
+def test_the_script_takes_the_newest_version_and_imports_nothing_of_ours(exports, run_python):
+    script = ROOT / "saved_models" / "predict.py"
+    code = (
+        "import runpy, sys; sys.modules['albert_tf'] = None; sys.argv = ['predict.py', *sys.argv[1:]];"
+        f"runpy.run_path({str(script)!r}, run_name='__main__')"
+    )
+    printed = run_python("-I", "-c", code, exports["classifier"].folder.parent, "one text", "another").stdout
+    lines = printed.splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == ["one text", "another"]
+    assert sum(line.startswith("    label: ") for line in lines) == 2
+    for name in ("gloomy", "mixed", "pleasant"):
+        assert sum(line.endswith(f"  {name}") for line in lines) == 2
+
+
+def test_the_script_answers_for_every_kind(exports, monkeypatch, capsys):
+    folder = exports["pretrained"].folder
+    status, printed = predict_py(monkeypatch, capsys, folder, "a [MASK] text")
+    assert (status, len(printed.out.splitlines())) == (0, 11)
+    status, printed = predict_py(monkeypatch, capsys, folder, "first", "--pair", "second")
+    assert "in_order: 0." in printed.out
+    status, printed = predict_py(monkeypatch, capsys, exports["regression"].folder, "a text")
+    assert "score: " in printed.out
+    status, printed = predict_py(monkeypatch, capsys, exports["pairs"].folder, "a", "--pair", "b")
+    assert "label: " in printed.out
+
+
+def test_the_script_explains_mistakes_in_one_sentence(exports, monkeypatch, capsys, tmp_path):
+    cases = {
+        "must hold an exported model": [tmp_path, "text"],
+        "Each text must hold [MASK]": [exports["pretrained"].folder, "text"],
+        "give --pair TEXT for each text": [exports["pairs"].folder, "text"],
+        "leave out --pair": [exports["classifier"].folder, "text", "--pair", "x"],
+        "one --pair for each text": [exports["pairs"].folder, "text", "more", "--pair", "x"],
+    }
+    for message, arguments in cases.items():
+        status, printed = predict_py(monkeypatch, capsys, *arguments)
+        assert status == 2
+        assert message in printed.err
+        assert len(printed.err.strip().splitlines()) == 1, printed.err
