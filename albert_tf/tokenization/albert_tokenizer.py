@@ -23,7 +23,7 @@ from albert_tf.tokenization.folders import (
     read_options,
     write_folder,
 )
-from albert_tf.tokenization.model_proto import digest
+from albert_tf.tokenization.model_proto import digest, is_unigram
 from albert_tf.tokenization.offsets import as_utf8, encode_with_offsets
 from albert_tf.tokenization.pieces import find_special_ids, starts_word
 
@@ -270,11 +270,14 @@ class AlbertTokenizer:
         from albert_tf.tokenization.graph import TokenizerLayer
 
         layout = BatchLayout(max_length, padding)
-        has_byte_pieces = any(map(self._processor.IsByte, range(self.vocab_size)))
-        return TokenizerLayer(self._compiled_proto, self._digit_comma, self._around, layout, has_byte_pieces)
+        return TokenizerLayer(self._compiled_proto, self._digit_comma, self._around, layout, fast=self._suits_fast_op())
 
     def __reduce__(self):
         return functools.partial(AlbertTokenizer, source=self._source), (self._model_proto, self.options)
+
+    def _suits_fast_op(self) -> bool:
+        odd = (self._processor.IsByte, self._processor.IsUnused)
+        return is_unigram(self._model_proto) and not any(test(i) for i in range(self.vocab_size) for test in odd)
 
     @property
     def _around(self) -> SpecialIds:

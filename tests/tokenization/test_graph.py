@@ -88,6 +88,14 @@ def test_an_empty_batch():
     _assert_same(ENGLISH, [], [], padding="max_length", max_length=9)
 
 
+def test_rounding_between_equal_scores_is_the_known_limit():
+    text = "굿!!!!"
+    in_graph = ENGLISH.as_layer()(tf.constant([text]))["input_ids"][0].numpy().tolist()
+    in_python = ENGLISH([text])["input_ids"][0].tolist()
+    assert [ENGLISH.pieces[i] for i in in_python] == ["[CLS]", "▁", "<unk>", "!!!", "!", "[SEP]"]
+    assert sorted(in_graph) == sorted(in_python)
+
+
 def _train(folder, texts, **settings):
     sentencepiece.SentencePieceTrainer.Train(
         sentence_iterator=iter(texts),
