@@ -36,6 +36,6 @@ def run(
     loaded = load_folder(folder)
     loaded.check_pairs(texts.pairs is not None)
     evaluation = evaluate(loaded.model, loaded.tokenizer, texts, loaded.max_length, batch_size)
-    rich.print(scores_table(f"{folder} on {len(texts):,} examples of {data.name}", evaluation.scores))
+    rich.print(scores_table(f"{len(texts):,} examples", evaluation.scores))
     if predictions is not None:
         write_predictions(predictions, texts, evaluation)

@@ -28,7 +28,8 @@ def run(
     from albert_tf.export import export_saved_model
 
     report = export_saved_model(folder, output, name, version=version, max_length=max_length)
-    table = plain_table(f"SavedModel in {report.folder}", "", "value")
+    table = plain_table("", "", "value")
     table.add_row("signatures", ", ".join(report.signatures))
     table.add_row("largest difference from the Keras model", f"{report.largest_difference:.1e}")
     rich.print(table)
+    typer.echo(f"SavedModel in {report.folder}")

@@ -46,10 +46,11 @@ def run(
     known = {name: value for name, value in values.items() if name in FinetuneOptions.model_fields}
     report = finetune(checked(FinetuneOptions, known), show_progress=True)
     if report.finished_before:
-        typer.echo(f"This run is finished already; its results are those of {report.folder}.")
-    table = scores_table(f"model in {report.folder}, {report.steps:,} updates", report.scores)
+        typer.echo("This run is finished already; these are its results.")
+    table = scores_table(f"{report.steps:,} updates", report.scores)
     if report.majority_share is not None:
         table.add_row("accuracy of the commonest label", f"{report.majority_share:.4f}")
     table.add_row(f"weights of epoch, by {report.main_score}", str(report.kept_epoch))
     table.add_row("texts at the length limit", f"{report.full_share:.1%}")
     rich.print(table)
+    typer.echo(f"model in {report.folder}")

@@ -74,7 +74,7 @@ def _labels(texts: list[str], predictions) -> Any:
     from albert_tf.cli.tables import plain_table
 
     names = list(predictions[0].probabilities)
-    table = plain_table("", "text", *(["label", *names] if names else ["score"]))
+    table = plain_table("", "text", *(["label", *map(escape, names)] if names else ["score"]))
     for text, prediction in zip(texts, predictions):
         shares = [f"{share:.4f}" for share in prediction.probabilities.values()]
         cells = [escape(prediction.label), *shares] if names else [f"{prediction.score:.4f}"]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def scores_table(title: str, scores: Any) -> "Table":
     """A table of the scores, one a row; those that do not apply to the task are left out."""
-    table = plain_table(title, "dev score", "value")
+    table = plain_table(title, "score", "value")
     for name, value in dataclasses.asdict(scores).items():
         if value is not None:
             table.add_row(name.replace("_", " "), f"{value:.4f}")

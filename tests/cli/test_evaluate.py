@@ -1,0 +1,39 @@
+"""Proves that `albert-tf evaluate` prints the scores of the predictions that it writes."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from tests.toy_task import write_classifier, write_mood_table
+
+from .terminal import mistake, output_of
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evaluate")
+    write_classifier(folder / "model", labels=["gloomy", "pleasant"])
+    write_mood_table(folder / "test.tsv", 30, seed=1)
+    return folder
+
+
+def test_scores_are_those_of_the_predictions(files):
+    printed = output_of(
+        *("evaluate", files / "model", "--data", files / "test.tsv", "--batch-size", 7),
+        *("--predictions", files / "predictions.tsv"),
+    )
+    with (files / "predictions.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert len(rows) == 30
+    accuracy = np.mean([row["label"] == row["prediction"] for row in rows])
+    assert f"{accuracy:.4f}" in printed
+    assert "30 examples" in printed
+
+
+def test_mistakes(files):
+    (files / "other.tsv").write_text("text\tlabel\na\tsad\n")
+    assert "Received: 'sad'" in mistake("evaluate", files / "model", "--data", files / "other.tsv")
+    pair = ("--pair-column", "text")
+    assert "must get single texts" in mistake("evaluate", files / "model", "--data", files / "test.tsv", *pair)
+    assert "check the spelling" in mistake("evaluate", files / "nowhere", "--data", files / "test.tsv")

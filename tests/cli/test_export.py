@@ -1,0 +1,27 @@
+"""Proves that `albert-tf export` writes the version that it names."""
+
+import pytest
+
+from tests.toy_task import write_classifier
+
+from .terminal import mistake, output_of
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_classifier(tmp_path_factory.mktemp("export") / "model")
+
+
+def test_versions(folder, tmp_path):
+    where = ("--name", "mood", "--output", tmp_path)
+    printed = output_of("export", folder, *where)
+    assert f"SavedModel in {tmp_path / 'mood' / '1'}\n" in printed
+    assert "labels, serving_default, token_ids" in printed
+    assert (tmp_path / "mood" / "1" / "saved_model.pb").is_file()
+    assert "version=1" in mistake("export", folder, *where, "--version", 1)
+
+
+def test_mistakes(folder, tmp_path):
+    assert "must be the name of a folder" in mistake("export", folder, "--name", "a/b", "--output", tmp_path)
+    assert "check the spelling" in mistake("export", tmp_path / "nowhere", "--name", "a", "--output", tmp_path)
+    assert not any(tmp_path.iterdir())
