@@ -7,8 +7,8 @@ wrong for models other than unigram, and cannot take pieces that stand for bytes
 takes every model. Each model gets the fast op where it can have it.
 
 Known limit: where two splits of a text have exactly equal scores ("!!!!" as "!" + "!!!" or "!!!" + "!"), rounding
-decides, and it is not the Python library's. The fast op weighs unknown characters and user-defined symbols otherwise, so
-it can differ only behind one of these; the general op compares sums in mixed precision and can differ anywhere. On
+decides, and it is not the Python library's. The fast op weighs unknown characters and user-defined symbols otherwise,
+so it can differ only behind one of these; the general op compares sums in mixed precision and can differ anywhere. On
 164,959 lines, half of them Korean under the English vocabulary, that was 17 lines for the fast op and 126 for the
 general one.
 """
