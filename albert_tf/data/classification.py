@@ -208,7 +208,7 @@ def epoch_batches(lengths: np.ndarray, batch_size: int, seed: int, epoch: int) -
     Example:
 
     >>> [batch.tolist() for batch in epoch_batches(np.array([5, 9, 5, 9]), batch_size=2, seed=1, epoch=0)]
-    [[1, 3], [2, 0]]
+    [[0, 2], [1, 3]]
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(lengths))

@@ -80,26 +80,40 @@ def evaluate(
         ValueError: a label is none of the model's; the message names its line.
     """
     encoded = encode_texts(tokenizer, texts.texts, texts.pairs, max_length)
-    return evaluate_encoded(model, encoded, targets_of(model, texts), batch_size)
+    return Evaluator(model, encoded, targets_of(model, texts), batch_size).run()
 
 
-def evaluate_encoded(
-    model: AlbertForSequenceClassification, encoded: EncodedTexts, targets: np.ndarray, batch_size: int = 32
-) -> Evaluation:
-    """The same for examples that are tokenised already; batches are of similar length."""
-    ids = tf.TensorSpec([None, None], tf.int32)  # [B, L]
+class Evaluator:
+    """Runs a classifier over the same tokenised examples as often as asked; it is traced once.
 
-    @tf.function(input_signature=[{"input_ids": ids, "attention_mask": ids, "token_type_ids": ids}])
-    def logits_of(inputs):
-        return model(inputs, training=False)["logits"]
+    Args:
+        model: AlbertForSequenceClassification.
+        encoded: the examples.
+        targets: their labels as `targets_of` gives them.
+        batch_size: examples at once; those of similar length come together.
+    """
 
-    logits = np.empty([len(encoded), model.num_labels], np.float32)
-    by_length = np.argsort(-encoded.lengths, kind="stable")
-    for start in range(0, len(by_length), batch_size):
-        rows = by_length[start : start + batch_size]
-        inputs = {name: tf.constant(array) for name, array in encoded.batch(rows, multiple=1).items()}
-        logits[rows] = logits_of(inputs).numpy()
-    return Evaluation(model.problem, model.labels, targets, logits)
+    def __init__(
+        self,
+        model: AlbertForSequenceClassification,
+        encoded: EncodedTexts,
+        targets: np.ndarray,
+        batch_size: int = 32,
+    ):
+        self.model, self.encoded, self.targets, self.batch_size = model, encoded, targets, batch_size
+        ids = tf.TensorSpec([None, None], tf.int32)  # [B, L]
+        inputs = {"input_ids": ids, "attention_mask": ids, "token_type_ids": ids}
+        self._logits_of = tf.function(lambda batch: model(batch, training=False)["logits"], input_signature=[inputs])
+
+    def run(self) -> Evaluation:
+        """Evaluates the weights that the model has now."""
+        logits = np.empty([len(self.encoded), self.model.num_labels], np.float32)
+        by_length = np.argsort(-self.encoded.lengths, kind="stable")
+        for start in range(0, len(by_length), self.batch_size):
+            rows = by_length[start : start + self.batch_size]
+            inputs = {name: tf.constant(array) for name, array in self.encoded.batch(rows, multiple=1).items()}
+            logits[rows] = self._logits_of(inputs).numpy()
+        return Evaluation(self.model.problem, self.model.labels, self.targets, logits)
 
 
 def targets_of(model: AlbertForSequenceClassification, texts: LabelledTexts) -> np.ndarray:

@@ -28,7 +28,7 @@ from albert_tf.metrics import ClassificationScores, RegressionScores
 from albert_tf.models import AlbertForSequenceClassification
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.callbacks import ProgressLine, StopAtNonFiniteLoss
-from albert_tf.trainer.evaluation import MAIN_SCORES, Evaluation, evaluate_encoded, targets_of, write_predictions
+from albert_tf.trainer.evaluation import MAIN_SCORES, Evaluation, Evaluator, targets_of, write_predictions
 from albert_tf.trainer.recipe import OptimizerRecipe
 from albert_tf.trainer.run_folder import claim_folder
 
@@ -152,7 +152,7 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
     if (options.output / REPORT_FILE).is_file():
         return _finished(options.output)
     encoded_train, encoded_dev = (encode_texts(tokenizer, t.texts, t.pairs, max_length) for t in (train, dev))
-    selection = _Selection(encoded_dev, dev_labels, options.keep)
+    selection = _Selection(Evaluator(model, encoded_dev, dev_labels), options.keep)
     steps = _fit(options, model, encoded_train, train_labels, selection, show_progress)
     model.set_weights(selection.kept.weights)
     report = FinetuneReport(
@@ -219,19 +219,18 @@ class _Kept:
 class _Selection(keras.callbacks.Callback):
     """Evaluates the model after each epoch and keeps the weights of the best one, or of the last."""
 
-    def __init__(self, dev: EncodedTexts, targets: np.ndarray, keep: str):
+    def __init__(self, evaluator: Evaluator, keep: str):
         super().__init__()
-        self.dev, self.targets, self.keep = dev, targets, keep
+        self.evaluator, self.keep = evaluator, keep
         self.history: list[float] = []
 
     def on_epoch_end(self, epoch, logs=None):
-        model: Any = self.model
-        evaluation = evaluate_encoded(model, self.dev, self.targets)
+        evaluation = self.evaluator.run()
         score = evaluation.main_score
         # Pearson's correlation is not a number where all predictions are equal; any number is better.
         best = np.nanmax([-np.inf, *self.history])
         if not self.history or self.keep == "last" or score > best:
-            self.kept = _Kept(epoch + 1, evaluation, model.get_weights())
+            self.kept = _Kept(epoch + 1, evaluation, self.evaluator.model.get_weights())
         self.history.append(score)
 
 

@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from toy_task import mood_rows, tokenizer
 
 from albert_tf.data.classification import (
     Columns,
@@ -14,6 +13,7 @@ from albert_tf.data.classification import (
     read_texts,
     training_dataset,
 )
+from tests.toy_task import mood_rows, tokenizer
 
 PAIRS = Columns(pair="pair")
 
