@@ -24,6 +24,6 @@ def main() -> None:
     """Runs a command; a user's mistake is one sentence on stderr and exit code 2."""
     try:
         app()
-    except (ValueError, FileNotFoundError, OSError) as error:
+    except (ValueError, OSError, RuntimeError) as error:
         print(f"albert-tf: {error}", file=sys.stderr)
         sys.exit(2)

@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from albert_tf.data import split_sentences
+from albert_tf.data.documents import split_sentences
 
 HELD_OUT = 5  # one chapter in so many
 PASSAGE_CHARACTERS = 240

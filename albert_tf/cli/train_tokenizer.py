@@ -21,7 +21,7 @@ def run(
 
     Example: albert-tf train-tokenizer corpus/*.txt --output vocabulary --vocab-size 8000
     """
-    from albert_tf.data import find_files
+    from albert_tf.data.documents import find_files
     from albert_tf.tokenization import train_sentencepiece
 
     tokenizer = train_sentencepiece(

@@ -99,6 +99,11 @@ def pretraining_dataset(
     if repeat:
         dataset = dataset.repeat()
     dataset = dataset.batch(batch_size, drop_remainder=drop_remainder)
+    if not repeat and len(paths) == len(shards.paths) and None not in shards.records:
+        # Keras warns of data that end unless it is told how many there are.
+        examples = sum(count for count in shards.records if count)
+        batches = examples // batch_size if drop_remainder else -(-examples // batch_size)
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches))
     return dataset.map(_parser(shards.sizes), num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 

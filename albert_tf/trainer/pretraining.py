@@ -61,11 +61,11 @@ def pretrain(recipe: Recipe, output: str | pathlib.Path, show_progress: bool = T
     """
     begun = time.monotonic()
     output = pathlib.Path(output)
+    _set_up_keras(recipe)  # first of all: the global seed enters the order of examples too
     tokenizer = _tokenizer(recipe)
     _check_vocabulary(recipe, tokenizer)
     train, heldout = _datasets(recipe, tokenizer)
     claim_folder(output, recipe.model_dump(mode="json"))
-    _set_up_keras(recipe)
     with _strategy(recipe).scope():
         model = AlbertForPreTraining(recipe.config)
         model.compile(

@@ -25,7 +25,7 @@ class TrainingState:
         model.optimizer.build(model.trainable_variables)
         self.folder, self.model, self.about = folder, model, about
         self._checkpoint = tf.train.Checkpoint(
-            weights=[variable.value for variable in model.weights],
+            variables=[variable.value for variable in model.variables],
             optimizer=[variable.value for variable in model.optimizer.variables],
         )
         self._manager = tf.train.CheckpointManager(self._checkpoint, str(folder), keep, checkpoint_name="step")
@@ -58,7 +58,7 @@ class TrainingState:
         if newest is not None:
             try:
                 self._checkpoint.restore(newest).assert_existing_objects_matched()
-            except (tf.errors.OpError, ValueError, AssertionError) as error:
+            except (tf.errors.OpError, ValueError, IndexError, AssertionError) as error:
                 reason = str(error).splitlines()[0]
                 raise ValueError(
                     f"The newest checkpoint must be whole and of this model. Received: {newest} ({reason}); remove it "
