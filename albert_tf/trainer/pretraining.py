@@ -94,8 +94,9 @@ def _fit(recipe: Recipe, model, state: TrainingState, train, heldout, output: pa
     tokens_per_step = training.batch_size * train.element_spec[0]["input_ids"].shape[1]
     callbacks: list[Any] = [
         StopAtNonFiniteLoss(),
-        SaveState(state, training.save_every),
+        # Metrics first: lines beyond the checkpoint that a run goes on from are dropped, missing ones would stay missing.
         MetricsLog(output / METRICS_FILE, tokens_per_step),
+        SaveState(state, training.save_every),
         keras.callbacks.TensorBoard(str(output / "logs"), write_graph=False, profile_batch=0),
     ]
     if show_progress:
