@@ -16,9 +16,40 @@ _HOME = {
     "AlbertForSequenceClassification": "albert_tf.models",
     "AlbertTokenizer": "albert_tf.tokenization",
 }
-_ROOMS = ("checkpoints", "config", "costs", "data", "export", "layers", "metrics", "models", "optimizers", "tokenization", "trainer")
+_ROOMS = (
+    "checkpoints",
+    "config",
+    "costs",
+    "data",
+    "export",
+    "layers",
+    "metrics",
+    "models",
+    "optimizers",
+    "tokenization",
+    "trainer",
+)
 
-__all__ = ["__version__", *_HOME, *_ROOMS]
+__all__ = [
+    "AlbertConfig",
+    "AlbertEncoder",
+    "AlbertForMaskedLM",
+    "AlbertForPreTraining",
+    "AlbertForSequenceClassification",
+    "AlbertTokenizer",
+    "__version__",
+    "checkpoints",
+    "config",
+    "costs",
+    "data",
+    "export",
+    "layers",
+    "metrics",
+    "models",
+    "optimizers",
+    "tokenization",
+    "trainer",
+]
 
 if TYPE_CHECKING:
     from albert_tf.config import AlbertConfig as AlbertConfig

@@ -263,7 +263,7 @@ class ParameterCounts:
 
 
 # What the reference and Hugging Face both assume for a key that a published file leaves out: the xxlarge size.
-_PUBLISHED_DEFAULTS = {
+_PUBLISHED_DEFAULTS: dict[str, Any] = {
     "hidden_size": 4096,
     "num_attention_heads": 64,
     "intermediate_size": 16384,

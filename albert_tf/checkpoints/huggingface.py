@@ -84,7 +84,7 @@ def write_whole(path: pathlib.Path, content: bytes) -> None:
 
 
 def _without_identity_projection(folder: pathlib.Path, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Hugging Face projects even where E equals D; we do not, which is the same only if that projection does nothing."""
+    """Hugging Face projects even where E equals D; ours does not, the same only if that projection does nothing."""
     kernel, bias = tensors.get(f"{_PROJECTION}.weight"), tensors.get(f"{_PROJECTION}.bias")
     if kernel is None or bias is None or np.any(bias) or not np.array_equal(kernel, np.eye(len(kernel))):
         raise ValueError(

@@ -40,8 +40,8 @@ def run(
     import rich
 
     from albert_tf.cli.scores import scores_table
-    from albert_tf.cli.validation import checked
     from albert_tf.trainer import FinetuneOptions, finetune
+    from albert_tf.trainer.validation import checked
 
     known = {name: value for name, value in values.items() if name in FinetuneOptions.model_fields}
     report = finetune(checked(FinetuneOptions, known), show_progress=True)

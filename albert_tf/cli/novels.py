@@ -1,7 +1,7 @@
 """The quickstart's texts: novels become a corpus to learn from and passages whose author is to be told.
 
 A file is named `Author_Title_Year.txt` and holds a paragraph a line and an empty line between chapters. Every fifth
-chapter is held out, whole, from the corpus and from the passages alike, so that no passage has a neighbour that was seen.
+chapter is held out whole, from the corpus and from the passages, so that no passage has a neighbour that was seen.
 """
 
 import pathlib

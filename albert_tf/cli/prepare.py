@@ -33,8 +33,8 @@ def run(
 
     Example: albert-tf prepare corpus/*.txt --output examples --max-seq-length 128
     """
-    from albert_tf.cli.validation import checked
     from albert_tf.data import PrepareOptions, prepare
+    from albert_tf.trainer.validation import checked
 
     values = {name: value for name, value in locals().items() if name in PrepareOptions.model_fields}
     options = checked(PrepareOptions, {**values, "inputs": tuple(inputs), "output_dir": output})

@@ -44,16 +44,16 @@ class ExampleOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_seq_length: int = Field(512, ge=8, le=2**16)
-    max_predictions_per_seq: int | None = Field(None, ge=1)
-    masked_lm_prob: float = Field(0.15, gt=0, le=1)
-    ngram: int = Field(3, ge=1, le=16)
+    max_seq_length: int = Field(default=512, ge=8, le=2**16)
+    max_predictions_per_seq: int | None = Field(default=None, ge=1)
+    masked_lm_prob: float = Field(default=0.15, gt=0, le=1)
+    ngram: int = Field(default=3, ge=1, le=16)
     favor_shorter_ngram: bool = True
-    short_seq_prob: float = Field(0.1, ge=0, le=1)
-    dupe_factor: int = Field(40, ge=1)
+    short_seq_prob: float = Field(default=0.1, ge=0, le=1)
+    dupe_factor: int = Field(default=40, ge=1)
     objective: Objective = Objective.SENTENCE_ORDER
     reference_pairs: bool = False
-    seed: int = Field(12345, ge=0, lt=2**63)
+    seed: int = Field(default=12345, ge=0, lt=2**63)
 
     @model_validator(mode="after")
     def _check(self) -> "ExampleOptions":
@@ -106,6 +106,6 @@ class PrepareOptions(ExampleOptions):
     tokenizer: Path | None = None
     do_lower_case: bool | None = None
     split_sentences: bool = False
-    document_gap: int = Field(1, ge=0)
-    num_shards: int = Field(8, ge=1, le=100_000)
-    num_processes: int = Field(1, ge=1)
+    document_gap: int = Field(default=1, ge=0)
+    num_shards: int = Field(default=8, ge=1, le=100_000)
+    num_processes: int = Field(default=1, ge=1)

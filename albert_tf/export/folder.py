@@ -73,21 +73,12 @@ def load_folder(folder: str | pathlib.Path) -> ModelFolder:
             "fine-tune it first."
         )
     tokenizer = AlbertTokenizer.from_pretrained(folder)
-    check_vocabulary(folder, tokenizer.vocab_size, checkpoint.config.vocab_size)
+    tokenizer.check_fits(checkpoint.config.vocab_size)
     recipe = _recipe(folder)
     max_length = recipe.get("max_length") or checkpoint.config.max_position_embeddings
     return ModelFolder(
         kinds[0].from_pretrained(folder), tokenizer, max_length, takes_pairs=recipe.get("pair_column") is not None
     )
-
-
-def check_vocabulary(source: pathlib.Path | str, pieces: int, vocab_size: int) -> None:
-    """Raises a ValueError unless the vocabulary is as large as the model's embedding table."""
-    if pieces != vocab_size:
-        raise ValueError(
-            f"The model's `vocab_size` must be that of its vocabulary. Received: vocab_size={vocab_size}, "
-            f"a vocabulary of {pieces} pieces for {source}; put the right vocabulary there."
-        )
 
 
 def _recipe(folder: pathlib.Path) -> dict:

@@ -157,7 +157,7 @@ class AlbertModel(keras.Model):
             ValueError: where a tensor is left over, a variable is not filled, or shapes differ.
         """
         checkpoint = checkpoints.read(path)
-        settings = cls.settings_from_file(checkpoint.settings)
+        settings = cls.settings_from_file(dict(checkpoint.settings))
         model = cls(checkpoint.config, **{**settings, **kwargs})
         checkpoints.assign(checkpoint, model.variables_by_path(), new_head=new_head)
         return model

@@ -43,13 +43,19 @@ def _over_iterator(model, step):
     def first_step(iterator):
         return one_step(iterator.get_next())
 
+    # The loop ends where the data do; asking in a `tf.cond` of its own fails, because a step adds up over replicas.
+    @tf.autograph.experimental.do_not_convert
     def several_steps(iterator):
-        logs = first_step(iterator)
-        for _ in tf.range(1, model.steps_per_execution):
-            batch = iterator.get_next_as_optional()
-            if batch.has_value():
-                logs = one_step(batch.get_value())
-        return logs
+        def more(done, logs, batch):
+            return tf.logical_and(done < model.steps_per_execution, batch.has_value())
+
+        def another_step(done, logs, batch):
+            logs = one_step(batch.get_value())
+            is_last = done + 1 >= model.steps_per_execution
+            return done + 1, logs, tf.cond(is_last, lambda: batch, iterator.get_next_as_optional)
+
+        start = tf.constant(1), first_step(iterator), iterator.get_next_as_optional()
+        return tf.while_loop(more, another_step, start)[1]
 
     steps = first_step if model.steps_per_execution == 1 else several_steps
     return steps if model.run_eagerly else tf.function(steps, reduce_retracing=True)
@@ -80,12 +86,26 @@ def _local_loss(model, x, y, outputs, sample_weight, training: bool):
     The shares of all replicas add up to the loss of the whole batch, and so do their gradients.
     """
     if model.uses_compiled_loss:
-        # Keras has divided this by the number of replicas already.
-        return model.compute_loss(x, y, outputs, sample_weight, training=training), {}
+        loss = model.compute_loss(x, y, outputs, sample_weight, training=training)
+        return loss * _correction_of_mean(model, x), {}
     terms = model.loss_terms(y, outputs, sample_weight)
     weights = _sum_over_replicas({name: term.weight for name, term in terms.items()})
     shares = [Term(term.total, weights[name], term.epsilon).mean() for name, term in terms.items()]
     return tf.add_n(shares), {name: term._replace(weight=weights[name]) for name, term in terms.items()}
+
+
+def _correction_of_mean(model, x):
+    """Keras gives every replica's mean the same weight; this gives it that of the replica's rows."""
+    replicas = model.distribute_strategy.num_replicas_in_sync
+    reductions = {getattr(loss, "reduction", "mean") for loss in tree.flatten(model.loss)}
+    if replicas == 1 or not reductions <= {"mean", "sum_over_batch_size"}:
+        return 1.0
+    rows = _rows(x)
+    return replicas * rows / _sum_over_replicas(rows)
+
+
+def _rows(x):
+    return tf.cast(tf.shape(tf.nest.flatten(x)[0])[0], tf.float32)
 
 
 def _apply_once(optimizer, gradients, variables) -> None:
@@ -114,14 +134,19 @@ def _let_sum_come_first(optimizer) -> None:
     keras_sum = getattr(optimizer, "_all_reduce_sum_gradients", None)
     if keras_sum is None:
         raise ValueError(f"The optimizer must be a Keras optimizer on its TensorFlow backend. Received: {optimizer!r}.")
-    if not hasattr(keras_sum, "unless_summed"):
+    if not isinstance(keras_sum, _SumUnlessSummed):
+        optimizer._all_reduce_sum_gradients = _SumUnlessSummed(keras_sum)
 
-        def sum_unless_summed(gradients_and_variables):
-            summed = getattr(_thread, "gradients_are_summed", False)
-            return gradients_and_variables if summed else keras_sum(gradients_and_variables)
 
-        sum_unless_summed.unless_summed = True
-        optimizer._all_reduce_sum_gradients = sum_unless_summed
+class _SumUnlessSummed:
+    """Keras' own sum over replicas, which does nothing in a thread whose gradients are summed already."""
+
+    def __init__(self, keras_sum):
+        self.keras_sum = keras_sum
+
+    def __call__(self, gradients_and_variables):
+        summed = getattr(_thread, "gradients_are_summed", False)
+        return gradients_and_variables if summed else self.keras_sum(gradients_and_variables)
 
 
 def _sum_over_replicas(values):
@@ -132,14 +157,13 @@ def _sum_over_replicas(values):
 
 
 def _logs(model, x, y, outputs, sample_weight, loss, loss_terms) -> dict[str, Any]:
-    rows = tf.cast(tf.shape(tf.nest.flatten(x)[0])[0], tf.float32)
     metric_terms = {} if model.uses_compiled_loss else model.metric_terms(y, outputs, sample_weight)
     totals, weights, loss, rows = _sum_over_replicas(
         (
             {name: term.total for name, term in {**loss_terms, **metric_terms}.items()},
             {name: term.weight for name, term in metric_terms.items()},
             loss,
-            rows,
+            _rows(x),
         )
     )
     for name, term in {**loss_terms, **metric_terms}.items():

@@ -192,6 +192,14 @@ class AlbertTokenizer:
         options = bytes(astuple(self.options))
         return digest(b"\0".join([options, scores, *(piece.encode() for piece in self.pieces)]))
 
+    def check_fits(self, vocab_size: int) -> None:
+        """Raises a ValueError unless a model of `vocab_size` has one embedding for each piece."""
+        if vocab_size != self.vocab_size:
+            raise ValueError(
+                f"The model's `vocab_size` must be that of its vocabulary. Received: vocab_size={vocab_size}, "
+                f"a vocabulary of {self.vocab_size} pieces in {self._source}; take the one the model was made with."
+            )
+
     def tokenize(self, text: str | bytes) -> list[str]:
         """Splits a text into pieces; what no piece covers appears as it is after the clean-up."""
         ids = self._run(text, int)

@@ -256,11 +256,7 @@ def _vocabulary_folder(pretrained: pathlib.Path) -> pathlib.Path:
 
 def _max_length(options: FinetuneOptions, model: AlbertForSequenceClassification, tokenizer: AlbertTokenizer) -> int:
     config = model.config
-    if tokenizer.vocab_size != config.vocab_size:
-        raise ValueError(
-            f"The model's `vocab_size` must be that of the vocabulary. Received: vocab_size={config.vocab_size}, a "
-            f"vocabulary of {tokenizer.vocab_size} pieces in {options.pretrained}; put the right vocabulary there."
-        )
+    tokenizer.check_fits(config.vocab_size)
     if options.max_length is not None and options.max_length > config.max_position_embeddings:
         raise ValueError(
             f"`max_length` must not exceed the model's `max_position_embeddings`. Received: "

@@ -63,7 +63,7 @@ def pretrain(recipe: Recipe, output: str | pathlib.Path, show_progress: bool = T
     output = pathlib.Path(output)
     _set_up_keras(recipe)  # first of all: the global seed enters the order of examples too
     tokenizer = _tokenizer(recipe)
-    _check_vocabulary(recipe, tokenizer)
+    tokenizer.check_fits(recipe.config.vocab_size)
     train, heldout = _datasets(recipe, tokenizer)
     claim_folder(output, recipe.model_dump(mode="json"))
     with _strategy(recipe).scope():
@@ -81,20 +81,20 @@ def pretrain(recipe: Recipe, output: str | pathlib.Path, show_progress: bool = T
     model.save_pretrained(output / MODEL_FOLDER)
     tokenizer.save_pretrained(output / MODEL_FOLDER)
     write_whole(output / RESULTS_FILE, (json.dumps(results, indent=2) + "\n").encode())
-    return PretrainReport(
-        output / MODEL_FOLDER, output / METRICS_FILE, results, state.step, time.monotonic() - begun
-    )
+    return PretrainReport(output / MODEL_FOLDER, output / METRICS_FILE, results, state.step, time.monotonic() - begun)
 
 
-def _fit(recipe: Recipe, model, state: TrainingState, train, heldout, output: pathlib.Path, show_progress: bool) -> None:
+def _fit(
+    recipe: Recipe, model, state: TrainingState, train, heldout, output: pathlib.Path, show_progress: bool
+) -> None:
     training = recipe.training
     done, total = state.step // training.log_every, training.num_train_steps // training.log_every
     if done >= total:
         return
-    tokens_per_step = training.batch_size * train.element_spec[0]["input_ids"].shape[1]
+    tokens_per_step = training.batch_size * _length(train)
     callbacks: list[Any] = [
         StopAtNonFiniteLoss(),
-        # Metrics first: lines beyond the checkpoint that a run goes on from are dropped, missing ones would stay missing.
+        # Metrics first: lines beyond the checkpoint that a run goes on from are dropped, but lost ones stay lost.
         MetricsLog(output / METRICS_FILE, tokens_per_step),
         SaveState(state, training.save_every),
         keras.callbacks.TensorBoard(str(output / "logs"), write_graph=False, profile_batch=0),
@@ -139,20 +139,12 @@ def _tokenizer(recipe: Recipe) -> AlbertTokenizer:
     return AlbertTokenizer.english() if folder is None else AlbertTokenizer.from_pretrained(folder)
 
 
-def _check_vocabulary(recipe: Recipe, tokenizer: AlbertTokenizer) -> None:
-    if tokenizer.vocab_size != recipe.config.vocab_size:
-        raise ValueError(
-            f"The model's `vocab_size` must be that of the vocabulary. Received: vocab_size={recipe.config.vocab_size}, "
-            f"a vocabulary of {tokenizer.vocab_size} pieces; correct `[model] vocab_size` or `[data] tokenizer`."
-        )
-
-
 def _datasets(recipe: Recipe, tokenizer: AlbertTokenizer):
     training = recipe.training
     train = pretraining_dataset(
         recipe.data.examples, training.batch_size, seed=training.seed, vocab_hash=tokenizer.vocab_hash
     )
-    length = train.element_spec[0]["input_ids"].shape[1]
+    length = _length(train)
     if length > recipe.config.max_position_embeddings:
         raise ValueError(
             f"Examples must not be longer than `max_position_embeddings`. Received: length={length}, "
@@ -170,6 +162,10 @@ def _datasets(recipe: Recipe, tokenizer: AlbertTokenizer):
         vocab_hash=tokenizer.vocab_hash,
     )
     return train, heldout
+
+
+def _length(dataset) -> int:
+    return dataset.element_spec[0]["input_ids"].shape[1]
 
 
 def _set_up_keras(recipe: Recipe) -> None:

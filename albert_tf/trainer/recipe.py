@@ -1,6 +1,5 @@
 """A recipe: everything that decides a pretraining run, in one TOML file that is checked before anything starts."""
 
-import difflib
 import pathlib
 import sys
 from collections.abc import Mapping
@@ -9,6 +8,7 @@ from typing import Any, Literal
 import pydantic
 
 from albert_tf.config import AlbertConfig
+from albert_tf.trainer.validation import checked
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -28,15 +28,15 @@ class OptimizerRecipe(_Section):
 
     name: Literal["lamb", "adamw"] = "lamb"
     learning_rate: float = pydantic.Field(gt=0)
-    num_warmup_steps: int = pydantic.Field(0, ge=0)
+    num_warmup_steps: int = pydantic.Field(default=0, ge=0)
     decay: Literal["polynomial", "cosine", "constant"] = "polynomial"
-    power: float = pydantic.Field(1.0, gt=0)
-    end_learning_rate: float = pydantic.Field(0.0, ge=0)
-    weight_decay: float = pydantic.Field(0.01, ge=0)
-    beta_1: float = pydantic.Field(0.9, ge=0, lt=1)
-    beta_2: float = pydantic.Field(0.999, ge=0, lt=1)
-    epsilon: float = pydantic.Field(1e-6, gt=0)
-    global_clipnorm: float | None = pydantic.Field(1.0, gt=0)
+    power: float = pydantic.Field(default=1.0, gt=0)
+    end_learning_rate: float = pydantic.Field(default=0.0, ge=0)
+    weight_decay: float = pydantic.Field(default=0.01, ge=0)
+    beta_1: float = pydantic.Field(default=0.9, ge=0, lt=1)
+    beta_2: float = pydantic.Field(default=0.999, ge=0, lt=1)
+    epsilon: float = pydantic.Field(default=1e-6, gt=0)
+    global_clipnorm: float | None = pydantic.Field(default=1.0, gt=0)
     bias_correction: bool = True
     reference_jump: bool = False
 
@@ -79,11 +79,11 @@ class TrainingRecipe(_Section):
     num_train_steps: int = pydantic.Field(gt=0)
     batch_size: int = pydantic.Field(gt=0)
     seed: int = 0
-    log_every: int = pydantic.Field(100, gt=0)
-    evaluate_every: int = pydantic.Field(1000, gt=0)
-    save_every: int = pydantic.Field(1000, gt=0)
-    keep_checkpoints: int = pydantic.Field(3, gt=0)
-    steps_per_execution: int = pydantic.Field(1, gt=0)
+    log_every: int = pydantic.Field(default=100, gt=0)
+    evaluate_every: int = pydantic.Field(default=1000, gt=0)
+    save_every: int = pydantic.Field(default=1000, gt=0)
+    keep_checkpoints: int = pydantic.Field(default=3, gt=0)
+    steps_per_execution: int = pydantic.Field(default=1, gt=0)
     strategy: Literal["one_device", "mirrored"] = "one_device"
     dtype_policy: Literal["float32", "mixed_bfloat16"] = "float32"
     jit_compile: bool | Literal["auto"] = "auto"
@@ -158,28 +158,4 @@ def load_recipe(path: str | pathlib.Path, **data: pathlib.Path | None) -> Recipe
 
 def parse_recipe(values: Mapping[str, Any], source: str = "the recipe") -> Recipe:
     """Checks the values of a recipe; what is wrong with them is said in one sentence."""
-    try:
-        return Recipe.model_validate(values)
-    except pydantic.ValidationError as error:
-        raise ValueError(_first_problem(error, source)) from None
-
-
-def _first_problem(error: pydantic.ValidationError, source: str) -> str:
-    problem = error.errors()[0]
-    where = ".".join(str(part) for part in problem["loc"])
-    if problem["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(str(problem["loc"][-1]), _keys_beside(problem["loc"]), n=1)
-        hint = f"did you mean {close[0]!r}" if close else "remove it"
-        return f"Every key of a recipe must be known. Received: {where!r} in {source}; {hint}."
-    if problem["type"] == "missing":
-        return f"A recipe must give `{where}`. Received: {source} without it; add it."
-    if problem["type"] == "value_error":
-        return str(problem["ctx"]["error"])
-    return f"`{where}` must be valid ({problem['msg']}). Received: {problem['input']!r} in {source}; correct it."
-
-
-def _keys_beside(location: tuple) -> list[str]:
-    model: Any = Recipe
-    for part in location[:-1]:
-        model = model.model_fields[part].annotation
-    return list(model.model_fields)
+    return checked(Recipe, values, source)

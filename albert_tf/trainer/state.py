@@ -1,4 +1,4 @@
-"""The state of a run on disk: weights, optimizer slots, counters and generators, so that it goes on where it stopped."""
+"""The state of a run on disk: weights, optimizer slots, counters and generators, so that it can be taken up again."""
 
 import json
 import pathlib

@@ -33,7 +33,7 @@ def changed(section: str, key: str, value) -> dict:
         (changed("model", "hidden_size", 130), "multiple of `num_attention_heads`"),
         (changed("optimizer", "learning_rate", -1), "`optimizer.learning_rate` must be valid.*Received: -1"),
         (changed("training", "log_every", 33), "multiple of `log_every`"),
-        ({key: value for key, value in GOOD.items() if key != "training"}, "must give `training`"),
+        ({key: value for key, value in GOOD.items() if key != "training"}, "`training` must be given"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_cure(values, message):

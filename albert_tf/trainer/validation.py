@@ -1,0 +1,47 @@
+"""Values that a user gave become a checked record; what is wrong with them is one sentence."""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import pydantic
+
+Record = TypeVar("Record", bound=pydantic.BaseModel)
+
+
+def checked(kind: type[Record], values: Mapping[str, Any], source: str = "the options") -> Record:
+    """`kind(**values)`, with pydantic's report turned into one sentence.
+
+    Args:
+        kind: what the values are to become.
+        values: by name.
+        source: where they come from, for the sentence.
+
+    Raises:
+        ValueError: naming the first key or value that cannot be.
+    """
+    try:
+        return kind.model_validate(values)
+    except pydantic.ValidationError as error:
+        raise ValueError(_first_problem(kind, error, source)) from None
+
+
+def _first_problem(kind: type[pydantic.BaseModel], error: pydantic.ValidationError, source: str) -> str:
+    problem = error.errors()[0]
+    where, reason = ".".join(str(part) for part in problem["loc"]), problem.get("ctx", {}).get("error")
+    if problem["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(str(problem["loc"][-1]), _keys_beside(kind, problem["loc"]), n=1)
+        hint = f"did you mean {close[0]!r}" if close else "remove it"
+        return f"Every key must be known. Received: {where!r} in {source}; {hint}."
+    if problem["type"] == "missing":
+        return f"`{where}` must be given. Received: {source} without it; add it."
+    if problem["type"] == "value_error":
+        return str(reason)
+    return f"`{where}` must be valid ({problem['msg']}). Received: {problem['input']!r} in {source}; correct it."
+
+
+def _keys_beside(kind: type[pydantic.BaseModel], location: tuple) -> list[str]:
+    beside: Any = kind
+    for part in location[:-1]:
+        beside = beside.model_fields[part].annotation
+    return list(beside.model_fields)

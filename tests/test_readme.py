@@ -1,0 +1,68 @@
+"""The documents' examples run: Python as it stands, command lines as far as their options are known."""
+
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+import click
+import pytest
+import typer.main
+
+from albert_tf.cli.app import app
+from tests.small_road import REPOSITORY
+
+DOCUMENTS = ("README.md", "training/README.md", "saved_models/README.md")
+RECIPES = sorted(str(file.relative_to(REPOSITORY)) for file in (REPOSITORY / "training/recipes").glob("*.toml"))
+
+
+def blocks(document: str, language: str) -> list[str]:
+    text = (REPOSITORY / document).read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def command_lines(document: str) -> list[str]:
+    text = (REPOSITORY / document).read_text(encoding="utf-8")
+    lines = [line.lstrip("# ") for line in text.splitlines()] if document.endswith(".toml") else []
+    lines += [line for block in blocks(document, "bash") for line in block.splitlines()]
+    return [re.sub(r"^.*?(?=albert-tf )", "", line) for line in lines if "albert-tf " in line and "`albert-tf" not in line]
+
+
+def test_the_python_example_runs(tmp_path):
+    (example,) = blocks("README.md", "python")
+    assert len([line for line in example.splitlines() if line and not line.startswith("import")]) == 8
+    script = tmp_path / "example.py"
+    script.write_text(example, encoding="utf-8")
+    result = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, env=_with_project(), check=False
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert (tmp_path / "saved_models/film_reviews/1/saved_model.pb").is_file()
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, *RECIPES])
+def test_command_lines_are_understood(document):
+    commands = typer.main.get_command(app)
+    assert isinstance(commands, click.Group)
+    for line in command_lines(document):
+        _, name, *arguments = shlex.split(line, comments=True)
+        commands.commands[name].make_context(name, arguments)
+
+
+def test_there_are_command_lines_to_check():
+    assert len(command_lines("README.md")) == 8
+    assert all(len(command_lines(file)) == 2 for file in RECIPES if "quickstart" not in file)
+
+
+def test_a_wrong_option_would_be_seen():
+    commands = typer.main.get_command(app)
+    assert isinstance(commands, click.Group)
+    with pytest.raises(click.NoSuchOption):
+        commands.commands["info"].make_context("info", ["base_v2", "--no-such-option"])
+
+
+def _with_project() -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": str(pathlib.Path(REPOSITORY).resolve())}
