@@ -1,12 +1,11 @@
 """The documents' examples run: Python as it stands, command lines as far as their options are known."""
 
-import pathlib
+import os
 import re
 import shlex
 import subprocess
 import sys
 
-import click
 import pytest
 import typer.main
 
@@ -44,7 +43,6 @@ def test_the_python_example_runs(tmp_path):
 @pytest.mark.parametrize("document", [*DOCUMENTS, *RECIPES])
 def test_command_lines_are_understood(document):
     commands = typer.main.get_command(app)
-    assert isinstance(commands, click.Group)
     for line in command_lines(document):
         _, name, *arguments = shlex.split(line, comments=True)
         commands.commands[name].make_context(name, arguments)
@@ -57,12 +55,9 @@ def test_there_are_command_lines_to_check():
 
 def test_a_wrong_option_would_be_seen():
     commands = typer.main.get_command(app)
-    assert isinstance(commands, click.Group)
-    with pytest.raises(click.NoSuchOption):
+    with pytest.raises(Exception, match="No such option"):
         commands.commands["info"].make_context("info", ["base_v2", "--no-such-option"])
 
 
 def _with_project() -> dict[str, str]:
-    import os
-
-    return {**os.environ, "PYTHONPATH": str(pathlib.Path(REPOSITORY).resolve())}
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY.resolve())}
