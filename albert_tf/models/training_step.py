@@ -58,7 +58,15 @@ def _over_iterator(model, step):
         return tf.while_loop(more, another_step, start)[1]
 
     steps = first_step if model.steps_per_execution == 1 else several_steps
-    return steps if model.run_eagerly else tf.function(steps, reduce_retracing=True)
+    if not model.run_eagerly:
+        steps = tf.function(steps, reduce_retracing=True)
+
+    def function(iterator):
+        is_dataset = isinstance(iterator, (tf.data.Iterator, tf.distribute.DistributedIterator))
+        # `train_on_batch` and `test_on_batch` come with a Python iterator over their one batch.
+        return steps(iterator) if is_dataset else one_step(next(iterator))
+
+    return function
 
 
 def _train_step(model, data) -> dict[str, Any]:

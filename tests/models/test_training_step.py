@@ -1,0 +1,222 @@
+"""Proves the step of `fit`: the reference's twelve steps from its batches, and the same step in every way to run it."""
+
+import json
+import warnings
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import AlbertEncoder, AlbertForMaskedLM, AlbertForPreTraining
+from albert_tf.checkpoints.names import rows
+from albert_tf.optimizers import AdamW, Lamb, WarmupSchedule
+
+from .small import CONFIG, make_pretraining_batch
+
+ROWS = 8
+INPUTS, LABELS = make_pretraining_batch(ROWS)
+DROPOUT = CONFIG.replace(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)
+
+
+def batches(size=4):
+    return tf.data.Dataset.from_tensor_slices((INPUTS, LABELS)).batch(size)
+
+
+def make_model(kind=AlbertForPreTraining, config=CONFIG, seed=3, **compile_arguments):
+    keras.utils.set_random_seed(seed)
+    model = kind(config)
+    model.compile(**{"optimizer": Lamb(0.02, global_clipnorm=0.1), **compile_arguments})
+    return model
+
+
+def fit(model, epochs=2, **arguments):
+    return model.fit(batches(), epochs=epochs, shuffle=False, verbose=0, **arguments).history
+
+
+def largest_difference(model, other):
+    return max(np.max(np.abs(a - b)) for a, b in zip(model.get_weights(), other.get_weights(), strict=True))
+
+
+# === The reference ===
+
+
+@pytest.mark.parametrize(
+    ("case", "kind", "jit_compile"),
+    [("O1_lamb", Lamb, False), ("O1_lamb", Lamb, True), ("O2_adamw", AdamW, False)],
+)
+def test_twelve_steps_of_the_reference_from_its_batches(case, kind, jit_compile, golden):
+    case = golden(case)
+    settings = json.loads((case.folder / "settings.json").read_text())
+    schedule = WarmupSchedule(
+        settings["init_lr"], settings["num_train_steps"], settings["num_warmup_steps"], reference_jump=True
+    )
+    model = AlbertForPreTraining.from_pretrained(case.folder)
+    model.compile(kind(schedule, bias_correction=False, global_clipnorm=1.0), jit_compile=jit_compile)
+    data = tf.data.Dataset.from_tensor_slices(_batches_of(case.arrays))
+    losses = []
+    for first, last, atol in ((0, 2, 2e-6), (2, 12, 3e-5)):
+        # One step is an epoch, so that the reported loss is that of one step.
+        history = model.fit(
+            data.skip(first), initial_epoch=first, epochs=last, steps_per_epoch=1, shuffle=False, verbose=0
+        ).history
+        losses += history["loss"]
+        for row in rows(model.config):
+            if row.path in model.variables_by_path():
+                expected = case.arrays[f"step_{last:02}/var:{row.google}"]
+                found = model.variables_by_path()[row.path].numpy()
+                found = found.T if row.google.endswith("output_weights") else found
+                np.testing.assert_allclose(found, expected, atol=atol, rtol=0, err_msg=f"step {last} {row.path}")
+    np.testing.assert_allclose(losses, case.arrays["total_loss"], atol=1e-5, rtol=0)
+
+
+def _batches_of(arrays):
+    ours = {"input_mask": "attention_mask", "segment_ids": "token_type_ids"}
+    batch = {key.removeprefix("batch:"): arrays[key] for key in arrays if key.startswith("batch:")}
+    labels = {name: batch.pop(name) for name in LABELS}
+    return {ours.get(name, name): array for name, array in batch.items()}, labels
+
+
+# === One step, many ways ===
+
+
+def test_several_steps_in_one_call_are_the_same_bits():
+    one, four = (make_model(config=DROPOUT, steps_per_execution=count) for count in (1, 4))
+    # Five batches: a call of four steps, and one that ends with the data.
+    data = batches(4).repeat(5).take(5)
+    logs = [model.fit(data, epochs=2, shuffle=False, verbose=0).history for model in (one, four)]
+    assert logs[0] == logs[1]
+    assert largest_difference(one, four) == 0
+
+
+@pytest.mark.parametrize("way", [{"run_eagerly": True}, {"jit_compile": True}], ids=["eager", "xla"])
+def test_eager_and_xla(way):
+    plain, other = make_model(jit_compile=False), make_model(**way)
+    expected, found = fit(plain), fit(other)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, atol=1e-5, rtol=0, err_msg=name)
+    assert largest_difference(plain, other) < 1e-5
+    assert largest_difference(plain, make_model()) > 1e-3
+
+
+def test_equal_seeds_give_equal_bits():
+    one, two, other = (make_model(config=DROPOUT, seed=seed) for seed in (3, 3, 4))
+    assert fit(one) == fit(two) != fit(other)
+    assert largest_difference(one, two) == 0
+
+
+def test_dropout_is_on_in_fit_and_off_in_evaluate():
+    model = make_model(config=DROPOUT, optimizer=keras.optimizers.SGD(0.0))
+    logs = [model.evaluate(batches(), verbose=0, return_dict=True) for _ in range(2)]
+    trained = [fit(model, epochs=1)["loss"][0] for _ in range(2)]
+    assert logs[0] == logs[1]
+    assert trained[0] != trained[1] != logs[0]["loss"]
+
+
+def test_one_batch_at_a_time():
+    model, other = make_model(), make_model()
+    logs = model.train_on_batch(INPUTS, LABELS, return_dict=True)
+    history = other.fit(batches(ROWS), shuffle=False, verbose=0).history
+    assert logs == pytest.approx({name: values[0] for name, values in history.items()})
+    assert largest_difference(model, other) == 0
+    expected = other.evaluate(batches(ROWS), return_dict=True, verbose=0)
+    assert model.test_on_batch(INPUTS, LABELS, return_dict=True) == pytest.approx(expected)
+
+
+def test_gradients_are_clipped_by_their_norm_together():
+    before, bound = make_model(), 0.01
+    model = make_model(optimizer=keras.optimizers.SGD(1.0, global_clipnorm=bound))
+    model.train_on_batch(INPUTS, LABELS)
+    step = np.sqrt(sum(np.sum((a - b) ** 2) for a, b in zip(model.get_weights(), before.get_weights(), strict=True)))
+    assert step == pytest.approx(bound, rel=1e-4)
+
+
+def test_half_precision_steps_with_a_scaled_loss():
+    plain, half = make_model(), make_model(kind=lambda config: AlbertForPreTraining(config, dtype="mixed_float16"))
+    assert type(half.optimizer).__name__ == "LossScaleOptimizer"
+    fit(plain, epochs=1), fit(half, epochs=1)
+    assert 0 < largest_difference(plain, half) < 0.02
+    assert largest_difference(plain, make_model()) > 0.02
+
+
+# === What is reported ===
+
+
+def test_logs_are_of_the_whole_set():
+    model = make_model()
+    outputs = model(INPUTS)
+    rights = np.argmax(outputs["masked_lm_logits"], -1) == LABELS["masked_lm_ids"]
+    order = np.argmax(outputs["sentence_order_logits"], -1) == LABELS["sentence_order_labels"]
+    logs = model.evaluate(batches(3), return_dict=True, verbose=0)  # the last one counts for its two rows
+    assert set(logs) == {"loss", *model.reported_terms()}
+    weights = LABELS["masked_lm_weights"]
+    assert logs["masked_lm_accuracy"] == pytest.approx(np.average(rights, weights=weights), abs=1e-6)
+    assert logs["sentence_order_accuracy"] == pytest.approx(order.mean(), abs=1e-6)
+    log_probabilities = np.asarray(keras.ops.log_softmax(outputs["masked_lm_logits"]))
+    losses = -np.take_along_axis(log_probabilities, LABELS["masked_lm_ids"][..., None], -1)[..., 0]
+    assert logs["masked_lm_loss"] == pytest.approx(np.average(losses, weights=weights), abs=1e-5)
+
+
+def test_weights_of_rows_weigh_their_masked_tokens():
+    model = make_model(AlbertForMaskedLM)
+    kept = np.r_[np.ones(4), np.zeros(ROWS - 4)]
+    some = {name: array[:4] for name, array in INPUTS.items()}, {name: array[:4] for name, array in LABELS.items()}
+    weighted = model.test_on_batch(INPUTS, LABELS, sample_weight=kept, return_dict=True)
+    assert weighted == pytest.approx(model.test_on_batch(*some, return_dict=True), rel=1e-5)
+
+
+def test_a_batch_without_masked_tokens_has_no_masked_lm_loss():
+    model = make_model(AlbertForMaskedLM)
+    labels = {**LABELS, "masked_lm_weights": np.zeros_like(LABELS["masked_lm_weights"])}
+    assert model.train_on_batch(INPUTS, labels, return_dict=True)["loss"] == 0
+    assert all(np.all(np.isfinite(array)) for array in model.get_weights())
+
+
+# === Which variables ===
+
+
+class MaskedLMAlone(AlbertForPreTraining):
+    """Has a pooler and an order head that its loss does not reach."""
+
+    def loss_terms(self, y, outputs, sample_weight=None):
+        return {"masked_lm_loss": super().loss_terms(y, outputs, sample_weight)["masked_lm_loss"]}
+
+
+@pytest.mark.parametrize("kind", [Lamb, AdamW])
+def test_what_the_loss_does_not_reach_stays_without_a_warning(kind):
+    model = make_model(MaskedLMAlone, optimizer=kind(0.02, weight_decay=0.1))
+    before = {path: variable.numpy() for path, variable in model.variables_by_path().items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(model)
+    still = {path for path, variable in model.variables_by_path().items() if np.array_equal(variable, before[path])}
+    assert still == {path for path in before if path.startswith(("encoder/pooler/", "sentence_order/"))}
+
+
+def test_a_frozen_encoder_stays():
+    model = make_model()
+    model.encoder.trainable = False
+    model.compile(Lamb(0.02))
+    before = [variable.numpy() for variable in model.encoder.weights]
+    heads = model.masked_lm.get_weights()
+    fit(model)
+    assert all(np.array_equal(a, b) for a, b in zip(model.encoder.weights, before, strict=True))
+    assert not np.array_equal(model.masked_lm.get_weights()[0], heads[0])
+
+
+def test_a_loss_that_reaches_nothing():
+    class Blind(AlbertForPreTraining):
+        def loss_terms(self, y, outputs, sample_weight=None):
+            terms = super().loss_terms(y, outputs, sample_weight)
+            return {name: term._replace(total=tf.stop_gradient(term.total)) for name, term in terms.items()}
+
+    with pytest.raises(
+        ValueError, match=r"At least one variable must get a gradient\. Received: a loss that reaches none"
+    ):
+        make_model(Blind).train_on_batch(INPUTS, LABELS)
+
+
+def test_an_encoder_has_nothing_to_minimise():
+    model = make_model(AlbertEncoder)
+    with pytest.raises(ValueError, match=r"AlbertEncoder must be given a loss to train\. Received: none; call compile"):
+        model.train_on_batch(INPUTS, LABELS)
