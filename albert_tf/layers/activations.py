@@ -9,12 +9,13 @@ from keras import ops
 def gelu_tanh(x):
     """The tanh approximation of GELU, which is what the reference computes for "gelu".
 
-    The cube is written as a product: a power of three costs several times as much on a CPU.
+    Written through the sigmoid, since (1 + tanh(u)) / 2 = sigmoid(2 u): fewer passes over memory, and equal to the
+    reference's form within rounding.
 
     References: `modeling.py` (gelu) of google-research/albert; arXiv 1606.08415.
     """
-    inner = math.sqrt(2.0 / math.pi) * (x + 0.044715 * (x * x * x))
-    return x * (0.5 * (1.0 + ops.tanh(inner)))
+    slope = 2.0 * math.sqrt(2.0 / math.pi)
+    return x * ops.sigmoid(x * (slope + (slope * 0.044715) * (x * x)))
 
 
 _ACTIVATIONS: dict[str, Callable] = {

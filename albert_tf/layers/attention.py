@@ -92,11 +92,12 @@ class AttentionBlock(AlbertLayer):
         heads, size = self.config.num_attention_heads, self.config.head_size
         batch, length = ops.shape(hidden)[0], ops.shape(hidden)[1]
         joined = linear(hidden, weights.qkv_kernel, weights.qkv_bias)  # [B, L, 3 D]
-        joined = ops.reshape(joined, (batch, length, 3, heads, size))
-        query = ops.transpose(joined[:, :, 0], (0, 2, 1, 3))  # [B, N, L, H]
-        key = ops.transpose(joined[:, :, 1], (0, 2, 3, 1))  # [B, N, H, M]
-        value = ops.transpose(joined[:, :, 2], (0, 2, 1, 3))  # [B, N, M, H]
-        logits = ops.cast(ops.matmul(query, key), "float32") + ops.cast(bias, "float32")  # [B, N, L, M]
+        # One copy puts the heads of all three side by side; taking them apart is then free, and so is its gradient.
+        joined = ops.transpose(ops.reshape(joined, (batch, length, 3, heads, size)), (2, 0, 3, 1, 4))
+        query, key, value = ops.unstack(joined, 3)  # [B, N, L, H] each
+        logits = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), "float32") + ops.cast(
+            bias, "float32"
+        )  # [B, N, L, M]
         probabilities = ops.cast(ops.softmax(logits, axis=-1), self.compute_dtype)
         context = ops.matmul(self.probability_dropout(probabilities, training=training), value)  # [B, N, L, H]
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, length, heads * size))  # [B, L, D]

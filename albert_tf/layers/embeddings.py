@@ -46,7 +46,8 @@ class AlbertEmbeddings(AlbertLayer):
     def call(self, input_ids, token_type_ids, training=False):
         self._check_length(input_ids.shape[1])
         words = ops.take(self.in_compute_dtype(self.word_embeddings), input_ids, axis=0)  # [B, L, E]
-        types = ops.take(self.in_compute_dtype(self.token_type_embeddings), token_type_ids, axis=0)  # [B, L, E]
+        chosen = ops.one_hot(token_type_ids, self.config.type_vocab_size, dtype=self.compute_dtype)  # [B, L, types]
+        types = ops.matmul(chosen, self.in_compute_dtype(self.token_type_embeddings))  # [B, L, E]
         positions = self.in_compute_dtype(self.position_embeddings)[: ops.shape(input_ids)[1]]  # [L, E]
         return self.dropout(self.layer_norm(words + types + positions), training=training)
 

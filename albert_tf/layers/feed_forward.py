@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import keras
 
+from keras import ops
+
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.activations import activation
 from albert_tf.layers.base import AlbertLayer, linear
@@ -64,6 +66,7 @@ class FeedForwardBlock(AlbertLayer):
 
     def call(self, hidden, weights: FeedForwardWeights | None = None, training=False):
         weights = weights or self.prepare()
-        inner = self.activation(linear(hidden, weights.intermediate_kernel, weights.intermediate_bias))  # [B, L, F]
-        outer = linear(inner, weights.output_kernel, weights.output_bias)  # [B, L, D]
+        flat = ops.reshape(hidden, (-1, self.config.hidden_size))  # [B L, D]
+        inner = self.activation(ops.matmul(flat, weights.intermediate_kernel) + weights.intermediate_bias)  # [B L, F]
+        outer = ops.reshape(linear(inner, weights.output_kernel, weights.output_bias), ops.shape(hidden))
         return self.layer_norm(self.dropout(outer, training=training) + hidden)

@@ -12,11 +12,12 @@ from albert_tf.layers.base import AlbertLayer, linear
 
 
 def gather_positions(sequence, positions):
-    """Picks `sequence[b, positions[b, p]]`: [B, L, D] and int [B, P] give [B, P, D]."""
-    batch, length, width = ops.shape(sequence)[0], ops.shape(sequence)[1], sequence.shape[-1]
-    rows = positions + ops.arange(batch, dtype=positions.dtype)[:, None] * ops.cast(length, positions.dtype)
-    picked = ops.take(ops.reshape(sequence, (-1, width)), ops.reshape(rows, (-1,)), axis=0)  # [B P, D]
-    return ops.reshape(picked, (batch, ops.shape(positions)[1], width))
+    """Picks `sequence[b, positions[b, p]]`: [B, L, D] and int [B, P] give [B, P, D].
+
+    By a product with ones and zeros, whose gradient is a product again; a gather's gradient would be scattered.
+    """
+    chosen = ops.one_hot(positions, ops.shape(sequence)[1], dtype=sequence.dtype)  # [B, P, L]
+    return ops.matmul(chosen, sequence)
 
 
 @keras.saving.register_keras_serializable("albert_tf")

@@ -27,9 +27,7 @@ MASKED_LM_EPSILON = 1e-5
 
 def cross_entropy(labels, logits):
     """Negative log probability of each label: int [...] and float [..., C] give float32 [...]."""
-    logits = ops.cast(logits, "float32")
-    picked = ops.take_along_axis(logits, ops.expand_dims(ops.cast(labels, "int32"), -1), axis=-1)
-    return ops.logsumexp(logits, axis=-1) - ops.squeeze(picked, -1)
+    return ops.sparse_categorical_crossentropy(ops.cast(labels, "int32"), ops.cast(logits, "float32"), from_logits=True)
 
 
 def weighted_mean(values, weights=None, epsilon: float = 0.0) -> Term:
