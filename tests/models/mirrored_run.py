@@ -22,32 +22,42 @@ from albert_tf.optimizers import Lamb
 ROWS = 21
 
 
-def pretraining(norm, **changes):
+def keras_loss():
+    weighted = keras.metrics.SparseCategoricalAccuracy(name="weighted")
+    return {"loss": "sparse_categorical_crossentropy", "metrics": ["accuracy"], "weighted_metrics": [weighted]}
+
+
+def pretraining(**changes):
     keras.utils.set_random_seed(1)
     model = AlbertForPreTraining(CONFIG)
-    model.compile(Lamb(0.02, global_clipnorm=norm), **changes)
+    model.compile(Lamb(0.02, global_clipnorm=0.1), **changes)
     return model, tf.data.Dataset.from_tensor_slices(make_pretraining_batch(ROWS))
 
 
-def classification(**changes):
+def classification(optimizer, rows=ROWS, **changes):
     keras.utils.set_random_seed(1)
     model = AlbertForSequenceClassification(CONFIG, num_labels=3)
-    model.compile(keras.optimizers.Adam(0.01, global_clipnorm=0.5), **changes)
+    model.compile(optimizer, **changes)
     labels = np.random.default_rng(2).integers(0, 3, ROWS)
     weights = np.random.default_rng(3).uniform(0.2, 2, ROWS)
-    return model, tf.data.Dataset.from_tensor_slices((make_inputs(ROWS), labels, weights))
+    return model, tf.data.Dataset.from_tensor_slices((make_inputs(ROWS), labels, weights)).take(rows)
+
+
+def adam():
+    return keras.optimizers.Adam(0.01, global_clipnorm=0.5)
+
+
+def clipped_sgd():
+    return keras.optimizers.SGD(1.0, global_clipnorm=0.1)
 
 
 RUNS = {
-    "pretraining": lambda: pretraining(0.1),
-    "not_clipped": lambda: pretraining(None),
-    "four_steps_in_one": lambda: pretraining(0.1, steps_per_execution=4),
-    "own_loss": classification,
-    "keras_loss": lambda: classification(
-        loss="sparse_categorical_crossentropy",
-        metrics=["accuracy"],
-        weighted_metrics=[keras.metrics.SparseCategoricalAccuracy(name="weighted")],
-    ),
+    "pretraining": pretraining,
+    "four_steps_in_one": lambda: pretraining(steps_per_execution=4),
+    "own_loss": lambda: classification(adam()),
+    "keras_loss": lambda: classification(adam(), **keras_loss()),
+    # Whole batches, so that nothing but the order of clipping and adding up can make a difference.
+    "clipping": lambda: classification(clipped_sgd(), rows=20, loss="sparse_categorical_crossentropy"),
 }
 
 
@@ -56,8 +66,9 @@ def fit(make, strategy, keras_step=False):
         model, data = make()
     if keras_step:
         keras.Model.make_train_function(model)
-    history = model.fit(data.batch(4), epochs=2, shuffle=False, validation_data=data.batch(4), verbose=0).history
-    return {"history": history, "weights": [np.asarray(v).ravel().tolist() for v in model.variables_by_path().values()]}
+    data = data.batch(4)
+    history = model.fit(data, epochs=2, shuffle=False, validation_data=data, verbose=0).history
+    return {"history": history, "weights": {path: v.numpy().tolist() for path, v in model.variables_by_path().items()}}
 
 
 def main():
@@ -65,8 +76,8 @@ def main():
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     one, two = tf.distribute.get_strategy(), tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     results = {name: {"one": fit(make, one), "two": fit(make, two)} for name, make in RUNS.items()}
-    # What Keras' own step makes of it: clipping first and adding then is another step.
-    results["keras_step"] = fit(RUNS["pretraining"], two, keras_step=True)
+    # Keras' own step clips the gradients of each replica and adds them up then.
+    results["clipping"]["keras"] = fit(RUNS["clipping"], two, keras_step=True)
     print(json.dumps(results))
 
 

@@ -1,0 +1,51 @@
+"""Proves that two mirrored devices compute what one does: weights, logs, a last batch that leaves one device empty."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+RUNS = ("pretraining", "four_steps_in_one", "own_loss", "keras_loss", "clipping")
+
+
+@pytest.fixture(scope="module")
+def results(run_python):
+    script = pathlib.Path(__file__).with_name("mirrored_run.py")
+    return json.loads(run_python(script, timeout=400).stdout.splitlines()[-1])
+
+
+def largest_difference(run, other):
+    return max(np.max(np.abs(np.subtract(run["weights"][path], other["weights"][path]))) for path in other["weights"])
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_weights(name, results):
+    assert largest_difference(results[name]["two"], results[name]["one"]) < 1e-5
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_logs(name, results):
+    expected = results[name]["one"]["history"]
+    assert results[name]["two"]["history"] == {log: pytest.approx(values, abs=1e-5) for log, values in expected.items()}
+
+
+def test_four_steps_in_one_call_are_the_same_steps(results):
+    assert results["four_steps_in_one"]["two"] == results["pretraining"]["two"]
+
+
+def test_clipping_each_device_by_itself_would_show(results):
+    assert largest_difference(results["clipping"]["keras"], results["clipping"]["one"]) > 1e-3
+
+
+def test_the_logs_are_those_that_users_ask_for(results):
+    logs = {name: set(results[name]["one"]["history"]) for name in RUNS}
+    assert {"masked_lm_loss", "val_sentence_order_accuracy", "val_loss"} < logs["pretraining"]
+    assert logs["own_loss"] == {
+        *("loss", "cross_entropy", "accuracy"),
+        *("val_loss", "val_cross_entropy", "val_accuracy"),
+    }
+    assert logs["keras_loss"] == {
+        *("loss", "accuracy", "weighted"),
+        *("val_loss", "val_accuracy", "val_weighted"),
+    }
