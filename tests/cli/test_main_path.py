@@ -1,0 +1,146 @@
+"""The commands from text to a pretrained model: what they print, and one sentence for each mistake."""
+
+import json
+
+import pytest
+
+from tests.small_road import NOVEL, VOCAB_SIZE, make_small_road, small_recipe
+
+from .terminal import mistake, output_of
+
+SENTENCES = "".join(f"It rained on day {n}.\nThe hall stayed dry.\nNobody came.\n\n" for n in range(40))
+
+
+@pytest.fixture(scope="module")
+def road(tmp_path_factory):
+    return make_small_road(tmp_path_factory.mktemp("road"))
+
+
+def write_recipe(file, values: dict):
+    lines = []
+    for section, entries in values.items():
+        lines.append(f"[{section}]")
+        lines += [f"{key} = {json.dumps(value)}" for key, value in entries.items()]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
+def test_info_prints_published_counts():
+    printed = output_of("info", "base_v2", "--sequence-length", 128)
+    assert "11,683,584" in printed
+    assert "11,813,810" in printed
+    assert "109,081,344" in printed  # without sharing and factorisation: a BERT with 30,000 pieces
+
+
+def test_info_names_the_nearest_preset():
+    assert "did you mean 'base_v2'" in mistake("info", "base_v22")
+
+
+def test_train_tokenizer_writes_a_vocabulary(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text(NOVEL.read_text(encoding="utf-8")[:40_000], encoding="utf-8")
+    printed = output_of("train-tokenizer", text, "--output", tmp_path / "vocabulary", "--vocab-size", 300)
+    assert "300 pieces" in printed
+    assert (tmp_path / "vocabulary/spiece.model").is_file()
+
+
+def test_a_vocabulary_larger_than_the_text_gives_is_refused(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text(SENTENCES, encoding="utf-8")
+    sentence = mistake("train-tokenizer", text, "--output", tmp_path / "vocabulary", "--vocab-size", 30000)
+    assert "vocab_size" in sentence
+    assert not (tmp_path / "vocabulary").exists()
+
+
+def test_prepare_prints_what_it_wrote_and_does_it_once(road, tmp_path):
+    command = ("prepare", road.text, "--output", tmp_path / "examples", "--tokenizer", road.vocabulary)
+    options = ("--max-seq-length", 32, "--dupe-factor", 1, "--split-sentences")
+    printed = output_of(*command, *options)
+    manifest = json.loads((tmp_path / "examples/manifest.json").read_text())
+    count = sum(shard["statistics"]["examples"] for shard in manifest["shards"])
+    assert f"{count:,}" in printed
+    assert "already there" in output_of(*command, *options)
+    refusal = mistake(*command, *options, "--ngram", 1)
+    assert "ngram" in refusal
+    assert json.loads((tmp_path / "examples/manifest.json").read_text()) == manifest
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "must hold text. Received: 0 documents"),
+        (b"\n\n \n", "must hold text. Received: 0 documents"),
+        (b"One line.\n", "two sentences, to make pairs of. Received: 1 documents with 1 sentences"),
+        (b"It rained.\nIt \xff stopped.\n", "text.txt with byte 0xff at byte offset 14"),
+    ],
+    ids=["empty", "blank", "one line", "not UTF-8"],
+)
+def test_a_corpus_that_gives_nothing_is_refused(content, message, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_bytes(content)
+    assert message in mistake("prepare", text, "--output", tmp_path / "examples")
+    assert not list(tmp_path.glob("examples/*.tfrecord"))
+
+
+@pytest.mark.parametrize("option", [("--max-seq-length", 1), ("--objective", "order"), ("--masked-lm-prob", 2)])
+def test_prepare_explains_an_option_that_cannot_be(option, road, tmp_path):
+    name = option[0].removeprefix("--").replace("-", "_")
+    assert f"`{name}`" in mistake("prepare", road.text, "--output", tmp_path / "examples", *option)
+
+
+def test_long_lines_and_odd_characters_do_no_harm(road, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_bytes(SENTENCES.encode() + b"x" * 1_000_000 + b"\nNUL \x00 here.\n\xed\x95\x9c.\n" + SENTENCES.encode())
+    command = ("prepare", text, "--output", tmp_path / "examples", "--tokenizer", road.vocabulary)
+    output_of(*command, "--max-seq-length", 32, "--dupe-factor", 1)
+    assert json.loads((tmp_path / "examples/manifest.json").read_text())["shards"]
+
+
+def test_pretrain_prints_results_and_says_what_differs(road, tmp_path):
+    values = small_recipe(road, num_train_steps=10, log_every=10, evaluate_every=10, save_every=10)
+    recipe = write_recipe(tmp_path / "recipe.toml", values)
+    printed = output_of("pretrain", recipe, "--output", tmp_path / "run")
+    assert "masked lm loss" in printed
+    assert "unigram entropy" in printed
+    values["optimizer"]["learning_rate"] = 0.02
+    changed = write_recipe(tmp_path / "changed.toml", values)
+    sentence = mistake("pretrain", changed, "--output", tmp_path / "run")
+    assert "optimizer.learning_rate (there 0.03, here 0.02)" in sentence
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value", "message"),
+    [
+        ("training", "bach_size", 4, "did you mean 'batch_size'"),
+        ("model", "vocab_size", VOCAB_SIZE + 1, f"a vocabulary of {VOCAB_SIZE} pieces"),
+        ("data", "examples", "nowhere", "nowhere"),
+        ("data", "tokenizer", "nowhere", "nowhere"),
+    ],
+)
+def test_pretrain_explains_a_recipe_that_cannot_be(section, key, value, message, road, tmp_path):
+    values = small_recipe(road)
+    values[section][key] = value
+    recipe = write_recipe(tmp_path / "recipe.toml", values)
+    assert message in mistake("pretrain", recipe, "--output", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_corrupt_shard_is_named_with_its_record(road, tmp_path):
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for file in road.examples.iterdir():
+        (broken / file.name).write_bytes(file.read_bytes())
+    shard = sorted(broken.glob("*.tfrecord"))[1]
+    content = bytearray(shard.read_bytes())
+    content[len(content) // 2] ^= 1
+    shard.write_bytes(content)
+    values = small_recipe(road)
+    values["data"]["examples"] = str(broken)
+    recipe = write_recipe(tmp_path / "recipe.toml", values)
+    sentence = mistake("pretrain", recipe, "--output", tmp_path / "run")
+    assert shard.name in sentence
+    assert "record" in sentence
+
+
+def test_a_missing_recipe_is_one_sentence(tmp_path):
+    assert "nowhere.toml" in mistake("pretrain", tmp_path / "nowhere.toml", "--output", tmp_path / "run")
