@@ -27,7 +27,7 @@ def read_google(prefix: pathlib.Path) -> Checkpoint:
         reader = tf.train.load_checkpoint(str(prefix))
         names = [name for name in reader.get_variable_to_shape_map() if _is_weight(name)]
         tensors = {name: reader.get_tensor(name) for name in names}
-    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+    except (tf.errors.OpError, LookupError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
             f"A checkpoint must be whole. Received: {prefix} ({reason}); download its index and data files again."

@@ -51,7 +51,7 @@ def save_huggingface(
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    is_bare = not any(not path.startswith("encoder/") for path in arrays)
+    is_bare = all(path.startswith("encoder/") for path in arrays)
     tensors = {
         (row.huggingface.removeprefix("albert.") if is_bare else row.huggingface): to_file(
             row, arrays[row.path], "huggingface"
@@ -64,8 +64,9 @@ def save_huggingface(
         tensors[f"{prefix}.weight"] = np.eye(config.hidden_size, dtype=np.float32)
         tensors[f"{prefix}.bias"] = np.zeros(config.hidden_size, np.float32)
     published = {**config.to_hugging_face(), "num_hidden_groups": num_file_groups(config), **settings}
-    write_whole(folder / CONFIG_FILE, (json.dumps(published, indent=2, sort_keys=True) + "\n").encode())
+    # The large file first: where the disk is full, what stood in the folder before still fits together.
     write_whole(folder / WEIGHTS_FILE, safetensors.numpy.save(tensors, metadata={"format": "pt"}))
+    write_whole(folder / CONFIG_FILE, (json.dumps(published, indent=2, sort_keys=True) + "\n").encode())
 
 
 def write_whole(path: pathlib.Path, content: bytes) -> None:

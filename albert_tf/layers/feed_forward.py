@@ -6,7 +6,6 @@ Letters: B batch, L sequence, D hidden, F intermediate.
 from typing import Any, NamedTuple
 
 import keras
-
 from keras import ops
 
 from albert_tf.config import AlbertConfig
