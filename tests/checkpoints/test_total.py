@@ -1,0 +1,166 @@
+"""Proves that loading is total or raises, before any variable is touched, and that writing leaves no half file."""
+
+import json
+import resource
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from albert_tf import AlbertConfig, AlbertEncoder, AlbertForPreTraining, AlbertForSequenceClassification, checkpoints
+
+CONFIG = AlbertConfig(
+    vocab_size=30, embedding_size=8, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24
+)
+POOLER = "albert.pooler.weight"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    AlbertForPreTraining(CONFIG).save_pretrained(tmp_path)
+    return tmp_path
+
+
+def change(folder, edit):
+    tensors = safetensors.numpy.load_file(folder / "model.safetensors")
+    edit(tensors)
+    safetensors.numpy.save_file(tensors, folder / "model.safetensors")
+
+
+def change_config(folder, **changes):
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+# === Total or an error ===
+
+
+def test_a_missing_tensor(folder):
+    change(folder, lambda tensors: tensors.pop(POOLER))
+    with pytest.raises(
+        ValueError, match=r"must fit the model\. Received: .* without encoder/pooler/kernel; its config"
+    ):
+        AlbertForPreTraining.from_pretrained(folder)
+    # Half a pooler is damage, not a pooler that is new.
+    with pytest.raises(ValueError, match="without encoder/pooler/kernel"):
+        AlbertForPreTraining.from_pretrained(folder, new_head=True)
+
+
+def test_a_tensor_too_many(folder):
+    change(folder, lambda tensors: tensors.update({"albert.encoder.extra.weight": np.zeros(3, "float32")}))
+    with pytest.raises(
+        ValueError, match=r"must have a place in the model\. .*albert\.encoder\.extra\.weight left over"
+    ):
+        AlbertForPreTraining.from_pretrained(folder)
+
+
+def test_another_shape(folder):
+    change(folder, lambda tensors: tensors.update({POOLER: np.zeros((16, 15), "float32")}))
+    with pytest.raises(
+        ValueError, match=r"with other shapes \(encoder/pooler/kernel \(15, 16\) for \(16, 16\)\); its config"
+    ):
+        AlbertForPreTraining.from_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"hidden_size": 32}, r"with other shapes \(.* and \d+ more\)"),
+        ({"vocab_size": 31}, r"encoder/embeddings/word_embeddings \(30, 8\) for \(31, 8\)"),
+        ({"num_hidden_groups": 2}, r"without encoder/attention_1_0/query/kernel, .* and \d+ more"),
+        ({"inner_group_num": 2}, r"without encoder/attention_0_1/query/kernel, "),
+        ({"embedding_size": 16}, "projection"),
+    ],
+)
+def test_a_config_of_another_size(changes, complaint, folder):
+    change_config(folder, **changes)
+    with pytest.raises(ValueError, match=complaint):
+        AlbertForPreTraining.from_pretrained(folder)
+
+
+def test_a_file_with_more_groups_than_its_config(tmp_path):
+    AlbertForPreTraining(CONFIG.replace(num_hidden_groups=2)).save_pretrained(tmp_path)
+    change_config(tmp_path, num_hidden_groups=1)
+    with pytest.raises(
+        ValueError, match=r"must have a place in the model\. .*layer_groups\.1\..* more left over; is this"
+    ):
+        AlbertForPreTraining.from_pretrained(tmp_path)
+
+
+def test_variables_are_untouched_where_loading_fails(folder):
+    checkpoint = checkpoints.read(folder)
+    model = AlbertForPreTraining(CONFIG.replace(vocab_size=31))
+    before = model.get_weights()
+    with pytest.raises(ValueError, match="must fit the model"):
+        checkpoints.assign(checkpoint, model.variables_by_path())
+    for found, expected in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+# === Heads ===
+
+
+def test_a_new_head_only_where_it_is_asked_for(folder):
+    with pytest.raises(
+        ValueError, match=r"without classifier/kernel, classifier/bias; it has no classifier: pass new_head"
+    ):
+        AlbertForSequenceClassification.from_pretrained(folder, num_labels=3)
+    model = AlbertForSequenceClassification.from_pretrained(folder, num_labels=3, new_head=True)
+    expected = checkpoints.read(folder).arrays
+    for path, variable in model.variables_by_path().items():
+        if path.startswith("encoder/"):
+            np.testing.assert_array_equal(variable, expected[path], err_msg=path)
+    assert np.std(model.classifier.kernel) > 0
+
+
+def test_heads_of_other_tasks_are_set_aside(folder):
+    expected = checkpoints.read(folder).arrays
+    encoder = AlbertEncoder.from_pretrained(folder)
+    assert {path.split("/")[0] for path in expected} == {"encoder", "masked_lm", "sentence_order"}
+    for path, variable in encoder.variables_by_path().items():
+        np.testing.assert_array_equal(variable, expected[path], err_msg=path)
+    assert AlbertEncoder.from_pretrained(folder, add_pooling_layer=False).pooler is None
+
+
+def test_new_head_does_not_excuse_an_old_one_of_another_size(tmp_path):
+    AlbertForSequenceClassification(CONFIG, num_labels=2).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"classifier/kernel \(16, 2\) for \(16, 5\)"):
+        AlbertForSequenceClassification.from_pretrained(tmp_path, labels=list("abcde"), new_head=True)
+
+
+# === Writing ===
+
+
+@pytest.fixture
+def full_disk():
+    """No file may grow beyond 2,000 bytes: the system refuses to write more, as it does on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path, full_disk):
+    with pytest.raises(OSError, match="File too large"):
+        AlbertForPreTraining(CONFIG).save_pretrained(tmp_path / "new")
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path, request):
+    AlbertForPreTraining(CONFIG).save_pretrained(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert set(before) == {"config.json", "model.safetensors"}
+    request.getfixturevalue("full_disk")
+    with pytest.raises(OSError, match="File too large"):
+        AlbertForPreTraining(CONFIG.replace(hidden_size=32)).save_pretrained(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_saving_twice_replaces(tmp_path):
+    AlbertForPreTraining(CONFIG).save_pretrained(tmp_path)
+    model = AlbertForPreTraining(CONFIG.replace(hidden_size=32))
+    model.save_pretrained(tmp_path)
+    again = AlbertForPreTraining.from_pretrained(tmp_path)
+    for found, expected in zip(again.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert len(list(tmp_path.iterdir())) == 2
