@@ -40,6 +40,7 @@ class TrainingState:
 
         Raises:
             ValueError: naming a variable that is not finite.
+            OSError: where it cannot be written; checkpoints written before stay whole.
         """
         for variable in self.model.trainable_variables:
             if not np.all(np.isfinite(variable.numpy())):
@@ -47,7 +48,13 @@ class TrainingState:
                     f"Weights must stay finite. Received: {variable.path} with values that are not, at step "
                     f"{self.step}; lower the learning rate and start again from the last checkpoint in {self.folder}."
                 )
-        prefix = pathlib.Path(self._manager.save(checkpoint_number=self.step))
+        try:
+            prefix = pathlib.Path(self._manager.save(checkpoint_number=self.step))
+        except tf.errors.OpError as error:
+            raise OSError(
+                f"A checkpoint must find room on the disk. Received: {error.message.splitlines()[0]} at step {self.step}; "
+                f"the checkpoints before it in {self.folder} are whole: make room and give the same command again."
+            ) from None
         content = {"step": self.step, **self.about}
         write_whole(prefix.with_name(prefix.name + ".json"), (json.dumps(content, indent=2) + "\n").encode())
         self._remove_orphans()

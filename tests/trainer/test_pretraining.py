@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -152,6 +153,28 @@ def test_a_checkpoint_cut_short_is_named(road, tmp_path):
     data.write_bytes(data.read_bytes()[:1000])
     with pytest.raises(ValueError, match=r"step-20.*remove it"):
         pretrain(recipe, tmp_path / "run", show_progress=False)
+
+
+def test_a_full_disk_leaves_the_checkpoints_before_it_whole(road, finished, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(finished.model_folder.parent, run)
+    recipe = parse_recipe(small_recipe(road, num_train_steps=80))
+    (run / "recipe.json").write_text(json.dumps(recipe.model_dump(mode="json")))
+    program = (
+        "import json, resource, sys; from albert_tf.trainer import parse_recipe, pretrain; "
+        "limit = lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY)); "
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); limit(60_000); "
+        "pretrain(parse_recipe(json.load(open(sys.argv[1]))), sys.argv[2], show_progress=False)"
+    )
+    file = tmp_path / "recipe.json"
+    file.write_text(json.dumps(small_recipe(road, num_train_steps=80)))
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-c", program, str(file), str(run)]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert "must find room on the disk" in result.stderr.strip().splitlines()[-1]
+    assert "at step 80" in result.stderr
+    report = pretrain(recipe, run, show_progress=False)
+    assert report.num_train_steps == 80
 
 
 @pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)
