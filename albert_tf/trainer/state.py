@@ -52,8 +52,8 @@ class TrainingState:
             prefix = pathlib.Path(self._manager.save(checkpoint_number=self.step))
         except tf.errors.OpError as error:
             raise OSError(
-                f"A checkpoint must find room on the disk. Received: {error.message.splitlines()[0]} at step {self.step}; "
-                f"the checkpoints before it in {self.folder} are whole: make room and give the same command again."
+                f"A checkpoint must find room on the disk. Received: {error.message.splitlines()[0]} at step "
+                f"{self.step}; those before it in {self.folder} are whole: make room and give the same command again."
             ) from None
         content = {"step": self.step, **self.about}
         write_whole(prefix.with_name(prefix.name + ".json"), (json.dumps(content, indent=2) + "\n").encode())
