@@ -16,20 +16,6 @@ _HOME = {
     "AlbertForSequenceClassification": "albert_tf.models",
     "AlbertTokenizer": "albert_tf.tokenization",
 }
-_ROOMS = (
-    "checkpoints",
-    "config",
-    "costs",
-    "data",
-    "export",
-    "layers",
-    "metrics",
-    "models",
-    "optimizers",
-    "tokenization",
-    "trainer",
-)
-
 __all__ = [
     "AlbertConfig",
     "AlbertEncoder",
@@ -52,6 +38,17 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from albert_tf import checkpoints as checkpoints
+    from albert_tf import config as config
+    from albert_tf import costs as costs
+    from albert_tf import data as data
+    from albert_tf import export as export
+    from albert_tf import layers as layers
+    from albert_tf import metrics as metrics
+    from albert_tf import models as models
+    from albert_tf import optimizers as optimizers
+    from albert_tf import tokenization as tokenization
+    from albert_tf import trainer as trainer
     from albert_tf.config import AlbertConfig as AlbertConfig
     from albert_tf.models import AlbertEncoder as AlbertEncoder
     from albert_tf.models import AlbertForMaskedLM as AlbertForMaskedLM
@@ -63,7 +60,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str):
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
-    if name in _ROOMS:
+    if name in __all__:
         return importlib.import_module(f"albert_tf.{name}")
     raise AttributeError(f"module 'albert_tf' has no attribute {name!r}")
 

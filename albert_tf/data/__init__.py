@@ -1,7 +1,8 @@
 """Data: from text files to batches of examples."""
 
-import importlib
 from typing import TYPE_CHECKING
+
+from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
     from albert_tf.data.features import PRETRAINING_FEATURES, Feature
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from albert_tf.data.progress import PrepareProgress
     from albert_tf.data.reader import name_damage, pretraining_dataset, verify_shards
 
-_HOMES = {
+_MODULE_OF = {
     "ExampleOptions": "options",
     "Feature": "features",
     "Manifest": "manifest",
@@ -41,12 +42,4 @@ __all__ = [
     "verify_shards",
 ]
 
-
-def __getattr__(name: str):
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

@@ -1,7 +1,8 @@
 """Optimizers, learning rate schedules and rules over variable paths; loaded when first used."""
 
-import importlib
 from typing import TYPE_CHECKING
+
+from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
     from albert_tf.optimizers.adamw import AdamW
@@ -20,12 +21,4 @@ _MODULE_OF = {
     "is_excluded": "rules",
 }
 
-
-def __getattr__(name: str):
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-
-
-def __dir__():
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

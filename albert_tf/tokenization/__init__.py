@@ -1,7 +1,8 @@
 """Text to ids and back: ALBERT's clean-up, SentencePiece and its training, in Python and in a TensorFlow graph."""
 
-import importlib
 from typing import TYPE_CHECKING
+
+from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.albert_tokenizer import AlbertTokenizer
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from albert_tf.tokenization.pieces import starts_word
     from albert_tf.tokenization.training import VocabularyReport, train_sentencepiece
 
-_HOMES = {
+_MODULE_OF = {
     "AlbertTokenizer": "albert_tokenizer",
     "clean_text": "normalization",
     "starts_word": "pieces",
@@ -28,12 +29,4 @@ __all__ = [
     "train_sentencepiece",
 ]
 
-
-def __getattr__(name: str):
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)
