@@ -6,25 +6,14 @@ Letters: B batch, L sequence, C classes.
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.export.folder import ModelFolder
 from albert_tf.export.prediction import classify
-from albert_tf.export.signatures import traced
+from albert_tf.export.served import ServedModel, traced
 
 _SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
 
 
-class ServedClassifier(tf.Module):
-    """What a SavedModel of a classifier consists of.
-
-    Args:
-        loaded: the classifier with its tokenizer.
-    """
-
-    def __init__(self, loaded: ModelFolder):
-        super().__init__()
-        self._loaded = loaded  # a plain object: the Keras model in it is not saved, only its weights are
-        self.weights = [variable.value for variable in loaded.model.weights]
-        self.tokenizer = loaded.tokenizer.as_layer(max_length=loaded.max_length)
+class ServedClassifier(ServedModel):
+    """What a SavedModel of a classifier consists of."""
 
     def signatures(self) -> dict:
         """One traced function for each way to call the model."""

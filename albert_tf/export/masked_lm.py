@@ -6,9 +6,8 @@ Letters: B batch, K best pieces.
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.export.folder import ModelFolder
 from albert_tf.export.prediction import MASK, fill_mask, mask_output, sentence_order, with_mask
-from albert_tf.export.signatures import traced
+from albert_tf.export.served import ServedModel, traced
 from albert_tf.models import AlbertForPreTraining
 
 TOP = 10
@@ -18,18 +17,8 @@ _SPACE_FIRST = r"(?s)[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}].*"
 _SAMPLES = ("A [MASK] text.", "[MASK]", "The last word of this longer text, with 1,000 others, is [MASK].")
 
 
-class ServedMaskedLM(tf.Module):
-    """What a SavedModel of a pretrained or masked-LM model consists of.
-
-    Args:
-        loaded: the model with its tokenizer.
-    """
-
-    def __init__(self, loaded: ModelFolder):
-        super().__init__()
-        self._loaded = loaded  # a plain object: the Keras model in it is not saved, only its weights are
-        self.weights = [variable.value for variable in loaded.model.weights]
-        self.tokenizer = loaded.tokenizer.as_layer(max_length=loaded.max_length)
+class ServedMaskedLM(ServedModel):
+    """What a SavedModel of a pretrained or masked-LM model consists of."""
 
     def signatures(self) -> dict:
         """One traced function for each way to call the model."""

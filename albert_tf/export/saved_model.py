@@ -7,7 +7,6 @@ import pathlib
 import shutil
 import tempfile
 from collections.abc import Iterator
-from typing import Protocol
 
 import tensorflow as tf
 
@@ -16,14 +15,6 @@ from albert_tf.export.folder import ModelFolder, load_folder
 from albert_tf.export.masked_lm import ServedMaskedLM
 
 LARGEST_DIFFERENCE = 1e-5
-
-
-class Served(Protocol):
-    """What is written: a trackable object that knows its signatures and can compare what was read back with itself."""
-
-    def signatures(self) -> dict: ...
-
-    def largest_difference(self, restored) -> float: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +76,7 @@ def export_saved_model(
     return ExportReport(folder, int(folder.name), tuple(sorted(restored.signatures)), difference)
 
 
-def _served(loaded: ModelFolder) -> Served:
+def _served(loaded: ModelFolder) -> ServedClassifier | ServedMaskedLM:
     return ServedClassifier(loaded) if loaded.is_classifier else ServedMaskedLM(loaded)
 
 
