@@ -12,7 +12,7 @@ from typing import NamedTuple
 from albert_tf.data.documents import split_sentences
 
 HELD_OUT = 5  # one chapter in so many
-PASSAGE_CHARACTERS = 240
+PASSAGE_CHARACTERS = 200
 
 
 class Chapter(NamedTuple):

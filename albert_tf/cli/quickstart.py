@@ -7,18 +7,25 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 NAME = "quickstart"
-TASK = "Which of six authors wrote this passage?"
 TRAIN_PASSAGES, DEV_PASSAGES = 200, 100  # for each author
-MAX_LENGTH = 80
+MAX_LENGTH = 64
+PLOT = "losses.png"
 
 
 class _Folders(NamedTuple):
-    """Where the quickstart writes, all below its output folder."""
+    """Where the quickstart writes."""
 
-    output: pathlib.Path
+    corpus: pathlib.Path
+    vocabulary: pathlib.Path
+    examples: pathlib.Path
+    pretraining: pathlib.Path
+    finetuning: pathlib.Path
+    saved_models: pathlib.Path
 
-    def __getattr__(self, name: str) -> pathlib.Path:
-        return self.output / name
+    @classmethod
+    def below(cls, output: pathlib.Path) -> "_Folders":
+        """All in one folder, each under its own name."""
+        return cls(*(output / name for name in cls._fields))
 
 
 def run(
@@ -36,7 +43,7 @@ def run(
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     begun = time.monotonic()
-    folders = _Folders(output)
+    folders = _Folders.below(output)
     write_texts(data, folders)
     make_examples(recipe, folders)
     pretrained = pretrain_model(recipe, folders)
@@ -76,6 +83,7 @@ def make_examples(recipe: pathlib.Path, folders: _Folders) -> None:
             tokenizer=folders.vocabulary,
             split_sentences=True,
             max_seq_length=64,
+            ngram=1,  # a small model learns single words sooner than runs of them
             dupe_factor=passes,
             num_shards=4 if part == "train" else 1,
         )
@@ -90,7 +98,7 @@ def pretrain_model(recipe: pathlib.Path, folders: _Folders):
     _say("pretraining")
     data = {name: folders.examples / part for name, part in (("examples", "train"), ("heldout", "heldout"))}
     report = pretrain(load_recipe(recipe, **data, tokenizer=folders.vocabulary), folders.pretraining)
-    plot_losses(report.metrics_file, folders.output / "losses.png", report.results["unigram_entropy"])
+    plot_losses(report.metrics_file, folders.pretraining / PLOT, report.results["unigram_entropy"])
     return report
 
 
@@ -109,7 +117,7 @@ def finetune_classifiers(folders: _Folders) -> dict[str, Any]:
             label_column="author",
             from_scratch=from_scratch,
             epochs=5,
-            learning_rate=5e-4,
+            learning_rate=1e-3,
             max_length=MAX_LENGTH,
             keep="last",
         )
@@ -122,7 +130,7 @@ def export_classifier(folders: _Folders):
     from albert_tf.export import export_saved_model
 
     _say("exporting")
-    return export_saved_model(folders.finetuning / "pretrained", folders.output / "saved_models", name="authors")
+    return export_saved_model(folders.finetuning / "pretrained", folders.saved_models, name="authors")
 
 
 def show_results(pretrained, classifiers: dict[str, Any], exported, folders: _Folders, seconds: float) -> None:
@@ -147,7 +155,7 @@ def show_results(pretrained, classifiers: dict[str, Any], exported, folders: _Fo
     for label, value in rows.items():
         table.add_row(label, value)
     rich.print(table)
-    _say(f"losses: {folders.output / 'losses.png'}")
+    _say(f"losses: {folders.pretraining / PLOT}")
 
 
 def show_predictions(exported, folders: _Folders) -> None:

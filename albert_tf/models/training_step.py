@@ -20,6 +20,10 @@ from albert_tf.models.losses import Term
 
 def make_train_function(model):
     """The function that `fit` calls with an iterator, for `steps_per_execution` steps; returns logs."""
+    # A function that makes variables is traced twice; the optimizer's are made before.
+    if not model.optimizer.built:
+        with model.distribute_strategy.scope():
+            model.optimizer.build(model.trainable_variables)
     return _over_iterator(model, lambda data: _train_step(model, data))
 
 
@@ -121,8 +125,6 @@ def _apply_once(optimizer, gradients, variables) -> None:
     reached = [(gradient, variable) for gradient, variable in zip(gradients, variables) if gradient is not None]
     if not reached:
         raise ValueError("At least one variable must get a gradient. Received: a loss that reaches none of them.")
-    if not optimizer.built:
-        optimizer.build(variables)
     # Rows looked up twice must be added before the norm is taken, so sparse gradients become dense here.
     summed = _sum_over_replicas([tf.convert_to_tensor(gradient) for gradient, _ in reached])
     _let_sum_come_first(getattr(optimizer, "inner_optimizer", optimizer))

@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
-RUNS = ("pretraining", "four_steps_in_one", "own_loss", "keras_loss", "clipping")
+RUNS = ("pretraining", "keras_loss", "clipping")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_logs(name, results):
 
 
 def test_four_steps_in_one_call_are_the_same_steps(results):
-    assert results["four_steps_in_one"]["two"] == results["pretraining"]["two"]
+    assert results["pretraining"]["four_steps_in_one"] == results["pretraining"]["two"]
 
 
 def test_clipping_each_device_by_itself_would_show(results):
@@ -39,13 +39,6 @@ def test_clipping_each_device_by_itself_would_show(results):
 
 
 def test_the_logs_are_those_that_users_ask_for(results):
-    logs = {name: set(results[name]["one"]["history"]) for name in RUNS}
-    assert {"masked_lm_loss", "val_sentence_order_accuracy", "val_loss"} < logs["pretraining"]
-    assert logs["own_loss"] == {
-        *("loss", "cross_entropy", "accuracy"),
-        *("val_loss", "val_cross_entropy", "val_accuracy"),
-    }
-    assert logs["keras_loss"] == {
-        *("loss", "accuracy", "weighted"),
-        *("val_loss", "val_accuracy", "val_weighted"),
-    }
+    own = ("loss", "masked_lm_loss", "masked_lm_accuracy", "sentence_order_loss", "sentence_order_accuracy")
+    for name, logs in {"pretraining": own, "keras_loss": ("loss", "accuracy", "weighted")}.items():
+        assert set(results[name]["one"]["history"]) == {*logs, *(f"val_{log}" for log in logs)}
