@@ -83,7 +83,9 @@ def make_examples(recipe: pathlib.Path, folders: _Folders) -> None:
             tokenizer=folders.vocabulary,
             split_sentences=True,
             max_seq_length=64,
-            ngram=1,  # a small model learns single words sooner than runs of them
+            # What a small model learns soonest from: many single words to guess, rather than few runs of words.
+            masked_lm_prob=0.25,
+            ngram=1,
             dupe_factor=passes,
             num_shards=4 if part == "train" else 1,
         )
