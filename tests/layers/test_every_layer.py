@@ -36,21 +36,27 @@ CASES = {
     "embeddings": (
         lambda: layers.AlbertEmbeddings(CONFIG),
         [integers(30, B, L), integers(2, B, L)],
-        ("bfloat16", 0.05),
+        ("bfloat16", 0.02),
     ),
-    "attention": (lambda: layers.AttentionBlock(CONFIG), [numbers(B, L, 24), padded_bias()], ("bfloat16", 0.05)),
-    "feed_forward": (lambda: layers.FeedForwardBlock(CONFIG), [numbers(B, L, 24)], ("bfloat16", 0.05)),
+    "attention": (lambda: layers.AttentionBlock(CONFIG), [numbers(B, L, 24), padded_bias()], ("bfloat16", 0.02)),
+    "feed_forward": (lambda: layers.FeedForwardBlock(CONFIG), [numbers(B, L, 24)], ("bfloat16", 0.02)),
     "masked_lm": (
         lambda: layers.MaskedLMHead(CONFIG),
         [numbers(B, L, 24), numbers(30, 8), integers(L, B, P)],
-        ("float32", 0.1),
+        ("float32", 0.08),
     ),
     "masked_lm_everywhere": (
         lambda: layers.MaskedLMHead(CONFIG),
         [numbers(B, L, 24), numbers(30, 8)],
-        ("float32", 0.1),
+        ("float32", 0.08),
     ),
-    "pooled_head": (lambda: layers.PooledHead(CONFIG, 5, dropout=0.1), [numbers(B, 24)], ("float32", 0.05)),
+    "text_head": (lambda: layers.ClassificationHead(CONFIG, 5, dropout=0.1), [numbers(B, 24)], ("float32", 0.01)),
+    "token_head": (lambda: layers.ClassificationHead(CONFIG, 5, dropout=0.1), [numbers(B, L, 24)], ("float32", 0.01)),
+    "beam_head": (
+        lambda: layers.BeamAnswerHead(CONFIG, dropout=0.1),
+        [numbers(B, L, 24), integers(2, B, L), integers(L, B)],
+        ("float32", 0.01),
+    ),
 }
 
 
