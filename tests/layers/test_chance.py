@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers import (
-    AlbertEmbeddings,
-    AttentionBlock,
-    ClassificationHead,
-    FeedForwardBlock,
-    MaskedLMHead,
-    mask_to_bias,
-)
+from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, MaskedLMHead, PooledHead, mask_to_bias
 
 CONFIG = AlbertConfig(
     vocab_size=400,
@@ -28,12 +21,12 @@ B, L, D = 4, 40, 128
 
 
 def fresh(kind, **changes):
-    layer = kind(CONFIG.replace(**changes), **({"num_outputs": 30} if kind is ClassificationHead else {}))
+    layer = kind(CONFIG.replace(**changes), **({"num_outputs": 30} if kind is PooledHead else {}))
     layer.build(None)
     return layer
 
 
-@pytest.mark.parametrize("kind", [AlbertEmbeddings, AttentionBlock, FeedForwardBlock, MaskedLMHead, ClassificationHead])
+@pytest.mark.parametrize("kind", [AlbertEmbeddings, AttentionBlock, FeedForwardBlock, MaskedLMHead, PooledHead])
 def test_initial_values(kind):
     drawn = []
     for variable in fresh(kind).weights:
@@ -101,7 +94,7 @@ def test_dropout_of_attention_probabilities():
 
 
 def test_dropout_before_a_head():
-    layer = ClassificationHead(CONFIG, num_outputs=D, dropout=RATE)
+    layer = PooledHead(CONFIG, num_outputs=D, dropout=RATE)
     layer.build(None)
     layer.kernel.assign(np.eye(D))
     pooled = np.ones((B * L, D), "float32")
