@@ -5,7 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import pytest
@@ -22,6 +22,14 @@ class GoldenCase:
 
     folder: pathlib.Path
     arrays: Mapping[str, np.ndarray]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def fresh_keras() -> Iterator[None]:
+    """Lets go of what a file's tests have traced and set; the whole suite would need many gigabytes otherwise."""
+    yield
+    if "keras" in sys.modules:
+        sys.modules["keras"].utils.clear_session()
 
 
 @pytest.fixture
