@@ -16,6 +16,8 @@ Origin = Literal["google", "huggingface"]
 SHARE_CHOICES = ("all", "attention", "ffn", "none")
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh", "linear")
 
+# Fields that no published config has.
+OWN_KEYS = ("share", "embedding_projection")
 # Keys of published files that say nothing about the numbers this library computes.
 _IGNORED_GOOGLE_KEYS = frozenset(
     {"net_structure_type", "gap_size", "num_memory_blocks", "down_scale_factor", "ln_type"}
@@ -27,6 +29,7 @@ _IGNORED_HUGGING_FACE_KEYS = _IGNORED_GOOGLE_KEYS | {
     *("position_embedding_type", "output_past", "output_attentions", "output_hidden_states", "tie_word_embeddings"),
     *("return_dict", "use_cache", "problem_type", "_num_labels", "num_labels", "layers_to_keep", "is_decoder"),
     *("add_cross_attention", "chunk_size_feed_forward", "use_return_dict", "classifier_dropout"),
+    *("start_n_top", "end_n_top"),
 }
 
 
@@ -36,7 +39,7 @@ class AlbertConfig:
 
     Args:
         vocab_size: int. Number of pieces, V.
-        embedding_size: int. Width of the embedding tables, E. Where it equals `hidden_size` there is no projection.
+        embedding_size: int. Width of the embedding tables, E.
         hidden_size: int. Width of the encoder, D.
         num_hidden_layers: int. How often a transformer block is applied in depth.
         num_hidden_groups: int. How many groups of blocks have weights of their own.
@@ -53,6 +56,8 @@ class AlbertConfig:
         layer_norm_eps: float. Added to the variance by every layer normalisation.
         classifier_dropout_prob: float. Dropout before a task head.
         share: str. What is shared between layers: `"all"` (ALBERT), `"attention"`, `"ffn"`, or `"none"` (as in BERT).
+        embedding_projection: bool or None. Whether embeddings are mapped from E to D. None: where the two differ, as in
+            Google's code; Hugging Face and KerasHub map them also where the two are equal.
 
     Raises:
         ValueError: where a value cannot make a model, or where values contradict each other.
@@ -86,6 +91,7 @@ class AlbertConfig:
     layer_norm_eps: float = 1e-12
     classifier_dropout_prob: float = 0.1
     share: Share = "all"
+    embedding_projection: bool | None = None
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -112,6 +118,16 @@ class AlbertConfig:
                 f"`num_hidden_groups` must be 1 where `share` is not 'all'. Received: num_hidden_groups="
                 f"{self.num_hidden_groups}, share={self.share!r}; groups and partial sharing exclude each other."
             )
+        if not isinstance(self.embedding_projection, bool | None):
+            raise ValueError(
+                "`embedding_projection` must be true, false or null. Received: "
+                f"embedding_projection={self.embedding_projection!r}."
+            )
+        if self.embedding_projection is False and self.embedding_size != self.hidden_size:
+            raise ValueError(
+                "`embedding_projection` must not be false where `embedding_size` differs from `hidden_size`. Received: "
+                f"embedding_size={self.embedding_size}, hidden_size={self.hidden_size}; leave it out."
+            )
 
     @property
     def head_size(self) -> int:
@@ -120,8 +136,8 @@ class AlbertConfig:
 
     @property
     def has_projection(self) -> bool:
-        """Whether embeddings are mapped from E to D, which is so exactly where the two differ."""
-        return self.embedding_size != self.hidden_size
+        """Whether embeddings are mapped from E to D."""
+        return self.embedding_size != self.hidden_size or self.embedding_projection is True
 
     @property
     def num_attention_groups(self) -> int:
@@ -220,11 +236,41 @@ class AlbertConfig:
             known["num_hidden_groups"] = 1  # such files hold one group for each layer
         return cls(**_PUBLISHED_DEFAULTS | known)
 
-    def to_hugging_face(self) -> dict[str, Any]:
-        """The keys of a Hugging Face `config.json`; `share` is written only where it is not `"all"`."""
+    def to_google(self) -> dict[str, Any]:
+        """The keys of Google's `albert_config.json`, where "gelu" is the tanh form.
+
+        Raises:
+            ValueError: where Google's code would compute something else with these weights.
+        """
+        extra_projection = self.has_projection and self.embedding_size == self.hidden_size
+        groups, layers = max(self.num_attention_groups, self.num_ffn_groups), self.num_hidden_layers
+        # The reference finds a layer's group by float arithmetic, which for a few sizes is one too low.
+        regrouped = any(int(layer / layers * groups) != layer * groups // layers for layer in range(layers))
+        for wrong, rule, name in (
+            (self.hidden_act == "gelu", "have the tanh form of GELU", "hidden_act"),
+            (self.layer_norm_eps != 1e-12, "normalise with an epsilon of 1e-12", "layer_norm_eps"),
+            (extra_projection, "have no projection between equal widths", "embedding_projection"),
+            (regrouped, f"not have {groups} groups, to which its code deals layers unevenly", "num_hidden_layers"),
+        ):
+            if wrong:
+                raise ValueError(
+                    f"A model in Google's layout must {rule}. Received: {name}={getattr(self, name)!r}; "
+                    "save it in the Hugging Face layout."
+                )
         values = self.to_dict()
-        if self.share == "all":
-            del values["share"]
+        for name in ("layer_norm_eps", "classifier_dropout_prob", *OWN_KEYS):
+            if values[name] == getattr(AlbertConfig, name):
+                del values[name]
+        values["hidden_act"] = "gelu" if self.hidden_act == "gelu_new" else self.hidden_act
+        fixed = {"net_structure_type": 0, "gap_size": 0, "num_memory_blocks": 0, "down_scale_factor": 1}
+        return {**values, **fixed}
+
+    def to_hugging_face(self) -> dict[str, Any]:
+        """The keys of a Hugging Face `config.json`; our own are written only where they are not at their defaults."""
+        values = self.to_dict()
+        for name in OWN_KEYS:
+            if values[name] == getattr(AlbertConfig, name):
+                del values[name]
         special = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
         return {"model_type": "albert", **values, **special, "position_embedding_type": "absolute"}
 

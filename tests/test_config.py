@@ -137,6 +137,36 @@ def test_the_hugging_face_form_reads_back(name, tmp_path):
     assert AlbertConfig(**config.to_dict()) == config
 
 
+def test_the_form_of_the_reference_reads_back(tmp_path):
+    path = tmp_path / "albert_config.json"
+    for changes in ({}, {"hidden_act": "relu"}, {"share": "none"}, {"classifier_dropout_prob": 0.2}):
+        config = AlbertConfig.from_preset("base_v1").replace(**changes)
+        path.write_text(json.dumps(config.to_google()))
+        assert AlbertConfig.from_json(path) == config
+    given = json.loads(GOOGLE_FILE.read_text())
+    assert AlbertConfig.from_published(given).to_google() == given
+    uneven = AlbertConfig(num_hidden_layers=22, num_hidden_groups=22)
+    with pytest.raises(
+        ValueError, match=r"must not have 22 groups, .*num_hidden_layers=22; save it in the Hugging Face"
+    ):
+        uneven.to_google()
+
+
+def test_a_projection_between_equal_widths():
+    config = AlbertConfig(embedding_size=768)
+    kept = config.replace(embedding_projection=True)
+    assert not config.has_projection
+    assert kept.has_projection
+    assert kept.num_parameters() - config.num_parameters() == 768 * 768 + 768
+    assert AlbertConfig.from_published(kept.to_hugging_face()) == kept
+    with pytest.raises(
+        ValueError, match=r"must not be false where .* embedding_size=128, hidden_size=768; leave it out"
+    ):
+        AlbertConfig(embedding_projection=False)
+    with pytest.raises(ValueError, match=r"must be true, false or null\. Received: embedding_projection=1"):
+        config.replace(embedding_projection=1)
+
+
 def test_an_unknown_key_is_an_error_with_a_suggestion():
     values = json.loads(GOOGLE_FILE.read_text()) | {"hidden_sise": 32}
     with pytest.raises(ValueError, match="Received: 'hidden_sise'; did you mean 'hidden_size'"):

@@ -1,7 +1,20 @@
 """Checkpoints of every origin: a file becomes {our variable path: array}, and back. Knows the config and no model."""
 
 from albert_tf.checkpoints.checkpoint import Checkpoint, assign
-from albert_tf.checkpoints.huggingface import save_huggingface, write_whole
+from albert_tf.checkpoints.conversion import Placement, write
+from albert_tf.checkpoints.google import save_google, write_google
+from albert_tf.checkpoints.huggingface import save_huggingface
 from albert_tf.checkpoints.reading import read
+from albert_tf.checkpoints.writing import write_whole
 
-__all__ = ["Checkpoint", "assign", "read", "save_huggingface", "write_whole"]
+__all__ = [
+    "Checkpoint",
+    "Placement",
+    "assign",
+    "read",
+    "save_google",
+    "save_huggingface",
+    "write",
+    "write_google",
+    "write_whole",
+]

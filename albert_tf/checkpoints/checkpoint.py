@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,16 +33,32 @@ def under_our_names(
 ) -> dict[str, np.ndarray]:
     """Renames and turns the tensors of a file; a tensor that no row names is an error."""
     by_name = {getattr(row, layout): row for row in rows(config)}
-    unknown = sorted(set(tensors) - set(by_name))
-    if unknown:
-        raise ValueError(
-            f"Every tensor of a checkpoint must have a place in the model. Received: {source} with "
-            f"{_listed(unknown)} left over; is this the right config for the file?"
-        )
+    refuse_unknown(source, set(tensors) - set(by_name))
     arrays: dict[str, np.ndarray] = {}
     for name, tensor in tensors.items():
         _add(arrays, by_name[name], from_file(by_name[name], tensor, layout), source)
     return arrays
+
+
+def refuse_unknown(source: pathlib.Path, names: Iterable[str]) -> None:
+    """Raises where tensors of a file have no place in a model of its config."""
+    if names := sorted(names):
+        raise ValueError(
+            f"Every tensor of a checkpoint must have a place in the model. Received: {source} with "
+            f"{_listed(names)} left over; is this the right config for the file?"
+        )
+
+
+def with_head_settings(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, and what they leave to be seen from the heads: names of classes, numbers of answers kept."""
+    seen: dict[str, Any] = {}
+    if "classifier/bias" in arrays:
+        count = len(arrays["classifier/bias"])
+        seen["id2label"] = {str(number): f"LABEL_{number}" for number in range(count)}
+        seen |= {"problem_type": "regression"} if count == 1 else {}
+    if "qa_beam/start/kernel" in arrays:
+        seen |= {"start_n_top": 5, "end_n_top": 5}  # the reference's defaults
+    return {**seen, **{key: value for key, value in settings.items() if value is not None}}
 
 
 def _add(arrays: dict[str, np.ndarray], row: Row, array: np.ndarray, source: pathlib.Path) -> None:

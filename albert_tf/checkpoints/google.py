@@ -1,52 +1,72 @@
-"""The reference's TensorFlow 1 checkpoints: `albert_config.json` beside `NAME.index` and `NAME.data-*`."""
+"""The reference's TensorFlow 1 checkpoints: `albert_config.json` beside `NAME.index` and `NAME.data-*`.
 
+The modules that it published on TF Hub hold the same tensors with `module/` before each name.
+"""
+
+import json
+import os
 import pathlib
+import tempfile
+from collections.abc import Mapping
+from typing import Any
 
-from albert_tf.checkpoints.checkpoint import Checkpoint, under_our_names
+import numpy as np
+
+from albert_tf.checkpoints.checkpoint import Checkpoint, under_our_names, with_head_settings
+from albert_tf.checkpoints.names import for_file, num_file_groups
+from albert_tf.checkpoints.writing import write_whole
 from albert_tf.config import AlbertConfig
 
 CONFIG_FILE = "albert_config.json"
+_HUB_PREFIX = "module/"
 # Kept by the reference's optimisers beside every variable, and the counter of its Estimator.
 _SLOTS = ("/adam_m", "/adam_v", "/lamb_m", "/lamb_v")
 _COUNTER = "global_step"
 
 
-def read_google(prefix: pathlib.Path) -> Checkpoint:
-    """Reads the checkpoint `prefix`; optimizer slots and the step counter are set aside.
+def from_google_names(source: pathlib.Path, config: AlbertConfig, tensors: Mapping[str, np.ndarray]) -> Checkpoint:
+    """Tensors by the reference's names become a checkpoint."""
+    weights = {name.removeprefix(_HUB_PREFIX): tensor for name, tensor in tensors.items()}
+    arrays = under_our_names(source, config, weights, "google")
+    return Checkpoint(source, config, arrays, with_head_settings(arrays, {}))
+
+
+def save_google(model: Any, prefix: str | pathlib.Path) -> None:
+    """Writes a model as the reference's own code would, for that code to read.
+
+    Args:
+        model: a model of this package.
+        prefix: where to, such as `folder/model.ckpt-best`; the config goes to `albert_config.json` beside it.
 
     Raises:
-        ValueError: where the config is missing or the files are not a whole checkpoint.
+        ValueError: where the reference's code would compute something else with these weights.
     """
+    arrays = {path: np.asarray(variable) for path, variable in model.variables_by_path().items()}
+    write_google(prefix, model.config, arrays)
+
+
+def write_google(prefix: str | pathlib.Path, config: AlbertConfig, arrays: Mapping[str, np.ndarray]) -> None:
+    """As `save_google`, from arrays by variable path."""
     import tensorflow as tf
 
-    config_file = prefix.parent / CONFIG_FILE
-    if not config_file.is_file():
-        raise ValueError(f"A Google checkpoint must have {CONFIG_FILE} beside it. Received: {prefix} without; add it.")
-    config = AlbertConfig.from_json(config_file)
-    try:
-        reader = tf.train.load_checkpoint(str(prefix))
-        names = [name for name in reader.get_variable_to_shape_map() if _is_weight(name)]
-        tensors = {name: reader.get_tensor(name) for name in names}
-    except (tf.errors.OpError, LookupError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(
-            f"A checkpoint must be whole. Received: {prefix} ({reason}); download its index and data files again."
-        ) from None
-    return Checkpoint(prefix, config, under_our_names(prefix, config, tensors, "google"))
-
-
-def find_prefix(folder: pathlib.Path) -> pathlib.Path:
-    """The one checkpoint of a folder, `model.ckpt-best` before others."""
-    prefixes = sorted(path.with_suffix("") for path in folder.glob("*.index"))
-    best = [prefix for prefix in prefixes if prefix.name == "model.ckpt-best"]
-    if not best and len(prefixes) != 1:
-        names = ", ".join(prefix.name for prefix in prefixes) or "none"
-        raise ValueError(
-            f"A folder must hold one checkpoint, or one called model.ckpt-best. Received: {folder} with {names}; "
-            "give the checkpoint's prefix instead."
+    prefix = pathlib.Path(prefix)
+    values = {**config.to_google(), "num_hidden_groups": num_file_groups(config)}
+    tensors = for_file(config, arrays, "google")
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=prefix.parent, prefix=f".{prefix.name}.") as folder:
+        partial = pathlib.Path(folder, prefix.name)
+        tf.raw_ops.SaveV2(
+            prefix=str(partial),
+            tensor_names=list(tensors),
+            shape_and_slices=[""] * len(tensors),
+            tensors=[tf.constant(tensor) for tensor in tensors.values()],
         )
-    return (best or prefixes)[0]
+        # The index last: without it there is no checkpoint.
+        for file in sorted(partial.parent.iterdir()):
+            os.replace(file, prefix.parent / file.name)
+    write_whole(prefix.parent / CONFIG_FILE, (json.dumps(values, indent=2, sort_keys=True) + "\n").encode())
 
 
-def _is_weight(name: str) -> bool:
-    return name != _COUNTER and not name.endswith(_SLOTS)
+def is_weight(name: str) -> bool:
+    """Whether a tensor of such a file belongs to the model, not to its optimizer."""
+    return name.removeprefix(_HUB_PREFIX) != _COUNTER and not name.endswith(_SLOTS)

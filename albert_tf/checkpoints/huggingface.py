@@ -1,41 +1,66 @@
-"""The Hugging Face layout: `config.json` and `model.safetensors`, which is also the layout of our own folders."""
+"""The Hugging Face layout: `config.json` and `model.safetensors`, which is also the layout of our own folders.
+
+Read are also files cut into shards with an index, half precision, and `pytorch_model.bin`.
+"""
 
 import json
-import os
 import pathlib
-import tempfile
 from collections.abc import Mapping
 from typing import Any
 
+# NumPy knows bfloat16 by name once this is imported.
+import ml_dtypes  # noqa: F401
 import numpy as np
+import safetensors
 import safetensors.numpy
 
-from albert_tf.checkpoints.checkpoint import Checkpoint, under_our_names
-from albert_tf.checkpoints.names import num_file_groups, rows, to_file
+from albert_tf.checkpoints.checkpoint import Checkpoint, under_our_names, with_head_settings
+from albert_tf.checkpoints.names import for_file, num_file_groups
+from albert_tf.checkpoints.torch_file import read_torch
+from albert_tf.checkpoints.writing import write_whole
 from albert_tf.config import AlbertConfig
 
 CONFIG_FILE = "config.json"
-WEIGHTS_FILE = "model.safetensors"
+# The first that a folder has is read; an index is a JSON file that says in which file each tensor is.
+WEIGHTS_FILES = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
 _PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
+_BUFFER = "albert.embeddings.position_ids"
+# Second names of tensors that PyTorch files hold twice.
+_TIED = {
+    "predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
+    "predictions.decoder.bias": "predictions.bias",
+}
 
 
-def read_huggingface(folder: pathlib.Path) -> Checkpoint:
-    """Reads a folder with `config.json` and `model.safetensors`."""
+def find_weights(folder: pathlib.Path) -> pathlib.Path | None:
+    """The file to read in a folder of this layout, None if it is not of this layout."""
+    if not (folder / CONFIG_FILE).is_file():
+        return None
+    return next((folder / name for name in WEIGHTS_FILES if (folder / name).is_file()), None)
+
+
+def read_huggingface(folder: pathlib.Path, weights: pathlib.Path) -> Checkpoint:
+    """Reads a folder's `config.json` and the file that `find_weights` found in it."""
     config = AlbertConfig.from_json(folder / CONFIG_FILE)
     settings = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
-    try:
-        tensors = safetensors.numpy.load_file(folder / WEIGHTS_FILE)
-    except (safetensors.SafetensorError, OSError) as error:
-        raise ValueError(
-            f"The weights must be a whole safetensors file. Received: {folder / WEIGHTS_FILE} ({error}); "
-            "download or save it again."
-        ) from None
+    tensors = _read_shards(weights) if weights.suffix == ".json" else _read_file(weights)
     if not any(name.startswith("albert.") for name in tensors):
         # A bare encoder is saved without the prefix that it has inside a task model.
         tensors = {f"albert.{name}": tensor for name, tensor in tensors.items()}
+    tensors = _without_second_names(folder, tensors)
     if not config.has_projection:
-        tensors = _without_identity_projection(folder, tensors)
-    return Checkpoint(folder, config, under_our_names(folder, config, tensors, "huggingface"), settings)
+        if _does_nothing(tensors.get(f"{_PROJECTION}.weight"), tensors.get(f"{_PROJECTION}.bias")):
+            tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(_PROJECTION)}
+        else:
+            config = config.replace(embedding_projection=True)
+    tensors = {name: tensor.astype(np.float32, copy=False) for name, tensor in tensors.items()}
+    arrays = under_our_names(folder, config, tensors, "huggingface")
+    return Checkpoint(folder, config, arrays, with_head_settings(arrays, settings))
 
 
 def save_huggingface(
@@ -51,45 +76,76 @@ def save_huggingface(
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    is_bare = all(path.startswith("encoder/") for path in arrays)
-    tensors = {
-        (row.huggingface.removeprefix("albert.") if is_bare else row.huggingface): to_file(
-            row, arrays[row.path], "huggingface"
-        )
-        for row in rows(config)
-        if row.path in arrays
-    }
+    tensors = for_file(config, arrays, "huggingface")
     if not config.has_projection:
-        prefix = _PROJECTION.removeprefix("albert.") if is_bare else _PROJECTION
-        tensors[f"{prefix}.weight"] = np.eye(config.hidden_size, dtype=np.float32)
-        tensors[f"{prefix}.bias"] = np.zeros(config.hidden_size, np.float32)
+        tensors[f"{_PROJECTION}.weight"] = np.eye(config.hidden_size, dtype=np.float32)
+        tensors[f"{_PROJECTION}.bias"] = np.zeros(config.hidden_size, np.float32)
+    if all(path.startswith("encoder/") for path in arrays):
+        tensors = {name.removeprefix("albert."): tensor for name, tensor in tensors.items()}
     published = {**config.to_hugging_face(), "num_hidden_groups": num_file_groups(config), **settings}
     # The large file first: where the disk is full, what stood in the folder before still fits together.
-    write_whole(folder / WEIGHTS_FILE, safetensors.numpy.save(tensors, metadata={"format": "pt"}))
+    write_whole(folder / WEIGHTS_FILES[0], safetensors.numpy.save(tensors, metadata={"format": "pt"}))
     write_whole(folder / CONFIG_FILE, (json.dumps(published, indent=2, sort_keys=True) + "\n").encode())
 
 
-def write_whole(path: pathlib.Path, content: bytes) -> None:
-    """Writes a file under a temporary name beside its own and renames it, so that no half file is ever seen."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+def _read_file(path: pathlib.Path) -> dict[str, np.ndarray]:
+    if path.suffix != ".safetensors":
+        return read_torch(path)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        pathlib.Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _without_identity_projection(folder: pathlib.Path, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Hugging Face projects even where E equals D; ours does not, the same only if that projection does nothing."""
-    kernel, bias = tensors.get(f"{_PROJECTION}.weight"), tensors.get(f"{_PROJECTION}.bias")
-    if kernel is None or bias is None or np.any(bias) or not np.array_equal(kernel, np.eye(len(kernel))):
+        return safetensors.numpy.load_file(path)
+    except (safetensors.SafetensorError, OSError, KeyError, TypeError) as error:
         raise ValueError(
-            f"A model whose embedding_size equals its hidden_size must have no projection. Received: {folder} with "
-            "one that changes its input; such files cannot be read yet."
+            f"The weights must be a whole safetensors file. Received: {path} ({error}); download or save it again."
+        ) from None
+
+
+def _read_shards(index: pathlib.Path) -> dict[str, np.ndarray]:
+    """Every tensor from the file that the index names for it."""
+    places = _places(index)
+    absent = sorted(name for name in set(places.values()) if not (index.parent / name).is_file())
+    if absent:
+        raise ValueError(
+            f"Every file that an index names must lie beside it. Received: {index} without {', '.join(absent)}; "
+            "download the rest."
         )
-    return {name: tensor for name, tensor in tensors.items() if not name.startswith(_PROJECTION)}
+    tensors: dict[str, np.ndarray] = {}
+    for shard in sorted(set(places.values())):
+        tensors |= _read_file(index.parent / shard)
+    if tensors.keys() != places.keys():
+        wrong = ", ".join(sorted(tensors.keys() ^ places.keys())[:4])
+        raise ValueError(
+            f"An index must name the tensors of its files. Received: {index}, which does not fit them at {wrong}; "
+            "download all files of one version."
+        )
+    return tensors
+
+
+def _places(index: pathlib.Path) -> dict[str, str]:
+    try:
+        places = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        names = set(places.values())
+    except (ValueError, LookupError, TypeError, AttributeError):
+        names, places = {None}, {}
+    # A name must not lead out of the folder.
+    if not all(isinstance(name, str) and pathlib.PurePath(name).name == name for name in names):
+        raise ValueError(
+            f"An index must map tensors to files beside it under `weight_map`. Received: {index}; download it again."
+        )
+    return places
+
+
+def _without_second_names(folder: pathlib.Path, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    for second, first in _TIED.items():
+        if second in tensors and not np.array_equal(tensors[second], tensors.get(first, ()), equal_nan=True):
+            raise ValueError(
+                f"`{second}` must equal `{first}`, as ALBERT ties them. Received: {folder} with others; "
+                "this is another model."
+            )
+    return {name: tensor for name, tensor in tensors.items() if name not in _TIED and name != _BUFFER}
+
+
+def _does_nothing(kernel: np.ndarray | None, bias: np.ndarray | None) -> bool:
+    """Whether a projection between equal widths gives what it gets; such a one need not be kept."""
+    if kernel is None or bias is None:
+        return False
+    return not np.any(bias) and np.array_equal(kernel, np.eye(len(kernel)))

@@ -4,6 +4,7 @@ A row names a variable by its path below the model, by the reference's TensorFlo
 `{group}` and `{inner}` run over the groups of blocks and the blocks in a group.
 """
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -51,6 +52,20 @@ _HEADS = (
     Row("sentence_order/bias", "cls/seq_relationship/output_bias", "sop_classifier.classifier.bias"),
     Row("classifier/kernel", "output_weights", "classifier.weight"),
     Row("classifier/bias", "output_bias", "classifier.bias"),
+    Row("qa_span/kernel", "cls/squad/output_weights", "qa_outputs.weight"),
+    Row("qa_span/bias", "cls/squad/output_bias", "qa_outputs.bias"),
+    # Hugging Face has this head for XLNet alone, under these names.
+    Row("qa_beam/start/kernel", "start_logits/dense/kernel", "start_logits.dense.weight"),
+    Row("qa_beam/start/bias", "start_logits/dense/bias", "start_logits.dense.bias"),
+    Row("qa_beam/end_0/kernel", "end_logits/dense_0/kernel", "end_logits.dense_0.weight"),
+    Row("qa_beam/end_0/bias", "end_logits/dense_0/bias", "end_logits.dense_0.bias"),
+    Row("qa_beam/end_layer_norm/gamma", "end_logits/LayerNorm/gamma", "end_logits.LayerNorm.weight"),
+    Row("qa_beam/end_layer_norm/beta", "end_logits/LayerNorm/beta", "end_logits.LayerNorm.bias"),
+    Row("qa_beam/end_1/kernel", "end_logits/dense_1/kernel", "end_logits.dense_1.weight"),
+    Row("qa_beam/end_1/bias", "end_logits/dense_1/bias", "end_logits.dense_1.bias"),
+    Row("qa_beam/answer_0/kernel", "answer_class/dense_0/kernel", "answer_class.dense_0.weight"),
+    Row("qa_beam/answer_0/bias", "answer_class/dense_0/bias", "answer_class.dense_0.bias"),
+    Row("qa_beam/answer_1/kernel", "answer_class/dense_1/kernel", "answer_class.dense_1.weight"),
 )
 
 
@@ -76,6 +91,11 @@ def rows(config: AlbertConfig) -> list[Row]:
 def num_file_groups(config: AlbertConfig) -> int:
     """How many groups of blocks a file of this config holds."""
     return max(config.num_attention_groups, config.num_ffn_groups)
+
+
+def for_file(config: AlbertConfig, arrays: Mapping[str, np.ndarray], layout: Format) -> dict[str, np.ndarray]:
+    """Arrays by variable path become tensors by the format's names, as the format stores them."""
+    return {getattr(row, layout): to_file(row, arrays[row.path], layout) for row in rows(config) if row.path in arrays}
 
 
 def to_file(row: Row, array: np.ndarray, layout: Format) -> np.ndarray:

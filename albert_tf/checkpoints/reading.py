@@ -1,8 +1,11 @@
 """One way in for every kind of checkpoint: what it is, is found out by looking."""
 
 import pathlib
+import warnings
 
-from albert_tf.checkpoints import google, huggingface
+import numpy as np
+
+from albert_tf.checkpoints import google, huggingface, tensorflow_files
 from albert_tf.checkpoints.checkpoint import Checkpoint
 
 
@@ -10,7 +13,7 @@ def read(path: str | pathlib.Path) -> Checkpoint:
     """Reads a checkpoint of any kind that this room knows.
 
     Args:
-        path: a folder, or the prefix of a TensorFlow checkpoint.
+        path: a folder of Hugging Face, of the reference or from TF Hub, or the prefix of a TensorFlow checkpoint.
 
     Returns:
         Checkpoint, with arrays under our names.
@@ -18,14 +21,21 @@ def read(path: str | pathlib.Path) -> Checkpoint:
     Raises:
         ValueError: where nothing readable is there, or what is there is damaged.
     """
-    path = pathlib.Path(path)
-    if (path / huggingface.CONFIG_FILE).is_file() and (path / huggingface.WEIGHTS_FILE).is_file():
-        return huggingface.read_huggingface(path)
-    if (path / google.CONFIG_FILE).is_file():
-        return google.read_google(google.find_prefix(path))
+    checkpoint = _read(pathlib.Path(path))
+    for name, array in checkpoint.arrays.items():
+        if not np.isfinite(array).all():
+            warnings.warn(f"{checkpoint.source} holds values in `{name}` that are not finite.", stacklevel=3)
+    return checkpoint
+
+
+def _read(path: pathlib.Path) -> Checkpoint:
+    if weights := huggingface.find_weights(path):
+        return huggingface.read_huggingface(path, weights)
+    if (path / google.CONFIG_FILE).is_file() or (path / tensorflow_files.SAVED_MODEL_FILE).is_file():
+        return tensorflow_files.read_tensorflow(tensorflow_files.find_prefix(path))
     if path.with_name(path.name + ".index").is_file():
-        return google.read_google(path)
+        return tensorflow_files.read_tensorflow(path)
     raise ValueError(
-        f"`path` must be a folder with {huggingface.CONFIG_FILE} and {huggingface.WEIGHTS_FILE}, a folder with "
+        f"`path` must be a folder with {huggingface.CONFIG_FILE} and {huggingface.WEIGHTS_FILES[0]}, a folder with "
         f"{google.CONFIG_FILE} and a checkpoint, or the prefix of one. Received: {path}; check the spelling."
     )

@@ -1,12 +1,13 @@
-"""Proves that the reference's checkpoints are read to the bit, found where they are, and refused where damaged."""
+"""Proves that checkpoints of the reference go in and out to the bit, are found, and are refused where damaged."""
 
+import json
 import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import AlbertEncoder, AlbertForPreTraining, checkpoints
+from albert_tf import AlbertConfig, AlbertEncoder, AlbertForPreTraining, checkpoints
 
 # One name of each kind; the golden outputs of the models prove the rest of the table.
 EXAMPLES = {
@@ -87,3 +88,127 @@ def test_damaged(damage, golden, tmp_path):
         (tmp_path / "model.ckpt.index").write_bytes(b"")
     with pytest.raises(ValueError, match=r"A checkpoint must be whole\. Received: .*model\.ckpt \(.*\); download"):
         AlbertEncoder.from_pretrained(tmp_path)
+
+
+# === Written ===
+
+
+def tensors_in(prefix):
+    reader = tf.train.load_checkpoint(str(prefix))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map() if name != "global_step"}
+
+
+def assert_same(found, expected):
+    assert set(found) == set(expected)
+    for name, array in expected.items():
+        assert found[name].dtype == array.dtype, name
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["M1_small", "M2_groups", "M4_xlargeish"])
+def test_a_model_goes_out_as_it_came_in(name, golden, tmp_path):
+    folder, prefix = golden(name).folder, tmp_path / "out" / "model.ckpt-best"
+    checkpoints.save_google(AlbertForPreTraining.from_pretrained(folder), prefix)
+    assert_same(tensors_in(prefix), tensors_in(folder / "model.ckpt"))
+    written, given = (json.loads((path / "albert_config.json").read_text()) for path in (prefix.parent, folder))
+    assert written == given
+    assert sorted(path.name for path in prefix.parent.iterdir()) == [
+        *("albert_config.json", "model.ckpt-best.data-00000-of-00001", "model.ckpt-best.index")
+    ]
+
+
+@pytest.mark.parametrize("head", ["classifier", "regression", "squad_v1", "squad_v2", "race"])
+def test_every_head_goes_out_as_it_came_in(head, golden, tmp_path):
+    folder = golden(f"M3_heads/{head}").folder
+    checkpoint = checkpoints.read(folder)
+    checkpoints.write_google(tmp_path / "model.ckpt-best", checkpoint.config, checkpoint.arrays)
+    assert_same(tensors_in(tmp_path / "model.ckpt-best"), tensors_in(folder / "model.ckpt"))
+    # Through the Hugging Face layout, too.
+    checkpoints.save_huggingface(tmp_path / "hf", checkpoint.config, checkpoint.arrays, checkpoint.settings)
+    again = checkpoints.read(tmp_path / "hf")
+    assert again.config == checkpoint.config
+    assert_same(again.arrays, checkpoint.arrays)
+    assert {key: again.settings[key] for key in checkpoint.settings} == checkpoint.settings
+
+
+def test_names_of_the_answering_heads(golden):
+    span, beam = (golden(f"M3_heads/{head}").folder for head in ("squad_v1", "squad_v2"))
+    tensors, arrays = tensors_in(span / "model.ckpt"), checkpoints.read(span).arrays
+    np.testing.assert_array_equal(arrays["qa_span/kernel"], tensors["cls/squad/output_weights"].T)
+    np.testing.assert_array_equal(arrays["qa_span/bias"], tensors["cls/squad/output_bias"])
+    tensors, arrays = tensors_in(beam / "model.ckpt"), checkpoints.read(beam).arrays
+    for ours, theirs in {
+        "start/kernel": "start_logits/dense/kernel",
+        "end_0/kernel": "end_logits/dense_0/kernel",
+        "end_layer_norm/beta": "end_logits/LayerNorm/beta",
+        "end_1/bias": "end_logits/dense_1/bias",
+        "answer_0/bias": "answer_class/dense_0/bias",
+        "answer_1/kernel": "answer_class/dense_1/kernel",
+    }.items():
+        np.testing.assert_array_equal(arrays[f"qa_beam/{ours}"], tensors[theirs], err_msg=ours)
+
+
+@pytest.mark.parametrize("share", ["attention", "ffn", "none"])
+def test_partial_sharing_comes_back(share, tmp_path):
+    config = AlbertConfig(
+        **{"vocab_size": 30, "embedding_size": 8, "hidden_size": 16, "num_hidden_layers": 3},
+        **{"num_attention_heads": 2, "intermediate_size": 24, "share": share, "classifier_dropout_prob": 0.3},
+    )
+    model = AlbertEncoder(config)
+    checkpoints.save_google(model, tmp_path / "model.ckpt-best")
+    assert json.loads((tmp_path / "albert_config.json").read_text())["num_hidden_groups"] == 3
+    again = AlbertEncoder.from_pretrained(tmp_path)
+    assert again.config == config
+    for variable, expected in zip(again.weights, model.weights, strict=True):
+        np.testing.assert_array_equal(variable, expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"hidden_act": "gelu"}, "have the tanh form of GELU"),
+        ({"layer_norm_eps": 1e-5}, "normalise with an epsilon of 1e-12"),
+        ({"embedding_size": 128, "embedding_projection": True}, "have no projection between equal widths"),
+    ],
+)
+def test_what_the_reference_cannot_compute_is_not_written(changes, rule, tmp_path):
+    model = AlbertEncoder(AlbertConfig.from_preset("tiny").replace(vocab_size=9, **changes))
+    with pytest.raises(ValueError, match=f"A model in Google's layout must {rule}. Received: .*Hugging Face layout"):
+        checkpoints.save_google(model, tmp_path / "new" / "model.ckpt-best")
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_checkpoint_that_was_there_is_replaced(golden, tmp_path):
+    for name in ("M1_small", "M2_groups"):
+        checkpoint = checkpoints.read(golden(name).folder)
+        checkpoints.write_google(tmp_path / "model.ckpt-best", checkpoint.config, checkpoint.arrays)
+    assert_same(checkpoints.read(tmp_path).arrays, checkpoint.arrays)
+
+
+# === TF Hub ===
+
+
+def hub_module(folder, case):
+    """A module as the reference published it: names with a prefix, the config among the assets."""
+    (folder / "variables").mkdir(parents=True)
+    (folder / "assets").mkdir()
+    tensors = tensors_in(case / "model.ckpt")
+    tf.raw_ops.SaveV2(
+        prefix=str(folder / "variables" / "variables"),
+        tensor_names=[f"module/{name}" for name in tensors],
+        shape_and_slices=[""] * len(tensors),
+        tensors=list(tensors.values()),
+    )
+    shutil.copy(case / "albert_config.json", folder / "assets")
+    for name in ("saved_model.pb", "tfhub_module.pb"):
+        (folder / name).write_bytes(b"")
+    return folder
+
+
+def test_a_module_of_tf_hub(golden, tmp_path):
+    case = golden("M2_groups").folder
+    found = checkpoints.read(hub_module(tmp_path / "hub", case))
+    assert_same(found.arrays, checkpoints.read(case).arrays)
+    assert found.config.hidden_act == "relu"
+    by_prefix = checkpoints.read(tmp_path / "hub" / "variables" / "variables")
+    assert_same(by_prefix.arrays, found.arrays)

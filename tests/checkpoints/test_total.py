@@ -69,7 +69,7 @@ def test_another_shape(folder):
         ({"vocab_size": 31}, r"encoder/embeddings/word_embeddings \(30, 8\) for \(31, 8\)"),
         ({"num_hidden_groups": 2}, r"without encoder/attention_1_0/query/kernel, .* and \d+ more"),
         ({"inner_group_num": 2}, r"without encoder/attention_0_1/query/kernel, "),
-        ({"embedding_size": 16}, "projection"),
+        ({"embedding_size": 16}, r"word_embeddings \(30, 8\) for \(30, 16\)"),
     ],
 )
 def test_a_config_of_another_size(changes, complaint, folder):

@@ -1,0 +1,69 @@
+"""Files that TensorFlow wrote: a checkpoint is `NAME.index` and `NAME.data-*`; a TF Hub module has one inside."""
+
+import pathlib
+
+import numpy as np
+
+from albert_tf.checkpoints import google, model_garden
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.config import AlbertConfig
+
+SAVED_MODEL_FILE = "saved_model.pb"
+_VARIABLES = pathlib.Path("variables", "variables")
+
+
+def read_tensorflow(prefix: pathlib.Path) -> Checkpoint:
+    """Reads the checkpoint `prefix`, which the reference's code or Model Garden wrote, without its optimizer's state.
+
+    Raises:
+        ValueError: where the config is missing or the files are not a whole checkpoint.
+    """
+    config = AlbertConfig.from_json(_find_config(prefix))
+    tensors = _read_tensors(prefix)
+    read = model_garden.from_object_names if model_garden.has_object_names(tensors) else google.from_google_names
+    return read(prefix, config, tensors)
+
+
+def find_prefix(folder: pathlib.Path) -> pathlib.Path:
+    """The one checkpoint of a folder, `model.ckpt-best` before others; that of a TF Hub module lies below it."""
+    if (folder / SAVED_MODEL_FILE).is_file():
+        return folder / _VARIABLES
+    prefixes = sorted(path.with_suffix("") for path in folder.glob("*.index"))
+    best = [prefix for prefix in prefixes if prefix.name == "model.ckpt-best"]
+    if not best and len(prefixes) != 1:
+        names = ", ".join(prefix.name for prefix in prefixes) or "none"
+        raise ValueError(
+            f"A folder must hold one checkpoint, or one called model.ckpt-best. Received: {folder} with {names}; "
+            "give the checkpoint's prefix instead."
+        )
+    return (best or prefixes)[0]
+
+
+def _find_config(prefix: pathlib.Path) -> pathlib.Path:
+    folders = [prefix.parent]
+    if prefix.parent.name == _VARIABLES.parent.name:
+        folders += [prefix.parent.parent / "assets", prefix.parent.parent]
+    for folder in folders:
+        if (folder / google.CONFIG_FILE).is_file():
+            return folder / google.CONFIG_FILE
+    raise ValueError(
+        f"A TensorFlow checkpoint must have {google.CONFIG_FILE} beside it. Received: {prefix} without; add it."
+    )
+
+
+def _read_tensors(prefix: pathlib.Path) -> dict[str, np.ndarray]:
+    import tensorflow as tf
+
+    try:
+        reader = tf.train.load_checkpoint(str(prefix))
+        names = filter(_is_weight, reader.get_variable_to_shape_map())
+        return {name: reader.get_tensor(name) for name in names}
+    except (tf.errors.OpError, LookupError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"A checkpoint must be whole. Received: {prefix} ({reason}); download its index and data files again."
+        ) from None
+
+
+def _is_weight(name: str) -> bool:
+    return google.is_weight(name) and model_garden.is_weight(name)

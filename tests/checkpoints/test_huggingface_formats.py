@@ -1,0 +1,253 @@
+"""Proves that every container of the Hugging Face layout is read to the bit, and damage in each is one sentence."""
+
+import json
+import shutil
+import struct
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from albert_tf import AlbertEncoder, AlbertForPreTraining, checkpoints
+
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+FORMATS = "hf_for_pretraining_formats"
+
+
+def inputs_of(arrays):
+    return {name: arrays[name] for name in INPUTS}
+
+
+def assert_close(found, expected):
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+
+
+def assert_same(found, expected):
+    assert set(found) == set(expected)
+    for name, array in expected.items():
+        assert found[name].dtype == array.dtype, name
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def tensors_in(folder):
+    return safetensors.numpy.load_file(folder / "model.safetensors")
+
+
+# === The same weights in other containers ===
+
+
+@pytest.mark.parametrize("container", ["sharded", "zip", "legacy", "old_names"])
+def test_other_containers_of_the_same_weights(container, golden):
+    expected = checkpoints.read(golden("hf_for_pretraining").folder)
+    found = checkpoints.read(golden(FORMATS).folder / container)
+    assert found.config == expected.config
+    assert_same(found.arrays, expected.arrays)
+
+
+def test_shards_of_pytorch_files(golden, tmp_path):
+    whole = golden(FORMATS).folder / "zip"
+    shutil.copy(whole / "pytorch_model.bin", tmp_path / "pytorch_model-00001-of-00001.bin")
+    shutil.copy(whole / "config.json", tmp_path)
+    names = [*tensors_in(golden("hf_for_pretraining").folder), "predictions.decoder.weight", "predictions.decoder.bias"]
+    index = {"weight_map": dict.fromkeys(names, "pytorch_model-00001-of-00001.bin")}
+    (tmp_path / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+    assert_same(checkpoints.read(tmp_path).arrays, checkpoints.read(whole).arrays)
+
+
+@pytest.mark.parametrize("container", ["fp16", "bf16"])
+def test_half_precision_is_widened(container, golden):
+    case, full = golden(FORMATS), golden("hf_for_pretraining")
+    model = AlbertForPreTraining.from_pretrained(case.folder / container)
+    assert {variable.dtype for variable in model.weights} == {"float32"}
+    outputs = model(inputs_of(full.arrays))
+    assert_close(outputs["masked_lm_logits"], case.arrays[f"{container}_prediction_logits"])
+    assert_close(outputs["sentence_order_logits"], case.arrays[f"{container}_sop_logits"])
+
+
+# === Bare encoders, and a projection between equal widths ===
+
+
+def test_a_bare_encoder(golden):
+    case = golden("hf_model")
+    model = AlbertEncoder.from_pretrained(case.folder)
+    outputs = model(inputs_of(case.arrays), output_hidden_states=True, output_attentions=True)
+    assert_close(outputs["sequence_output"], case.arrays["last_hidden_state"])
+    assert_close(outputs["pooled_output"], case.arrays["pooler_output"])
+    assert_close(np.stack(outputs["hidden_states"]), case.arrays["hidden_states"])
+    assert_close(np.stack(outputs["attentions"]), case.arrays["attentions"])
+    assert_close(model(case.arrays["input_ids"])["sequence_output"], case.arrays["last_hidden_state_ids_only"])
+    assert_close(model(case.arrays["input_ids"])["pooled_output"], case.arrays["pooler_output_ids_only"])
+
+
+def test_an_encoder_without_pooler(golden):
+    case = golden("hf_model_no_pooler")
+    with pytest.raises(ValueError, match=r"without encoder/pooler/kernel, .*it has no pooler: pass new_head=True"):
+        AlbertEncoder.from_pretrained(case.folder)
+    model = AlbertEncoder.from_pretrained(case.folder, add_pooling_layer=False)
+    outputs = model(inputs_of(case.arrays), output_hidden_states=True)
+    assert set(outputs) == {"sequence_output", "hidden_states"}
+    assert_close(outputs["sequence_output"], case.arrays["last_hidden_state"])
+    assert_close(np.stack(outputs["hidden_states"]), case.arrays["hidden_states"])
+
+
+def test_a_projection_between_equal_widths(golden):
+    case = golden("hf_groups2_inner2_for_pretraining")
+    model = AlbertForPreTraining.from_pretrained(case.folder)
+    assert model.config.embedding_projection is True
+    assert sum(np.prod(variable.shape) for variable in model.weights) == model.config.num_parameters("pretraining")
+    outputs = model(inputs_of(case.arrays))
+    assert_close(outputs["masked_lm_logits"], case.arrays["prediction_logits"])
+    assert_close(outputs["sentence_order_logits"], case.arrays["sop_logits"])
+    encoder = AlbertEncoder.from_pretrained(case.folder)
+    outputs = encoder(inputs_of(case.arrays), output_hidden_states=True, output_attentions=True)
+    assert_close(np.stack(outputs["hidden_states"]), case.arrays["hidden_states"])
+    assert_close(np.stack(outputs["attentions"]), case.arrays["attentions"])
+    assert_close(outputs["pooled_output"], case.arrays["pooler_output"])
+
+
+@pytest.mark.parametrize("name", ["hf_model", "hf_model_no_pooler", "hf_groups2_inner2_for_pretraining"])
+def test_out_as_it_came_in(name, golden, tmp_path):
+    folder = golden(name).folder
+    arguments = {"add_pooling_layer": False} if "no_pooler" in name else {}
+    kind = AlbertForPreTraining if "pretraining" in name else AlbertEncoder
+    kind.from_pretrained(folder, **arguments).save_pretrained(tmp_path)
+    assert_same(tensors_in(tmp_path), tensors_in(folder))
+    theirs, ours = (json.loads((path / "config.json").read_text()) for path in (folder, tmp_path))
+    same = set(theirs) - {"dtype", "tie_word_embeddings", "transformers_version"}
+    assert {name: ours[name] for name in same} == {name: theirs[name] for name in same}
+
+
+def test_every_kept_projection_stays(golden, tmp_path):
+    model = AlbertForPreTraining.from_pretrained(golden("hf_groups2_inner2_for_pretraining").folder)
+    projection = model.encoder.projection
+    projection.kernel.assign(np.eye(32))
+    projection.bias.assign(np.zeros(32))
+    model.save_pretrained(tmp_path)
+    assert checkpoints.read(tmp_path).config.embedding_projection is True
+
+
+# === What does not fit ===
+
+
+@pytest.fixture
+def folder(golden, tmp_path):
+    for file in golden("hf_for_pretraining").folder.iterdir():
+        shutil.copy(file, tmp_path)
+    return tmp_path
+
+
+def test_tied_weights_that_differ(golden, tmp_path):
+    shutil.copytree(golden(FORMATS).folder / "sharded", tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "model-00004-of-00004.safetensors"
+    tensors = safetensors.numpy.load_file(path)
+    tensors["predictions.decoder.bias"] = tensors["predictions.bias"] + 1
+    safetensors.numpy.save_file(tensors, path)
+    index_file = tmp_path / "model.safetensors.index.json"
+    index = json.loads(index_file.read_text())
+    with pytest.raises(ValueError, match=r"must name the tensors of its files\. .*at predictions\.decoder\.bias; down"):
+        checkpoints.read(tmp_path)
+    index["weight_map"]["predictions.decoder.bias"] = path.name
+    index_file.write_text(json.dumps(index))
+    with pytest.raises(
+        ValueError, match=r"`predictions\.decoder\.bias` must equal `predictions\.bias`, as ALBERT ties them"
+    ):
+        checkpoints.read(tmp_path)
+
+
+def test_an_absent_shard(golden, tmp_path):
+    shutil.copytree(golden(FORMATS).folder / "sharded", tmp_path, dirs_exist_ok=True)
+    (tmp_path / "model-00002-of-00004.safetensors").unlink()
+    with pytest.raises(ValueError, match=r"must lie beside it\. .*without model-00002-of-00004\.safetensors; download"):
+        checkpoints.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "index", ["", "[]", "{}", '{"weight_map": 3}', '{"weight_map": {"a": "../b"}}', '{"weight_map": {"a": 1}}']
+)
+def test_a_wrong_index(index, golden, tmp_path):
+    shutil.copytree(golden(FORMATS).folder / "sharded", tmp_path, dirs_exist_ok=True)
+    (tmp_path / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(ValueError, match=r"An index must map tensors to files beside it .*; download it again"):
+        checkpoints.read(tmp_path)
+
+
+def with_header(path, edit):
+    content = path.read_bytes()
+    length = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8 : 8 + length])
+    edit(header)
+    written = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(written)) + written + content[8 + length :])
+
+
+@pytest.mark.parametrize("length", [0, 7, 2**62, 2**64 - 1])
+def test_a_wrong_header_length(length, folder):
+    path = folder / "model.safetensors"
+    path.write_bytes(struct.pack("<Q", length) + path.read_bytes()[8:])
+    with pytest.raises(ValueError, match="must be a whole safetensors file"):
+        checkpoints.read(folder)
+
+
+def overlap(header):
+    header["albert.pooler.bias"]["data_offsets"] = header["predictions.bias"]["data_offsets"]
+
+
+def lie_about_shape(header):
+    header["albert.pooler.bias"]["shape"] = [2**40]
+
+
+def lie_about_type(header):
+    header["albert.pooler.bias"]["dtype"] = "F99"
+
+
+def leave_a_hole(header):
+    del header["albert.pooler.bias"]
+
+
+@pytest.mark.parametrize("edit", [overlap, lie_about_shape, lie_about_type, leave_a_hole])
+def test_a_wrong_header(edit, folder):
+    with_header(folder / "model.safetensors", edit)
+    with pytest.raises(ValueError, match="must be a whole safetensors file"):
+        checkpoints.read(folder)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(flips=st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), min_size=1, max_size=8))
+def test_any_damage_to_a_header_is_a_value_error(flips, folder, golden):
+    content = bytearray((golden("hf_for_pretraining").folder / "model.safetensors").read_bytes())
+    for place, value in flips:
+        content[place] = value
+    (folder / "model.safetensors").write_bytes(content)
+    complaint = ""
+    try:
+        checkpoints.read(folder)
+    except (ValueError, UserWarning) as error:
+        complaint = str(error)
+    assert "\n" not in complaint
+
+
+def test_values_that_are_not_finite(folder):
+    tensors = tensors_in(folder)
+    tensors["albert.pooler.weight"][3, 4] = np.nan
+    safetensors.numpy.save_file(tensors, folder / "model.safetensors")
+    with pytest.warns(UserWarning, match=r"holds values in `encoder/pooler/kernel` that are not finite"):
+        AlbertForPreTraining.from_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"model_type": "bert"}, r"`model_type` must be 'albert'\. Received: model_type='bert'; this is another model"),
+        ({"hiden_size": 3}, r"must be known\. Received: 'hiden_size'; did you mean 'hidden_size'"),
+        ({"num_attention_heads": 5}, r"hidden_size=32, num_attention_heads=5"),
+        ({"vocab_size": 121}, r"word_embeddings \(120, 16\) for \(121, 16\)"),
+    ],
+)
+def test_configs_that_do_not_fit(changes, complaint, folder):
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(ValueError, match=complaint):
+        AlbertForPreTraining.from_pretrained(folder)

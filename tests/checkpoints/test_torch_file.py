@@ -1,0 +1,173 @@
+"""Proves that PyTorch files give their tensors to the bit, that nothing in them runs, and that damage is a sentence."""
+
+import collections
+import pathlib
+import pickle
+import shutil
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from albert_tf.checkpoints.torch_file import read_torch
+
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+FORMATS = GOLDEN / "hf_for_pretraining_formats"
+ZIP, LEGACY, OLD = (FORMATS / name / "pytorch_model.bin" for name in ("zip", "legacy", "old_names"))
+SECOND_NAMES = {"predictions.decoder.weight", "predictions.decoder.bias"}
+
+
+@pytest.mark.parametrize("path", [ZIP, LEGACY, OLD], ids=["zip", "legacy", "old_names"])
+def test_every_tensor_to_the_bit(path):
+    expected = safetensors.numpy.load_file(GOLDEN / "hf_for_pretraining" / "model.safetensors")
+    found = read_torch(path)
+    buffer = {"albert.embeddings.position_ids"} if path == OLD else set()
+    assert set(found) == set(expected) | SECOND_NAMES | buffer
+    for name, array in expected.items():
+        assert found[name].dtype == np.float32
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def test_integers_and_second_names():
+    found = read_torch(OLD)
+    np.testing.assert_array_equal(found["albert.embeddings.position_ids"], np.arange(64, dtype="int64")[None])
+    np.testing.assert_array_equal(
+        found["predictions.decoder.weight"], found["albert.embeddings.word_embeddings.weight"]
+    )
+
+
+# === What is not a dictionary of tensors ===
+
+
+class Attack:
+    """What a pickle that runs code looks like: to unpickle it is to call `touch`."""
+
+    def __init__(self, mark):
+        self.mark = mark
+
+    def __reduce__(self):
+        return pathlib.Path.touch, (self.mark,)
+
+
+def with_pickle(path, content):
+    """A zip file as PyTorch writes it, with another pickle in it."""
+    with zipfile.ZipFile(ZIP) as source, zipfile.ZipFile(path, "w") as archive:
+        for name in source.namelist():
+            archive.writestr(name, content if name.endswith("data.pkl") else source.read(name))
+    return path
+
+
+@pytest.mark.parametrize("protocol", [0, 1, 2, 4, 5])
+@pytest.mark.parametrize("kind", ["zip", "stream"])
+def test_code_does_not_run(kind, protocol, tmp_path):
+    mark, path = tmp_path / "ran", tmp_path / "pytorch_model.bin"
+    content = pickle.dumps({"weight": Attack(mark)}, protocol)
+    if kind == "zip":
+        with_pickle(path, content)
+    else:
+        path.write_bytes(LEGACY.read_bytes()[:137] + content)
+    with pytest.raises(
+        ValueError, match=r"must hold tensors and nothing else\. Received: .*\.bin with .*safetensors\.$"
+    ):
+        read_torch(path)
+    assert not mark.exists()
+    pickle.loads(content)
+    assert mark.exists()  # the attack is a real one
+
+
+@pytest.mark.parametrize(
+    ("value", "complaint"),
+    [
+        ({"weight": 3}, "something other than a tensor under 'weight'"),
+        ([1, 2], "something other than a dictionary"),
+        ({"weight": {}}, "something other than a tensor under 'weight'"),
+        ({3: 3}, "a name that is no text"),
+        (collections.Counter("a"), "a call of collections.Counter"),
+        ({"a": 0.5}, "the instruction BINFLOAT"),
+    ],
+)
+def test_other_values_are_refused(value, complaint, tmp_path):
+    path = with_pickle(tmp_path / "pytorch_model.bin", pickle.dumps(value, 2))
+    with pytest.raises(ValueError, match=f"must hold tensors and nothing else.*with {complaint}"):
+        read_torch(path)
+
+
+# === Damage ===
+
+
+@pytest.mark.parametrize("path", [ZIP, LEGACY], ids=["zip", "legacy"])
+@pytest.mark.parametrize("kept", [0, 1, 100, 3000, 40000, -1])
+def test_a_truncated_file(path, kept, tmp_path):
+    part = tmp_path / "pytorch_model.bin"
+    part.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(ValueError, match=r"must be a whole PyTorch file\. Received: .*; download it again\.$"):
+        read_torch(part)
+
+
+def changed(path, old, new):
+    content = path.read_bytes()
+    assert content.count(old) >= 1
+    path.write_bytes(content.replace(old, new, 1))
+
+
+def test_a_tensor_outside_its_storage(tmp_path):
+    path = shutil.copy(LEGACY, tmp_path / "pytorch_model.bin")
+    changed(path, b"KxK\x10\x86", b"KxK\x11\x86")  # a shape of (120, 16) becomes one of (120, 17)
+    with pytest.raises(ValueError, match=r"must be a whole PyTorch file\. .*lies outside its storage"):
+        read_torch(path)
+
+
+def test_a_compressed_archive(tmp_path):
+    path = tmp_path / "pytorch_model.bin"
+    with zipfile.ZipFile(ZIP) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in source.namelist():
+            archive.writestr(name, source.read(name))
+    with pytest.raises(ValueError, match="it is compressed"):
+        read_torch(path)
+
+
+def test_big_endian_numbers(tmp_path):
+    path = tmp_path / "pytorch_model.bin"
+    with zipfile.ZipFile(ZIP) as source, zipfile.ZipFile(path, "w") as archive:
+        for name in source.namelist():
+            archive.writestr(name, b"big" if name.endswith("byteorder") else source.read(name))
+    with pytest.raises(ValueError, match="big-endian"):
+        read_torch(path)
+
+
+def read_or_refuse(content, path):
+    path.write_bytes(content)
+    tracemalloc.start()
+    complaint = ""
+    try:
+        read_torch(path)
+    except ValueError as error:
+        complaint = str(error)
+    assert "\n" not in complaint
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+FLIPS = st.lists(st.tuples(st.integers(0, 7500), st.integers(0, 255)), min_size=1, max_size=8)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(flips=FLIPS, which=st.sampled_from([ZIP, LEGACY, OLD]), cut=st.integers(0, 70000))
+def test_any_damage_is_a_value_error_and_small(flips, which, cut, tmp_path):
+    content = bytearray(which.read_bytes())
+    for place, value in flips:
+        content[place % len(content)] = value
+    content = bytes(content if cut > 50000 else content[:cut])
+    # The instructions of a small file weigh more than its tensors, so that there is something to add.
+    assert read_or_refuse(content, tmp_path / "pytorch_model.bin") < 2 * len(content) + 1_500_000
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(program=st.binary(max_size=200))
+def test_any_program_is_a_value_error(program, tmp_path):
+    read_or_refuse(LEGACY.read_bytes()[:137] + program, tmp_path / "pytorch_model.bin")
