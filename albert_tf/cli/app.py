@@ -7,7 +7,18 @@ import sys
 
 import typer
 
-from albert_tf.cli import evaluate, export, finetune, info, predict, prepare, pretrain, quickstart, train_tokenizer
+from albert_tf.cli import (
+    convert,
+    evaluate,
+    export,
+    finetune,
+    info,
+    predict,
+    prepare,
+    pretrain,
+    quickstart,
+    train_tokenizer,
+)
 
 app = typer.Typer(
     name="albert-tf",
@@ -16,7 +27,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (quickstart, train_tokenizer, prepare, pretrain, finetune, evaluate, predict, export, info):
+for command in (quickstart, train_tokenizer, prepare, pretrain, finetune, evaluate, predict, convert, export, info):
     app.command(command.NAME)(command.run)
 
 

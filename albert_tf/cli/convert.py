@@ -1,0 +1,61 @@
+"""`albert-tf convert`: a checkpoint of any kind becomes one of Google's or of Hugging Face."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+NAME = "convert"
+
+
+def run(
+    source: Annotated[Path, typer.Argument(help="Folder, file or prefix of a checkpoint of any kind.")],
+    folder: Annotated[Path, typer.Argument(help="Empty folder to write to; made if it does not exist.")],
+    to: Annotated[str, typer.Option(help="Layout to write: google or huggingface.")],
+) -> None:
+    """Writes a checkpoint in another layout, with its vocabulary, and shows what went where.
+
+    Example: albert-tf convert albert_base_v2 converted --to huggingface
+    """
+    import os
+
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    import rich
+
+    from albert_tf import checkpoints
+    from albert_tf.cli.tables import plain_table
+
+    if to not in ("google", "huggingface"):
+        raise ValueError(f"`--to` must be google or huggingface. Received: {to}.")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"The folder to write to must be empty. Received: {folder}; choose another.")
+    checkpoint = checkpoints.read(source)
+    placements = checkpoints.write(checkpoint, folder, to)
+    table = plain_table("", "variable", "tensor in the file", "shape")
+    for placement in placements:
+        table.add_row(placement.path, placement.name, " x ".join(map(str, placement.shape)))
+    rich.print(table)
+    typer.echo(f"{len(placements)} tensors in {folder}, {_write_vocabulary(source, folder, to)}")
+
+
+def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
+    """Takes the vocabulary along, if there is one; returns what became of it, in words."""
+    import shutil
+
+    from albert_tf.tokenization import AlbertTokenizer
+
+    place = source if source.is_dir() else source.parent
+    for where in (place, place / "assets", place / "assets" / "tokenizer"):
+        for file in (file for pattern in _VOCABULARIES for file in sorted(where.glob(pattern))):
+            if file.suffix == ".txt":
+                shutil.copy(file, folder)
+            elif to == "huggingface":
+                AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
+            else:
+                shutil.copy(file, folder / "30k-clean.model")
+            return f"vocabulary from {file}"
+    return "no vocabulary found beside the source"
+
+
+# The first that is found is taken: SentencePiece models, KerasHub's too, then lists of WordPieces.
+_VOCABULARIES = ("spiece.model", "*.model", "*.spm", "vocab.txt")

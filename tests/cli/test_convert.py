@@ -1,0 +1,86 @@
+"""Proves that `albert-tf convert` takes everything along, tells where it went, and refuses what it must."""
+
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+
+from albert_tf import AlbertTokenizer, checkpoints
+
+from .terminal import mistake, output_of
+
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+
+
+def assert_same(found, expected):
+    assert found.keys() == expected.keys()
+    for path, array in expected.items():
+        np.testing.assert_array_equal(found[path], array, err_msg=path)
+
+
+@pytest.fixture
+def google(tmp_path):
+    """A folder as Google published it."""
+    folder = tmp_path / "albert_small"
+    shutil.copytree(GOLDEN / "M1_small", folder)
+    AlbertTokenizer.english().save_pretrained(tmp_path)
+    (tmp_path / "spiece.model").rename(folder / "30k-clean.model")
+    return folder
+
+
+def test_there_and_back(google, tmp_path):
+    there, back = tmp_path / "there", tmp_path / "back"
+    printed = output_of("convert", google, there, "--to", "huggingface")
+    assert f"32 tensors in {there}, vocabulary from {google / '30k-clean.model'}\n" in printed
+    for line in (
+        ("encoder/projection/kernel", "albert.encoder.embedding_hidden_mapping_in.weight", "32 x 16"),
+        ("sentence_order/bias", "sop_classifier.classifier.bias", "2"),
+    ):
+        assert any(row.replace("│", " ").split() == " ".join(line).split() for row in printed.splitlines()), line
+    assert json.loads((there / "config.json").read_text())["architectures"] == ["AlbertForPreTraining"]
+    assert AlbertTokenizer.from_pretrained(there).encode("a dog") == AlbertTokenizer.english().encode("a dog")
+    printed = output_of("convert", there, back, "--to", "google")
+    assert "cls/seq_relationship/output_weights" in printed
+    assert_same(checkpoints.read(back).arrays, checkpoints.read(google).arrays)
+    assert (back / "albert_config.json").read_text().split() == (google / "albert_config.json").read_text().split()
+    assert (back / "30k-clean.model").read_bytes() == (google / "30k-clean.model").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("source", "architecture"),
+    [
+        ("M3_heads/classifier", "AlbertForSequenceClassification"),
+        ("M3_heads/squad_v2", "AlbertForQuestionAnswering"),
+        ("hf_for_token_classification", "AlbertForTokenClassification"),
+        ("hf_model", "AlbertModel"),
+    ],
+)
+def test_heads(source, architecture, tmp_path):
+    source = GOLDEN / source
+    assert "no vocabulary found" in output_of("convert", source, tmp_path / "new", "--to", "huggingface")
+    found, expected = checkpoints.read(tmp_path / "new"), checkpoints.read(source)
+    assert_same(found.arrays, expected.arrays)
+    assert found.settings["architectures"] == [architecture]
+    assert found.settings.get("id2label") == expected.settings.get("id2label")
+
+
+def test_a_vocabulary_of_words(google, tmp_path):
+    (google / "30k-clean.model").unlink()
+    (google / "vocab.txt").write_text("[PAD]\n")
+    output_of("convert", google, tmp_path / "new", "--to", "huggingface")
+    assert (tmp_path / "new" / "vocab.txt").read_text() == "[PAD]\n"
+
+
+def test_mistakes(google, tmp_path):
+    new = tmp_path / "new"
+    assert "must be google or huggingface. Received: torch" in mistake("convert", google, new, "--to", "torch")
+    assert "check the spelling" in mistake("convert", tmp_path / "nowhere", new, "--to", "google")
+    erf = GOLDEN / "hf_groups2_inner2_for_pretraining"
+    assert "must have the tanh form of GELU" in mistake("convert", erf, new, "--to", "google")
+    data = google / "model.ckpt.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:9000])
+    assert "must be whole" in mistake("convert", google, new, "--to", "huggingface")
+    assert not new.exists()
+    assert "must be empty" in mistake("convert", google, google, "--to", "huggingface")
