@@ -12,16 +12,22 @@ _HOME = {
     "AlbertConfig": "albert_tf.config",
     "AlbertEncoder": "albert_tf.models",
     "AlbertForMaskedLM": "albert_tf.models",
+    "AlbertForMultipleChoice": "albert_tf.models",
     "AlbertForPreTraining": "albert_tf.models",
+    "AlbertForQuestionAnswering": "albert_tf.models",
     "AlbertForSequenceClassification": "albert_tf.models",
+    "AlbertForTokenClassification": "albert_tf.models",
     "AlbertTokenizer": "albert_tf.tokenization",
 }
 __all__ = [
     "AlbertConfig",
     "AlbertEncoder",
     "AlbertForMaskedLM",
+    "AlbertForMultipleChoice",
     "AlbertForPreTraining",
+    "AlbertForQuestionAnswering",
     "AlbertForSequenceClassification",
+    "AlbertForTokenClassification",
     "AlbertTokenizer",
     "__version__",
     "checkpoints",
@@ -52,8 +58,11 @@ if TYPE_CHECKING:
     from albert_tf.config import AlbertConfig as AlbertConfig
     from albert_tf.models import AlbertEncoder as AlbertEncoder
     from albert_tf.models import AlbertForMaskedLM as AlbertForMaskedLM
+    from albert_tf.models import AlbertForMultipleChoice as AlbertForMultipleChoice
     from albert_tf.models import AlbertForPreTraining as AlbertForPreTraining
+    from albert_tf.models import AlbertForQuestionAnswering as AlbertForQuestionAnswering
     from albert_tf.models import AlbertForSequenceClassification as AlbertForSequenceClassification
+    from albert_tf.models import AlbertForTokenClassification as AlbertForTokenClassification
     from albert_tf.tokenization import AlbertTokenizer as AlbertTokenizer
 
 

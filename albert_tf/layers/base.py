@@ -34,11 +34,9 @@ class AlbertLayer(keras.layers.Layer):
             units, name=name, dtype=self.dtype_policy, kernel_initializer=self.kernel_initializer(), **kwargs
         )
 
-    def make_layer_norm(self) -> keras.layers.LayerNormalization:
+    def make_layer_norm(self, name: str = "layer_norm") -> keras.layers.LayerNormalization:
         """A layer normalisation with the config's epsilon."""
-        return keras.layers.LayerNormalization(
-            epsilon=self.config.layer_norm_eps, name="layer_norm", dtype=self.dtype_policy
-        )
+        return keras.layers.LayerNormalization(epsilon=self.config.layer_norm_eps, name=name, dtype=self.dtype_policy)
 
     def make_dropout(self, rate: float, name: str = "dropout") -> keras.layers.Dropout:
         """Inverted dropout in this layer's dtype."""

@@ -60,8 +60,8 @@ class MaskedLMHead(AlbertLayer):
 
 
 @keras.saving.register_keras_serializable("albert_tf")
-class PooledHead(AlbertLayer):
-    """Scores from the pooled output: dropout, then one dense layer.
+class ClassificationHead(AlbertLayer):
+    """Scores of whole texts or of tokens: dropout, then one dense layer.
 
     Args:
         config: AlbertConfig.
@@ -69,10 +69,10 @@ class PooledHead(AlbertLayer):
         dropout: float. Rate before the dense layer.
 
     Call arguments:
-        pooled_output: float tensor [B, D].
+        hidden: float tensor [..., D], such as the pooled output [B, D] or the sequence output [B, L, D].
 
     Returns:
-        float32 tensor [B, num_outputs].
+        float32 tensor [..., num_outputs].
 
     References:
         `run_pretraining.py` (get_sentence_order_output) and `classifier_utils.py` (create_model) of
@@ -91,9 +91,9 @@ class PooledHead(AlbertLayer):
         self.bias = self.add_weight(shape=(self.num_outputs,), initializer="zeros", name="bias")
         self.built = True
 
-    def call(self, pooled_output, training=False):
-        pooled_output = self.dropout(pooled_output, training=training)
-        logits = linear(pooled_output, self.in_compute_dtype(self.kernel), self.in_compute_dtype(self.bias))
+    def call(self, hidden, training=False):
+        hidden = self.dropout(hidden, training=training)
+        logits = linear(hidden, self.in_compute_dtype(self.kernel), self.in_compute_dtype(self.bias))
         return ops.cast(logits, "float32")
 
     def get_config(self):

@@ -1,7 +1,18 @@
 """The encoder and one model for each task, all `keras.Model`s: compile, fit, evaluate, predict, save."""
 
 from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.multiple_choice import AlbertForMultipleChoice
 from albert_tf.models.pretraining import AlbertForMaskedLM, AlbertForPreTraining
+from albert_tf.models.question_answering import AlbertForQuestionAnswering
 from albert_tf.models.sequence_classification import AlbertForSequenceClassification
+from albert_tf.models.token_classification import AlbertForTokenClassification
 
-__all__ = ["AlbertEncoder", "AlbertForMaskedLM", "AlbertForPreTraining", "AlbertForSequenceClassification"]
+__all__ = [
+    "AlbertEncoder",
+    "AlbertForMaskedLM",
+    "AlbertForMultipleChoice",
+    "AlbertForPreTraining",
+    "AlbertForQuestionAnswering",
+    "AlbertForSequenceClassification",
+    "AlbertForTokenClassification",
+]

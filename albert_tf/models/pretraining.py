@@ -6,10 +6,10 @@ Letters: B batch, L sequence, P predictions, V vocabulary.
 import keras
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers import MaskedLMHead, PooledHead
+from albert_tf.layers import ClassificationHead, MaskedLMHead
 from albert_tf.models.base import AlbertModel
 from albert_tf.models.encoder import AlbertEncoder
-from albert_tf.models.losses import MASKED_LM_EPSILON, correct, cross_entropy, weighted_mean
+from albert_tf.models.losses import MASKED_LM_EPSILON, correct, cross_entropy, weighted_mean, weights_of
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -39,7 +39,7 @@ class AlbertForPreTraining(AlbertModel):
         super().__init__(config, **kwargs)
         self.encoder = AlbertEncoder(config, name="encoder", dtype=self.dtype_policy)
         self.masked_lm = MaskedLMHead(config, name="masked_lm", dtype=self.dtype_policy)
-        self.sentence_order = PooledHead(config, num_outputs=2, name="sentence_order", dtype=self.dtype_policy)
+        self.sentence_order = ClassificationHead(config, num_outputs=2, name="sentence_order", dtype=self.dtype_policy)
         self.build_parts(self.encoder, self.masked_lm, self.sentence_order)
 
     def call(self, inputs, training=False):
@@ -54,7 +54,7 @@ class AlbertForPreTraining(AlbertModel):
         order_loss = cross_entropy(flat_labels(y), outputs["sentence_order_logits"])
         return {
             "masked_lm_loss": masked_lm_loss(y, outputs["masked_lm_logits"], sample_weight),
-            "sentence_order_loss": weighted_mean(order_loss, sample_weight),
+            "sentence_order_loss": weighted_mean(order_loss, weights_of("sentence_order_labels", sample_weight)),
         }
 
     def reported_terms(self):
@@ -64,7 +64,7 @@ class AlbertForPreTraining(AlbertModel):
         order_correct = correct(flat_labels(y), outputs["sentence_order_logits"])
         return {
             "masked_lm_accuracy": masked_lm_accuracy(y, outputs["masked_lm_logits"], sample_weight),
-            "sentence_order_accuracy": weighted_mean(order_correct, sample_weight),
+            "sentence_order_accuracy": weighted_mean(order_correct, weights_of("sentence_order_labels", sample_weight)),
         }
 
 
@@ -126,10 +126,8 @@ def masked_lm_accuracy(y, logits, sample_weight=None):
 
 def _token_weights(y, sample_weight):
     """The weight of each masked token [B, P], times its row's where there is one."""
-    weights = keras.ops.cast(y["masked_lm_weights"], "float32")
-    if sample_weight is None:
-        return weights
-    return weights * keras.ops.reshape(keras.ops.cast(sample_weight, "float32"), (-1, 1))
+    weights, of_rows = keras.ops.cast(y["masked_lm_weights"], "float32"), weights_of("masked_lm_ids", sample_weight)
+    return weights if of_rows is None else weights * keras.ops.reshape(keras.ops.cast(of_rows, "float32"), (-1, 1))
 
 
 def flat_labels(y):

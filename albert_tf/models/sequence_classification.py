@@ -10,16 +10,16 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers import PooledHead
-from albert_tf.models.base import AlbertModel
+from albert_tf.layers import ClassificationHead
+from albert_tf.models.classifier import NamedClassifier
 from albert_tf.models.encoder import AlbertEncoder
-from albert_tf.models.losses import correct, cross_entropy, weighted_mean
+from albert_tf.models.losses import weighted_mean
 
 Problem = Literal["classification", "regression"]
 
 
 @keras.saving.register_keras_serializable("albert_tf")
-class AlbertForSequenceClassification(AlbertModel):
+class AlbertForSequenceClassification(NamedClassifier):
     """The encoder with a head on its pooled output.
 
     `fit` takes `(inputs, labels)`, labels int [B], or float [B] for regression, and minimises mean cross entropy, or
@@ -58,12 +58,14 @@ class AlbertForSequenceClassification(AlbertModel):
         labels: Sequence[str] | None = None,
         **kwargs,
     ):
-        super().__init__(config, **kwargs)
-        self.problem = _checked_problem(problem)
-        self.num_labels = _count_labels(num_labels, labels, problem)
-        self.labels = tuple(labels) if labels else tuple(f"LABEL_{i}" for i in range(self.num_labels))
+        if _checked_problem(problem) == "regression" and num_labels is None and not labels:
+            num_labels = 1
+        super().__init__(config, num_labels, labels, **kwargs)
+        if problem == "regression" and self.num_labels != 1:
+            raise ValueError(f"`num_labels` must be 1 for regression. Received: num_labels={self.num_labels}.")
+        self.problem = problem
         self.encoder = AlbertEncoder(config, name="encoder", dtype=self.dtype_policy)
-        self.classifier = PooledHead(
+        self.classifier = ClassificationHead(
             config, self.num_labels, config.classifier_dropout_prob, name="classifier", dtype=self.dtype_policy
         )
         self.build_parts(self.encoder, self.classifier)
@@ -73,51 +75,32 @@ class AlbertForSequenceClassification(AlbertModel):
         return {"logits": self.classifier(pooled_output, training=training)}
 
     def loss_terms(self, y, outputs, sample_weight=None):
-        if self.problem == "regression":
-            error = ops.reshape(outputs["logits"], (-1,)) - ops.cast(ops.reshape(y, (-1,)), "float32")
-            return {"mean_squared_error": weighted_mean(error * error, sample_weight)}
-        losses = cross_entropy(ops.reshape(y, (-1,)), outputs["logits"])
-        return {"cross_entropy": weighted_mean(losses, sample_weight)}
+        if self.problem != "regression":
+            return super().loss_terms(y, outputs, sample_weight)
+        error = ops.reshape(outputs["logits"], (-1,)) - ops.cast(ops.reshape(y, (-1,)), "float32")
+        return {"mean_squared_error": weighted_mean(error * error, sample_weight)}
 
     def reported_terms(self):
-        return ("mean_squared_error",) if self.problem == "regression" else ("cross_entropy", "accuracy")
+        return ("mean_squared_error",) if self.problem == "regression" else super().reported_terms()
 
     def metric_terms(self, y, outputs, sample_weight=None):
-        if self.problem == "regression":
-            return {}
-        return {"accuracy": weighted_mean(correct(ops.reshape(y, (-1,)), outputs["logits"]), sample_weight)}
+        return {} if self.problem == "regression" else super().metric_terms(y, outputs, sample_weight)
 
     def get_config(self):
-        own = {"num_labels": self.num_labels, "problem": self.problem, "labels": list(self.labels)}
-        return {**super().get_config(), **own}
+        return {**super().get_config(), "problem": self.problem}
 
     def head_settings(self) -> dict[str, Any]:
         kind = "regression" if self.problem == "regression" else "single_label_classification"
-        id2label = {str(number): label for number, label in enumerate(self.labels)}
-        label2id = {label: number for number, label in enumerate(self.labels)}
-        return {"id2label": id2label, "label2id": label2id, "problem_type": kind}
+        return {**super().head_settings(), "problem_type": kind}
 
     @classmethod
     def settings_from_file(cls, settings):
-        labels = [settings["id2label"][key] for key in sorted(settings.get("id2label", {}), key=int)]
+        named = super().settings_from_file(settings)
         problem = "regression" if settings.get("problem_type") == "regression" else "classification"
-        return {"labels": labels, "problem": problem} if labels else {}
+        return {**named, "problem": problem} if named else {}
 
 
 def _checked_problem(problem: str) -> Problem:
     if problem not in ("classification", "regression"):
         raise ValueError(f"`problem` must be 'classification' or 'regression'. Received: problem={problem!r}.")
     return problem
-
-
-def _count_labels(num_labels: int | None, labels: Sequence[str] | None, problem: str) -> int:
-    count = num_labels if num_labels is not None else len(labels or ()) or (1 if problem == "regression" else None)
-    if count is None:
-        raise ValueError("`num_labels` or `labels` must be given. Received: neither; say how many classes there are.")
-    if labels and len(labels) != count:
-        raise ValueError(
-            f"`labels` must name `num_labels` classes. Received: num_labels={num_labels}, labels={list(labels)}."
-        )
-    if problem == "regression" and count != 1:
-        raise ValueError(f"`num_labels` must be 1 for regression. Received: num_labels={count}.")
-    return count

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, MaskedLMHead, PooledHead, mask_to_bias
+from albert_tf.layers import (
+    AlbertEmbeddings,
+    AttentionBlock,
+    ClassificationHead,
+    FeedForwardBlock,
+    MaskedLMHead,
+    mask_to_bias,
+)
 
 CONFIG = AlbertConfig(
     vocab_size=400,
@@ -21,12 +28,12 @@ B, L, D = 4, 40, 128
 
 
 def fresh(kind, **changes):
-    layer = kind(CONFIG.replace(**changes), **({"num_outputs": 30} if kind is PooledHead else {}))
+    layer = kind(CONFIG.replace(**changes), **({"num_outputs": 30} if kind is ClassificationHead else {}))
     layer.build(None)
     return layer
 
 
-@pytest.mark.parametrize("kind", [AlbertEmbeddings, AttentionBlock, FeedForwardBlock, MaskedLMHead, PooledHead])
+@pytest.mark.parametrize("kind", [AlbertEmbeddings, AttentionBlock, FeedForwardBlock, MaskedLMHead, ClassificationHead])
 def test_initial_values(kind):
     drawn = []
     for variable in fresh(kind).weights:
@@ -94,7 +101,7 @@ def test_dropout_of_attention_probabilities():
 
 
 def test_dropout_before_a_head():
-    layer = PooledHead(CONFIG, num_outputs=D, dropout=RATE)
+    layer = ClassificationHead(CONFIG, num_outputs=D, dropout=RATE)
     layer.build(None)
     layer.kernel.assign(np.eye(D))
     pooled = np.ones((B * L, D), "float32")

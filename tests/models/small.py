@@ -27,6 +27,12 @@ def make_inputs(rows=5, length=11, seed=0):
     }
 
 
+def make_choices(rows=5, choices=3, length=11, seed=0):
+    """The same for texts to choose from, int32 [rows, choices, length]."""
+    inputs = make_inputs(rows * choices, length, seed)
+    return {name: array.reshape(rows, choices, length) for name, array in inputs.items()}
+
+
 def make_pretraining_batch(rows=5, length=11, predictions=4, seed=0):
     """Inputs with positions, and labels; the rows have unequal numbers of masked tokens, the first all of them."""
     random = np.random.default_rng(seed)

@@ -1,0 +1,69 @@
+"""A model that chooses one of several texts, such as the right answer to a question about a passage.
+
+Letters: B batch, C choices, L sequence.
+"""
+
+import keras
+from keras import ops
+
+from albert_tf.config import AlbertConfig
+from albert_tf.layers import ClassificationHead
+from albert_tf.models.classifier import AlbertClassifier
+from albert_tf.models.encoder import AlbertEncoder
+
+
+@keras.saving.register_keras_serializable("albert_tf")
+class AlbertForMultipleChoice(AlbertClassifier):
+    """The encoder with a head that scores every choice by itself; the scores of a row then compete.
+
+    `fit` takes `(inputs, labels)`, labels int [B], the number of the right choice, and minimises mean cross entropy.
+    The number of choices is the inputs' own: one model takes any.
+
+    Args:
+        config: AlbertConfig.
+
+    Call arguments:
+        inputs: dict as for AlbertEncoder, but every tensor is [B, C, L]: one sequence for each choice.
+
+    Returns:
+        dict: `logits` float32 [B, C].
+
+    Raises:
+        ValueError: where a tensor is not [B, C, L].
+
+    Example:
+
+    >>> import numpy as np
+    >>> model = AlbertForMultipleChoice(AlbertConfig.from_preset("tiny"))
+    >>> tuple(model({"input_ids": np.ones((2, 4, 8), "int32")})["logits"].shape)
+    (2, 4)
+
+    References:
+        `race_utils.py` (create_model) of google-research/albert.
+    """
+
+    architecture = "AlbertForMultipleChoice"
+
+    def __init__(self, config: AlbertConfig, **kwargs):
+        super().__init__(config, **kwargs)
+        self.encoder = AlbertEncoder(config, name="encoder", dtype=self.dtype_policy)
+        self.classifier = ClassificationHead(
+            config, 1, config.classifier_dropout_prob, name="classifier", dtype=self.dtype_policy
+        )
+        self.build_parts(self.encoder, self.classifier)
+
+    def call(self, inputs, training=False):
+        inputs = inputs if isinstance(inputs, dict) else {"input_ids": inputs}
+        rows = {name: _rows_of_choices(name, value) for name, value in inputs.items()}  # [B C, L] each
+        pooled_output = self.encoder(rows, training=training)["pooled_output"]  # [B C, D]
+        scores = self.classifier(pooled_output, training=training)  # [B C, 1]
+        return {"logits": ops.reshape(scores, (-1, ops.shape(inputs["input_ids"])[1]))}
+
+
+def _rows_of_choices(name: str, value):
+    """[B, C, L] as [B C, L]."""
+    if len(value.shape) != 3:
+        raise ValueError(
+            f"`{name}` must have shape [B, C, L]. Received: shape={tuple(value.shape)}; give one sequence per choice."
+        )
+    return ops.reshape(value, (-1, ops.shape(value)[2]))

@@ -1,0 +1,154 @@
+"""A model that finds the answer to a question in a passage, or that there is none.
+
+Letters: B batch, L sequence, K starts that are kept, J ends that are kept for each of them.
+"""
+
+from typing import Any, Literal
+
+import keras
+from keras import ops
+
+from albert_tf.config import AlbertConfig
+from albert_tf.layers import BeamAnswerHead, ClassificationHead
+from albert_tf.models.base import AlbertModel
+from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.losses import IGNORED_LABEL, Term, label_accuracy, label_loss, weighted_mean, weights_of
+
+Head = Literal["span", "beam"]
+
+
+@keras.saving.register_keras_serializable("albert_tf")
+class AlbertForQuestionAnswering(AlbertModel):
+    """The encoder with a head for spans of tokens; there is no pooler.
+
+    `head="span"` scores every token as start and as end, each by itself (SQuAD 1.1, and Hugging Face's head).
+    `head="beam"` scores ends for a given start, and "no answer" beside them (the reference's head for SQuAD 2.0). In
+    training the starts are those given among the inputs; without them, the likeliest `start_n_top` are taken.
+
+    `fit` takes `(inputs, labels)`, labels being a dict of `start_positions` and `end_positions`, int [B], and for
+    `"beam"` `is_impossible` [B] (1 = no answer). The loss is half of the mean cross entropy of the starts, and half of
+    that of the ends, and for `"beam"` half of that of "no answer"; these halves are what `fit` reports. Positions
+    beyond the sequence are left out, those below 0 count as 0.
+
+    Args:
+        config: AlbertConfig.
+        head: str. `"span"` or `"beam"`.
+        start_n_top: int. K, for `"beam"`.
+        end_n_top: int. J, for `"beam"`.
+
+    Call arguments:
+        inputs: dict as for AlbertEncoder, and for `"beam"` optionally `p_mask` [B, L], 1 where no answer can start or
+            end (default: padding), and `start_positions` int [B].
+
+    Returns:
+        dict. For `"span"`: `start_logits` and `end_logits`, float32 [B, L]. For `"beam"`: `cls_logits` float32 [B],
+        high where there is no answer, and, with `start_positions` among the inputs, `start_log_probs` and
+        `end_log_probs`, float32 [B, L]; without them, likeliest first, `start_top_log_probs` float32 and
+        `start_top_index` int32 [B, K], `end_top_log_probs` float32 and `end_top_index` int32 [B, K J], in which end j
+        of start i is at `i * J + j`.
+
+    Raises:
+        ValueError: where L is below K or J, or where a beam head is trained without `start_positions` in the inputs.
+
+    Example:
+
+    >>> import numpy as np
+    >>> model = AlbertForQuestionAnswering(AlbertConfig.from_preset("tiny"), head="beam")
+    >>> outputs = model({"input_ids": np.ones((2, 8), "int32")})
+    >>> tuple(outputs["end_top_index"].shape)
+    (2, 25)
+
+    References:
+        `squad_utils.py` (v1_model_fn_builder, v2_model_fn_builder) of google-research/albert.
+    """
+
+    architecture = "AlbertForQuestionAnswering"
+
+    def __init__(self, config: AlbertConfig, head: Head = "span", start_n_top: int = 5, end_n_top: int = 5, **kwargs):
+        super().__init__(config, **kwargs)
+        self.head, self.start_n_top, self.end_n_top = head, start_n_top, end_n_top
+        self.encoder = AlbertEncoder(config, add_pooling_layer=False, name="encoder", dtype=self.dtype_policy)
+        if head == "span":
+            self.answers = ClassificationHead(config, 2, name="qa_span", dtype=self.dtype_policy)
+        elif head == "beam":
+            dropout = config.classifier_dropout_prob
+            self.answers = BeamAnswerHead(
+                config, start_n_top, end_n_top, dropout, name="qa_beam", dtype=self.dtype_policy
+            )
+        else:
+            raise ValueError(f"`head` must be 'span' or 'beam'. Received: head={head!r}.")
+        self.build_parts(self.encoder, self.answers)
+
+    def call(self, inputs, training=False):
+        sequence_output = self.encoder(inputs, training=training)["sequence_output"]
+        if self.head == "span":
+            logits = self.answers(sequence_output)  # [B, L, 2]
+            return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+        inputs = inputs if isinstance(inputs, dict) else {"input_ids": inputs}
+        return self.answers(sequence_output, _p_mask(inputs), inputs.get("start_positions"), training=training)
+
+    def loss_terms(self, y, outputs, sample_weight=None):
+        terms = {
+            f"{edge}_loss": label_loss(positions, scores, weights).times(0.5)
+            for edge, positions, scores, weights in self._edges(y, outputs, sample_weight)
+        }
+        if self.head == "beam":
+            terms["no_answer_loss"] = _no_answer_loss(y, outputs, sample_weight).times(0.5)
+        return terms
+
+    def reported_terms(self):
+        names = ("start_loss", "end_loss", "start_accuracy", "end_accuracy")
+        return (*names, "no_answer_loss") if self.head == "beam" else names
+
+    def metric_terms(self, y, outputs, sample_weight=None):
+        return {
+            f"{edge}_accuracy": label_accuracy(positions, scores, weights)
+            for edge, positions, scores, weights in self._edges(y, outputs, sample_weight)
+        }
+
+    def _edges(self, y, outputs, sample_weight):
+        """For the start and for the end of the answers: its name, positions [B], scores [B, L] and weights [B]."""
+        kind = "logits" if self.head == "span" else "log_probs"
+        if f"start_{kind}" not in outputs:
+            raise ValueError(
+                "The inputs must hold `start_positions` where a beam head is trained or evaluated. Received: inputs "
+                "without them; ends are scored for the right starts then, so give these in the inputs too."
+            )
+        return [
+            (edge, _within(y[label], scores), scores, weights_of(label, sample_weight))
+            for edge in ("start", "end")
+            for label, scores in [(f"{edge}_positions", outputs[f"{edge}_{kind}"])]
+        ]
+
+    def get_config(self):
+        own = {"head": self.head, "start_n_top": self.start_n_top, "end_n_top": self.end_n_top}
+        return {**super().get_config(), **own}
+
+    def head_settings(self) -> dict[str, Any]:
+        return {"start_n_top": self.start_n_top, "end_n_top": self.end_n_top} if self.head == "beam" else {}
+
+    @classmethod
+    def settings_from_file(cls, settings):
+        tops = {name: settings[name] for name in ("start_n_top", "end_n_top") if name in settings}
+        return {"head": "beam", **tops} if tops else {}
+
+
+def _p_mask(inputs):
+    """Where no answer can be, [B, L]: as given, else in the padding."""
+    if "p_mask" in inputs:
+        return inputs["p_mask"]
+    if "attention_mask" in inputs:
+        return 1.0 - ops.cast(inputs["attention_mask"], "float32")
+    return ops.zeros(ops.shape(inputs["input_ids"]))
+
+
+def _within(positions, scores):
+    """Positions as labels [B]: those below 0 count as 0, those that the scores [B, L] do not reach for nothing."""
+    positions = ops.maximum(ops.cast(positions, "int32"), 0)
+    return ops.where(positions < ops.shape(scores)[-1], positions, IGNORED_LABEL)
+
+
+def _no_answer_loss(y, outputs, sample_weight) -> Term:
+    is_impossible = ops.reshape(ops.cast(y["is_impossible"], "float32"), (-1,))
+    losses = ops.binary_crossentropy(is_impossible, outputs["cls_logits"], from_logits=True)
+    return weighted_mean(losses, weights_of("is_impossible", sample_weight))

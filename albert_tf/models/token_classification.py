@@ -1,0 +1,58 @@
+"""A model that gives one label to every token, such as the name of what a word refers to.
+
+Letters: B batch, L sequence.
+"""
+
+from collections.abc import Sequence
+
+import keras
+
+from albert_tf.config import AlbertConfig
+from albert_tf.layers import ClassificationHead
+from albert_tf.models.classifier import NamedClassifier
+from albert_tf.models.encoder import AlbertEncoder
+
+
+@keras.saving.register_keras_serializable("albert_tf")
+class AlbertForTokenClassification(NamedClassifier):
+    """The encoder with a head on every token; there is no pooler.
+
+    `fit` takes `(inputs, labels)`, labels int [B, L], and minimises the mean cross entropy of those that are not -100,
+    the label of tokens that do not count (padding, special tokens, further pieces of a word). Weights are those of rows
+    [B] or of tokens [B, L].
+
+    Args:
+        config: AlbertConfig.
+        num_labels: int. How many classes. May be left out where `labels` are given.
+        labels: sequence of str. Names of the classes in order of their ids.
+
+    Call arguments:
+        inputs: dict as for AlbertEncoder.
+
+    Returns:
+        dict: `logits` float32 [B, L, num_labels].
+
+    Example:
+
+    >>> import numpy as np
+    >>> config = AlbertConfig.from_preset("tiny")
+    >>> model = AlbertForTokenClassification(config, labels=["O", "B-PER", "I-PER"])
+    >>> tuple(model({"input_ids": np.array([[2, 17, 35, 3]])})["logits"].shape)
+    (1, 4, 3)
+    """
+
+    architecture = "AlbertForTokenClassification"
+
+    def __init__(
+        self, config: AlbertConfig, num_labels: int | None = None, labels: Sequence[str] | None = None, **kwargs
+    ):
+        super().__init__(config, num_labels, labels, **kwargs)
+        self.encoder = AlbertEncoder(config, add_pooling_layer=False, name="encoder", dtype=self.dtype_policy)
+        self.classifier = ClassificationHead(
+            config, self.num_labels, config.classifier_dropout_prob, name="classifier", dtype=self.dtype_policy
+        )
+        self.build_parts(self.encoder, self.classifier)
+
+    def call(self, inputs, training=False):
+        sequence_output = self.encoder(inputs, training=training)["sequence_output"]
+        return {"logits": self.classifier(sequence_output, training=training)}

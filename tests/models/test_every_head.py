@@ -1,0 +1,83 @@
+"""Proves that every task model takes the same step of `fit` in a graph, under XLA and, nearly, in bfloat16."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import (
+    AlbertForMultipleChoice,
+    AlbertForPreTraining,
+    AlbertForQuestionAnswering,
+    AlbertForSequenceClassification,
+    AlbertForTokenClassification,
+)
+
+from .small import CONFIG, make_choices, make_inputs, make_pretraining_batch
+
+ROWS = 4
+POSITIONS = {"start_positions": np.array([0, 1, 2, 0]), "end_positions": np.array([1, 2, 2, 0])}
+CASES = {
+    "texts": (AlbertForSequenceClassification, {"num_labels": 3}, make_inputs(ROWS), np.array([0, 2, 1, 1])),
+    "numbers": (
+        AlbertForSequenceClassification,
+        {"problem": "regression"},
+        make_inputs(ROWS),
+        np.array([0.1, 2, 1, 1]),
+    ),
+    "tokens": (
+        AlbertForTokenClassification,
+        {"num_labels": 3},
+        make_inputs(ROWS),
+        np.where(make_inputs(ROWS)["attention_mask"] == 1, 2, -100),
+    ),
+    "choices": (AlbertForMultipleChoice, {}, make_choices(ROWS), np.array([0, 2, 1, 1])),
+    "span": (AlbertForQuestionAnswering, {}, make_inputs(ROWS), POSITIONS),
+    "beam": (
+        AlbertForQuestionAnswering,
+        {"head": "beam"},
+        {**make_inputs(ROWS), "start_positions": POSITIONS["start_positions"]},
+        {**POSITIONS, "is_impossible": np.array([0, 0, 0, 1])},
+    ),
+}
+WAYS = {"graph": {}, "xla": {"jit_compile": True}, "bfloat16": {"dtype": "mixed_bfloat16"}}
+
+
+def step(case, way):
+    """The logs of one step and how far it moved each variable."""
+    kind, arguments, inputs, labels = CASES[case]
+    settings = dict(WAYS[way])
+    keras.utils.set_random_seed(7)
+    model = kind(CONFIG, **arguments, dtype=settings.pop("dtype", "float32"))
+    before = {path: np.array(variable) for path, variable in model.variables_by_path().items()}
+    model.compile(keras.optimizers.SGD(0.5), **settings)
+    logs = {name: values[0] for name, values in model.fit(inputs, labels, batch_size=ROWS, verbose=0).history.items()}
+    return logs, {path: np.array(v) - before[path] for path, v in model.variables_by_path().items()}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_step(case):
+    logs, moves = step(case, "graph")
+    # What is added to all scores of a softmax alike has no effect; every other variable learns.
+    without_effect = ("key/bias", "classifier/bias") if case == "choices" else ("key/bias",)
+    assert not [path for path, move in moves.items() if not np.any(move) and not path.endswith(without_effect)]
+    logs_xla, moves_xla = step(case, "xla")
+    assert logs_xla == pytest.approx(logs, abs=1e-5)
+    logs_half, moves_half = step(case, "bfloat16")
+    assert logs_half == pytest.approx(logs, abs=0.02, rel=0.02)
+    for path, move in moves.items():
+        np.testing.assert_allclose(moves_xla[path], move, atol=1e-5, err_msg=path)
+        np.testing.assert_allclose(moves_half[path], move, atol=0.02, err_msg=path)
+
+
+@pytest.mark.parametrize("case", ["beam", "pretraining"])
+def test_weights_of_rows_beside_several_labels(case):
+    pretraining = (AlbertForPreTraining, {}, *make_pretraining_batch(ROWS))
+    kind, arguments, inputs, labels = CASES.get(case, pretraining)
+    model = kind(CONFIG, **arguments)
+    model.compile(run_eagerly=True)
+    weights = np.array([0.5, 2.0, 0.0, 1.0])
+    logs = model.evaluate(inputs, labels, sample_weight=weights, return_dict=True, verbose=0)
+    data = tf.data.Dataset.from_tensor_slices((inputs, labels, weights)).batch(ROWS)
+    assert model.evaluate(data, return_dict=True, verbose=0) == pytest.approx(logs, abs=1e-6)
+    assert model.evaluate(inputs, labels, return_dict=True, verbose=0)["loss"] != pytest.approx(logs["loss"], abs=1e-4)
