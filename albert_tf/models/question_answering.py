@@ -139,7 +139,7 @@ def _p_mask(inputs):
         return inputs["p_mask"]
     if "attention_mask" in inputs:
         return 1.0 - ops.cast(inputs["attention_mask"], "float32")
-    return ops.zeros(ops.shape(inputs["input_ids"]))
+    return ops.zeros_like(inputs["input_ids"])
 
 
 def _within(positions, scores):

@@ -119,6 +119,21 @@ def test_beams_are_the_likeliest_answers():
         np.testing.assert_allclose(given["cls_logits"], beams["cls_logits"], atol=1e-6)
 
 
+@pytest.mark.parametrize("way", ["xla", "functional"])
+def test_beams_in_other_ways(way):
+    model = make_model("beam")
+    inputs = {**INPUTS, "p_mask": P_MASK}
+    expected = model(inputs)
+    if way == "xla":
+        model.compile(jit_compile=True)
+    else:
+        symbols = {name: keras.Input((None,), dtype="int32", name=name) for name in inputs}
+        model = keras.Model(symbols, model(symbols))
+    found = model.predict(inputs, batch_size=4, verbose=0)
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, atol=1e-5, rtol=1e-5, err_msg=name)
+
+
 def test_the_end_depends_on_the_start():
     model = make_model("beam")
     ends = [model({**TRAINING, "start_positions": np.full(ROWS, start)})["end_log_probs"] for start in (0, 2)]
