@@ -17,7 +17,7 @@ SHARE_CHOICES = ("all", "attention", "ffn", "none")
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh", "linear")
 
 # Fields that no published config has.
-OWN_KEYS = ("share", "embedding_projection")
+OWN_KEYS = ("share", "embedding_projection", "masked_lm_layer_norm_eps")
 # Keys of published files that say nothing about the numbers this library computes.
 _IGNORED_GOOGLE_KEYS = frozenset(
     {"net_structure_type", "gap_size", "num_memory_blocks", "down_scale_factor", "ln_type"}
@@ -58,6 +58,8 @@ class AlbertConfig:
         share: str. What is shared between layers: `"all"` (ALBERT), `"attention"`, `"ffn"`, or `"none"` (as in BERT).
         embedding_projection: bool or None. Whether embeddings are mapped from E to D. None: where the two differ, as in
             Google's code; Hugging Face and KerasHub map them also where the two are equal.
+        masked_lm_layer_norm_eps: float or None. As `layer_norm_eps`, for the masked-LM head. None: the same; KerasHub's
+            head has 1e-5.
 
     Raises:
         ValueError: where a value cannot make a model, or where values contradict each other.
@@ -92,10 +94,13 @@ class AlbertConfig:
     classifier_dropout_prob: float = 0.1
     share: Share = "all"
     embedding_projection: bool | None = None
+    masked_lm_layer_norm_eps: float | None = None
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
             _check_number(field.name, getattr(self, field.name), field.type)
+        if self.masked_lm_layer_norm_eps is not None:
+            _check_number("masked_lm_layer_norm_eps", self.masked_lm_layer_norm_eps, float)
         if self.hidden_act not in ACTIVATIONS:
             raise ValueError(
                 f"`hidden_act` must be one of {', '.join(ACTIVATIONS)}. Received: hidden_act={self.hidden_act!r}; "
@@ -138,6 +143,12 @@ class AlbertConfig:
     def has_projection(self) -> bool:
         """Whether embeddings are mapped from E to D."""
         return self.embedding_size != self.hidden_size or self.embedding_projection is True
+
+    @property
+    def head_layer_norm_eps(self) -> float:
+        """The epsilon of the masked-LM head."""
+        own = self.masked_lm_layer_norm_eps
+        return self.layer_norm_eps if own is None else own
 
     @property
     def num_attention_groups(self) -> int:
@@ -249,6 +260,7 @@ class AlbertConfig:
         for wrong, rule, name in (
             (self.hidden_act == "gelu", "have the tanh form of GELU", "hidden_act"),
             (self.layer_norm_eps != 1e-12, "normalise with an epsilon of 1e-12", "layer_norm_eps"),
+            (self.head_layer_norm_eps != 1e-12, "normalise with an epsilon of 1e-12", "masked_lm_layer_norm_eps"),
             (extra_projection, "have no projection between equal widths", "embedding_projection"),
             (regrouped, f"not have {groups} groups, to which its code deals layers unevenly", "num_hidden_layers"),
         ):

@@ -167,6 +167,15 @@ def test_a_projection_between_equal_widths():
         config.replace(embedding_projection=1)
 
 
+def test_an_epsilon_of_the_head():
+    config = AlbertConfig(masked_lm_layer_norm_eps=1e-5)
+    assert AlbertConfig().head_layer_norm_eps == 1e-12
+    assert config.head_layer_norm_eps == 1e-5
+    assert AlbertConfig.from_published(config.to_hugging_face()) == config
+    with pytest.raises(ValueError, match=r"`masked_lm_layer_norm_eps` must be above 0\."):
+        config.replace(masked_lm_layer_norm_eps=0.0)
+
+
 def test_an_unknown_key_is_an_error_with_a_suggestion():
     values = json.loads(GOOGLE_FILE.read_text()) | {"hidden_sise": 32}
     with pytest.raises(ValueError, match="Received: 'hidden_sise'; did you mean 'hidden_size'"):

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 
-from albert_tf.checkpoints import google, huggingface, tensorflow_files
+from albert_tf.checkpoints import google, huggingface, keras_files, tensorflow_files
 from albert_tf.checkpoints.checkpoint import Checkpoint
 
 
@@ -13,7 +13,8 @@ def read(path: str | pathlib.Path) -> Checkpoint:
     """Reads a checkpoint of any kind that this room knows.
 
     Args:
-        path: a folder of Hugging Face, of the reference or from TF Hub, or the prefix of a TensorFlow checkpoint.
+        path: a folder of Hugging Face, of the reference, of TF Hub or of KerasHub, the prefix of a TensorFlow
+            checkpoint, or a `.keras` or `.weights.h5` file.
 
     Returns:
         Checkpoint, with arrays under our names.
@@ -33,6 +34,12 @@ def _read(path: pathlib.Path) -> Checkpoint:
         return huggingface.read_huggingface(path, weights)
     if (path / google.CONFIG_FILE).is_file() or (path / tensorflow_files.SAVED_MODEL_FILE).is_file():
         return tensorflow_files.read_tensorflow(tensorflow_files.find_prefix(path))
+    if (path / keras_files.CONFIG_FILE).is_file() and (path / keras_files.WEIGHTS_FILE).is_file():
+        return keras_files.read_preset(path)
+    if path.is_file() and path.suffix == ".keras":
+        return keras_files.read_archive(path)
+    if path.is_file() and path.name.endswith(".weights.h5"):
+        return keras_files.read_weights(path)
     if path.with_name(path.name + ".index").is_file():
         return tensorflow_files.read_tensorflow(path)
     raise ValueError(

@@ -34,9 +34,12 @@ class AlbertLayer(keras.layers.Layer):
             units, name=name, dtype=self.dtype_policy, kernel_initializer=self.kernel_initializer(), **kwargs
         )
 
-    def make_layer_norm(self, name: str = "layer_norm") -> keras.layers.LayerNormalization:
-        """A layer normalisation with the config's epsilon."""
-        return keras.layers.LayerNormalization(epsilon=self.config.layer_norm_eps, name=name, dtype=self.dtype_policy)
+    def make_layer_norm(
+        self, name: str = "layer_norm", epsilon: float | None = None
+    ) -> keras.layers.LayerNormalization:
+        """A layer normalisation with this epsilon, or else the config's."""
+        epsilon = self.config.layer_norm_eps if epsilon is None else epsilon
+        return keras.layers.LayerNormalization(epsilon=epsilon, name=name, dtype=self.dtype_policy)
 
     def make_dropout(self, rate: float, name: str = "dropout") -> keras.layers.Dropout:
         """Inverted dropout in this layer's dtype."""

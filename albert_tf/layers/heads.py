@@ -42,7 +42,7 @@ class MaskedLMHead(AlbertLayer):
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, **kwargs)
         self.transform = self.make_dense(config.embedding_size, "transform")
-        self.layer_norm = self.make_layer_norm()
+        self.layer_norm = self.make_layer_norm(epsilon=config.head_layer_norm_eps)
         self.activation = activation(config.hidden_act)
 
     def build(self, input_shape=None, **shapes):

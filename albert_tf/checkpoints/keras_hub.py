@@ -1,0 +1,116 @@
+"""KerasHub's ALBERT: the names in its HDF5 files, which come from layers' classes and their order, and its config."""
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from albert_tf.checkpoints.attention_axes import with_one_axis_of_heads
+from albert_tf.checkpoints.checkpoint import refuse_unknown
+from albert_tf.config import AlbertConfig
+
+_BACKBONE = "layers/albert_backbone/"
+_CLASSES = ("AlbertBackbone", "AlbertMaskedLM", "AlbertTextClassifier")
+_CONFIG_KEYS = {
+    "vocab_size": "vocabulary_size",
+    "embedding_size": "embedding_dim",
+    "hidden_size": "hidden_dim",
+    "num_hidden_layers": "num_layers",
+    "num_hidden_groups": "num_groups",
+    "inner_group_num": "num_inner_repetitions",
+    "num_attention_heads": "num_heads",
+    "intermediate_size": "intermediate_dim",
+    "hidden_dropout_prob": "dropout",
+    "attention_probs_dropout_prob": "dropout",
+    "max_position_embeddings": "max_sequence_length",
+    "type_vocab_size": "num_segments",
+}
+_EMBEDDINGS = {
+    "layers/reversible_embedding/vars/0": "encoder/embeddings/word_embeddings",
+    "layers/position_embedding/vars/0": "encoder/embeddings/position_embeddings",
+    "layers/embedding/vars/0": "encoder/embeddings/token_type_embeddings",
+}
+_BLOCK = {
+    "_self_attention_layer/query_dense": "attention_{}/query",
+    "_self_attention_layer/key_dense": "attention_{}/key",
+    "_self_attention_layer/value_dense": "attention_{}/value",
+    "_self_attention_layer/output_dense": "attention_{}/output",
+    "_self_attention_layer_norm": "attention_{}/layer_norm",
+    "_feedforward_intermediate_dense": "ffn_{}/intermediate",
+    "_feedforward_output_dense": "ffn_{}/output",
+    "_feedforward_layer_norm": "ffn_{}/layer_norm",
+}
+_HEADS = {
+    "layers/masked_lm_head/_intermediate_dense": "masked_lm/transform",
+    "layers/masked_lm_head/_intermediate_layer_norm": "masked_lm/layer_norm",
+    "layers/dense": "classifier",
+}
+
+
+def config_from(source: pathlib.Path, values: Mapping[str, Any]) -> AlbertConfig:
+    """The config of a backbone, or of a task model with a backbone in it, as Keras serialises them.
+
+    Its GELU is always the tanh form, it always has a projection, and its masked-LM head normalises with 1e-5.
+    """
+    name, arguments = values.get("class_name"), values.get("config", {})
+    if name not in _CLASSES:
+        raise ValueError(
+            f"A model of KerasHub must be one of {', '.join(_CLASSES)}. Received: class_name={name!r} in {source}; "
+            "this is another model."
+        )
+    if "backbone" in arguments:
+        arguments = arguments["backbone"].get("config", {})
+    absent = sorted(set(_CONFIG_KEYS.values()) - set(arguments))
+    if absent:
+        raise ValueError(
+            f"The config of a KerasHub ALBERT must be whole. Received: {source} without {', '.join(absent)}; download "
+            "it again."
+        )
+    return AlbertConfig(
+        **{ours: arguments[theirs] for ours, theirs in _CONFIG_KEYS.items()},
+        embedding_projection=True if arguments["embedding_dim"] == arguments["hidden_dim"] else None,
+        masked_lm_layer_norm_eps=1e-5,
+    )
+
+
+def arrays_from(
+    source: pathlib.Path, config: AlbertConfig, backbone: Mapping[str, np.ndarray], head: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The tensors of a backbone and of a task's head, which a preset keeps in two files, under our names."""
+    in_backbone, in_head = _backbone_paths(config), _head_paths()
+    refuse_unknown(source, (set(backbone) - set(in_backbone)) | (set(head) - set(in_head)))
+    arrays = {in_backbone[name]: tensor for name, tensor in backbone.items()}
+    arrays |= {in_head[name]: tensor for name, tensor in head.items()}
+    return with_one_axis_of_heads(source, config, arrays)
+
+
+def split(tensors: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """The backbone's tensors and the head's, of a file that may hold both."""
+    inside = {name.removeprefix(_BACKBONE): tensor for name, tensor in tensors.items() if name.startswith(_BACKBONE)}
+    outside = {name: tensor for name, tensor in tensors.items() if not name.startswith(_BACKBONE)}
+    return (inside, outside) if inside else (outside, {})
+
+
+def _backbone_paths(config: AlbertConfig) -> dict[str, str]:
+    paths = dict(_EMBEDDINGS)
+    paths |= _pair("layers/layer_normalization", "encoder/embeddings/layer_norm")
+    paths |= _pair("layers/dense", "encoder/projection") | _pair("layers/dense_1", "encoder/pooler")
+    for number in range(config.num_hidden_groups * config.inner_group_num):
+        layer = "layers/transformer_encoder" + (f"_{number}" if number else "")
+        place = "{}_{}".format(*divmod(number, config.inner_group_num))
+        for theirs, ours in _BLOCK.items():
+            paths |= _pair(f"{layer}/{theirs}", f"encoder/{ours.format(place)}")
+    return paths
+
+
+def _head_paths() -> dict[str, str]:
+    paths = {"layers/masked_lm_head/vars/0": "masked_lm/output_bias"}
+    for theirs, ours in _HEADS.items():
+        paths |= _pair(theirs, ours)
+    return paths
+
+
+def _pair(theirs: str, ours: str) -> dict[str, str]:
+    names = ("gamma", "beta") if ours.endswith("layer_norm") else ("kernel", "bias")
+    return {f"{theirs}/vars/{number}": f"{ours}/{name}" for number, name in enumerate(names)}

@@ -1,0 +1,230 @@
+"""Proves that KerasHub's presets and files, and ours, come in to the bit and give their numbers."""
+
+import json
+import shutil
+import zipfile
+
+import h5py
+import numpy as np
+import pytest
+
+from albert_tf import (
+    AlbertConfig,
+    AlbertEncoder,
+    AlbertForMaskedLM,
+    AlbertForMultipleChoice,
+    AlbertForPreTraining,
+    AlbertForQuestionAnswering,
+    AlbertForSequenceClassification,
+    checkpoints,
+)
+
+INPUTS = {"input_ids": "token_ids", "attention_mask": "padding_mask", "token_type_ids": "segment_ids"}
+
+
+def inputs_of(arrays):
+    return {ours: arrays[theirs] for ours, theirs in INPUTS.items()}
+
+
+def assert_close(found, expected):
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+
+
+def assert_same(found, expected):
+    assert set(found) == set(expected)
+    for path, array in expected.items():
+        np.testing.assert_array_equal(found[path], array, err_msg=path)
+
+
+# === KerasHub ===
+
+
+@pytest.mark.parametrize("place", ["preset", "model.keras", "preset/model.weights.h5"])
+def test_a_backbone(place, golden):
+    case = golden("keras_hub_backbone")
+    model = AlbertEncoder.from_pretrained(case.folder / place)
+    assert model.config.hidden_act == "gelu_new"
+    outputs = model(inputs_of(case.arrays))
+    assert_close(outputs["sequence_output"], case.arrays["sequence_output"])
+    assert_close(outputs["pooled_output"], case.arrays["pooled_output"])
+
+
+def test_groups_and_a_projection_between_equal_widths(golden):
+    case = golden("keras_hub_groups")
+    model = AlbertEncoder.from_pretrained(case.folder / "preset")
+    assert (model.config.num_hidden_groups, model.config.inner_group_num) == (2, 2)
+    assert model.config.embedding_projection is True
+    outputs = model(inputs_of(case.arrays))
+    assert_close(outputs["sequence_output"], case.arrays["sequence_output"])
+    assert_close(outputs["pooled_output"], case.arrays["pooled_output"])
+
+
+@pytest.mark.parametrize("place", ["preset", "preset/whole.weights.h5"])
+def test_a_masked_lm(place, golden):
+    case = golden("keras_hub_masked_lm")
+    model = AlbertForMaskedLM.from_pretrained(case.folder / place)
+    inputs = {**inputs_of(case.arrays), "masked_lm_positions": case.arrays["mask_positions"]}
+    assert_close(model(inputs)["logits"], case.arrays["logits"])
+
+
+@pytest.mark.parametrize("place", ["preset", "model.keras"])
+def test_a_classifier(place, golden):
+    case = golden("keras_hub_text_classifier")
+    model = AlbertForSequenceClassification.from_pretrained(case.folder / place)
+    assert model.num_labels == 3
+    assert_close(model(inputs_of(case.arrays))["logits"], case.arrays["logits"])
+
+
+def test_a_masked_lm_keeps_its_epsilon(golden, tmp_path):
+    case = golden("keras_hub_masked_lm")
+    AlbertForMaskedLM.from_pretrained(case.folder / "preset").save_pretrained(tmp_path)
+    again = AlbertForMaskedLM.from_pretrained(tmp_path)
+    assert again.config.masked_lm_layer_norm_eps == 1e-5
+    inputs = {**inputs_of(case.arrays), "masked_lm_positions": case.arrays["mask_positions"]}
+    assert_close(again(inputs)["logits"], case.arrays["logits"])
+    with pytest.raises(ValueError, match=r"must normalise with an epsilon of 1e-12\. .*masked_lm_layer_norm_eps=1e-05"):
+        checkpoints.save_google(again, tmp_path / "model.ckpt-best")
+
+
+@pytest.fixture
+def preset(golden, tmp_path):
+    shutil.copytree(golden("keras_hub_text_classifier").folder / "preset", tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def change_config(folder, **changes):
+    values = json.loads((folder / "config.json").read_text())
+    values["config"].update(changes)
+    (folder / "config.json").write_text(json.dumps(values))
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"num_heads": 8}, r"with 4 heads beside num_attention_heads=8; correct"),
+        ({"vocabulary_size": 301}, r"word_embeddings \(300, 16\) for \(301, 16\)"),
+        ({"num_inner_repetitions": 2}, r"without encoder/attention_0_1/query/kernel"),
+        ({"num_heads": 5}, r"hidden_size=32, num_attention_heads=5"),
+    ],
+)
+def test_another_config(changes, complaint, preset):
+    change_config(preset, **changes)
+    with pytest.raises(ValueError, match=complaint):
+        AlbertForSequenceClassification.from_pretrained(preset)
+
+
+def test_another_model(preset):
+    values = json.loads((preset / "config.json").read_text())
+    (preset / "config.json").write_text(json.dumps({**values, "class_name": "BertBackbone"}))
+    with pytest.raises(ValueError, match=r"must be one of AlbertBackbone, .*class_name='BertBackbone'.*another model"):
+        checkpoints.read(preset)
+    del values["config"]["num_heads"]
+    (preset / "config.json").write_text(json.dumps(values))
+    with pytest.raises(ValueError, match=r"must be whole\. Received: .* without num_heads; download it again"):
+        checkpoints.read(preset)
+    (preset / "config.json").write_text("[1]")
+    with pytest.raises(ValueError, match=r"must be a JSON object\. Received: .* with a list"):
+        checkpoints.read(preset)
+
+
+def test_an_array_too_many(preset):
+    with h5py.File(preset / "model.weights.h5", "a") as file:
+        file["layers/extra/vars/0"] = np.zeros(3)
+    with pytest.raises(ValueError, match=r"must have a place in the model\. .*layers/extra/vars/0 left over"):
+        checkpoints.read(preset)
+
+
+# === Ours ===
+
+CONFIG = AlbertConfig(
+    **{"vocab_size": 30, "embedding_size": 8, "hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2},
+    **{"intermediate_size": 24, "num_hidden_groups": 2, "inner_group_num": 2, "hidden_dropout_prob": 0.1},
+)
+MODELS = {
+    "encoder": lambda: AlbertEncoder(CONFIG),
+    "encoder_without_pooler": lambda: AlbertEncoder(CONFIG, add_pooling_layer=False),
+    "unshared": lambda: AlbertEncoder(CONFIG.replace(share="none", num_hidden_groups=1)),
+    "pretraining": lambda: AlbertForPreTraining(CONFIG),
+    "masked_lm": lambda: AlbertForMaskedLM(CONFIG),
+    "classes": lambda: AlbertForSequenceClassification(CONFIG, labels=["no", "yes", "perhaps"]),
+    "regression": lambda: AlbertForSequenceClassification(CONFIG, problem="regression"),
+    "choice": lambda: AlbertForMultipleChoice(CONFIG),
+    "span": lambda: AlbertForQuestionAnswering(CONFIG, head="span"),
+    "beam": lambda: AlbertForQuestionAnswering(CONFIG, head="beam", start_n_top=3),
+}
+
+
+def randomized(model):
+    random = np.random.default_rng(0)
+    for variable in model.variables_by_path().values():
+        variable.assign(random.standard_normal(variable.shape))
+    return model
+
+
+def values_of(model):
+    return {path: variable.numpy() for path, variable in model.variables_by_path().items()}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_what_keras_saved(kind, tmp_path):
+    model = randomized(MODELS[kind]())
+    model.save(tmp_path / "model.keras")
+    found = checkpoints.read(tmp_path / "model.keras")
+    assert found.config == model.config
+    assert_same(found.arrays, values_of(model))
+    arguments = {"add_pooling_layer": False} if kind == "encoder_without_pooler" else {}
+    again = type(model).from_pretrained(tmp_path / "model.keras", **arguments)
+    assert again.head_settings() == model.head_settings()
+    assert_same(values_of(again), values_of(model))
+
+
+def test_weights_beside_a_config(tmp_path):
+    model = randomized(MODELS["classes"]())
+    model.save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    model.save_weights(tmp_path / "model.weights.h5")
+    for path in (tmp_path, tmp_path / "model.weights.h5"):
+        again = AlbertForSequenceClassification.from_pretrained(path)
+        assert again.labels == ("no", "yes", "perhaps")
+        assert_same(values_of(again), values_of(model))
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(ValueError, match=r"must have config\.json beside it"):
+        checkpoints.read(tmp_path / "model.weights.h5")
+
+
+def test_a_trained_model(tmp_path):
+    model = randomized(MODELS["classes"]())
+    model.compile("adam")
+    model.fit({"input_ids": np.ones((2, 5), "int32")}, np.array([0, 1]), verbose=0)
+    model.save(tmp_path / "model.keras")
+    assert_same(checkpoints.read(tmp_path / "model.keras").arrays, values_of(model))
+
+
+# === Damage ===
+
+
+@pytest.mark.parametrize("kept", [0, 10, 5000, -1])
+def test_a_truncated_archive(kept, golden, tmp_path):
+    content = (golden("keras_hub_backbone").folder / "model.keras").read_bytes()
+    path = tmp_path / "model.keras"
+    path.write_bytes(content[:kept])
+    with pytest.raises(ValueError, match=r"A \.keras file must be whole\. Received: .*model\.keras \(.*again"):
+        checkpoints.read(path)
+
+
+@pytest.mark.parametrize("kept", [0, 10, 5000, -1])
+def test_truncated_weights(kept, preset):
+    path = preset / "model.weights.h5"
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(ValueError, match=r"must be a whole HDF5 file\. Received: .*; download or save it again"):
+        checkpoints.read(preset)
+
+
+def test_an_archive_without_weights(golden, tmp_path):
+    with zipfile.ZipFile(golden("keras_hub_backbone").folder / "model.keras") as source:
+        config = source.read("config.json")
+    with zipfile.ZipFile(tmp_path / "model.keras", "w") as archive:
+        archive.writestr("config.json", config)
+    with pytest.raises(ValueError, match=r"must be whole\. Received: .*model\.weights\.h5"):
+        checkpoints.read(tmp_path / "model.keras")
