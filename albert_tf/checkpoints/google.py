@@ -41,7 +41,9 @@ def save_google(model: Any, prefix: str | pathlib.Path) -> None:
     Raises:
         ValueError: where the reference's code would compute something else with these weights.
     """
-    arrays = {path: np.asarray(variable) for path, variable in model.variables_by_path().items()}
+    from keras import ops
+
+    arrays = {path: ops.convert_to_numpy(variable) for path, variable in model.variables_by_path().items()}
     write_google(prefix, model.config, arrays)
 
 

@@ -145,8 +145,9 @@ class AlbertModel(keras.Model):
         Loading is total or it raises. Heads of other tasks that the file holds are set aside as wholes.
 
         Args:
-            path: a folder written by `save_pretrained` or by Hugging Face transformers, or one with Google's
-                `albert_config.json` and a checkpoint, or the prefix of such a checkpoint.
+            path: a folder written by `save_pretrained` or by Hugging Face transformers; one with Google's
+                `albert_config.json` and a checkpoint, or the prefix of such a checkpoint; an unpacked module of TF Hub;
+                a preset folder of KerasHub; a `.keras` or `.weights.h5` file.
             new_head: bool. Whether parts that the file does not have start fresh; otherwise that is an error.
             **kwargs: constructor arguments, such as `num_labels`.
 
