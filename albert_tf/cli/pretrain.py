@@ -14,6 +14,7 @@ def run(
     examples: Annotated[Path | None, typer.Option(help="Instead of the recipe's: folder made by prepare.")] = None,
     heldout: Annotated[Path | None, typer.Option(help="Instead of the recipe's: held-out examples.")] = None,
     tokenizer: Annotated[Path | None, typer.Option(help="Instead of the recipe's: vocabulary.")] = None,
+    skip_corrupt: Annotated[bool, typer.Option("--skip-corrupt", help="Go on without damaged shards.")] = False,
 ) -> None:
     """Pretrains a model, or takes up a run that was stopped, with the same command.
 
@@ -27,7 +28,8 @@ def run(
     from albert_tf.cli.tables import plain_table
     from albert_tf.trainer import load_recipe, pretrain
 
-    report = pretrain(load_recipe(recipe, examples=examples, heldout=heldout, tokenizer=tokenizer), output)
+    checked_recipe = load_recipe(recipe, examples=examples, heldout=heldout, tokenizer=tokenizer)
+    report = pretrain(checked_recipe, output, skip_corrupt=skip_corrupt)
     table = plain_table(f"model in {report.model_folder}, {report.num_train_steps:,} updates", "held-out", "value")
     for name, value in report.results.items():
         table.add_row(name.replace("_", " "), f"{value:.4f}")

@@ -44,13 +44,16 @@ class PretrainReport:
     seconds: float
 
 
-def pretrain(recipe: Recipe, output: str | pathlib.Path, show_progress: bool = True) -> PretrainReport:
+def pretrain(
+    recipe: Recipe, output: str | pathlib.Path, show_progress: bool = True, skip_corrupt: bool = False
+) -> PretrainReport:
     """Runs a recipe, or takes it up where it stopped.
 
     Args:
         recipe: Recipe.
         output: folder of the run. The same recipe goes on there; another one is refused.
         show_progress: bool. Whether to show a progress bar on stderr.
+        skip_corrupt: bool. Whether to leave damaged shards out with a warning; otherwise they stop the run.
 
     Returns:
         PretrainReport. The folder holds `recipe.json`, `checkpoints/`, `metrics.jsonl`, TensorBoard's `logs/`, and at
@@ -64,7 +67,7 @@ def pretrain(recipe: Recipe, output: str | pathlib.Path, show_progress: bool = T
     _set_up_keras(recipe)  # first of all: the global seed enters the order of examples too
     tokenizer = _tokenizer(recipe)
     tokenizer.check_fits(recipe.config.vocab_size)
-    train, heldout = _datasets(recipe, tokenizer)
+    train, heldout = _datasets(recipe, tokenizer, skip_corrupt)
     claim_folder(output, recipe.model_dump(mode="json"))
     with _strategy(recipe).scope():
         model = AlbertForPreTraining(recipe.config)
@@ -139,10 +142,14 @@ def _tokenizer(recipe: Recipe) -> AlbertTokenizer:
     return AlbertTokenizer.english() if folder is None else AlbertTokenizer.from_pretrained(folder)
 
 
-def _datasets(recipe: Recipe, tokenizer: AlbertTokenizer):
+def _datasets(recipe: Recipe, tokenizer: AlbertTokenizer, skip_corrupt: bool):
     training = recipe.training
     train = pretraining_dataset(
-        recipe.data.examples, training.batch_size, seed=training.seed, vocab_hash=tokenizer.vocab_hash
+        recipe.data.examples,
+        training.batch_size,
+        seed=training.seed,
+        vocab_hash=tokenizer.vocab_hash,
+        skip_corrupt=skip_corrupt,
     )
     length = _length(train)
     if length > recipe.config.max_position_embeddings:

@@ -140,6 +140,8 @@ def test_a_corrupt_shard_is_named_with_its_record(road, tmp_path):
     sentence = mistake("pretrain", recipe, "--output", tmp_path / "run")
     assert shard.name in sentence
     assert "record" in sentence
+    with pytest.warns(UserWarning, match=shard.name):
+        assert "masked lm loss" in output_of("pretrain", recipe, "--output", tmp_path / "run", "--skip-corrupt")
 
 
 def test_a_missing_recipe_is_one_sentence(tmp_path):
