@@ -3,13 +3,11 @@
 Nothing that such a file says about Python objects is followed: its JSON is read for numbers, its HDF5 for arrays.
 """
 
-import dataclasses
 import io
 import json
 import pathlib
 import zipfile
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,25 +19,30 @@ WEIGHTS_FILE = "model.weights.h5"
 HEAD_FILE = "task.weights.h5"
 
 
-@dataclasses.dataclass(frozen=True)
-class _Weights:
+_File = pathlib.Path | io.BytesIO
+
+
+class _Weights(NamedTuple):
     """What an HDF5 file of Keras holds: arrays by their places, and the names of layers by theirs."""
 
-    arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    layers: dict[str, str] = dataclasses.field(default_factory=dict)
+    arrays: dict[str, np.ndarray]
+    layers: dict[str, str]
 
 
 def read_archive(path: pathlib.Path) -> Checkpoint:
     """Reads a `.keras` file, ours or KerasHub's."""
     try:
         with zipfile.ZipFile(path) as archive:
+            # Keras stores them as they are; a small archive must not unfold into a large one.
+            if any(archive.getinfo(name).compress_type != zipfile.ZIP_STORED for name in (CONFIG_FILE, WEIGHTS_FILE)):
+                raise ValueError("it is compressed")
             values = json.loads(archive.read(CONFIG_FILE))
             content = archive.read(WEIGHTS_FILE)
     except (zipfile.BadZipFile, LookupError, ValueError, OSError, EOFError, NotImplementedError) as error:
         raise ValueError(
             f"A .keras file must be whole. Received: {path} ({error}); download or save it again."
         ) from None
-    return _checkpoint(path, values, _read_hdf5(path, io.BytesIO(content)))
+    return _checkpoint(path, values, io.BytesIO(content))
 
 
 def read_weights(path: pathlib.Path) -> Checkpoint:
@@ -47,26 +50,25 @@ def read_weights(path: pathlib.Path) -> Checkpoint:
     config_file = path.with_name(CONFIG_FILE)
     if not config_file.is_file():
         raise ValueError(f"A .weights.h5 file must have {CONFIG_FILE} beside it. Received: {path} without; add it.")
-    return _checkpoint(path, _read_json(config_file), _read_hdf5(path, path))
+    return _checkpoint(path, _read_json(config_file), path)
 
 
 def read_preset(folder: pathlib.Path) -> Checkpoint:
     """Reads a preset folder of KerasHub, with the head of its task if it has one."""
     backbone, head = folder / WEIGHTS_FILE, folder / HEAD_FILE
-    task = _read_hdf5(head, head).arrays if head.is_file() else {}
-    return _checkpoint(folder, _read_json(folder / CONFIG_FILE), _read_hdf5(backbone, backbone), task)
+    return _checkpoint(folder, _read_json(folder / CONFIG_FILE), backbone, head if head.is_file() else None)
 
 
-def _checkpoint(
-    source: pathlib.Path, values: Any, weights: _Weights, task: Mapping[str, np.ndarray] | None = None
-) -> Checkpoint:
+def _checkpoint(source: pathlib.Path, values: Any, file: _File, head_file: _File | None = None) -> Checkpoint:
     if not isinstance(values, dict):
         raise ValueError(f"A config must be a JSON object. Received: {source} with a {type(values).__name__}.")
     if own_keras.is_own(values):
-        return own_keras.checkpoint_from(source, values, weights.arrays, weights.layers)
+        return own_keras.checkpoint_from(source, values, *_read_hdf5(source, file, with_layers=True))
     config = keras_hub.config_from(source, values)
-    backbone, head = keras_hub.split(weights.arrays)
-    arrays = keras_hub.arrays_from(source, config, backbone, {**head, **(task or {})})
+    backbone, head = keras_hub.split(_read_hdf5(source, file).arrays)
+    if head_file is not None:
+        head |= _read_hdf5(source, head_file).arrays
+    arrays = keras_hub.arrays_from(source, config, backbone, head)
     return Checkpoint(source, config, arrays, with_head_settings(arrays, {}))
 
 
@@ -77,18 +79,20 @@ def _read_json(path: pathlib.Path) -> Any:
         raise ValueError(f"A config must be a JSON file. Received: {path} ({error}); is it the right file?") from None
 
 
-def _read_hdf5(source: pathlib.Path, file: pathlib.Path | io.BytesIO) -> _Weights:
-    """Every array and the name of every layer, except the optimizer's."""
+def _read_hdf5(source: pathlib.Path, file: _File, with_layers: bool = False) -> _Weights:
+    """Every array, except the optimizer's; the names of layers only on demand, for HDF5 can hang on damaged ones."""
     import h5py
 
-    weights = _Weights()
+    weights = _Weights({}, {})
 
     def visit(place: str, node: Any) -> None:
         if place.startswith("optimizer/"):
             return
         if isinstance(node, h5py.Dataset):
+            if node.id.get_storage_size() != node.nbytes:
+                raise ValueError(f"{place} is not stored whole")
             weights.arrays[place] = node[()].astype(np.float32, copy=False)
-        elif place.endswith("/vars") and "name" in node.attrs:
+        elif with_layers and place.endswith("/vars") and "name" in node.attrs:
             weights.layers[place.removesuffix("/vars")] = str(node.attrs["name"])
 
     try:

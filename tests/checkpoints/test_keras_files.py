@@ -221,9 +221,21 @@ def test_truncated_weights(kept, preset):
         checkpoints.read(preset)
 
 
-def test_an_archive_without_weights(golden, tmp_path):
+def test_an_array_that_unfolds(preset):
+    with h5py.File(preset / "model.weights.h5", "a") as file:
+        file.create_dataset("layers/extra/vars/0", (2**40,), "float32", chunks=True)
+    with pytest.raises(ValueError, match=r"must be a whole HDF5 file\. .*layers/extra/vars/0 is not stored whole"):
+        checkpoints.read(preset)
+
+
+def test_other_archives(golden, tmp_path):
     with zipfile.ZipFile(golden("keras_hub_backbone").folder / "model.keras") as source:
-        config = source.read("config.json")
+        config, weights = source.read("config.json"), source.read("model.weights.h5")
+    with zipfile.ZipFile(tmp_path / "model.keras", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("config.json", config)
+        archive.writestr("model.weights.h5", weights)
+    with pytest.raises(ValueError, match=r"must be whole\. Received: .*it is compressed"):
+        checkpoints.read(tmp_path / "model.keras")
     with zipfile.ZipFile(tmp_path / "model.keras", "w") as archive:
         archive.writestr("config.json", config)
     with pytest.raises(ValueError, match=r"must be whole\. Received: .*model\.weights\.h5"):
