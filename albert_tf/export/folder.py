@@ -65,20 +65,27 @@ def load_folder(folder: str | pathlib.Path) -> ModelFolder:
     """
     folder = pathlib.Path(folder)
     checkpoint = checkpoints.read(folder)
-    parts = {path.split("/", 1)[0] for path in checkpoint.arrays}
-    kinds = [kind for needed, kind in _MODEL_BY_PARTS if needed <= parts]
-    if not kinds:
-        raise ValueError(
-            f"A model must have a head to predict with. Received: {folder} with {', '.join(sorted(parts))}; "
-            "fine-tune it first."
-        )
+    kind = _kind(checkpoint)
     tokenizer = AlbertTokenizer.from_pretrained(folder)
     tokenizer.check_fits(checkpoint.config.vocab_size)
     recipe = _recipe(folder)
     max_length = recipe.get("max_length") or checkpoint.config.max_position_embeddings
     return ModelFolder(
-        kinds[0].from_pretrained(folder), tokenizer, max_length, takes_pairs=recipe.get("pair_column") is not None
+        kind.from_pretrained(folder), tokenizer, max_length, takes_pairs=recipe.get("pair_column") is not None
     )
+
+
+def _kind(checkpoint: checkpoints.Checkpoint) -> type[TaskModel]:
+    """The model that the file's config names, or else the one that its parts make."""
+    parts = {path.split("/", 1)[0] for path in checkpoint.arrays}
+    named = checkpoint.settings.get("architectures")
+    kinds = [kind for needed, kind in _MODEL_BY_PARTS if needed <= parts and (not named or kind.architecture in named)]
+    if not kinds:
+        raise ValueError(
+            f"A model must label texts or fill in masks to predict with. Received: {checkpoint.source} of "
+            f"{' and '.join(named) if named else ', '.join(sorted(parts))}; fine-tune it first."
+        )
+    return kinds[0]
 
 
 def _recipe(folder: pathlib.Path) -> dict:

@@ -5,7 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from albert_tf import AlbertEncoder, AlbertForMaskedLM, AlbertForPreTraining
+from albert_tf import (
+    AlbertEncoder,
+    AlbertForMaskedLM,
+    AlbertForMultipleChoice,
+    AlbertForPreTraining,
+    AlbertForTokenClassification,
+)
 from albert_tf.export import classify, fill_mask, load_folder, sentence_order
 from tests.toy_task import CONFIG, tokenizer, write_classifier
 
@@ -106,7 +112,7 @@ def test_mistakes_are_explained(loaded, tmp_path):
 def test_folders_that_cannot_predict_are_refused(tmp_path):
     AlbertEncoder(CONFIG).save_pretrained(tmp_path / "bare")
     tokenizer().save_pretrained(tmp_path / "bare")
-    with pytest.raises(ValueError, match=r"must have a head to predict with. Received: .*bare with encoder"):
+    with pytest.raises(ValueError, match=r"must label texts or fill in masks.*bare of AlbertModel"):
         load_folder(tmp_path / "bare")
     AlbertForPreTraining(CONFIG.replace(vocab_size=100)).save_pretrained(tmp_path / "small")
     tokenizer().save_pretrained(tmp_path / "small")
@@ -115,3 +121,12 @@ def test_folders_that_cannot_predict_are_refused(tmp_path):
     AlbertForPreTraining(CONFIG).save_pretrained(tmp_path / "no_vocabulary")
     with pytest.raises(ValueError, match=r"spiece.model"):
         load_folder(tmp_path / "no_vocabulary")
+
+
+@pytest.mark.parametrize("kind", [AlbertForTokenClassification, AlbertForMultipleChoice])
+def test_a_head_of_the_same_name_for_another_task_is_no_classifier_of_texts(kind, tmp_path):
+    settings = {"labels": ["O", "B"]} if kind is AlbertForTokenClassification else {}
+    kind(CONFIG, **settings).save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=f"of {kind.__name__}"):
+        load_folder(tmp_path)
