@@ -30,6 +30,19 @@ _IGNORED_HUGGING_FACE_KEYS = _IGNORED_GOOGLE_KEYS | {
     *("return_dict", "use_cache", "problem_type", "_num_labels", "num_labels", "layers_to_keep", "is_decoder"),
     *("add_cross_attention", "chunk_size_feed_forward", "use_return_dict", "classifier_dropout"),
     *("start_n_top", "end_n_top"),
+    # Older files list these for every model, generating text included.
+    *("finetuning_task", "pruned_heads", "torchscript", "use_bfloat16", "task_specific_params", "is_encoder_decoder"),
+    *("gradient_checkpointing", "cross_attention_hidden_size", "do_sample", "early_stopping", "length_penalty"),
+    *("max_length", "min_length", "num_beams", "num_return_sequences", "repetition_penalty", "temperature", "top_k"),
+    *(
+        "top_p",
+        "no_repeat_ngram_size",
+        "bad_words_ids",
+        "decoder_start_token_id",
+        "prefix",
+        "xla_device",
+        "tokenizer_class",
+    ),
 }
 
 

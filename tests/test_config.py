@@ -176,6 +176,12 @@ def test_an_epsilon_of_the_head():
         config.replace(masked_lm_layer_norm_eps=0.0)
 
 
+def test_what_older_files_list_for_every_model():
+    values = json.loads(GOOGLE_FILE.read_text()) | {"hidden_act": "gelu_new"}
+    listed = {"model_type": "albert", "pruned_heads": {}, "finetuning_task": None, "num_beams": 1, "do_sample": False}
+    assert AlbertConfig.from_published(values | listed) == AlbertConfig.from_published(values)
+
+
 def test_an_unknown_key_is_an_error_with_a_suggestion():
     values = json.loads(GOOGLE_FILE.read_text()) | {"hidden_sise": 32}
     with pytest.raises(ValueError, match="Received: 'hidden_sise'; did you mean 'hidden_size'"):

@@ -10,7 +10,16 @@ import safetensors.numpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from albert_tf import AlbertEncoder, AlbertForPreTraining, checkpoints
+from albert_tf import (
+    AlbertEncoder,
+    AlbertForMaskedLM,
+    AlbertForMultipleChoice,
+    AlbertForPreTraining,
+    AlbertForQuestionAnswering,
+    AlbertForSequenceClassification,
+    AlbertForTokenClassification,
+    checkpoints,
+)
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 FORMATS = "hf_for_pretraining_formats"
@@ -108,11 +117,24 @@ def test_a_projection_between_equal_widths(golden):
     assert_close(outputs["pooled_output"], case.arrays["pooler_output"])
 
 
-@pytest.mark.parametrize("name", ["hf_model", "hf_model_no_pooler", "hf_groups2_inner2_for_pretraining"])
+HEADS = {
+    "hf_model": AlbertEncoder,
+    "hf_model_no_pooler": AlbertEncoder,
+    "hf_for_pretraining": AlbertForPreTraining,
+    "hf_groups2_inner2_for_pretraining": AlbertForPreTraining,
+    "hf_for_masked_lm": AlbertForMaskedLM,
+    "hf_for_sequence_classification": AlbertForSequenceClassification,
+    "hf_for_sequence_regression": AlbertForSequenceClassification,
+    "hf_for_token_classification": AlbertForTokenClassification,
+    "hf_for_multiple_choice": AlbertForMultipleChoice,
+    "hf_for_question_answering": AlbertForQuestionAnswering,
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
 def test_out_as_it_came_in(name, golden, tmp_path):
-    folder = golden(name).folder
+    folder, kind = golden(name).folder, HEADS[name]
     arguments = {"add_pooling_layer": False} if "no_pooler" in name else {}
-    kind = AlbertForPreTraining if "pretraining" in name else AlbertEncoder
     kind.from_pretrained(folder, **arguments).save_pretrained(tmp_path)
     assert_same(tensors_in(tmp_path), tensors_in(folder))
     theirs, ours = (json.loads((path / "config.json").read_text()) for path in (folder, tmp_path))
