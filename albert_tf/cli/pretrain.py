@@ -26,9 +26,11 @@ def run(
     import rich
 
     from albert_tf.cli.tables import plain_table
-    from albert_tf.trainer import load_recipe, pretrain
+    from albert_tf.trainer import load_recipe
 
     checked_recipe = load_recipe(recipe, examples=examples, heldout=heldout, tokenizer=tokenizer)
+    from albert_tf.trainer import pretrain  # TensorFlow's start-up lines are not for a recipe that cannot be
+
     report = pretrain(checked_recipe, output, skip_corrupt=skip_corrupt)
     table = plain_table(f"model in {report.model_folder}, {report.num_train_steps:,} updates", "held-out", "value")
     for name, value in report.results.items():

@@ -27,7 +27,8 @@ def checked(kind: type[Record], values: Mapping[str, Any], source: str = "the op
 
 
 def _first_problem(kind: type[pydantic.BaseModel], error: pydantic.ValidationError, source: str) -> str:
-    problem = error.errors()[0]
+    # A misspelt key is both unknown and missing: the first says more.
+    problem = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")[0]
     where, reason = ".".join(str(part) for part in problem["loc"]), problem.get("ctx", {}).get("error")
     if problem["type"] == "extra_forbidden":
         close = difflib.get_close_matches(str(problem["loc"][-1]), _keys_beside(kind, problem["loc"]), n=1)

@@ -22,11 +22,18 @@ def changed(section: str, key: str, value) -> dict:
     return recipe
 
 
+def renamed(section: str, old: str, new: str) -> dict:
+    recipe = changed(section, new, GOOD[section][old])
+    del recipe[section][old]
+    return recipe
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         (changed("optimizer", "learning_rat", 1), "'optimizer.learning_rat'.*did you mean 'learning_rate'"),
         (changed("training", "batchsize", 8), "'training.batchsize'.*did you mean 'batch_size'"),
+        (renamed("training", "batch_size", "bach_size"), "'training.bach_size'.*did you mean 'batch_size'"),
         (changed("model", "hiden_size", 8), "'hiden_size'.*did you mean 'hidden_size'"),
         ({**GOOD, "optimiser": {}}, "'optimiser'.*did you mean 'optimizer'"),
         (changed("model", "preset", "base_v3"), "did you mean 'base_v"),
