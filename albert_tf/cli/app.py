@@ -18,6 +18,7 @@ from albert_tf.cli import (
     pretrain,
     quickstart,
     train_tokenizer,
+    verify,
 )
 
 app = typer.Typer(
@@ -27,7 +28,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (quickstart, train_tokenizer, prepare, pretrain, finetune, evaluate, predict, convert, export, info):
+for command in (
+    *(quickstart, train_tokenizer, prepare, pretrain, finetune, evaluate, predict),
+    *(convert, verify, export, info),
+):
     app.command(command.NAME)(command.run)
 
 

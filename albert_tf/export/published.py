@@ -1,0 +1,100 @@
+"""Outputs of published weights, as tests of other projects have them: by these a download is known to be right.
+
+Letters: L sequence, D hidden, V vocabulary.
+
+References:
+    The numbers are those that Hugging Face transformers asserts in its tests of ALBERT (`test_modeling_albert.py`: the
+    encoder; `test_modeling_tf_albert.py`: the masked-LM head) and KerasHub in its own (`albert_backbone_test.py`,
+    preset `albert_base_en_uncased`), all for version 2 of the base model, each with its own tolerance there.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal
+
+from albert_tf.config import AlbertConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class PublishedSlice:
+    """A few numbers of one output.
+
+    Attributes:
+        part: the part of a checkpoint that the output needs.
+        output: its name: `sequence_output` [L, D] and `pooled_output` [D] of the encoder, `logits` [L, V].
+        input_ids: L ids of one row.
+        place: where in the output the numbers stand.
+        expected: the numbers.
+        tolerance: largest absolute difference.
+        attention_mask: L numbers; empty where every id counts.
+    """
+
+    part: Literal["encoder", "pooler", "masked_lm"]
+    output: str
+    input_ids: tuple[int, ...]
+    place: tuple[int | slice, ...]
+    expected: Sequence
+    tolerance: float
+    attention_mask: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class PublishedModel:
+    """A published model.
+
+    Attributes:
+        names: what the names of its folders end on, in small letters and with `_` between words; the first is shown.
+        config: AlbertConfig.
+        slices: what it must give.
+    """
+
+    names: tuple[str, ...]
+    config: AlbertConfig
+    slices: tuple[PublishedSlice, ...]
+
+
+PUBLISHED = (
+    PublishedModel(
+        names=("albert_base_v2", "albert_base_en_uncased"),
+        config=AlbertConfig.from_preset("base_v2"),
+        slices=(
+            PublishedSlice(
+                "encoder",
+                "sequence_output",
+                (0, 345, 232, 328, 740, 140, 1695, 69, 6078, 1588, 2),
+                (slice(1, 4), slice(1, 4)),
+                ((-0.6513, 1.5035, -0.2766), (-0.6515, 1.5046, -0.2780), (-0.6512, 1.5049, -0.2784)),
+                1e-4,
+                attention_mask=(0, *[1] * 10),
+            ),
+            PublishedSlice(
+                "masked_lm",
+                "logits",
+                (0, 1, 2, 3, 4, 5),
+                (slice(3), slice(3)),
+                (
+                    (4.595668, 0.74462754, -1.818147),
+                    (4.5954347, 0.7454184, -1.8188258),
+                    (4.5954905, 0.7448235, -1.8182316),
+                ),
+                1e-4,
+            ),
+            PublishedSlice(
+                "encoder",
+                "sequence_output",
+                (2, 13, 1, 3),
+                (0, slice(5)),
+                (1.830863, 1.698645, -1.819195, -0.53382, -0.38114),
+                1e-2,
+            ),
+            PublishedSlice(
+                "pooler",
+                "pooled_output",
+                (2, 13, 1, 3),
+                (slice(5),),
+                (0.328261, -0.415397, -0.388745, 0.156846, 0.657874),
+                1e-2,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,36 @@
+"""Proves that `albert-tf verify` shows every check, and ends with 0 only where all pass."""
+
+import json
+
+from tests.toy_task import write_pretrained
+
+from .terminal import output_of, run
+
+
+def rows(printed):
+    return {cells[0]: cells[1:] for line in printed.splitlines() if len(cells := [c.strip() for c in split(line)]) == 3}
+
+
+def split(line):
+    return line.strip("│ \n").split("│")
+
+
+def test_a_sound_folder_and_what_is_wrong_with_it(tmp_path):
+    folder = write_pretrained(tmp_path)
+    found = rows(output_of("verify", folder))
+    assert list(found) == [
+        *("files", "weights", "values", "parameters", "vocabulary", "special pieces", "capital letters")
+    ]
+    assert {result for result, _ in found.values()} == {"pass"}
+    assert found["special pieces"][1] == "<pad> 0, <unk> 1, [CLS] 2, [SEP] 3, [MASK] 4."
+    config = folder / "tokenizer_config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "do_lower_case": False}))
+    code, printed, complaint = run("verify", folder)
+    assert (code, complaint) == (2, "")
+    assert {name for name, (result, _) in rows(printed).items() if result == "fail"} == {"capital letters"}
+
+
+def test_no_checkpoint(tmp_path):
+    code, printed, complaint = run("verify", tmp_path / "nowhere")
+    assert (code, complaint) == (2, "")
+    assert rows(printed)["files"][0] == "fail"
