@@ -23,6 +23,7 @@ import numpy as np
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _STORAGE_TYPES = {
     "torch FloatStorage": np.dtype("<f4"),
+    "torch DoubleStorage": np.dtype("<f8"),
     "torch HalfStorage": np.dtype("<f2"),
     "torch BFloat16Storage": np.dtype(ml_dtypes.bfloat16),
     "torch LongStorage": np.dtype("<i8"),

@@ -40,6 +40,27 @@ def test_integers_and_second_names():
     )
 
 
+@pytest.mark.parametrize("name", ["zip", "legacy"])
+def test_every_kind_of_tensor(name, golden):
+    case = golden("torch_file_kinds")
+    found = read_torch(case.folder / f"{name}.bin")
+    assert {key: str(found[key].dtype) for key in ("half", "bfloat16", "int64", "double")} == {
+        **{"half": "float16", "bfloat16": "bfloat16", "int64": "int64", "double": "float64"}
+    }
+    assert set(found) == set(case.arrays)
+    for key, array in case.arrays.items():
+        np.testing.assert_array_equal(found[key].astype(array.dtype), array, err_msg=key)
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [("complex", "a storage of kind torch.ComplexFloatStorage"), ("nested", "something other than a tensor under 'a'")],
+)
+def test_kinds_that_are_refused(name, complaint, golden):
+    with pytest.raises(ValueError, match=f"must hold tensors and nothing else.* with {complaint}"):
+        read_torch(golden("torch_file_kinds").folder / f"{name}.bin")
+
+
 # === What is not a dictionary of tensors ===
 
 
