@@ -32,6 +32,8 @@ def run(
     checkpoint = checkpoints.read(source)
     placements = checkpoints.write(checkpoint, folder, to)
     table = plain_table("", "variable", "tensor in the file", "shape")
+    for column in table.columns[:2]:  # long names go on in the next line, where a narrow terminal would cut them
+        column.overflow, column.justify = "fold", "left"
     for placement in placements:
         table.add_row(placement.path, placement.name, " x ".join(map(str, placement.shape)))
     rich.print(table)

@@ -66,6 +66,20 @@ def test_heads(source, architecture, tmp_path):
     assert found.settings.get("id2label") == expected.settings.get("id2label")
 
 
+def test_a_narrow_terminal_cuts_no_name(run_python, tmp_path):
+    call = f"""
+import os, sys
+os.environ["COLUMNS"] = "70"
+sys.argv = ["albert-tf", "convert", {str(GOLDEN / "M1_small")!r}, {str(tmp_path / "new")!r}, "--to", "google"]
+from albert_tf.cli.app import main
+main()
+"""
+    printed = run_python("-c", call).stdout
+    assert "…" not in printed
+    letters = "".join(row.split("│")[2].strip() for row in printed.splitlines() if row.startswith("│"))
+    assert "bert/encoder/transformer/group_0/inner_group_0/attention_1/self/query/kernel" in letters
+
+
 def test_a_vocabulary_of_words(google, tmp_path):
     (google / "30k-clean.model").unlink()
     (google / "vocab.txt").write_text("[PAD]\n")
