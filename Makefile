@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: quickstart test lint format bench clean parity-tfa
+.PHONY: quickstart test lint format bench clean parity-tfa parity-peers
 
 $(STAMP): pyproject.toml setup.py
 	@if command -v uv >/dev/null 2>&1; then \
@@ -40,9 +40,31 @@ format: $(STAMP)
 	@.venv-parity-$*/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
+parity-tfa parity-peers: export TF_CPP_MIN_LOG_LEVEL := 3
+
 parity-tfa: $(STAMP) .venv-parity-tfa/.installed
 	$(BIN)/python tests/parity/lamb_ours.py runs/parity/lamb.npz
 	.venv-parity-tfa/bin/python tests/parity/lamb_tfa.py runs/parity/lamb.npz
 
+PEERS := transformers keras_hub model_garden
+parity-peers: $(STAMP) $(PEERS:%=.venv-parity-%/.installed)
+	rm -rf runs/parity/peers
+	$(BIN)/python tests/parity/peer_ours.py runs/parity/peers
+	@for peer in $(PEERS); do .venv-parity-$$peer/bin/python tests/parity/peer_$$peer.py runs/parity/peers || exit 1; done
+	@$(BIN)/python tests/parity/peer_table.py runs/parity/peers
+
+# Side environments for the rooms that are Keras alone; they hold no TensorFlow.
+.venv-jax/.installed .venv-torch/.installed: .venv-%/.installed: tests/backends/requirements-%.txt
+	$(PYTHON) -m venv --clear .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+test-backends: $(STAMP) .venv-jax/.installed .venv-torch/.installed
+	$(BIN)/python -m tests.backends.convert_weights
+	for backend in jax torch; do \
+		KERAS_BACKEND=$$backend .venv-$$backend/bin/python -m pytest --override-ini addopts=-ra \
+			tests/backends tests/optimizers/test_golden.py || exit 1; \
+	done
+
 clean:
-	rm -rf .venv .venv-parity-* build dist *.egg-info runs
+	rm -rf .venv .venv-parity-* .venv-jax .venv-torch build dist *.egg-info runs

@@ -74,6 +74,11 @@ class AlbertModel(keras.Model):
         return sum(term.mean() for term in self.loss_terms(y, y_pred, sample_weight).values())
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """Logs of one batch; on TensorFlow our own step has added the terms up before, over all replicas."""
+        if keras.backend.backend() != "tensorflow" and not self.uses_compiled_loss:
+            losses = self.loss_terms(y, y_pred, sample_weight)
+            for name, term in {**losses, **self.metric_terms(y, y_pred, sample_weight)}.items():
+                self.update_term(name, term)
         return super().compute_metrics(x, y, _only_output(y_pred), sample_weight)
 
     def compile(self, optimizer="rmsprop", loss=None, *args, **kwargs):
