@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.checkpoints.names import Format, Row, from_file, rows
+from albert_tf.checkpoints.names import Format, Row, from_file, num_file_groups, rows
 from albert_tf.config import AlbertConfig
 
 
@@ -32,6 +32,7 @@ def under_our_names(
     source: pathlib.Path, config: AlbertConfig, tensors: Mapping[str, np.ndarray], layout: Format
 ) -> dict[str, np.ndarray]:
     """Renames and turns the tensors of a file; a tensor that no row names is an error."""
+    refuse_absurd_size(source, config, len(tensors))
     by_name = {getattr(row, layout): row for row in rows(config)}
     refuse_unknown(source, set(tensors) - set(by_name))
     arrays: dict[str, np.ndarray] = {}
@@ -46,6 +47,16 @@ def refuse_unknown(source: pathlib.Path, names: Iterable[str]) -> None:
         raise ValueError(
             f"Every tensor of a checkpoint must have a place in the model. Received: {source} with "
             f"{_listed(names)} left over; is this the right config for the file?"
+        )
+
+
+def refuse_absurd_size(source: pathlib.Path, config: AlbertConfig, num_tensors: int) -> None:
+    """Raises where a config has more blocks than its file has tensors, before a name is made for each of them."""
+    blocks = num_file_groups(config) * config.inner_group_num
+    if blocks > num_tensors:
+        raise ValueError(
+            f"A config must not have more blocks than its file has tensors. Received: {source} with {num_tensors} "
+            f"tensors for {blocks} blocks; is this the right config for the file?"
         )
 
 

@@ -126,8 +126,8 @@ def _places(index: pathlib.Path) -> dict[str, str]:
         names = set(places.values())
     except (ValueError, LookupError, TypeError, AttributeError):
         names, places = {None}, {}
-    # A name must not lead out of the folder.
-    if not all(isinstance(name, str) and pathlib.PurePath(name).name == name for name in names):
+    # A name must not lead out of the folder, nor be longer than a file system knows.
+    if not all(isinstance(name, str) and pathlib.PurePath(name).name == name and len(name) < 128 for name in names):
         raise ValueError(
             f"An index must map tensors to files beside it under `weight_map`. Received: {index}; download it again."
         )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.checkpoints.attention_axes import with_one_axis_of_heads
-from albert_tf.checkpoints.checkpoint import refuse_unknown
+from albert_tf.checkpoints.checkpoint import refuse_absurd_size, refuse_unknown
 from albert_tf.config import AlbertConfig
 
 _BACKBONE = "layers/albert_backbone/"
@@ -78,6 +78,7 @@ def arrays_from(
     source: pathlib.Path, config: AlbertConfig, backbone: Mapping[str, np.ndarray], head: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """The tensors of a backbone and of a task's head, which a preset keeps in two files, under our names."""
+    refuse_absurd_size(source, config, len(backbone))
     in_backbone, in_head = _backbone_paths(config), _head_paths()
     refuse_unknown(source, (set(backbone) - set(in_backbone)) | (set(head) - set(in_head)))
     arrays = {in_backbone[name]: tensor for name, tensor in backbone.items()}

@@ -8,6 +8,8 @@ import numpy as np
 from albert_tf.checkpoints import google, huggingface, keras_files, tensorflow_files
 from albert_tf.checkpoints.checkpoint import Checkpoint
 
+_LONGEST_MESSAGE = 1000
+
 
 def read(path: str | pathlib.Path) -> Checkpoint:
     """Reads a checkpoint of any kind that this room knows.
@@ -22,11 +24,24 @@ def read(path: str | pathlib.Path) -> Checkpoint:
     Raises:
         ValueError: where nothing readable is there, or what is there is damaged.
     """
-    checkpoint = _read(pathlib.Path(path))
+    checkpoint = _read_or_say_why(pathlib.Path(path))
     for name, array in checkpoint.arrays.items():
         if not np.isfinite(array).all():
             warnings.warn(f"{checkpoint.source} holds values in `{name}` that are not finite.", stacklevel=3)
     return checkpoint
+
+
+def _read_or_say_why(path: pathlib.Path) -> Checkpoint:
+    """What damage brings into a message, such as names of tensors, makes it neither several lines nor a page."""
+    try:
+        return _read(path)
+    except RecursionError:
+        raise ValueError(f"A file must not be nested without end. Received: {path}; download it again.") from None
+    except ValueError as error:
+        message = " ".join(str(error).splitlines())
+        if len(message) > _LONGEST_MESSAGE:
+            message = f"{message[: _LONGEST_MESSAGE // 2]} ... {message[-_LONGEST_MESSAGE // 2 :]}"
+        raise ValueError(message) from None
 
 
 def _read(path: pathlib.Path) -> Checkpoint:

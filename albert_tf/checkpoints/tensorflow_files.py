@@ -6,6 +6,7 @@ import numpy as np
 
 from albert_tf.checkpoints import google, model_garden
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.tensor_bundle import read_bundle
 from albert_tf.config import AlbertConfig
 
 SAVED_MODEL_FILE = "saved_model.pb"
@@ -52,14 +53,10 @@ def _find_config(prefix: pathlib.Path) -> pathlib.Path:
 
 
 def _read_tensors(prefix: pathlib.Path) -> dict[str, np.ndarray]:
-    import tensorflow as tf
-
     try:
-        reader = tf.train.load_checkpoint(str(prefix))
-        names = filter(_is_weight, reader.get_variable_to_shape_map())
-        return {name: reader.get_tensor(name) for name in names}
-    except (tf.errors.OpError, LookupError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
+        return read_bundle(prefix, _is_weight)
+    except (ValueError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
         raise ValueError(
             f"A checkpoint must be whole. Received: {prefix} ({reason}); download its index and data files again."
         ) from None

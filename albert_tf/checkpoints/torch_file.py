@@ -84,8 +84,8 @@ def read_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
         ) from None
 
 
-# What following instructions that make no sense can come to.
-_DAMAGE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, OSError, EOFError)
+# What following instructions that make no sense can come to; RuntimeError where an archive says it is encrypted.
+_DAMAGE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, OSError, EOFError, RuntimeError)
 
 
 class _RefusedError(Exception):
