@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from albert_tf.checkpoints import keras_hub, own_keras
+from albert_tf.checkpoints.archives import refuse_packed
 from albert_tf.checkpoints.checkpoint import Checkpoint, with_head_settings
 
 CONFIG_FILE = "config.json"
@@ -33,9 +34,7 @@ def read_archive(path: pathlib.Path) -> Checkpoint:
     """Reads a `.keras` file, ours or KerasHub's."""
     try:
         with zipfile.ZipFile(path) as archive:
-            # Keras stores them as they are; a small archive must not unfold into a large one.
-            if any(archive.getinfo(name).compress_type != zipfile.ZIP_STORED for name in (CONFIG_FILE, WEIGHTS_FILE)):
-                raise ValueError("it is compressed")
+            refuse_packed(archive, (CONFIG_FILE, WEIGHTS_FILE))
             values = json.loads(archive.read(CONFIG_FILE))
             content = archive.read(WEIGHTS_FILE)
     except (zipfile.BadZipFile, LookupError, ValueError, OSError, EOFError, NotImplementedError) as error:

@@ -20,6 +20,8 @@ from typing import IO, Any
 import ml_dtypes
 import numpy as np
 
+from albert_tf.checkpoints.archives import refuse_packed
+
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _STORAGE_TYPES = {
     "torch FloatStorage": np.dtype("<f4"),
@@ -93,10 +95,7 @@ class _RefusedError(Exception):
 
 
 def _read_zip(archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
-    # A small archive must not unfold into a large one.
-    stored = all(entry.compress_type == zipfile.ZIP_STORED for entry in archive.infolist())
-    if not stored or sum(entry.file_size for entry in archive.infolist()) > archive.start_dir:
-        raise ValueError("it is compressed")
+    refuse_packed(archive, archive.namelist())
     pickles = [name for name in archive.namelist() if name.endswith("/data.pkl")]
     if len(pickles) != 1:
         raise ValueError("no data.pkl in it")

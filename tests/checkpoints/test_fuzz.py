@@ -62,6 +62,22 @@ def test_an_absurd_size_is_refused_at_once(size, name, tmp_path):
         checkpoints.read(folder)
 
 
+def test_an_archive_that_claims_more_than_it_has(tmp_path):
+    folder = copy_of("PyTorch zip", tmp_path)
+    checkpoints.read(folder)
+    # Once read 16 MiB were set aside for an entry that claims, in the list at the end, to be so long.
+    with pytest.raises(ValueError, match="it is compressed"):
+        checkpoints.read(with_claim(folder))
+
+
+def with_claim(folder):
+    file = folder / "pytorch_model.bin"
+    content = bytearray(file.read_bytes())
+    content[content.index(b"PK\1\2") + 23] = 1  # the highest byte of the packed size
+    file.write_bytes(content)
+    return folder
+
+
 def test_json_without_end(tmp_path):
     folder = copy_of("config.json", tmp_path)
     (folder / "config.json").write_text("[" * 100_000)
