@@ -95,6 +95,13 @@ def test_weights_of_another_config(folder):
     assert f"Received: {expected:,} beside {expected + more:,} of the config" in found["parameters"]
 
 
+def test_a_config_of_absurd_size(folder):
+    change_json(folder / "config.json", vocab_size=2**45)
+    found = failures(folder)
+    assert list(found) == ["weights", "parameters", "vocabulary"]
+    assert f"values for an encoder of {CONFIG.replace(vocab_size=2**45).num_parameters():,} param" in found["weights"]
+
+
 def test_half_a_head(folder):
     change_tensors(folder, lambda tensors: tensors.pop("sop_classifier.classifier.bias"))
     assert "without sentence_order/bias" in failures(folder)["weights"]
