@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: quickstart test lint format bench clean parity-tfa parity-peers test-backends
+.PHONY: quickstart test lint format clean fuzz parity-tfa parity-peers test-backends
 
 $(STAMP): pyproject.toml setup.py
 	@if command -v uv >/dev/null 2>&1; then \
@@ -65,6 +65,9 @@ test-backends: $(STAMP) .venv-jax/.installed .venv-torch/.installed
 		KERAS_BACKEND=$$backend .venv-$$backend/bin/python -m pytest --override-ini addopts=-ra \
 			tests/backends tests/optimizers/test_golden.py || exit 1; \
 	done
+
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.checkpoints.fuzz
 
 clean:
 	rm -rf .venv .venv-parity-* .venv-jax .venv-torch build dist *.egg-info runs

@@ -13,6 +13,7 @@ from .variables import make_variables
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 TFA_CASES = sorted(path.name for path in (GOLDEN / "lamb_tfa").iterdir())
+KERAS_CASES = sorted(path.name for path in (GOLDEN / "lamb_keras").iterdir())
 
 
 def reference_optimizer(settings):
@@ -101,3 +102,24 @@ def test_tensorflow_addons(case):
     decayed = {name for name, flag in zip(keys, optimizer._is_decayed, strict=True) if not flag}
     adapted = {name for name, flag in zip(keys, optimizer._is_adapted, strict=True) if not flag}
     assert (decayed, adapted) == (set(effective["not_decayed"]), set(effective["not_adapted"]))
+
+
+@pytest.mark.parametrize("case", KERAS_CASES)
+def test_keras_where_it_is_the_papers(case):
+    folder = GOLDEN / "lamb_keras" / case
+    io, config = load(folder), json.loads((folder / "config.json").read_text())
+    keys = {item["name"]: item["key"] for item in config["variables"]}
+    variables = make_variables({name: io[f"init__{key}"] for name, key in keys.items()})
+    optimizer = Lamb(
+        config["learning_rate"],
+        weight_decay=config["weight_decay"],
+        epsilon=config["epsilon"],
+        exclude_from_layer_adaptation=(),
+        global_clipnorm=config.get("global_clipnorm"),
+    )
+    for step in range(config["steps"]):
+        optimizer.apply([keras.ops.convert_to_tensor(io[f"grad__{key}"][step]) for key in keys.values()], variables)
+        for variable, key in zip(variables, keys.values(), strict=True):
+            expected = io[f"var__{key}"][step]
+            atol = 2e-5 * np.max(np.abs(expected))
+            np.testing.assert_allclose(variable, expected, atol=atol, rtol=0, err_msg=f"step {step} {key}")
