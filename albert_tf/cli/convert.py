@@ -44,10 +44,9 @@ def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
     """Takes the vocabulary along, if there is one; returns what became of it, in words."""
     import shutil
 
-    from albert_tf.tokenization import AlbertTokenizer
+    from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
 
-    place = source if source.is_dir() else source.parent
-    for where in (place, place / "assets", place / "assets" / "tokenizer"):
+    for where in vocabulary_places(source):
         for file in (file for pattern in _VOCABULARIES for file in sorted(where.glob(pattern))):
             if file.suffix == ".txt":
                 shutil.copy(file, folder)

@@ -23,7 +23,7 @@ from albert_tf.models import (
     AlbertForTokenClassification,
 )
 from albert_tf.models.base import AlbertModel
-from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
 
 SPECIAL_IDS = {"<pad>": 0, "<unk>": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
 SAMPLE = "The Quick Brown Fox Jumps Over the Lazy Dog, and 3 More."
@@ -175,14 +175,14 @@ def _vocabulary_checks(path: pathlib.Path, vocab_size: int | None) -> list[Check
 
 def _find_tokenizer(path: pathlib.Path) -> AlbertTokenizer:
     """The vocabulary beside a checkpoint, or in the folders where TF Hub and KerasHub keep it."""
-    place = path if path.is_dir() else path.parent
-    for folder in (place, place / "assets", place / "assets" / "tokenizer"):
+    places = vocabulary_places(path)
+    for folder in places:
         files = [file for pattern in ("*.model", "*.spm") for file in sorted(folder.glob(pattern))]
         if files:
             return AlbertTokenizer.from_pretrained(files[0] if len(files) == 1 else folder)
     raise ValueError(
-        f"A checkpoint must have its SentencePiece vocabulary beside it. Received: {place} without one; add the file "
-        "that it was published with, such as spiece.model or 30k-clean.model."
+        f"A checkpoint must have its SentencePiece vocabulary beside it. Received: {places[0]} without one; add the "
+        "file that it was published with, such as spiece.model or 30k-clean.model."
     )
 
 

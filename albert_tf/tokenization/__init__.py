@@ -6,7 +6,7 @@ from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.albert_tokenizer import AlbertTokenizer
-    from albert_tf.tokenization.folders import TokenizerOptions
+    from albert_tf.tokenization.folders import TokenizerOptions, vocabulary_places
     from albert_tf.tokenization.normalization import clean_text
     from albert_tf.tokenization.pieces import starts_word
     from albert_tf.tokenization.training import VocabularyReport, train_sentencepiece
@@ -18,6 +18,7 @@ _MODULE_OF = {
     "TokenizerOptions": "folders",
     "train_sentencepiece": "training",
     "VocabularyReport": "training",
+    "vocabulary_places": "folders",
 }
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "clean_text",
     "starts_word",
     "train_sentencepiece",
+    "vocabulary_places",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

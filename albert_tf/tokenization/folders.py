@@ -32,6 +32,12 @@ def english_model_file() -> Path:
     return ASSETS / _GOOGLE_MODEL_FILE
 
 
+def vocabulary_places(checkpoint: Path) -> tuple[Path, ...]:
+    """Where a checkpoint's vocabulary may be: beside it, or where TF Hub and KerasHub keep it."""
+    place = checkpoint if checkpoint.is_dir() else checkpoint.parent
+    return place, place / "assets", place / "assets" / "tokenizer"
+
+
 def find_model_file(path: str | Path) -> Path:
     """Returns the SentencePiece file that `path` means.
 
