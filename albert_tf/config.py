@@ -7,6 +7,7 @@ import dataclasses
 import difflib
 import json
 import pathlib
+import sys
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -379,5 +380,5 @@ def _check_number(name: str, value: Any, kind: Any) -> None:
             raise ValueError(f"`{name}` must be a number. Received: {name}={value!r}.")
         if name.endswith("_prob") and not 0.0 <= value < 1.0:
             raise ValueError(f"`{name}` must be at least 0 and below 1. Received: {name}={value!r}.")
-        if not name.endswith("_prob") and value <= 0.0:
-            raise ValueError(f"`{name}` must be above 0. Received: {name}={value!r}.")
+        if not name.endswith("_prob") and not 0.0 < value <= sys.float_info.max:  # NaN is neither above nor below
+            raise ValueError(f"`{name}` must be a finite number above 0. Received: {name}={value!r}.")

@@ -172,7 +172,7 @@ def test_an_epsilon_of_the_head():
     assert AlbertConfig().head_layer_norm_eps == 1e-12
     assert config.head_layer_norm_eps == 1e-5
     assert AlbertConfig.from_published(config.to_hugging_face()) == config
-    with pytest.raises(ValueError, match=r"`masked_lm_layer_norm_eps` must be above 0\."):
+    with pytest.raises(ValueError, match=r"`masked_lm_layer_norm_eps` must be a finite number above 0\."):
         config.replace(masked_lm_layer_norm_eps=0.0)
 
 
@@ -210,7 +210,11 @@ def test_a_file_that_is_no_config(content, sentence, tmp_path):
         ({"vocab_size": True}, "`vocab_size` must be an integer"),
         ({"num_hidden_layers": 2.0}, "`num_hidden_layers` must be an integer"),
         ({"hidden_dropout_prob": 1.0}, "`hidden_dropout_prob` must be at least 0 and below 1"),
-        ({"layer_norm_eps": 0}, "`layer_norm_eps` must be above 0"),
+        ({"layer_norm_eps": 0}, "`layer_norm_eps` must be a finite number above 0"),
+        ({"layer_norm_eps": float("nan")}, "`layer_norm_eps` must be a finite number above 0"),
+        ({"layer_norm_eps": 10**400}, "`layer_norm_eps` must be a finite number above 0"),
+        ({"initializer_range": float("inf")}, "`initializer_range` must be a finite number above 0"),
+        ({"hidden_dropout_prob": float("nan")}, "`hidden_dropout_prob` must be at least 0 and below 1"),
         ({"initializer_range": "wide"}, "`initializer_range` must be a number"),
         ({"hidden_act": "swish"}, '"gelu_new", the exact form "gelu"'),
         ({"share": "most"}, "`share` must be one of all, attention, ffn, none"),
