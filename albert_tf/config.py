@@ -274,7 +274,6 @@ class AlbertConfig:
         for wrong, rule, name in (
             (self.hidden_act == "gelu", "have the tanh form of GELU", "hidden_act"),
             (self.layer_norm_eps != 1e-12, "normalise with an epsilon of 1e-12", "layer_norm_eps"),
-            (self.head_layer_norm_eps != 1e-12, "normalise with an epsilon of 1e-12", "masked_lm_layer_norm_eps"),
             (extra_projection, "have no projection between equal widths", "embedding_projection"),
             (regrouped, f"not have {groups} groups, to which its code deals layers unevenly", "num_hidden_layers"),
         ):

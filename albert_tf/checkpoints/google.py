@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.checkpoints.checkpoint import Checkpoint, under_our_names, with_head_settings
+from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import for_file, num_file_groups
 from albert_tf.checkpoints.writing import write_whole
 from albert_tf.config import AlbertConfig
@@ -38,6 +39,9 @@ def save_google(model: Any, prefix: str | pathlib.Path) -> None:
         model: a model of this package.
         prefix: where to, such as `folder/model.ckpt-best`; the config goes to `albert_config.json` beside it.
 
+    Warns:
+        UserWarning: where a head's epsilon is one that the reference's code does not know; see `differences.py`.
+
     Raises:
         ValueError: where the reference's code would compute something else with these weights.
     """
@@ -53,6 +57,7 @@ def write_google(prefix: str | pathlib.Path, config: AlbertConfig, arrays: Mappi
 
     prefix = pathlib.Path(prefix)
     values = {**config.to_google(), "num_hidden_groups": num_file_groups(config)}
+    warn_of_differences(config, arrays, "google")
     tensors = for_file(config, arrays, "google")
     prefix.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=prefix.parent, prefix=f".{prefix.name}.") as folder:

@@ -15,6 +15,7 @@ import safetensors
 import safetensors.numpy
 
 from albert_tf.checkpoints.checkpoint import Checkpoint, under_our_names, with_head_settings
+from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import for_file, num_file_groups
 from albert_tf.checkpoints.torch_file import read_torch
 from albert_tf.checkpoints.writing import write_whole
@@ -73,7 +74,11 @@ def save_huggingface(
         config: AlbertConfig.
         arrays: array by variable path.
         settings: further keys of `config.json`, such as `architectures`.
+
+    Warns:
+        UserWarning: where transformers would compute something else with these weights; see `differences.py`.
     """
+    warn_of_differences(config, arrays, "huggingface")
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tensors = for_file(config, arrays, "huggingface")

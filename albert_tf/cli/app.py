@@ -4,6 +4,7 @@ A command's file imports what is heavy inside its function, so that `--help` ans
 """
 
 import sys
+import warnings
 
 import typer
 
@@ -36,9 +37,11 @@ for command in (
 
 
 def main() -> None:
-    """Runs a command; a user's mistake is one sentence on stderr and exit code 2."""
-    try:
-        app()
-    except (ValueError, OSError, RuntimeError) as error:
-        print(f"albert-tf: {error}", file=sys.stderr)
-        sys.exit(2)
+    """Runs a command; a user's mistake is one sentence on stderr and exit code 2, a warning one sentence alone."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: print(f"albert-tf: {message}", file=sys.stderr)
+        try:
+            app()
+        except (ValueError, OSError, RuntimeError) as error:
+            print(f"albert-tf: {error}", file=sys.stderr)
+            sys.exit(2)

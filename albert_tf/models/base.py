@@ -126,6 +126,14 @@ class AlbertModel(keras.Model):
             self.test_function = training_step.make_test_function(self)
         return self.test_function
 
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        """Keras' hook that builds compiled losses and metrics from a batch; its own averages over hosts and fails there."""
+        if iterator is not None:
+            from albert_tf.models import training_step
+
+            data_batch = training_step.first_local_batch(self, iterator)
+        super()._maybe_symbolic_build(data_batch=data_batch)
+
     # === Saving and loading ===
 
     def get_config(self) -> dict[str, Any]:
@@ -174,7 +182,12 @@ class AlbertModel(keras.Model):
         return {}
 
     def save_pretrained(self, folder: str | pathlib.Path) -> None:
-        """Writes `config.json` and `model.safetensors` in the layout of Hugging Face transformers."""
+        """Writes `config.json` and `model.safetensors` in the layout of Hugging Face transformers.
+
+        Warns:
+            UserWarning: where transformers would compute something else with these weights, as with KerasHub's
+                masked-LM head; `from_pretrained` reads back exactly what was saved.
+        """
         arrays = {path: ops.convert_to_numpy(variable) for path, variable in self.variables_by_path().items()}
         settings = {"architectures": [self.architecture], **self.head_settings()}
         checkpoints.save_huggingface(folder, self.config, arrays, settings)

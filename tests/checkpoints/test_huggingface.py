@@ -132,6 +132,15 @@ def test_equal_widths_have_the_projection_that_does_nothing(tmp_path):
     assert AlbertForPreTraining.from_pretrained(tmp_path).encoder.projection.bias[3] == 0.5
 
 
+def test_groups_that_transformers_deals_layers_to_unevenly(tmp_path):
+    even, uneven = CONFIG.replace(num_hidden_layers=22, num_hidden_groups=22), CONFIG.replace(num_hidden_layers=18)
+    AlbertEncoder(even).save_pretrained(tmp_path)
+    encoder = AlbertEncoder(uneven.replace(num_hidden_groups=14))
+    with pytest.warns(UserWarning, match="transformers would .* num_hidden_layers=18 unevenly to num_hidden_groups=14"):
+        encoder.save_pretrained(tmp_path)
+    assert AlbertEncoder.from_pretrained(tmp_path).config == encoder.config
+
+
 def test_a_bare_encoder_has_bare_names(tmp_path):
     encoder = randomized(AlbertEncoder)
     encoder.save_pretrained(tmp_path)

@@ -78,13 +78,25 @@ def test_a_classifier(place, golden):
 
 def test_a_masked_lm_keeps_its_epsilon(golden, tmp_path):
     case = golden("keras_hub_masked_lm")
-    AlbertForMaskedLM.from_pretrained(case.folder / "preset").save_pretrained(tmp_path)
-    again = AlbertForMaskedLM.from_pretrained(tmp_path)
-    assert again.config.masked_lm_layer_norm_eps == 1e-5
+    model = AlbertForMaskedLM.from_pretrained(case.folder / "preset")
+    said = "would compute other masked-LM logits, .* epsilon of 1e-12 and .*masked_lm_layer_norm_eps=1e-05"
+    with pytest.warns(UserWarning, match=f"^transformers {said}"):
+        model.save_pretrained(tmp_path / "huggingface")
+    with pytest.warns(UserWarning, match=f"^Google's code {said}"):
+        checkpoints.save_google(model, tmp_path / "google" / "model.ckpt-best")
     inputs = {**inputs_of(case.arrays), "masked_lm_positions": case.arrays["mask_positions"]}
-    assert_close(again(inputs)["logits"], case.arrays["logits"])
-    with pytest.raises(ValueError, match=r"must normalise with an epsilon of 1e-12\. .*masked_lm_layer_norm_eps=1e-05"):
-        checkpoints.save_google(again, tmp_path / "model.ckpt-best")
+    for layout in ("huggingface", "google"):
+        again = AlbertForMaskedLM.from_pretrained(tmp_path / layout)
+        assert again.config == model.config
+        np.testing.assert_array_equal(again(inputs)["logits"], model(inputs)["logits"])
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_encoder_alone_has_no_epsilon_to_warn_of(golden, tmp_path):
+    checkpoint = checkpoints.read(golden("keras_hub_backbone").folder / "preset")
+    for layout in ("huggingface", "google"):
+        checkpoints.write(checkpoint, tmp_path / layout, layout)
+        assert_same(checkpoints.read(tmp_path / layout).arrays, checkpoint.arrays)
 
 
 @pytest.fixture

@@ -80,6 +80,20 @@ main()
     assert "bert/encoder/transformer/group_0/inner_group_0/attention_1/self/query/kernel" in letters
 
 
+def test_what_the_layout_cannot_say_is_one_sentence(run_python, tmp_path):
+    source, new = GOLDEN / "keras_hub_masked_lm" / "preset", tmp_path / "new"
+    call = f"""
+import sys
+sys.argv = ["albert-tf", "convert", {str(source)!r}, {str(new)!r}, "--to", "huggingface"]
+from albert_tf.cli.app import main
+main()
+"""
+    said = [line for line in run_python("-c", call).stderr.splitlines() if "albert-tf: " in line]
+    assert len(said) == 1
+    assert said[0].startswith("albert-tf: transformers would compute other masked-LM logits")
+    assert checkpoints.read(new).config == checkpoints.read(source).config
+
+
 def test_a_vocabulary_of_words(google, tmp_path):
     (google / "30k-clean.model").unlink()
     (google / "vocab.txt").write_text("[PAD]\n")
