@@ -1,49 +1,31 @@
-"""`AlbertTokenizer`: raw text to ids, with Google's clean-up compiled into the SentencePiece model.
+"""`AlbertTokenizer`: raw text to the model's inputs, over a piece model of either kind.
 
 B batch, L sequence, V vocabulary.
 """
 
-import functools
-import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sentencepiece
 
 from albert_tf.tokenization.batching import BatchLayout, SpecialIds, build_inputs, kept_lengths, place_rows
-from albert_tf.tokenization.charsmap import compile_clean_up
-from albert_tf.tokenization.digit_comma import apply_digit_comma, build_digit_comma_table
-from albert_tf.tokenization.folders import (
-    TokenizerOptions,
-    english_model_file,
-    find_model_file,
-    read_options,
-    write_folder,
-)
-from albert_tf.tokenization.model_proto import digest, is_unigram
-from albert_tf.tokenization.offsets import as_utf8, encode_with_offsets
-from albert_tf.tokenization.pieces import find_special_ids, starts_word
+from albert_tf.tokenization.folders import english_model_file, find_model_file, read_options
+from albert_tf.tokenization.piece_model import PieceModel
+from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.graph import TokenizerLayer
-
-_ALL_CORES = -1
 
 
 class AlbertTokenizer:
     """Turns text into the ids that an ALBERT model was trained on, and back.
 
-    Clean-up and splitting run in one pass in C++; `as_layer` gives the same ids inside a TensorFlow graph. Text never
-    yields
-    a special id: a literal "[MASK]" stays plain text.
+    `as_layer` gives the same ids inside a TensorFlow graph. Text never yields a special id: a literal "[MASK]" stays
+    plain text.
 
     Args:
-        model_proto: a serialised SentencePiece model as it was published or trained.
-        options: what is done to the text around SentencePiece; ALBERT's English models need the defaults.
-        source: where the model came from, for error messages.
+        model: what turns text into pieces; `from_pretrained` makes it.
 
     Call arguments:
         texts: the texts of a batch; one text counts as a batch of one.
@@ -60,9 +42,6 @@ class AlbertTokenizer:
         `offsets` [B, L, 2]: start and exclusive end in characters of the original text, 0 and 0 for special ids and
         padding.
 
-    Raises:
-        ValueError: if the model is no SentencePiece model or lacks ALBERT's special pieces.
-
     Example:
 
     >>> tokenizer = AlbertTokenizer.english()
@@ -75,28 +54,8 @@ class AlbertTokenizer:
         google-research/albert, tokenization.py.
     """
 
-    def __init__(
-        self, model_proto: bytes, options: TokenizerOptions | None = None, *, source: str = "a serialised model"
-    ):
-        self.options = options or TokenizerOptions()
-        self._source = source
-        self._model_proto = model_proto
-        try:
-            self._compiled_proto = compile_clean_up(
-                model_proto, do_lower_case=self.options.do_lower_case, keep_accents=self.options.keep_accents
-            )
-            self._processor = sentencepiece.SentencePieceProcessor(model_proto=self._compiled_proto)
-        except (ValueError, RuntimeError) as error:
-            raise ValueError(
-                f"The file must be a SentencePiece model. Received: {source}; it cannot be read: {error}"
-            ) from error
-        self._special = find_special_ids(self._processor, source)
-        self._digit_comma = build_digit_comma_table(
-            self.pieces,
-            functools.partial(self._processor.Encode, return_type=str),
-            self._processor.PieceToId,
-            reference=self.options.reference_digit_comma,
-        )
+    def __init__(self, model: PieceModel):
+        self._model = model
 
     @classmethod
     def from_pretrained(
@@ -128,7 +87,7 @@ class AlbertTokenizer:
             keep_accents=keep_accents,
             reference_digit_comma=reference_digit_comma,
         )
-        return cls(file.read_bytes(), options, source=str(file))
+        return cls(SentencePieceModel(file.read_bytes(), options, source=str(file)))
 
     @classmethod
     def english(
@@ -143,69 +102,70 @@ class AlbertTokenizer:
         Args:
             folder: where to; made if it is not there.
         """
-        write_folder(folder, self._model_proto, self.options)
+        self._model.save(folder)
+
+    @property
+    def options(self) -> Any:
+        """What is done to the text around the vocabulary."""
+        return self._model.options
 
     @property
     def vocab_size(self) -> int:
         """The number of pieces, V."""
-        return self._processor.GetPieceSize()
+        return len(self._model.pieces)
 
-    @functools.cached_property
+    @property
     def pieces(self) -> tuple[str, ...]:
         """The pieces in order of their ids."""
-        return tuple(map(self._processor.IdToPiece, range(self.vocab_size)))
+        return self._model.pieces
 
     @property
     def pad_token_id(self) -> int:
         """The id that fills rows up."""
-        return self._special.pad
+        return self._model.special.pad
 
     @property
     def unk_token_id(self) -> int:
         """The id of text that no piece covers."""
-        return self._special.unk
+        return self._model.special.unk
 
     @property
     def cls_token_id(self) -> int:
         """The id in front of every row."""
-        return self._special.cls
+        return self._model.special.cls
 
     @property
     def sep_token_id(self) -> int:
         """The id behind each text of a row."""
-        return self._special.sep
+        return self._model.special.sep
 
     @property
     def mask_token_id(self) -> int:
         """The id that hides another one in pretraining."""
-        return self._special.mask
+        return self._model.special.mask
 
-    @functools.cached_property
+    @property
     def start_of_word(self) -> np.ndarray:
         """bool [V], whether each piece begins a word, as whole-word masking wants to know it."""
-        return np.array([starts_word(piece) for piece in self.pieces], bool)
+        return self._model.start_of_word
 
-    @functools.cached_property
+    @property
     def vocab_hash(self) -> str:
-        """SHA-256 in hexadecimal of pieces, scores and options: equal where every text gives equal ids."""
-        scores = struct.pack(f"<{self.vocab_size}f", *map(self._processor.GetScore, range(self.vocab_size)))
-        options = bytes(astuple(self.options))
-        return digest(b"\0".join([options, scores, *(piece.encode() for piece in self.pieces)]))
+        """A hash of vocabulary and options: equal where every text gives equal ids."""
+        return self._model.vocab_hash
 
     def check_fits(self, vocab_size: int) -> None:
         """Raises a ValueError unless a model of `vocab_size` has one embedding for each piece."""
         if vocab_size != self.vocab_size:
             raise ValueError(
                 f"The model's `vocab_size` must be that of its vocabulary. Received: vocab_size={vocab_size}, "
-                f"a vocabulary of {self.vocab_size} pieces in {self._source}; take the one the model was made with."
+                f"a vocabulary of {self.vocab_size} pieces in {self._model.source}; take the one the "
+                "model was made with."
             )
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Splits a text into pieces; what no piece covers appears as it is after the clean-up."""
-        ids = self._run(text, int)
-        pieces = self._run(text, str)
-        replaced = self._digit_comma.pieces
-        return [part for i, piece in zip(ids, pieces, strict=True) for part in replaced.get(i, (piece,))]
+        return self._model.tokenize(text)
 
     def encode(self, text: str | bytes) -> list[int]:
         """Returns a text's ids, without special ones.
@@ -233,8 +193,7 @@ class AlbertTokenizer:
             raise ValueError(
                 f"`texts` must be several texts. Received: one {type(texts).__name__}; use `encode` for it."
             )
-        rows = self._run(list(texts), "numpy", num_threads=_ALL_CORES if num_threads is None else num_threads)
-        return apply_digit_comma(self._digit_comma, rows)
+        return self._model.encode_batch(list(texts), num_threads)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Joins ids to a text, leaving special ones out; an unknown piece shows as " ⁇ "."""
@@ -242,7 +201,7 @@ class AlbertTokenizer:
         wrong = [index for index in ids if not 0 <= index < self.vocab_size]
         if wrong:
             raise ValueError(f"`ids` must lie between 0 and {self.vocab_size - 1}. Received: {wrong[0]}.")
-        return self._processor.Decode(ids)
+        return self._model.decode(ids)
 
     def __call__(
         self,
@@ -277,26 +236,20 @@ class AlbertTokenizer:
         # TensorFlow is loaded only where the graph is asked for: everything else here runs without it.
         from albert_tf.tokenization.graph import TokenizerLayer
 
-        layout = BatchLayout(max_length, padding)
-        return TokenizerLayer(self._compiled_proto, self._digit_comma, self._around, layout, fast=self._suits_fast_op())
+        return TokenizerLayer(self._model.in_graph(), self._around, BatchLayout(max_length, padding))
 
     def __reduce__(self):
-        return functools.partial(AlbertTokenizer, source=self._source), (self._model_proto, self.options)
-
-    def _suits_fast_op(self) -> bool:
-        odd = (self._processor.IsByte, self._processor.IsUnused)
-        return is_unigram(self._model_proto) and not any(test(i) for i in range(self.vocab_size) for test in odd)
+        return AlbertTokenizer, (self._model,)
 
     @property
     def _around(self) -> SpecialIds:
-        return SpecialIds(self._special.pad, self._special.cls, self._special.sep)
+        return SpecialIds(self._model.special.pad, self._model.special.cls, self._model.special.sep)
 
     def _inputs_with_offsets(
         self, texts: list[str], pairs: list[str] | None, layout: BatchLayout
     ) -> dict[str, np.ndarray]:
-        encode = functools.partial(encode_with_offsets, self._processor, self._digit_comma)
-        first = [encode(text) for text in texts]
-        second = None if pairs is None else [encode(text) for text in pairs]
+        first = [self._model.encode_with_offsets(text) for text in texts]
+        second = None if pairs is None else [self._model.encode_with_offsets(text) for text in pairs]
         rows, seconds = [one.ids for one in first], None if second is None else [one.ids for one in second]
         inputs = build_inputs(rows, seconds, self._around, layout)
         offsets = np.zeros((*inputs["input_ids"].shape, 2), np.int32)  # [B, L, 2]
@@ -307,24 +260,6 @@ class AlbertTokenizer:
         place_rows(offsets, spans, second_spans, *kept_lengths(rows, seconds, layout))
         return inputs | {"offsets": offsets}
 
-    def _run(self, texts: Any, return_type: Any, num_threads: int = 1) -> Any:
-        """Encodes; only where the fast call refuses a text is each one looked at."""
-        encode = functools.partial(self._processor.Encode, return_type=return_type, num_threads=num_threads)
-        try:
-            return encode(texts)
-        except (RuntimeError, TypeError):
-            if isinstance(texts, list):
-                return encode([_checked(text, index) for index, text in enumerate(texts)])
-            return encode(_checked(texts, 0))
-
 
 def _as_batch(texts: str | Sequence[str]) -> list[str]:
     return [texts] if isinstance(texts, str | bytes) else list(texts)
-
-
-def _checked(text: Any, index: int) -> Any:
-    if not isinstance(text, str | bytes):
-        raise ValueError(
-            f"Every text must be a string. Received: {text!r} ({type(text).__name__}) at position {index}."
-        )
-    return as_utf8(text)

@@ -5,26 +5,11 @@ of the model, that is the original text: a span covers all characters that its p
 another without a gap. Two ids that were made of parts of one character (such as "ﬁ") both cover it.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import sentencepiece
 
 from albert_tf.tokenization.digit_comma import WORD_START, DigitCommaTable
-
-
-@dataclass(frozen=True)
-class EncodedWithOffsets:
-    """Ids and spans of one text; T is the number of ids.
-
-    Attributes:
-        ids: int32 [T].
-        offsets: int32 [T, 2], start and exclusive end in characters of the original text. The span of a piece with the
-            word-start mark includes the white space in front of the word.
-    """
-
-    ids: np.ndarray
-    offsets: np.ndarray
+from albert_tf.tokenization.piece_model import EncodedWithOffsets
 
 
 def encode_with_offsets(

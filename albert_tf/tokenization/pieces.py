@@ -1,27 +1,15 @@
 """What the strings of a SentencePiece vocabulary tell: special pieces, and which pieces begin a word."""
 
-from dataclasses import dataclass
-
 import sentencepiece
 
 from albert_tf.tokenization.digit_comma import WORD_START
+from albert_tf.tokenization.piece_model import SpecialPieceIds
 
 PAD_PIECE, UNK_PIECE, CLS_PIECE, SEP_PIECE, MASK_PIECE = SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 
 # Spelled as the reference spells it: "'", "<", "=" and ">" are not in it.
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
 _INSIDE_WORDS = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
-
-
-@dataclass(frozen=True)
-class SpecialPieceIds:
-    """The ids of ALBERT's special pieces."""
-
-    pad: int
-    unk: int
-    cls: int
-    sep: int
-    mask: int
 
 
 def find_special_ids(processor: sentencepiece.SentencePieceProcessor, source: str) -> SpecialPieceIds:

@@ -13,6 +13,7 @@ from albert_tf.tokenization.charsmap import compile_clean_up
 from albert_tf.tokenization.folders import TokenizerOptions, english_model_file
 from albert_tf.tokenization.model_proto import normalizer_spec, read_charsmap, replace_charsmap
 from albert_tf.tokenization.pieces import CLS_PIECE, MASK_PIECE, SEP_PIECE
+from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
 
 MODEL_TYPES = ("unigram", "bpe")
 
@@ -101,7 +102,8 @@ def train_sentencepiece(
         normalizer=sentencepiece.SentencePieceNormalizer(normalizer_spec=normalizer_spec(read_charsmap(cleaned))),
     )
     # Written without the clean-up, which each reader adds: so do Google's code and Hugging Face's.
-    tokenizer = AlbertTokenizer(replace_charsmap(trained, read_charsmap(published)), options, source="the new model")
+    model = SentencePieceModel(replace_charsmap(trained, read_charsmap(published)), options, source="the new model")
+    tokenizer = AlbertTokenizer(model)
     tokenizer.save_pretrained(folder)
     return VocabularyReport(Path(folder), tokenizer.vocab_size, corpus.num_lines, corpus.num_skipped_lines)
 

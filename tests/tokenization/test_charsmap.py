@@ -11,6 +11,7 @@ from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions, clean_text
 from albert_tf.tokenization.charsmap import compile_charsmap, read_shipped
 from albert_tf.tokenization.folders import english_model_file
 from albert_tf.tokenization.model_proto import read_charsmap, replace_charsmap
+from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
 
 from .golden import AWKWARD_TEXTS, TwoStepEncoder
 
@@ -29,13 +30,14 @@ KNOWN_CHARACTERS = st.characters(exclude_categories=["Cs"]).filter(
 
 @pytest.fixture(scope="module", params=OPTIONS, ids=str)
 def encoders(request):
-    return AlbertTokenizer(english_model_file().read_bytes(), request.param), TwoStepEncoder(request.param)
+    model = SentencePieceModel(english_model_file().read_bytes(), request.param)
+    return AlbertTokenizer(model), TwoStepEncoder(request.param)
 
 
 def _assert_same_ids(encoders, texts):
     tokenizer, two_steps = encoders
     # Without the digit-comma rule, which has tests of its own.
-    one_step = tokenizer._processor.Encode(texts, return_type=int)
+    one_step = tokenizer._model.processor.Encode(texts, return_type=int)
     for text, got, wanted in zip(texts, one_step, two_steps.encode(texts), strict=True):
         if got != wanted:
             assert _new_to_one_unicode_version(tokenizer, text), (text, got, wanted)
@@ -43,7 +45,7 @@ def _assert_same_ids(encoders, texts):
 
 def _new_to_one_unicode_version(tokenizer, text):
     """Under another Unicode version than the shipped rules', one side may not know a character and leave it be."""
-    left_as_they_are = (clean_text(text), tokenizer._processor.Normalize(text).removeprefix("▁"))
+    left_as_they_are = (clean_text(text), tokenizer._model.processor.Normalize(text).removeprefix("▁"))
     return unicodedata.unidata_version != SHIPPED_UNICODE and text in left_as_they_are
 
 
@@ -94,7 +96,7 @@ def test_any_text(encoders, texts):
 def test_final_sigma_is_the_known_limit():
     tokenizer = AlbertTokenizer.english()
     assert clean_text("ΛΌΓΟΣ") == "λογος"
-    assert tokenizer._processor.Normalize("ΛΌΓΟΣ") == "▁λογοσ"
+    assert tokenizer._model.processor.Normalize("ΛΌΓΟΣ") == "▁λογοσ"
 
 
 @pytest.mark.skipif(unicodedata.unidata_version != SHIPPED_UNICODE, reason="compiled under another Unicode version")
@@ -106,4 +108,4 @@ def test_shipped_rules_are_what_compiling_gives(do_lower_case):
 
 def test_a_model_without_rules_of_its_own_gets_the_clean_up():
     plain = replace_charsmap(english_model_file().read_bytes(), b"")
-    assert AlbertTokenizer(plain).tokenize("The Café") == ["▁the", "▁cafe"]
+    assert AlbertTokenizer(SentencePieceModel(plain)).tokenize("The Café") == ["▁the", "▁cafe"]

@@ -37,7 +37,7 @@ def _check_cover(tokenizer, text):
     for (_, end), (start, next_end) in itertools.pairwise(spans):
         # Without a gap, and an overlap is one character (or one syllable's parts) that became several pieces.
         assert start <= end <= max(end, next_end)
-        assert start == end or tokenizer._processor.Normalize(text[start:end]).removeprefix("▁") != ""
+        assert start == end or tokenizer._model.processor.Normalize(text[start:end]).removeprefix("▁") != ""
     inside = text[spans[0][0] : spans[-1][1]]
     assert tokenizer.encode(inside) == tokenizer.encode(text)
 

@@ -1,0 +1,101 @@
+"""What `AlbertTokenizer` asks of the model that turns text into pieces: SentencePiece is one, WordPiece another."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+@dataclass(frozen=True)
+class SpecialPieceIds:
+    """The ids of ALBERT's special pieces."""
+
+    pad: int
+    unk: int
+    cls: int
+    sep: int
+    mask: int
+
+
+@dataclass(frozen=True)
+class EncodedWithOffsets:
+    """Ids and spans of one text; T is the number of ids.
+
+    Attributes:
+        ids: int32 [T].
+        offsets: int32 [T, 2], start and exclusive end in the original text: in characters, or in bytes where the text
+            is bytes. The span of a SentencePiece piece with the word-start mark includes the white space in front of
+            the word.
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
+
+
+class PiecesInGraph(Protocol):
+    """A model's part inside a TensorFlow graph; what it holds is saved along with the layer around it."""
+
+    def tokenize(self, texts: "tf.Tensor") -> "tf.RaggedTensor":
+        """Turns tf.string [B] into int32 ids [B, (T)], without special ones."""
+        ...
+
+
+class PieceModel(Protocol):
+    """Turns text into ids and back, without special ids; the batch around it is `AlbertTokenizer`'s.
+
+    Attributes:
+        source: where the vocabulary came from, for error messages.
+        special: the ids of the special pieces.
+    """
+
+    source: str
+    special: SpecialPieceIds
+
+    @property
+    def options(self) -> Any:
+        """What is done to the text around the vocabulary: a frozen dataclass."""
+        ...
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The pieces in order of their ids."""
+        ...
+
+    @property
+    def start_of_word(self) -> np.ndarray:
+        """bool [V], whether each piece begins a word."""
+        ...
+
+    @property
+    def vocab_hash(self) -> str:
+        """Equal where every text gives equal ids."""
+        ...
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Splits a text into pieces; what no piece covers appears as it is after the clean-up."""
+        ...
+
+    def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
+        """Returns one int32 array of ids per text."""
+        ...
+
+    def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
+        """Returns the ids of one text with the span of each."""
+        ...
+
+    def decode(self, ids: list[int]) -> str:
+        """Joins ids, all of them within the vocabulary, to a text without special ones."""
+        ...
+
+    def in_graph(self) -> PiecesInGraph:
+        """Returns the same model for use inside a TensorFlow graph."""
+        ...
+
+    def save(self, folder: str | Path) -> None:
+        """Writes the vocabulary and `tokenizer_config.json`."""
+        ...

@@ -1,0 +1,126 @@
+"""SentencePiece as a piece model: Google's clean-up compiled into it, and the digit-comma rule behind it."""
+
+import functools
+import struct
+from collections.abc import Sequence
+from dataclasses import astuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sentencepiece
+
+from albert_tf.tokenization.charsmap import compile_clean_up
+from albert_tf.tokenization.digit_comma import apply_digit_comma, build_digit_comma_table
+from albert_tf.tokenization.folders import TokenizerOptions, write_folder
+from albert_tf.tokenization.model_proto import digest, is_unigram
+from albert_tf.tokenization.offsets import as_utf8, encode_with_offsets
+from albert_tf.tokenization.piece_model import EncodedWithOffsets
+from albert_tf.tokenization.pieces import find_special_ids, starts_word
+
+if TYPE_CHECKING:
+    from albert_tf.tokenization.sentencepiece_graph import SentencePieceInGraph
+
+_ALL_CORES = -1
+
+
+class SentencePieceModel:
+    """A SentencePiece vocabulary; see `PieceModel` for what its members give.
+
+    Args:
+        model_proto: a serialised SentencePiece model as it was published or trained.
+        options: what is done to the text around SentencePiece; ALBERT's English models need the defaults.
+        source: where the model came from, for error messages.
+
+    Raises:
+        ValueError: if the model is no SentencePiece model or lacks ALBERT's special pieces.
+    """
+
+    def __init__(
+        self, model_proto: bytes, options: TokenizerOptions | None = None, *, source: str = "a serialised model"
+    ):
+        self.options = options or TokenizerOptions()
+        self.source = source
+        self._model_proto = model_proto
+        try:
+            self._compiled_proto = compile_clean_up(
+                model_proto, do_lower_case=self.options.do_lower_case, keep_accents=self.options.keep_accents
+            )
+            self.processor = sentencepiece.SentencePieceProcessor(model_proto=self._compiled_proto)
+        except (ValueError, RuntimeError) as error:
+            raise ValueError(
+                f"The file must be a SentencePiece model. Received: {source}; it cannot be read: {error}"
+            ) from error
+        self.special = find_special_ids(self.processor, source)
+        self._digit_comma = build_digit_comma_table(
+            self.pieces,
+            functools.partial(self.processor.Encode, return_type=str),
+            self.processor.PieceToId,
+            reference=self.options.reference_digit_comma,
+        )
+
+    def save(self, folder: str | Path) -> None:
+        write_folder(folder, self._model_proto, self.options)
+
+    @functools.cached_property
+    def pieces(self) -> tuple[str, ...]:
+        return tuple(map(self.processor.IdToPiece, range(self.processor.GetPieceSize())))
+
+    @functools.cached_property
+    def start_of_word(self) -> np.ndarray:
+        return np.array([starts_word(piece) for piece in self.pieces], bool)
+
+    @functools.cached_property
+    def vocab_hash(self) -> str:
+        """SHA-256 in hexadecimal of pieces, scores and options."""
+        size = len(self.pieces)
+        scores = struct.pack(f"<{size}f", *map(self.processor.GetScore, range(size)))
+        options = bytes(astuple(self.options))
+        return digest(b"\0".join([options, scores, *(piece.encode() for piece in self.pieces)]))
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        ids = self._run(text, int)
+        pieces = self._run(text, str)
+        replaced = self._digit_comma.pieces
+        return [part for i, piece in zip(ids, pieces, strict=True) for part in replaced.get(i, (piece,))]
+
+    def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
+        rows = self._run(list(texts), "numpy", num_threads=_ALL_CORES if num_threads is None else num_threads)
+        return apply_digit_comma(self._digit_comma, rows)
+
+    def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
+        return encode_with_offsets(self.processor, self._digit_comma, text)
+
+    def decode(self, ids: list[int]) -> str:
+        return self.processor.Decode(ids)
+
+    def in_graph(self) -> "SentencePieceInGraph":
+        # TensorFlow is loaded only where the graph is asked for: everything else here runs without it.
+        from albert_tf.tokenization.sentencepiece_graph import SentencePieceInGraph
+
+        return SentencePieceInGraph(self._compiled_proto, self._digit_comma, fast=self._suits_fast_op())
+
+    def __reduce__(self):
+        return functools.partial(SentencePieceModel, source=self.source), (self._model_proto, self.options)
+
+    def _suits_fast_op(self) -> bool:
+        odd = (self.processor.IsByte, self.processor.IsUnused)
+        return is_unigram(self._model_proto) and not any(test(i) for i in range(len(self.pieces)) for test in odd)
+
+    def _run(self, texts: Any, return_type: Any, num_threads: int = 1) -> Any:
+        """Encodes; only where the fast call refuses a text is each one looked at."""
+        encode = functools.partial(self.processor.Encode, return_type=return_type, num_threads=num_threads)
+        try:
+            return encode(texts)
+        except (RuntimeError, TypeError):
+            if isinstance(texts, list):
+                return encode([_checked(text, index) for index, text in enumerate(texts)])
+            return encode(_checked(texts, 0))
+
+
+def _checked(text: Any, index: int) -> Any:
+    if not isinstance(text, str | bytes):
+        raise ValueError(
+            f"Every text must be a string. Received: {text!r} ({type(text).__name__}) at position {index}."
+        )
+    return as_utf8(text)
