@@ -32,6 +32,13 @@ def make_test_function(model):
     return _over_iterator(model, lambda data: _test_step(model, data))
 
 
+def first_local_batch(model, epoch_iterator):
+    """The first batch of Keras' iterator as the first replica of this host gets it."""
+    local = model.distribute_strategy.experimental_local_results
+    batch = next(iterator for _, _, iterator in epoch_iterator)
+    return tree.map_structure(lambda value: local(value)[0], next(batch))
+
+
 def _over_iterator(model, step):
     strategy = model.distribute_strategy
 
