@@ -3,6 +3,7 @@
 B batch, L sequence, V vocabulary.
 """
 
+import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,15 +145,15 @@ class AlbertTokenizer:
         """The id that hides another one in pretraining."""
         return self._model.special.mask
 
-    @property
+    @functools.cached_property
     def start_of_word(self) -> np.ndarray:
         """bool [V], whether each piece begins a word, as whole-word masking wants to know it."""
-        return self._model.start_of_word
+        return self._model.find_word_starts()
 
-    @property
+    @functools.cached_property
     def vocab_hash(self) -> str:
         """A hash of vocabulary and options: equal where every text gives equal ids."""
-        return self._model.vocab_hash
+        return self._model.hash_vocabulary()
 
     def check_fits(self, vocab_size: int) -> None:
         """Raises a ValueError unless a model of `vocab_size` has one embedding for each piece."""

@@ -51,29 +51,24 @@ class PieceModel(Protocol):
     Attributes:
         source: where the vocabulary came from, for error messages.
         special: the ids of the special pieces.
+        pieces: the pieces in order of their ids.
     """
 
     source: str
     special: SpecialPieceIds
+    pieces: tuple[str, ...]
 
     @property
     def options(self) -> Any:
         """What is done to the text around the vocabulary: a frozen dataclass."""
         ...
 
-    @property
-    def pieces(self) -> tuple[str, ...]:
-        """The pieces in order of their ids."""
+    def hash_vocabulary(self) -> str:
+        """Returns a SHA-256 in hexadecimal that is equal where every text gives equal ids."""
         ...
 
-    @property
-    def start_of_word(self) -> np.ndarray:
-        """bool [V], whether each piece begins a word."""
-        ...
-
-    @property
-    def vocab_hash(self) -> str:
-        """Equal where every text gives equal ids."""
+    def find_word_starts(self) -> np.ndarray:
+        """Returns bool [V], whether each piece begins a word."""
         ...
 
     def tokenize(self, text: str | bytes) -> list[str]:

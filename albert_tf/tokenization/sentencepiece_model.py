@@ -51,6 +51,7 @@ class SentencePieceModel:
             raise ValueError(
                 f"The file must be a SentencePiece model. Received: {source}; it cannot be read: {error}"
             ) from error
+        self.pieces = tuple(map(self.processor.IdToPiece, range(self.processor.GetPieceSize())))
         self.special = find_special_ids(self.processor, source)
         self._digit_comma = build_digit_comma_table(
             self.pieces,
@@ -62,17 +63,10 @@ class SentencePieceModel:
     def save(self, folder: str | Path) -> None:
         write_folder(folder, self._model_proto, self.options)
 
-    @functools.cached_property
-    def pieces(self) -> tuple[str, ...]:
-        return tuple(map(self.processor.IdToPiece, range(self.processor.GetPieceSize())))
-
-    @functools.cached_property
-    def start_of_word(self) -> np.ndarray:
+    def find_word_starts(self) -> np.ndarray:
         return np.array([starts_word(piece) for piece in self.pieces], bool)
 
-    @functools.cached_property
-    def vocab_hash(self) -> str:
-        """SHA-256 in hexadecimal of pieces, scores and options."""
+    def hash_vocabulary(self) -> str:
         size = len(self.pieces)
         scores = struct.pack(f"<{size}f", *map(self.processor.GetScore, range(size)))
         options = bytes(astuple(self.options))
