@@ -60,6 +60,30 @@ def refuse_absurd_size(source: pathlib.Path, config: AlbertConfig, num_tensors: 
         )
 
 
+def refuse_another_size(checkpoint: Checkpoint) -> None:
+    """Raises where a model of the config would be more than twice as large as its file, before it takes up memory."""
+    config, arrays = checkpoint.config, checkpoint.arrays
+    found, expected = sum(array.size for array in arrays.values()), config.num_parameters("encoder")
+    if expected <= 2 * found:
+        return
+    shapes = {
+        "encoder/embeddings/word_embeddings": (config.vocab_size, config.embedding_size),
+        "encoder/embeddings/position_embeddings": (config.max_position_embeddings, config.embedding_size),
+        "encoder/embeddings/token_type_embeddings": (config.type_vocab_size, config.embedding_size),
+        "encoder/ffn_0_0/intermediate/kernel": (config.hidden_size, config.intermediate_size),
+    }
+    wrong = [
+        f"{path} {arrays[path].shape} for {shape}"
+        for path, shape in shapes.items()
+        if path in arrays and arrays[path].shape != shape
+    ]
+    raise ValueError(
+        f"A checkpoint must be as large as its config. Received: {checkpoint.source} with {found:,} values for an "
+        f"encoder of {expected:,} parameters{f' ({_listed(wrong)})' if wrong else ''}; take the config that the weights "
+        "were made with."
+    )
+
+
 def with_head_settings(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings, and what they leave to be seen from the heads: names of classes, numbers of answers kept."""
     seen: dict[str, Any] = {}
@@ -84,8 +108,8 @@ def _add(arrays: dict[str, np.ndarray], row: Row, array: np.ndarray, source: pat
 def assign(checkpoint: Checkpoint, variables: Mapping[str, Any], new_head: bool = False) -> None:
     """Fills every variable from the checkpoint, or raises before any is touched.
 
-    Heads that the model does not have are set aside as wholes. Parts that the file does not have stay as they were
-    initialised where `new_head` says so.
+    Heads that the model does not have are set aside as wholes. Where `new_head` says so, parts that the file does not
+    have stay as they were initialised, and so does a classifier that the file has for another number of labels.
 
     Args:
         checkpoint: Checkpoint.
@@ -96,31 +120,45 @@ def assign(checkpoint: Checkpoint, variables: Mapping[str, Any], new_head: bool 
         ValueError: naming tensors left over, variables not filled, and shapes that differ.
     """
     model_parts, file_parts = {_part(path) for path in variables}, {_part(path) for path in checkpoint.arrays}
-    fresh = model_parts - file_parts if new_head else set()
-    missing = [path for path in variables if path not in checkpoint.arrays and _part(path) not in fresh]
-    unused = [path for path in checkpoint.arrays if path not in variables and _part(path) in model_parts]
-    wrong = [
-        f"{path} {tuple(checkpoint.arrays[path].shape)} for {tuple(variable.shape)}"
+    arrays, labels = checkpoint.arrays, _numbers_of_labels(checkpoint, variables)
+    absent = model_parts - file_parts
+    reasons = [f"has no {part}" for part in sorted(absent)]
+    reasons += [f"has {labels[0]} labels where the model has {labels[1]}"] if labels else []
+    renewable = absent | ({"classifier"} if labels else set())
+    fresh = renewable if new_head else set()
+    missing = [path for path in variables if path not in arrays and _part(path) not in fresh]
+    unused = [path for path in arrays if path not in variables and _part(path) in model_parts]
+    wrong = {
+        path: f"{path} {arrays[path].shape} for {tuple(variable.shape)}"
         for path, variable in variables.items()
-        if path in checkpoint.arrays and tuple(checkpoint.arrays[path].shape) != tuple(variable.shape)
-    ]
+        if path in arrays and _part(path) not in fresh and arrays[path].shape != tuple(variable.shape)
+    }
     if missing or unused or wrong:
-        raise ValueError(_misfit(checkpoint, missing, unused, wrong, model_parts - file_parts))
+        curable = not unused and {_part(path) for path in (*missing, *wrong)} <= renewable
+        raise ValueError(_misfit(checkpoint, missing, unused, list(wrong.values()), reasons if curable else []))
     for path, variable in variables.items():
-        if path in checkpoint.arrays:
-            variable.assign(checkpoint.arrays[path])
+        if path in arrays and _part(path) not in fresh:
+            variable.assign(arrays[path])
 
 
-def _misfit(checkpoint: Checkpoint, missing: list, unused: list, wrong: list, absent_parts: set) -> str:
+def _numbers_of_labels(checkpoint: Checkpoint, variables: Mapping[str, Any]) -> tuple[int, int] | None:
+    """The file's and the model's, where both have a classifier and the two differ."""
+    if not {"classifier/kernel", "classifier/bias"} <= set(checkpoint.arrays) & set(variables):
+        return None
+    found, expected = checkpoint.arrays["classifier/bias"].size, int(variables["classifier/bias"].shape[0])
+    return (found, expected) if found != expected else None
+
+
+def _misfit(checkpoint: Checkpoint, missing: list, unused: list, wrong: list, reasons: list) -> str:
+    """The sentence; `reasons` are what a new head would be an answer to."""
     found = [
         *([f"without {_listed(missing)}"] if missing else []),
         *([f"with {_listed(unused)} left over"] if unused else []),
         *([f"with other shapes ({_listed(wrong)})"] if wrong else []),
     ]
-    if absent_parts and not unused and not wrong:
-        cure = f"it has no {' and no '.join(sorted(absent_parts))}: pass new_head=True to start that part fresh"
-    else:
-        cure = "its config is probably of another size or version"
+    cure = "its config is probably of another size or version"
+    if reasons:
+        cure = f"it {' and '.join(reasons)}: pass new_head=True to start that part fresh"
     return f"A checkpoint must fit the model. Received: {checkpoint.source} {', '.join(found)}; {cure}."
 
 

@@ -17,10 +17,11 @@ _READERS: Mapping[Format, str] = {"google": "Google's code", "huggingface": "tra
 def warn_of_differences(config: AlbertConfig, arrays: Mapping[str, np.ndarray], layout: Format) -> None:
     """One warning, of one sentence, for each field of the config that the readers of a layout cannot follow."""
     reader, layers, groups = _READERS[layout], config.num_hidden_layers, config.num_hidden_groups
-    if "masked_lm/layer_norm/gamma" in arrays and config.head_layer_norm_eps != config.layer_norm_eps:
+    theirs, ours = config.layer_norm_eps, config.head_layer_norm_eps
+    if "masked_lm/layer_norm/gamma" in arrays and theirs != ours:
         warnings.warn(
-            f"{reader} would compute other masked-LM logits, for its head normalises with an epsilon of "
-            f"{config.layer_norm_eps} and this model's with masked_lm_layer_norm_eps={config.masked_lm_layer_norm_eps}.",
+            f"{reader} would compute other masked-LM logits, for its head normalises with an epsilon of {theirs} and "
+            f"this model's with masked_lm_layer_norm_eps={ours}.",
             stacklevel=3,
         )
     # transformers finds a layer's group by float arithmetic, which for a few sizes is one too low.

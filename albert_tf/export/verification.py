@@ -111,12 +111,7 @@ def _parts(checkpoint: checkpoints.Checkpoint) -> set[str]:
 
 
 def _load_wholly(checkpoint: checkpoints.Checkpoint) -> str:
-    found, expected = sum(array.size for array in checkpoint.arrays.values()), checkpoint.config.num_parameters()
-    if expected > 2 * found:  # a model of a wrong config is made only where it has room
-        raise ValueError(
-            f"The config must be that of the weights. Received: {found:,} values for an encoder of {expected:,} "
-            "parameters; take the config that the weights were made with."
-        )
+    checkpoints.refuse_another_size(checkpoint)
     heads = _parts(checkpoint) - {"encoder"}
     _filled(AlbertEncoder, checkpoint, add_pooling_layer="encoder/pooler/kernel" in checkpoint.arrays)
     for head in sorted(heads):

@@ -81,15 +81,26 @@ class AlbertModel(keras.Model):
                 self.update_term(name, term)
         return super().compute_metrics(x, y, _only_output(y_pred), sample_weight)
 
-    def compile(self, optimizer="rmsprop", loss=None, *args, **kwargs):
+    def compile(self, optimizer="rmsprop", loss=None, *args, gradient_accumulation_steps: int = 1, **kwargs):
         """As `keras.Model.compile`; without `loss` the model minimises the loss of its own task.
 
         Cross entropies are taken from logits: by name they are what is meant, and one of probabilities is an error.
+
+        Args:
+            gradient_accumulation_steps: int. Into how many parts `fit` splits each device's share of a batch. They are
+                taken one after the other within a step, with one update by the gradient of the whole batch, so that
+                numbers stay the same and memory falls. It must divide the rows of each device.
         """
         super().compile(optimizer, keras.tree.map_structure(on_logits, loss), *args, **kwargs)
+        self.gradient_accumulation_steps = _checked_parts(gradient_accumulation_steps, self.optimizer)
         names = () if self.uses_compiled_loss else self.reported_terms()
         with _scope_of(self):
             self.term_metrics = {name: keras.metrics.Mean(name=name) for name in names}
+
+    def get_compile_config(self):
+        """Keras' hook for a model that is saved with how it was compiled."""
+        config = super().get_compile_config()
+        return {**config, "gradient_accumulation_steps": self.gradient_accumulation_steps} if config else config
 
     def compile_from_config(self, config):
         """Keras' hook for a loaded model: compiled as it was, with room for the optimizer's state."""
@@ -161,7 +172,8 @@ class AlbertModel(keras.Model):
             path: a folder written by `save_pretrained` or by Hugging Face transformers; one with Google's
                 `albert_config.json` and a checkpoint, or the prefix of such a checkpoint; an unpacked module of TF Hub;
                 a preset folder of KerasHub; a `.keras` or `.weights.h5` file.
-            new_head: bool. Whether parts that the file does not have start fresh; otherwise that is an error.
+            new_head: bool. Whether a head that the file does not have, or has for another number of labels, starts
+                fresh; otherwise that is an error.
             **kwargs: constructor arguments, such as `num_labels`.
 
         Returns:
@@ -171,10 +183,15 @@ class AlbertModel(keras.Model):
             ValueError: where a tensor is left over, a variable is not filled, or shapes differ.
         """
         checkpoint = checkpoints.read(path)
-        settings = cls.settings_from_file(dict(checkpoint.settings))
-        model = cls(checkpoint.config, **{**settings, **kwargs})
+        checkpoints.refuse_another_size(checkpoint)
+        model = cls(checkpoint.config, **cls.arguments_from_file(dict(checkpoint.settings), kwargs))
         checkpoints.assign(checkpoint, model.variables_by_path(), new_head=new_head)
         return model
+
+    @classmethod
+    def arguments_from_file(cls, settings: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+        """Constructor arguments: those given, and for the rest what the checkpoint says."""
+        return {**cls.settings_from_file(settings), **given}
 
     @classmethod
     def settings_from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
@@ -195,6 +212,26 @@ class AlbertModel(keras.Model):
 
 def _only_output(outputs):
     return next(iter(outputs.values())) if isinstance(outputs, dict) and len(outputs) == 1 else outputs
+
+
+def _checked_parts(count: int, optimizer) -> int:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ValueError(
+            "`gradient_accumulation_steps` must be an integer of at least 1. Received: "
+            f"gradient_accumulation_steps={count!r}; 1 takes each batch whole."
+        )
+    if keras.backend.backend() != "tensorflow":
+        if count > 1:
+            raise ValueError(
+                "`gradient_accumulation_steps` must be 1 on backends other than TensorFlow. Received: "
+                f"gradient_accumulation_steps={count}; give the optimizer Keras' argument of that name."
+            )
+    elif getattr(getattr(optimizer, "inner_optimizer", optimizer), "gradient_accumulation_steps", None):
+        raise ValueError(
+            "An optimizer must not accumulate gradients by itself here. Received: an optimizer with "
+            "gradient_accumulation_steps; give that argument to compile."
+        )
+    return count
 
 
 def _scope_of(model):

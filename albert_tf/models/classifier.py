@@ -53,6 +53,15 @@ class NamedClassifier(AlbertClassifier):
         }
 
     @classmethod
+    def arguments_from_file(cls, settings, given):
+        """What the file says of its head is of no use to one with other classes."""
+        from_file = cls.settings_from_file(settings)
+        count = len(given.get("labels") or ()) or given.get("num_labels")
+        is_same = count in (None, len(from_file.get("labels", ())))
+        is_same = is_same and given.get("problem") in (None, from_file.get("problem"))
+        return {**from_file, **given} if is_same else given
+
+    @classmethod
     def settings_from_file(cls, settings):
         names = settings.get("id2label", {})
         return {"labels": [names[key] for key in sorted(names, key=int)]} if names else {}

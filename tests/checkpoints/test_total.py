@@ -65,7 +65,16 @@ def test_another_shape(folder):
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"hidden_size": 32}, r"with other shapes \(.* and \d+ more\)"),
+        ({"hidden_size": 18}, r"with other shapes \(.* and \d+ more\)"),
+        (
+            {"hidden_size": 64},
+            r"encoder of [\d,]+ parameters \(.*/intermediate/kernel \(16, 24\) for \(64, 24\)\); take",
+        ),
+        ({"vocab_size": 2**45}, r"word_embeddings \(30, 8\) for \(35184372088832, 8\)\); take the config"),
+        (
+            {"type_vocab_size": 2**45, "max_position_embeddings": 2**45},
+            r"positi.*\(512, 8\) for \(35.*\(2, 8\) for \(35",
+        ),
         ({"vocab_size": 31}, r"encoder/embeddings/word_embeddings \(30, 8\) for \(31, 8\)"),
         ({"num_hidden_groups": 2}, r"without encoder/attention_1_0/query/kernel, .* and \d+ more"),
         ({"inner_group_num": 2}, r"without encoder/attention_0_1/query/kernel, "),
@@ -122,10 +131,39 @@ def test_heads_of_other_tasks_are_set_aside(folder):
     assert AlbertEncoder.from_pretrained(folder, add_pooling_layer=False).pooler is None
 
 
-def test_new_head_does_not_excuse_an_old_one_of_another_size(tmp_path):
+@pytest.mark.parametrize("arguments", [{"labels": list("abcde")}, {"num_labels": 5}])
+@pytest.mark.parametrize("problem", ["classification", "regression"])
+def test_a_new_head_replaces_one_of_another_number_of_labels(problem, arguments, tmp_path):
+    old = AlbertForSequenceClassification(CONFIG, num_labels=2 if problem == "classification" else 1, problem=problem)
+    old.save_pretrained(tmp_path)
+    with pytest.raises(
+        ValueError,
+        match=rf"classifier/kernel \(16, {old.num_labels}\) for \(16, 5\), .*; it has {old.num_labels} labels where the "
+        r"model has 5: pass new_head=True to start that part fresh",
+    ):
+        AlbertForSequenceClassification.from_pretrained(tmp_path, **arguments)
+    model = AlbertForSequenceClassification.from_pretrained(tmp_path, new_head=True, **arguments)
+    assert (model.num_labels, model.problem) == (5, "classification")
+    expected = old.variables_by_path()
+    for path, variable in model.variables_by_path().items():
+        if path.startswith("encoder/"):
+            np.testing.assert_array_equal(variable, expected[path], err_msg=path)
+    assert np.std(model.classifier.kernel) > 0
+
+
+def test_a_head_of_the_same_number_of_labels_is_kept(tmp_path):
+    old = AlbertForSequenceClassification(CONFIG, num_labels=2)
+    old.save_pretrained(tmp_path)
+    model = AlbertForSequenceClassification.from_pretrained(tmp_path, labels=["no", "yes"], new_head=True)
+    assert model.labels == ("no", "yes")
+    np.testing.assert_array_equal(model.classifier.kernel, old.classifier.kernel)
+
+
+def test_a_new_head_does_not_excuse_another_encoder(tmp_path):
     AlbertForSequenceClassification(CONFIG, num_labels=2).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=r"classifier/kernel \(16, 2\) for \(16, 5\)"):
-        AlbertForSequenceClassification.from_pretrained(tmp_path, labels=list("abcde"), new_head=True)
+    change_config(tmp_path, vocab_size=31)
+    with pytest.raises(ValueError, match=r"word_embeddings \(30, 8\) for \(31, 8\)\); its config is probably"):
+        AlbertForSequenceClassification.from_pretrained(tmp_path, num_labels=5, new_head=True)
 
 
 # === Writing ===
