@@ -79,8 +79,8 @@ def refuse_another_size(checkpoint: Checkpoint) -> None:
     ]
     raise ValueError(
         f"A checkpoint must be as large as its config. Received: {checkpoint.source} with {found:,} values for an "
-        f"encoder of {expected:,} parameters{f' ({_listed(wrong)})' if wrong else ''}; take the config that the weights "
-        "were made with."
+        f"encoder of {expected:,} parameters{f' ({_listed(wrong)})' if wrong else ''}; take the config that the "
+        "weights were made with."
     )
 
 
