@@ -18,9 +18,15 @@ def run(
     max_predictions_per_seq: Annotated[int | None, typer.Option(help="Most masked tokens in an example.")] = None,
     masked_lm_prob: Annotated[float, typer.Option(help="Share of tokens to mask.")] = 0.15,
     ngram: Annotated[int, typer.Option(help="Longest run of words masked together.")] = 3,
+    favor_shorter_ngram: Annotated[bool, typer.Option(help="Whether shorter runs are likelier.")] = True,
+    whole_word_masking: Annotated[bool, typer.Option(help="Whether words are masked as wholes.")] = True,
+    permutation: Annotated[bool, typer.Option(help="As many tokens again change places, to be told too.")] = False,
     short_seq_prob: Annotated[float, typer.Option(help="Share of passes that aim at shorter examples.")] = 0.1,
     dupe_factor: Annotated[int, typer.Option(help="Passes over the corpus, each with other masks.")] = 40,
     objective: Annotated[str, typer.Option(help="sentence_order, next_sentence or none.")] = "sentence_order",
+    reference_pairs: Annotated[
+        bool, typer.Option(help="Pair what is a single sentence with a random document, as the reference does.")
+    ] = False,
     split_sentences: Annotated[bool, typer.Option(help="Lines are running text, to be split into sentences.")] = False,
     document_gap: Annotated[int, typer.Option(help="Empty lines that end a document; 0: only a file's end does.")] = 1,
     seed: Annotated[int, typer.Option(help="Examples are a function of it and of the documents.")] = 12345,
@@ -87,7 +93,7 @@ def _print_report(report) -> None:
         "examples": f"{manifest.statistics.examples:,}",
         "tokens in an example, mean": f"{manifest.mean_length:.1f}",
         "share of tokens masked": f"{manifest.masked_share:.3f}",
-        "share of swapped pairs": f"{manifest.label_1_share:.3f}",
+        "share of pairs with label 1": f"{manifest.label_1_share:.3f}",
         "example tokens per second": "already there" if report.reused else f"{report.tokens_per_second:,.0f}",
     }
     for label, value in rows.items():

@@ -4,12 +4,13 @@ Letters: B batch, L sequence, P predictions.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
-from albert_tf.data.masking import choose_tokens, corrupt
+from albert_tf.data.masking import PERMUTED_ORDER_STREAM, choose_tokens, corrupt, permute
 from albert_tf.data.options import ExampleOptions
 from albert_tf.data.pairs import Pairs
 
@@ -56,31 +57,20 @@ def make_examples(
         vocabulary: facts about the tokenizer.
 
     Returns:
-        PretrainingExamples, one row a pair. In each, `min(P, max(1, round(masked_lm_prob * tokens)))` tokens are
-        masked, special tokens counted, or a few less where the words left are too long.
+        PretrainingExamples, one row a pair. In each, `min(max_predictions_per_seq, max(1, round(masked_lm_prob *
+        tokens)))` tokens are masked, special tokens counted, or a few less where the words left are too long. With
+        `permutation` up to as many again change places.
     """
     layout = _lay_out(documents.tokens, pairs, options, vocabulary)
-    lengths = layout.attention_mask.sum(axis=1)
-    # np.rint rounds half to even, as the reference's round() does.
-    budgets = np.minimum(options.predictions, np.maximum(1, np.rint(lengths * options.masked_lm_prob).astype(np.int64)))
-    chosen = choose_tokens(
-        layout.starts,
-        layout.content,
-        budgets,
-        pairs.keys,
-        ngram=options.ngram,
-        favor_shorter=options.favor_shorter_ngram,
-    )
-    rows, places = np.nonzero(chosen)
-    counts = chosen.sum(axis=1)
+    hidden = _hide(layout, pairs.keys, options, vocabulary)
+    rows, places = np.nonzero(hidden.predicted)
+    counts = hidden.predicted.sum(axis=1)
     slots = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
     positions, ids = (np.zeros((len(pairs), options.predictions), np.int32) for _ in range(2))  # [B, P]
     weights = np.zeros(positions.shape, np.float32)
     positions[rows, slots], ids[rows, slots], weights[rows, slots] = places, layout.ids[rows, places], 1.0
     return PretrainingExamples(
-        corrupt(
-            layout.ids, chosen, pairs.keys, mask_token_id=vocabulary.mask_token_id, vocab_size=vocabulary.vocab_size
-        ),
+        hidden.ids,
         layout.attention_mask,
         layout.token_type_ids,
         layout.token_boundary,
@@ -89,6 +79,38 @@ def make_examples(
         weights,
         pairs.labels.astype(np.int32),
     )
+
+
+@dataclass(frozen=True)
+class _Hidden:
+    """What the model sees, and which tokens it has to tell: both [B, L]."""
+
+    ids: Ints
+    predicted: npt.NDArray[np.bool_]
+
+
+def _hide(layout: "_Layout", keys: npt.NDArray, options: ExampleOptions, vocabulary: Vocabulary) -> _Hidden:
+    """Masks tokens and, on demand, moves others."""
+    lengths = layout.attention_mask.sum(axis=1)
+    # np.rint rounds half to even, as the reference's round() does.
+    budgets = np.maximum(1, np.rint(lengths * options.masked_lm_prob).astype(np.int64))
+    budgets = np.minimum(budgets, options.largest_budget)
+    starts = layout.starts if options.whole_word_masking else layout.content
+    choose = partial(
+        choose_tokens,
+        starts,
+        layout.content,
+        budgets,
+        keys,
+        ngram=options.ngram,
+        favor_shorter=options.favor_shorter_ngram,
+    )
+    predicted = choose()
+    ids = corrupt(layout.ids, predicted, keys, mask_token_id=vocabulary.mask_token_id, vocab_size=vocabulary.vocab_size)
+    if options.permutation:
+        moved = choose(taken=predicted, stream=PERMUTED_ORDER_STREAM)
+        ids, predicted = permute(ids, moved, keys), predicted | moved
+    return _Hidden(ids, predicted)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Shape letters: B batch, L sequence, P predictions.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -68,6 +68,26 @@ def with_role(features: Iterable[Feature], *roles: Role) -> tuple[Feature, ...]:
     ['masked_lm_ids', 'masked_lm_weights', 'sentence_order_labels']
     """
     return tuple(feature for feature in features if feature.role in roles)
+
+
+def features_to_learn(objective: str) -> tuple[Feature, ...]:
+    """Returns the inputs and labels of a model that learns an objective, the sentence label by the objective's name.
+
+    Args:
+        objective: `"sentence_order"`, `"next_sentence"` or `"none"`; on disk all three have the same features.
+
+    Example:
+
+    >>> [feature.name for feature in features_to_learn("next_sentence")][-2:]
+    ['masked_lm_weights', 'next_sentence_labels']
+    """
+    features = with_role(PRETRAINING_FEATURES, "input", "label")
+    renamed = {"sentence_order_labels": f"{objective}_labels"}
+    return tuple(
+        replace(feature, name=renamed.get(feature.name, feature.name))
+        for feature in features
+        if objective != "none" or feature.name not in renamed
+    )
 
 
 def check_arrays(features: Iterable[Feature], arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> None:

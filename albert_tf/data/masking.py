@@ -14,8 +14,10 @@ import numpy.typing as npt
 
 from albert_tf.data.draws import below_low, child_keys, draw, happens
 
-_ORDER_STREAM = 100
-_CORRUPT_STREAM = 101
+ORDER_STREAM = 100
+CORRUPT_STREAM = 101
+PERMUTED_ORDER_STREAM = 102
+PERMUTE_STREAM = 103
 _PLACES = np.uint64(0xFFFF)
 
 Bools = npt.NDArray[np.bool_]
@@ -43,7 +45,9 @@ def ngram_bounds(ngram: int, favor_shorter: bool) -> npt.NDArray[np.int64]:
     return np.rint(np.cumsum(weights / weights.sum())[:-1] * 2**16).astype(np.int64)
 
 
-def word_order(keys: Keys, words: npt.NDArray[np.int64], ngram: int, favor_shorter: bool) -> WordOrder:
+def word_order(
+    keys: Keys, words: npt.NDArray[np.int64], ngram: int, favor_shorter: bool, stream: int = ORDER_STREAM
+) -> WordOrder:
     """Draws the order of the words and their n-gram lengths.
 
     Args:
@@ -51,13 +55,14 @@ def word_order(keys: Keys, words: npt.NDArray[np.int64], ngram: int, favor_short
         words: int64 [B], number of words in each example.
         ngram: longest n-gram.
         favor_shorter: whether shorter n-grams are likelier.
+        stream: which of the keys' draws to use.
 
     Returns:
         WordOrder, whose row b begins with a permutation of `words[b]` words.
     """
     places = np.arange(int(words.max(initial=0)), dtype=np.uint64)
     # One sort does both: 32 random bits to sort by, 16 for the length, 16 for the word's number.
-    bits = draw(child_keys(keys, _ORDER_STREAM)[:, None], places)  # [B, W]
+    bits = draw(child_keys(keys, stream)[:, None], places)  # [B, W]
     bits = (bits & ~_PLACES) | places
     bits[places >= words[:, None].astype(np.uint64)] = np.iinfo(np.uint64).max
     bits.sort(axis=1)
@@ -76,6 +81,8 @@ def choose_tokens(
     *,
     ngram: int = 3,
     favor_shorter: bool = True,
+    taken: Bools | None = None,
+    stream: int = ORDER_STREAM,
 ) -> Bools:
     """Chooses the tokens to predict.
 
@@ -90,6 +97,8 @@ def choose_tokens(
         keys: uint64 [B], one key an example.
         ngram: longest n-gram, in words; n-gram lengths n have probability proportional to 1 / n.
         favor_shorter: False reverses those probabilities.
+        taken: bool [B, L], whole words that may not be chosen, or None.
+        stream: which of the keys' draws to use; a second choice needs another one.
 
     Returns:
         bool [B, L], True at the chosen tokens: whole words, never more than the budget.
@@ -99,9 +108,14 @@ def choose_tokens(
     word_of_token = np.cumsum(starts, axis=1, dtype=np.int32) - 1  # [B, L]
     words = word_of_token[:, -1].astype(np.int64) + 1
     first_token = _first_tokens(starts, content, word_of_token, int(words.max(initial=0)) + ngram)
-    order = word_order(keys, words, ngram, favor_shorter)
-    chosen_words = _choose_words(order, words, first_token, budgets, ngram)
-    return np.take_along_axis(chosen_words, np.maximum(word_of_token, 0), axis=1) & content
+    order = word_order(keys, words, ngram, favor_shorter, stream)
+    if taken is None:
+        taken = np.zeros_like(content)
+    taken_words = np.zeros(first_token.shape, np.bool_)
+    rows, places = np.nonzero(taken)
+    taken_words[rows, word_of_token[rows, places]] = True
+    chosen_words = _choose_words(order, words, first_token, budgets, taken_words)
+    return np.take_along_axis(chosen_words, np.maximum(word_of_token, 0), axis=1) & content & ~taken
 
 
 def _first_tokens(starts: Bools, content: Bools, word_of_token: npt.NDArray[np.int32], columns: int) -> npt.NDArray:
@@ -114,12 +128,12 @@ def _first_tokens(starts: Bools, content: Bools, word_of_token: npt.NDArray[np.i
 
 
 def _choose_words(
-    order: WordOrder, words: npt.NDArray, first_token: npt.NDArray, budgets: npt.NDArray, ngram: int
+    order: WordOrder, words: npt.NDArray, first_token: npt.NDArray, budgets: npt.NDArray, taken_words: Bools
 ) -> Bools:
-    """Visits the words of all examples in their orders; returns which words are chosen, [B, W + ngram]."""
+    """Visits the words of all examples in their orders; returns which are chosen or taken, [B, W + ngram]."""
     stride = first_token.shape[1]
-    first_token = first_token.ravel()
-    chosen = np.zeros(len(words) * stride, np.bool_)
+    ngram = stride - order.words.shape[1]
+    first_token, chosen = first_token.ravel(), taken_words.ravel()
     rows, left = np.arange(len(words)), budgets.astype(np.int64)
     for visit in range(order.words.shape[1]):
         going = (left > 0) & (visit < words[rows])
@@ -160,8 +174,27 @@ def corrupt(
         int32 [B, L], the ids that the model sees.
     """
     rows, places = np.nonzero(chosen)
-    bits = draw(child_keys(keys, _CORRUPT_STREAM)[rows], places)
+    bits = draw(child_keys(keys, CORRUPT_STREAM)[rows], places)
     replaced = np.where(happens(bits, 0.9), ids[rows, places], below_low(bits, vocab_size))
     corrupted = ids.copy()
     corrupted[rows, places] = np.where(happens(bits, 0.8), mask_token_id, replaced)
     return corrupted
+
+
+def permute(ids: npt.NDArray[np.int32], chosen: Bools, keys: Keys) -> npt.NDArray[np.int32]:
+    """Puts the chosen tokens of each example in random order, in the same places.
+
+    Args:
+        ids: int32 [B, L].
+        chosen: bool [B, L].
+        keys: uint64 [B], one key an example.
+
+    Returns:
+        int32 [B, L].
+    """
+    rows, places = np.nonzero(chosen)
+    bits = draw(child_keys(keys, PERMUTE_STREAM)[rows], places)
+    sources = places[np.lexsort((bits, rows))]
+    permuted = ids.copy()
+    permuted[rows, places] = ids[rows, sources]
+    return permuted

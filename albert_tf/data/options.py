@@ -23,13 +23,17 @@ class ExampleOptions(BaseModel):
 
     Args:
         max_seq_length: tokens in an example, special tokens and padding included.
-        max_predictions_per_seq: most masked tokens in an example; None: as many as `masked_lm_prob` asks for.
+        max_predictions_per_seq: most masked tokens in an example (tokens that change places not counted); None: as
+            many as `masked_lm_prob` asks for.
         masked_lm_prob: share of an example's tokens that is masked.
         ngram: longest run of words masked together; a run of n words has probability proportional to 1 / n.
         favor_shorter_ngram: False reverses those probabilities.
+        whole_word_masking: mask words as wholes; False: each token by itself (the reference's `do_whole_word_mask`).
+        permutation: beside the masked tokens, as many others change places and are to be told too (the reference's
+            `do_permutation`); the masked_lm_* arrays are then twice as long.
         short_seq_prob: share of passes over a document that aim at a shorter, random length.
         dupe_factor: passes over the corpus, each with other pairs and other masks.
-        objective: see `Objective`.
+        objective: see `Objective`. The reference's `random_next_sentence` is `"next_sentence"` with `reference_pairs`.
         reference_pairs: pair a chunk of a single segment with a random document and label it 1, as
             `create_pretraining_data.py` does.
         seed: examples are a pure function of it and of the documents.
@@ -49,6 +53,8 @@ class ExampleOptions(BaseModel):
     masked_lm_prob: float = Field(default=0.15, gt=0, le=1)
     ngram: int = Field(default=3, ge=1, le=16)
     favor_shorter_ngram: bool = True
+    whole_word_masking: bool = True
+    permutation: bool = False
     short_seq_prob: float = Field(default=0.1, ge=0, le=1)
     dupe_factor: int = Field(default=40, ge=1)
     objective: Objective = Objective.SENTENCE_ORDER
@@ -67,6 +73,11 @@ class ExampleOptions(BaseModel):
     @property
     def predictions(self) -> int:
         """P: length of the masked_lm_* arrays."""
+        return self.largest_budget * (2 if self.permutation else 1)
+
+    @property
+    def largest_budget(self) -> int:
+        """Most tokens that are masked in an example."""
         return self.max_predictions_per_seq or max(1, round(self.max_seq_length * self.masked_lm_prob))
 
     @property

@@ -106,7 +106,7 @@ def _recipe(options: PrepareOptions, files: Iterable[Path], tokenizer: AlbertTok
     # Spelled out, so that a number given and the same number derived are one recipe.
     values = {
         **options.model_dump(include=set(ExampleOptions.model_fields)),
-        "max_predictions_per_seq": options.predictions,
+        "max_predictions_per_seq": options.largest_budget,
     }
     return Recipe(
         examples=ExampleOptions(**values),

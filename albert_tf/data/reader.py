@@ -14,8 +14,9 @@ from pathlib import Path
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
-from albert_tf.data.features import PRETRAINING_FEATURES, Feature, Role, with_role
+from albert_tf.data.features import PRETRAINING_FEATURES, Feature, Role, features_to_learn, with_role
 from albert_tf.data.manifest import MANIFEST_NAME, Manifest
+from albert_tf.data.options import Objective
 from albert_tf.data.shards import ShardFault, find_fault, read_records
 
 _OPEN_SHARDS = 16
@@ -47,6 +48,7 @@ def pretraining_dataset(
     shuffle_buffer: int = 8192,
     max_seq_length: int | None = None,
     vocab_hash: str | None = None,
+    objective: Objective | str = Objective.SENTENCE_ORDER,
     skip_corrupt: bool = False,
 ) -> tf.data.Dataset:
     """Reads batches of pretraining examples.
@@ -61,17 +63,18 @@ def pretraining_dataset(
         shuffle_buffer: examples among which the next one is drawn; not large, because shards are shuffled already.
         max_seq_length: L that the caller expects, or None.
         vocab_hash: `tokenizer.vocab_hash` that the caller expects, or None; known for a folder only.
+        objective: what the examples are to teach beside masked tokens; a folder made for another one is refused.
         skip_corrupt: read every shard through first and leave damaged ones out with a warning.
 
     Returns:
         Dataset of pairs (inputs, labels). Inputs: int32 `input_ids`, `attention_mask`, `token_type_ids` [B, L],
-        `masked_lm_positions` [B, P]. Labels: int32 `masked_lm_ids` and float32 `masked_lm_weights` [B, P], int32
-        `sentence_order_labels` [B].
+        `masked_lm_positions` [B, P]. Labels: int32 `masked_lm_ids` and float32 `masked_lm_weights` [B, P], and int32
+        `sentence_order_labels` or `next_sentence_labels` [B], or neither, as the objective is.
 
     Raises:
-        ValueError: the folder is not a finished one, was made for another length or vocabulary, or a shard is missing,
-            cut short or (with `skip_corrupt`, where none is left) damaged. Damage inside a shard is found when it is
-            read; see `name_damage`.
+        ValueError: the folder is not a finished one, was made for another length, vocabulary or objective, or a shard
+            is missing, cut short or (with `skip_corrupt`, where none is left) damaged. Damage inside a shard is found
+            when it is read; see `name_damage`.
 
     Example:
 
@@ -86,7 +89,8 @@ def pretraining_dataset(
     (TensorShape([2, 16]), TensorShape([2]))
     """
     shards = _find_shards(source)
-    _check_expectations(shards, max_seq_length, vocab_hash)
+    objective = Objective(objective)
+    _check_expectations(shards, max_seq_length, vocab_hash, objective)
     paths = _undamaged(shards.paths, shards.records) if skip_corrupt else _whole(shards)
     dataset = tf.data.Dataset.from_tensor_slices([str(path) for path in paths])
     if shuffle:
@@ -104,12 +108,12 @@ def pretraining_dataset(
         examples = sum(count for count in shards.records if count)
         batches = examples // batch_size if drop_remainder else -(-examples // batch_size)
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches))
-    return dataset.map(_parser(shards.sizes), num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    return dataset.map(_parser(shards.sizes, objective), num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 
-def _parser(sizes: Sizes):
+def _parser(sizes: Sizes, objective: Objective):
     """Returns a function from serialised examples [B] to (inputs, labels)."""
-    read = with_role(PRETRAINING_FEATURES, "input", "label")
+    read = features_to_learn(objective.value)
     spec = parse_spec(read, sizes)
 
     def parse(records: tf.Tensor):
@@ -134,6 +138,7 @@ class _Shards:
     records: list[int | None]
     bytes: list[int | None]
     vocab_hash: str | None
+    objective: Objective | None
 
 
 def _find_shards(source: Source) -> _Shards:
@@ -147,12 +152,13 @@ def _find_shards(source: Source) -> _Shards:
             [shard.statistics.examples for shard in manifest.shards],
             [shard.bytes for shard in manifest.shards],
             manifest.recipe.vocab_hash,
+            manifest.recipe.examples.objective,
         )
     paths = [Path(path) for path in source]
     if not paths:
         raise ValueError("`source` must be a folder or at least one TFRecord file. Received: no files. Name some.")
     unknown: list[int | None] = [None] * len(paths)
-    return _Shards(paths, _sizes_of_first_record(paths[0]), unknown, unknown, None)
+    return _Shards(paths, _sizes_of_first_record(paths[0]), unknown, unknown, None, None)
 
 
 def _sizes_of_first_record(path: Path) -> dict[str, int]:
@@ -177,7 +183,9 @@ def _sizes_of_first_record(path: Path) -> dict[str, int]:
     return sizes
 
 
-def _check_expectations(shards: _Shards, max_seq_length: int | None, vocab_hash: str | None) -> None:
+def _check_expectations(
+    shards: _Shards, max_seq_length: int | None, vocab_hash: str | None, objective: Objective
+) -> None:
     if max_seq_length not in (None, shards.sizes["L"]):
         raise ValueError(
             f"The examples must have the sequence length that is asked for. Received: max_seq_length={max_seq_length}, "
@@ -187,6 +195,11 @@ def _check_expectations(shards: _Shards, max_seq_length: int | None, vocab_hash:
         raise ValueError(
             f"The examples must be made with the vocabulary that is asked for. Received: vocab_hash={vocab_hash}, "
             f"examples with {shards.vocab_hash}. Prepare them again or use their vocabulary."
+        )
+    if shards.objective not in (None, objective):
+        raise ValueError(
+            f"The examples must be made for the objective that is asked for. Received: objective={objective.value!r}, "
+            f"examples for {shards.objective.value!r}. Prepare them again or change the setting."
         )
 
 

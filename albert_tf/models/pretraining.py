@@ -3,13 +3,18 @@
 Letters: B batch, L sequence, P predictions, V vocabulary.
 """
 
+from typing import Literal
+
 import keras
+from keras import ops
 
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import ClassificationHead, MaskedLMHead
 from albert_tf.models.base import AlbertModel
 from albert_tf.models.encoder import AlbertEncoder
 from albert_tf.models.losses import MASKED_LM_EPSILON, correct, cross_entropy, weighted_mean, weights_of
+
+_OBJECTIVES = ("sentence_order", "next_sentence", "none")
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -21,6 +26,8 @@ class AlbertForPreTraining(AlbertModel):
 
     Args:
         config: AlbertConfig.
+        objective: what the second head learns. `"sentence_order"`; `"next_sentence"`, with labels of that name (0 = in
+            order, 1 = from elsewhere); or `"none"`, which leaves its loss out. Losses and accuracies are named alike.
 
     Call arguments:
         inputs: dict as for AlbertEncoder, and optionally `masked_lm_positions` int [B, P].
@@ -35,8 +42,16 @@ class AlbertForPreTraining(AlbertModel):
 
     architecture = "AlbertForPreTraining"
 
-    def __init__(self, config: AlbertConfig, **kwargs):
+    def __init__(
+        self,
+        config: AlbertConfig,
+        objective: Literal["sentence_order", "next_sentence", "none"] = "sentence_order",
+        **kwargs,
+    ):
         super().__init__(config, **kwargs)
+        if objective not in _OBJECTIVES:
+            raise ValueError(f"`objective` must be one of {_OBJECTIVES}. Received: objective={objective!r}.")
+        self.objective = objective
         self.encoder = AlbertEncoder(config, name="encoder", dtype=self.dtype_policy)
         self.masked_lm = MaskedLMHead(config, name="masked_lm", dtype=self.dtype_policy)
         self.sentence_order = ClassificationHead(config, num_outputs=2, name="sentence_order", dtype=self.dtype_policy)
@@ -51,21 +66,28 @@ class AlbertForPreTraining(AlbertModel):
         }
 
     def loss_terms(self, y, outputs, sample_weight=None):
-        order_loss = cross_entropy(flat_labels(y), outputs["sentence_order_logits"])
-        return {
-            "masked_lm_loss": masked_lm_loss(y, outputs["masked_lm_logits"], sample_weight),
-            "sentence_order_loss": weighted_mean(order_loss, weights_of("sentence_order_labels", sample_weight)),
-        }
+        terms = {"masked_lm_loss": masked_lm_loss(y, outputs["masked_lm_logits"], sample_weight)}
+        return {**terms, **self._sentence_term("loss", cross_entropy, y, outputs, sample_weight)}
 
     def reported_terms(self):
-        return ("masked_lm_loss", "sentence_order_loss", "masked_lm_accuracy", "sentence_order_accuracy")
+        heads = ("masked_lm",) if self.objective == "none" else ("masked_lm", self.objective)
+        return tuple(f"{head}_{term}" for term in ("loss", "accuracy") for head in heads)
 
     def metric_terms(self, y, outputs, sample_weight=None):
-        order_correct = correct(flat_labels(y), outputs["sentence_order_logits"])
-        return {
-            "masked_lm_accuracy": masked_lm_accuracy(y, outputs["masked_lm_logits"], sample_weight),
-            "sentence_order_accuracy": weighted_mean(order_correct, weights_of("sentence_order_labels", sample_weight)),
-        }
+        terms = {"masked_lm_accuracy": masked_lm_accuracy(y, outputs["masked_lm_logits"], sample_weight)}
+        return {**terms, **self._sentence_term("accuracy", correct, y, outputs, sample_weight)}
+
+    def _sentence_term(self, name, of_each, y, outputs, sample_weight):
+        """The mean over sentence labels of what `of_each` makes of them, by name; nothing where there are none."""
+        if self.objective == "none":
+            return {}
+        label = f"{self.objective}_labels"
+        # The reference's files hold labels as [B, 1].
+        values = of_each(ops.reshape(y[label], (-1,)), outputs["sentence_order_logits"])
+        return {f"{self.objective}_{name}": weighted_mean(values, weights_of(label, sample_weight))}
+
+    def get_config(self):
+        return {**super().get_config(), "objective": self.objective}
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -126,10 +148,5 @@ def masked_lm_accuracy(y, logits, sample_weight=None):
 
 def _token_weights(y, sample_weight):
     """The weight of each masked token [B, P], times its row's where there is one."""
-    weights, of_rows = keras.ops.cast(y["masked_lm_weights"], "float32"), weights_of("masked_lm_ids", sample_weight)
-    return weights if of_rows is None else weights * keras.ops.reshape(keras.ops.cast(of_rows, "float32"), (-1, 1))
-
-
-def flat_labels(y):
-    """Sentence-order labels as int [B]; the reference's files hold them as [B, 1]."""
-    return keras.ops.reshape(y["sentence_order_labels"], (-1,))
+    weights, of_rows = ops.cast(y["masked_lm_weights"], "float32"), weights_of("masked_lm_ids", sample_weight)
+    return weights if of_rows is None else weights * ops.reshape(ops.cast(of_rows, "float32"), (-1, 1))

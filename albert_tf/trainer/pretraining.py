@@ -70,7 +70,7 @@ def pretrain(
     train, heldout = _datasets(recipe, tokenizer, skip_corrupt)
     claim_folder(output, recipe.model_dump(mode="json"))
     with _strategy(recipe).scope():
-        model = AlbertForPreTraining(recipe.config)
+        model = AlbertForPreTraining(recipe.config, objective=recipe.data.objective)
         model.compile(
             optimizer=recipe.optimizer.build(recipe.training.num_train_steps),
             steps_per_execution=recipe.training.steps_per_execution,
@@ -149,6 +149,7 @@ def _datasets(recipe: Recipe, tokenizer: AlbertTokenizer, skip_corrupt: bool):
         training.batch_size,
         seed=training.seed,
         vocab_hash=tokenizer.vocab_hash,
+        objective=recipe.data.objective,
         skip_corrupt=skip_corrupt,
     )
     length = _length(train)
@@ -167,6 +168,7 @@ def _datasets(recipe: Recipe, tokenizer: AlbertTokenizer, skip_corrupt: bool):
         drop_remainder=False,
         max_seq_length=length,
         vocab_hash=tokenizer.vocab_hash,
+        objective=recipe.data.objective,
     )
     return train, heldout
 

@@ -66,11 +66,15 @@ class OptimizerRecipe(_Section):
 
 
 class DataRecipe(_Section):
-    """Folders made by `albert-tf prepare`, and the vocabulary that they were made with (none: the English one)."""
+    """Folders made by `albert-tf prepare`, the objective that they were made for, and their vocabulary.
+
+    Without a vocabulary it is the published English one.
+    """
 
     examples: pathlib.Path
     heldout: pathlib.Path | None = None
     tokenizer: pathlib.Path | None = None
+    objective: Literal["sentence_order", "next_sentence", "none"] = "sentence_order"
 
 
 class TrainingRecipe(_Section):

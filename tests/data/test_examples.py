@@ -65,6 +65,26 @@ def test_budget_and_padding_of_predictions():
     assert not np.take_along_axis(special, examples.masked_lm_positions, axis=1)[used].any()
 
 
+@pytest.mark.parametrize("whole_word_masking", [True, False])
+def test_permutation_adds_as_many_tokens_that_only_change_places(whole_word_masking):
+    options = ExampleOptions(max_seq_length=64, permutation=True, whole_word_masking=whole_word_masking)
+    documents = random_documents(13)
+    pairs = make_pairs(documents, [0], options)
+    both = make_examples(documents, pairs, options, VOCABULARY)
+    masked = make_examples(documents, pairs, options.model_copy(update={"permutation": False}), VOCABULARY)
+    assert both.masked_lm_ids.shape[1] == options.sizes["P"] == 2 * masked.masked_lm_ids.shape[1]
+    assert np.array_equal(restored(both), restored(masked))
+    moved_somewhere = 0
+    for row in range(len(both)):
+        predicted = set(both.masked_lm_positions[row][both.masked_lm_weights[row] > 0])
+        moved = sorted(predicted - set(masked.masked_lm_positions[row][masked.masked_lm_weights[row] > 0]))
+        rest = np.setdiff1d(np.arange(64), moved)
+        assert np.array_equal(both.input_ids[row, rest], masked.input_ids[row, rest])
+        assert sorted(both.input_ids[row, moved]) == sorted(masked.input_ids[row, moved])
+        moved_somewhere += len(moved) and not np.array_equal(both.input_ids[row, moved], masked.input_ids[row, moved])
+    assert moved_somewhere > 0.9 * len(both)
+
+
 @pytest.fixture(scope="module")
 def golden_instances():
     with gzip.open(GOLDEN / "instances_ngram3.jsonl.gz", "rt") as lines:

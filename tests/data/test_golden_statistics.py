@@ -142,3 +142,54 @@ def test_our_own_pairs_are_half_swapped_and_as_full(documents):
     theirs = make_pairs(documents, np.arange(14), options_for(short_seq_prob=0))
     assert abs(ours.labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(ours))
     assert lengths_of(ours).mean() == pytest.approx(lengths_of(theirs).mean(), rel=0.01)
+
+
+def like_golden(name, documents, vocabulary, **changes):
+    """Examples of the lengths that the golden ones have, and those."""
+    golden = golden_instances(name)
+    histogram = Counter(8 * (min(len(instance["tokens"]), 127) // 8) for instance in golden)
+    options = options_for(**changes)
+    pairs = make_pairs(documents, np.arange(60), options)
+    rows = rows_with_histogram(lengths_of(pairs), histogram)
+    assert len(rows) == len(golden)
+    return make_examples(documents, pairs.take(rows), options, vocabulary), golden
+
+
+def test_permutations_are_the_references(documents, tokenizer):
+    vocabulary = Vocabulary.of(tokenizer)
+    examples, golden = like_golden("permutation", documents, vocabulary, permutation=True)
+    ours = ExampleStatistics.of(examples, vocabulary)
+    pairs_of_tokens = [
+        (instance["tokens"][position], label)
+        for instance in golden
+        for position, label in zip(instance["masked_lm_positions"], instance["masked_lm_labels"], strict=True)
+    ]
+    assert ours.masked / ours.examples == pytest.approx(len(pairs_of_tokens) / len(golden), rel=0.003)
+    for count, theirs in [
+        (ours.masked_as_mask, sum(token == "[MASK]" for token, _ in pairs_of_tokens)),
+        (ours.masked_as_kept, sum(token == label for token, label in pairs_of_tokens)),
+    ]:
+        share = theirs / len(pairs_of_tokens)
+        assert abs(count / ours.masked - share) < share_error(share, ours.masked, len(pairs_of_tokens))
+
+
+def test_masks_of_single_tokens_are_the_references(documents, tokenizer):
+    """Without whole words a budget is always met, and tokens inside words are masked without their beginning."""
+    vocabulary = Vocabulary.of(tokenizer)
+    examples, golden = like_golden("no_wwm", documents, vocabulary, whole_word_masking=False)
+    masked = np.zeros(examples.input_ids.shape, bool)
+    rows, slots = np.nonzero(examples.masked_lm_weights)
+    masked[rows, examples.masked_lm_positions[rows, slots]] = True
+    golden_total = sum(len(instance["masked_lm_positions"]) for instance in golden)
+    assert masked.sum() / len(examples) == pytest.approx(golden_total / len(golden), rel=0.003)
+    inside = (examples.token_boundary == 0) & (examples.attention_mask == 1)  # tokens that do not start a word
+    broken = (masked[:, 1:] & inside[:, 1:] & ~masked[:, :-1]).sum()
+    golden_inside = sum(instance["token_boundary"].count("0") for instance in golden)
+    golden_broken = sum(
+        instance["token_boundary"][position] == "0" and position - 1 not in instance["masked_lm_positions"]
+        for instance in golden
+        for position in instance["masked_lm_positions"]
+    )
+    share = golden_broken / golden_inside
+    assert share > 0.05
+    assert abs(broken / inside.sum() - share) < share_error(share, inside.sum(), golden_inside)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from albert_tf.data.draws import child_keys
-from albert_tf.data.masking import choose_tokens, corrupt, word_order
+from albert_tf.data.masking import PERMUTED_ORDER_STREAM, choose_tokens, corrupt, permute, word_order
 
 from .small_corpus import random_words
 
@@ -19,7 +19,7 @@ def words_of(starts, content):
     return words
 
 
-def choose_plainly(words, budget, visits):
+def choose_plainly(words, budget, visits, taken=frozenset()):
     """The reference's rule for one example; `visits` are pairs of a word's number and an n-gram length."""
     chosen = set()
     for word, length in visits:
@@ -30,7 +30,7 @@ def choose_plainly(words, budget, visits):
             if len(chosen) + len(tokens) <= budget:
                 break
             length -= 1
-        if length > 0 and not chosen.intersection(tokens):
+        if length > 0 and not (chosen | taken).intersection(tokens):
             chosen.update(tokens)
     return chosen
 
@@ -49,6 +49,20 @@ def test_equals_the_rule_for_one_example(ngram, favor_shorter, budget):
         visits = list(zip(order.words[row, : len(row_words)], order.lengths[row], strict=False))
         assert sorted(int(word) for word, _ in visits) == list(range(len(row_words)))
         assert set(np.flatnonzero(chosen[row])) == choose_plainly(row_words, budgets[row], visits)
+
+
+def test_a_second_choice_leaves_out_what_is_taken():
+    starts, content = random_words(seed=7, rows=200, length=64)
+    keys, budgets = child_keys(3, np.arange(200)), np.full(200, 12)
+    taken = choose_tokens(starts, content, budgets, keys)
+    second = choose_tokens(starts, content, budgets, keys, taken=taken, stream=PERMUTED_ORDER_STREAM)
+    assert not (taken & second).any()
+    words = [words_of(*row) for row in zip(starts, content, strict=True)]
+    order = word_order(keys, np.array([len(row) for row in words]), 3, True, PERMUTED_ORDER_STREAM)
+    for row, row_words in enumerate(words):
+        visits = list(zip(order.words[row, : len(row_words)], order.lengths[row], strict=False))
+        expected = choose_plainly(row_words, 12, visits, set(np.flatnonzero(taken[row])))
+        assert set(np.flatnonzero(second[row])) == expected
 
 
 def test_whole_words_within_the_budget():
@@ -109,3 +123,13 @@ def test_corruption_shares_and_untouched_rest():
     # Over the whole vocabulary, evenly: the special tokens come up as often as others.
     assert abs(random.mean() - 500) < 4 * 289 / np.sqrt(len(random))
     assert (random < 4).any()
+
+
+def test_permuting_moves_the_chosen_tokens_among_their_places_and_every_order_is_as_likely():
+    ids = np.tile(np.arange(5, 13, dtype=np.int32), (6000, 1))
+    chosen = np.isin(np.arange(8), [1, 4, 6])
+    permuted = permute(ids, np.tile(chosen, (6000, 1)), child_keys(4, np.arange(6000)))
+    assert np.array_equal(permuted[:, ~chosen], ids[:, ~chosen])
+    orders, counts = np.unique(permuted[:, chosen], axis=0, return_counts=True)
+    assert orders.tolist() == [[6, 9, 11], [6, 11, 9], [9, 6, 11], [9, 11, 6], [11, 6, 9], [11, 9, 6]]
+    assert ((counts - 1000) ** 2 / 1000).sum() < 25.7  # chi squared, 5 degrees of freedom, p = 0.0001

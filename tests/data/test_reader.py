@@ -60,6 +60,21 @@ def test_names_shapes_and_types(folder):
     }
 
 
+def test_labels_are_those_of_the_objective(folder):
+    shards = shards_of(folder)  # without the manifest it is the caller who knows
+    assert list(pretraining_dataset(shards, 8, objective="none").element_spec[1]) == [
+        "masked_lm_ids",
+        "masked_lm_weights",
+    ]
+    (_, labels), (_, same) = (
+        next(iter(pretraining_dataset(shards, 8, objective=objective)))
+        for objective in ("next_sentence", "sentence_order")
+    )
+    assert np.array_equal(labels["next_sentence_labels"], same["sentence_order_labels"])
+    with pytest.raises(ValueError, match="objective='none', examples for 'sentence_order'"):
+        pretraining_dataset(folder, 8, objective="none")
+
+
 def test_values_are_those_on_disk(folder):
     first = shards_of(folder)[0]
     expected = [

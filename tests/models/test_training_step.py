@@ -166,6 +166,26 @@ def test_logs_are_of_the_whole_set():
     assert logs["masked_lm_loss"] == pytest.approx(np.average(losses, weights=weights), abs=1e-5)
 
 
+@pytest.mark.parametrize("objective", ["next_sentence", "none"])
+def test_another_objective_names_its_terms_or_leaves_them_out(objective):
+    usual, model = make_model(**EAGERLY), make_model(lambda config: AlbertForPreTraining(config, objective), **EAGERLY)
+    labels = {name: array for name, array in LABELS.items() if name != "sentence_order_labels"}
+    if objective == "next_sentence":
+        labels["next_sentence_labels"] = LABELS["sentence_order_labels"]
+    expected = usual.test_on_batch(INPUTS, LABELS, return_dict=True)
+    logs = model.test_on_batch(INPUTS, labels, return_dict=True)
+    masked_lm = {name: value for name, value in expected.items() if name.startswith("masked_lm")}
+    if objective == "next_sentence":
+        renamed = {name.replace("sentence_order", "next_sentence"): value for name, value in expected.items()}
+        assert logs == pytest.approx(renamed, rel=1e-6)
+    else:
+        assert logs == pytest.approx({"loss": expected["masked_lm_loss"], **masked_lm}, rel=1e-6)
+    model.train_on_batch(INPUTS, labels)
+    moved = largest_difference(model.sentence_order, make_model().sentence_order)
+    assert (moved > 0) == (objective == "next_sentence")
+    assert type(model).from_config(model.get_config()).objective == objective
+
+
 def test_weights_of_rows_weigh_their_masked_tokens():
     model = make_model(AlbertForMaskedLM, **EAGERLY)
     kept = np.r_[np.ones(4), np.zeros(ROWS - 4)]
