@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 from albert_tf.data.features import PRETRAINING_FEATURES, Feature, Role, features_to_learn, with_role
 from albert_tf.data.manifest import MANIFEST_NAME, Manifest
 from albert_tf.data.options import Objective
+from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.data.shards import ShardFault, find_fault, read_records
 
 _OPEN_SHARDS = 16
@@ -50,6 +51,8 @@ def pretraining_dataset(
     vocab_hash: str | None = None,
     objective: Objective | str = Objective.SENTENCE_ORDER,
     skip_corrupt: bool = False,
+    first_batch: int = 0,
+    shard: InputShard = EVERYTHING,
 ) -> tf.data.Dataset:
     """Reads batches of pretraining examples.
 
@@ -65,6 +68,8 @@ def pretraining_dataset(
         vocab_hash: `tokenizer.vocab_hash` that the caller expects, or None; known for a folder only.
         objective: what the examples are to teach beside masked tokens; a folder made for another one is refused.
         skip_corrupt: read every shard through first and leave damaged ones out with a warning.
+        first_batch: batches to leave out at the beginning, without parsing them.
+        shard: which rows of each batch to give, where several hosts share it.
 
     Returns:
         Dataset of pairs (inputs, labels). Inputs: int32 `input_ids`, `attention_mask`, `token_type_ids` [B, L],
@@ -108,6 +113,7 @@ def pretraining_dataset(
         examples = sum(count for count in shards.records if count)
         batches = examples // batch_size if drop_remainder else -(-examples // batch_size)
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches))
+    dataset = shard.take(dataset.skip(first_batch))
     return dataset.map(_parser(shards.sizes, objective), num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from albert_tf.data import PrepareOptions, name_damage, prepare, pretraining_dataset, verify_shards
 from albert_tf.data.features import PRETRAINING_FEATURES
+from albert_tf.data.sharding import InputShard
 
 from .small_corpus import CORPUS
 
@@ -196,3 +197,23 @@ def test_a_folder_without_a_whole_shard_is_refused(copy):
 
 def test_whole_folders_have_no_faults(folder):
     assert verify_shards(folder) == verify_shards(shards_of(folder)) == []
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_hosts_share_each_batch_in_the_order_of_one(folder, shuffle):
+    def batches(shard, first_batch=0):
+        dataset = pretraining_dataset(folder, 12, shuffle=shuffle, seed=3, shard=shard, first_batch=first_batch)
+        assert dataset.cardinality() == tf.data.INFINITE_CARDINALITY
+        return [inputs["input_ids"].numpy() for inputs, _ in dataset.take(4 * shard.parts)]
+
+    whole = np.concatenate(batches(InputShard()))
+    one_replica_each = [np.stack(batches(InputShard(index, 3))) for index in range(3)]
+    np.testing.assert_array_equal(np.concatenate(one_replica_each, axis=1).reshape(whole.shape), whole)
+    two_replicas_each = [np.stack(batches(InputShard(index, 3, 2))).reshape(4, 4, -1) for index in range(3)]
+    np.testing.assert_array_equal(np.concatenate(two_replicas_each, axis=1).reshape(whole.shape), whole)
+    np.testing.assert_array_equal(batches(InputShard(1, 3, 2), 2)[:4], two_replicas_each[1].reshape(8, 2, -1)[4:])
+
+
+def test_a_batch_that_cannot_be_shared_evenly_is_refused(folder):
+    with pytest.raises(ValueError, match="batch_size=16, 3 devices"):
+        pretraining_dataset(folder, 16, shard=InputShard(0, 3))
