@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: quickstart test lint format clean fuzz parity-tfa parity-peers test-backends
+.PHONY: quickstart test lint format clean fuzz parity-tfa parity-google parity-peers test-backends
 
 $(STAMP): pyproject.toml setup.py
 	@if command -v uv >/dev/null 2>&1; then \
@@ -40,11 +40,16 @@ format: $(STAMP)
 	@.venv-parity-$*/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
-parity-tfa parity-peers: export TF_CPP_MIN_LOG_LEVEL := 3
+parity-tfa parity-google parity-peers: export TF_CPP_MIN_LOG_LEVEL := 3
 
 parity-tfa: $(STAMP) .venv-parity-tfa/.installed
 	$(BIN)/python tests/parity/lamb_ours.py runs/parity/lamb.npz
 	.venv-parity-tfa/bin/python tests/parity/lamb_tfa.py runs/parity/lamb.npz
+
+parity-google: $(STAMP) .venv-parity-google/.installed
+	rm -rf runs/parity/google
+	$(BIN)/python tests/parity/google_ours.py runs/parity/google
+	.venv-parity-google/bin/python tests/parity/google_theirs.py runs/parity/google
 
 PEERS := transformers keras_hub model_garden
 parity-peers: $(STAMP) $(PEERS:%=.venv-parity-%/.installed)
