@@ -9,7 +9,7 @@ NAME = "prepare"
 
 
 def run(
-    inputs: Annotated[list[str], typer.Argument(help="Text files, folders or patterns; UTF-8.")],
+    inputs: Annotated[list[str], typer.Argument(help="Text files (.txt, .txt.gz), folders or patterns; UTF-8.")],
     output: Annotated[Path, typer.Option(help="Folder for the examples.")],
     tokenizer: Annotated[
         Path | None, typer.Option(help="Vocabulary: a folder or a .model file; without it, the published English one.")

@@ -9,7 +9,7 @@ NAME = "train-tokenizer"
 
 
 def run(
-    inputs: Annotated[list[str], typer.Argument(help="Text files, folders or patterns; UTF-8.")],
+    inputs: Annotated[list[str], typer.Argument(help="Text files (.txt, .txt.gz), folders or patterns; UTF-8.")],
     output: Annotated[Path, typer.Option(help="Folder for the vocabulary.")],
     vocab_size: Annotated[int, typer.Option(help="Number of pieces.")] = 30000,
     model_type: Annotated[str, typer.Option(help="unigram or bpe.")] = "unigram",
@@ -21,8 +21,8 @@ def run(
 
     Example: albert-tf train-tokenizer corpus/*.txt --output vocabulary --vocab-size 8000
     """
-    from albert_tf.data.documents import find_files
     from albert_tf.tokenization import train_sentencepiece
+    from albert_tf.tokenization.text_files import find_files
 
     tokenizer = train_sentencepiece(
         find_files(inputs),

@@ -3,12 +3,13 @@
 Memory is bounded by one document; a document that goes on for more than 16 MiB is continued as the next one.
 """
 
-import glob
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+
+from albert_tf.tokenization.text_files import read_lines
 
 LARGEST_DOCUMENT = 16 * 2**20
 
@@ -52,65 +53,6 @@ def split_sentences(text: str) -> list[str]:
         start = match.end()
     sentences.append(text[start:].strip())
     return [sentence for sentence in sentences if sentence]
-
-
-def find_files(inputs: Iterable[str | Path]) -> list[Path]:
-    """Finds the text files that `inputs` name.
-
-    Args:
-        inputs: files, folders (every `*.txt` below them, sorted) or patterns such as `corpus/*.txt` (sorted).
-
-    Returns:
-        The files in the order of `inputs`, each once.
-
-    Raises:
-        ValueError: one of `inputs` leads to no file.
-    """
-    found: dict[Path, None] = {}
-    for name in inputs:
-        path = Path(name)
-        if path.is_dir():
-            files = sorted(path.rglob("*.txt"))
-        elif path.is_file():
-            files = [path]
-        else:
-            files = sorted(Path(match) for match in glob.glob(str(name), recursive=True) if Path(match).is_file())
-        if not files:
-            raise ValueError(
-                f"Every input must be a file, a folder with .txt files or a pattern that matches files. "
-                f"Received: {str(name)!r}. Correct the path."
-            )
-        found.update(dict.fromkeys(files))
-    return list(found)
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line without surrounding white space, and the bytes of its file up to its end."""
-
-    text: str
-    end: int
-
-
-def read_lines(path: Path) -> Iterator[Line]:
-    """Yields the lines of a UTF-8 file; a byte-order mark at its start is dropped.
-
-    Raises:
-        ValueError: the file is not UTF-8; the message names the file and the byte.
-    """
-    offset = 0
-    with path.open("rb") as file:
-        for raw in file:
-            try:
-                text = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"Text files must be UTF-8. Received: {path} with byte 0x{raw[error.start]:02x} at byte offset "
-                    f"{offset + error.start}. Convert the file to UTF-8."
-                ) from None
-            text = text.removeprefix("\ufeff") if offset == 0 else text
-            offset += len(raw)
-            yield Line(text.strip(), offset)
 
 
 def read_documents(path: Path, *, split: bool = False, gap: int = 1) -> Iterator[Document]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from albert_tf.data.corpus import Vocabulary
-from albert_tf.data.documents import find_files
 from albert_tf.data.folders import Workspace, open_folder
 from albert_tf.data.manifest import CorpusFile, Manifest, Recipe
 from albert_tf.data.options import ExampleOptions, PrepareOptions
@@ -23,6 +22,7 @@ from albert_tf.data.spool import Counts, PrepareContext, check_counts, spool_cor
 from albert_tf.data.workers import Workers
 from albert_tf.data.writing import write_shards
 from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.text_files import find_files
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
 """Text files become the documents they contain, whatever bytes they hold, and bad ones are named with the byte."""
 
+import gzip
+
 import pytest
 
-from albert_tf.data.documents import LARGEST_DOCUMENT, Document, find_files, read_documents, split_sentences
+from albert_tf.data.documents import LARGEST_DOCUMENT, Document, read_documents, split_sentences
 
 
 def read(path, data, **options):
@@ -83,12 +85,10 @@ def test_key_depends_on_the_text_and_its_lines():
     assert Document(("a", "b"), end=1).key == Document(("a", "b"), end=9).key
 
 
-def test_files_of_folders_patterns_and_names(tmp_path):
-    (tmp_path / "sub").mkdir()
-    names = ["b.txt", "a.txt", "sub/c.txt", "d.md"]
-    for name in names:
-        (tmp_path / name).write_text("x")
-    found = find_files([tmp_path / "d.md", tmp_path, str(tmp_path / "*.md")])
-    assert [str(path.relative_to(tmp_path)) for path in found] == ["d.md", "a.txt", "b.txt", "sub/c.txt"]
-    with pytest.raises(ValueError, match=r"Received: .*nothing\*"):
-        find_files([tmp_path / "nothing*"])
+def test_a_packed_file_gives_the_documents_of_the_plain_one(tmp_path):
+    plain = "é\nb\n\nc\n".encode() * 1000
+    packed = tmp_path / "text.txt.gz"
+    packed.write_bytes(gzip.compress(plain))
+    documents = list(read_documents(packed))
+    assert [list(document.sentences) for document in documents] == read(tmp_path, plain)
+    assert documents[-1].end == packed.stat().st_size
