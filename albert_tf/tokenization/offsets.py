@@ -2,7 +2,8 @@
 
 SentencePiece reports for every place in the cleaned text where in the given text it comes from. As the clean-up is part
 of the model, that is the original text: a span covers all characters that its piece was made of, and spans follow one
-another without a gap. Two ids that were made of parts of one character (such as "ﬁ") both cover it.
+another without a gap. Two ids that were made of parts of one character (such as "ﬁ", or one spelled in bytes) both
+cover it.
 """
 
 import numpy as np
@@ -10,6 +11,7 @@ import sentencepiece
 
 from albert_tf.tokenization.digit_comma import WORD_START, DigitCommaTable
 from albert_tf.tokenization.piece_model import EncodedWithOffsets
+from albert_tf.tokenization.pieces import starts_character
 
 
 def encode_with_offsets(
@@ -29,12 +31,19 @@ def encode_with_offsets(
     encoded = processor.Encode(text, return_type="offset_mapping")
     ids: list[int] = []
     lengths: list[int] = []
+    continued: list[int] = []
     for index, piece in zip(encoded["ids"], encoded["pieces"], strict=True):
         start, end = table.row_splits[index : index + 2]
         ids += table.values[start:end].tolist()
-        lengths += _part_lengths(piece, table.pieces.get(index))
+        if piece[:3] in ("<0x", b"<0x") and processor.IsByte(index):
+            lengths.append(_character_length(piece))
+            continued += [len(lengths) - 1] if lengths[-1] == 0 else []
+        else:
+            lengths += _part_lengths(piece, table.pieces.get(index))
     cleaned, origins = processor.Normalize(text, with_offsets=True)
     offsets = _spans(cleaned, origins, lengths)
+    for place in continued:
+        offsets[place] = offsets[place - 1]
     if isinstance(given, str) and isinstance(text, bytes):
         offsets = _bytes_to_characters(given, offsets)
     return EncodedWithOffsets(np.array(ids, np.int32), offsets)
@@ -60,6 +69,17 @@ def _is_utf8(encoded: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _character_length(piece: str | bytes) -> int:
+    """Returns the length of the character that a byte's piece begins, 0 for a byte inside one; in bytes for bytes.
+
+    >>> [_character_length(piece) for piece in ("<0xC3>", "<0xA9>", b"<0xC3>", b"<0xF0>")]
+    [1, 0, 2, 4]
+    """
+    if not starts_character(byte := int(piece[3:5], 16)):
+        return 0
+    return 1 if isinstance(piece, str) else 1 + sum(byte >= lead for lead in (0xC0, 0xE0, 0xF0))
 
 
 def _part_lengths(piece: str | bytes, parts: tuple[str, ...] | None) -> list[int]:

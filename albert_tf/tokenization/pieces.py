@@ -1,5 +1,7 @@
 """What the strings of a SentencePiece vocabulary tell: special pieces, and which pieces begin a word."""
 
+import re
+
 import sentencepiece
 
 from albert_tf.tokenization.digit_comma import WORD_START
@@ -10,6 +12,7 @@ PAD_PIECE, UNK_PIECE, CLS_PIECE, SEP_PIECE, MASK_PIECE = SPECIAL_PIECES = ("<pad
 # Spelled as the reference spells it: "'", "<", "=" and ">" are not in it.
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
 _INSIDE_WORDS = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
+_BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
 def find_special_ids(processor: sentencepiece.SentencePieceProcessor, source: str) -> SpecialPieceIds:
@@ -46,20 +49,34 @@ def starts_word(piece: str) -> bool:
     """Tells whether a piece begins a word, as whole-word masking wants to know it.
 
     Besides pieces with the word-start mark these are single punctuation characters and all pieces with a character
-    other
-    than a Latin letter or punctuation: digits, apostrophes, and every letter of other scripts.
+    other than a Latin letter or punctuation: digits, apostrophes, and every letter of other scripts. A byte of byte
+    fallback does what its character would do if it is the character's first one, and is inside a word if it is not.
 
     Example:
 
     >>> [starts_word(piece) for piece in ("▁the", "ing", ".", "...", "99", "가")]
     [True, False, True, False, True, True]
+    >>> [starts_word(piece) for piece in ("<0x7A>", "<0xEA>", "<0xB0>")]  # z, and the first two bytes of "가"
+    [False, True, False]
 
     References:
         `is_start_piece` in google-research/albert, create_pretraining_data.py.
     """
+    if spelled := _BYTE.fullmatch(piece):
+        byte = int(spelled[1], 16)
+        return starts_word(chr(byte)) if byte < 0x80 else starts_character(byte)
     if piece.startswith((WORD_START, "<")) or piece in _PUNCTUATION:
         return True
     return not _INSIDE_WORDS.issuperset(piece.lower())
+
+
+def starts_character(byte: int) -> bool:
+    """Tells whether a byte of UTF-8 is the first one of its character.
+
+    >>> [starts_character(byte) for byte in "é".encode()]
+    [True, False]
+    """
+    return byte & 0xC0 != 0x80
 
 
 def _is_special(processor: sentencepiece.SentencePieceProcessor, index: int) -> bool:
