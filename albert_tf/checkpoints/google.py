@@ -35,6 +35,9 @@ def from_google_names(source: pathlib.Path, config: AlbertConfig, tensors: Mappi
 def save_google(model: Any, prefix: str | pathlib.Path) -> None:
     """Writes a model as the reference's own code would, for that code to read.
 
+    Models without a pooler, those for answers and for tokens, are written without one. The reference's graph has one
+    under every head, and leaves it as initialised where `init_checkpoint` has none.
+
     Args:
         model: a model of this package.
         prefix: where to, such as `folder/model.ckpt-best`; the config goes to `albert_config.json` beside it.

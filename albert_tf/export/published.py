@@ -39,6 +39,19 @@ class PublishedSlice:
 
 
 @dataclasses.dataclass(frozen=True)
+class PublishedText:
+    """A text and its ids.
+
+    Attributes:
+        text: str.
+        input_ids: L ids, those of the special pieces around the text included.
+    """
+
+    text: str
+    input_ids: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class PublishedModel:
     """A published model.
 
@@ -46,11 +59,13 @@ class PublishedModel:
         names: what the names of its folders end on, in small letters and with `_` between words; the first is shown.
         config: AlbertConfig.
         slices: what it must give.
+        texts: what its vocabulary must give.
     """
 
     names: tuple[str, ...]
     config: AlbertConfig
     slices: tuple[PublishedSlice, ...]
+    texts: tuple[PublishedText, ...] = ()
 
 
 PUBLISHED = (
@@ -94,6 +109,12 @@ PUBLISHED = (
                 (slice(5),),
                 (0.328261, -0.415397, -0.388745, 0.156846, 0.657874),
                 1e-2,
+            ),
+        ),
+        texts=(
+            PublishedText(
+                "The quick brown fox jumps over the lazy dog.",
+                (2, 14, 2231, 886, 2385, 17659, 84, 14, 16792, 1952, 9, 3),
             ),
         ),
     ),

@@ -14,7 +14,7 @@ import numpy as np
 
 from albert_tf import checkpoints
 from albert_tf.config import AlbertConfig
-from albert_tf.export.published import PUBLISHED, PublishedModel, PublishedSlice
+from albert_tf.export.published import PUBLISHED, PublishedModel, PublishedSlice, PublishedText
 from albert_tf.models import (
     AlbertEncoder,
     AlbertForMaskedLM,
@@ -68,7 +68,8 @@ def verify(path: str | pathlib.Path, published: Sequence[PublishedModel] = PUBLI
 
     Returns:
         list of Check: `files`, and where they can be read `weights`, `values`, `parameters`; `vocabulary`, and where
-        there is one `special pieces` and `capital letters`; `published` where there is something to compare with.
+        there is one `special pieces` and `capital letters`; `published` and `published text` where there is something
+        to compare with.
     """
     path = pathlib.Path(path)
     try:
@@ -219,8 +220,22 @@ def _unknown_rate(tokenizer: AlbertTokenizer) -> float:
 def _published_checks(
     path: pathlib.Path, checkpoint: checkpoints.Checkpoint, published: Sequence[PublishedModel]
 ) -> list[Check]:
-    checks = [_check_published(path, checkpoint, model) for model in published]
-    return [check for check in checks if check]
+    checks = []
+    for model in published:
+        if check := _check_published(path, checkpoint, model):
+            checks.append(check)
+            checks += [_attempt("published text", lambda text=text: _check_text(path, text)) for text in model.texts]
+    return checks
+
+
+def _check_text(path: pathlib.Path, published: PublishedText) -> str:
+    found = tuple(_find_tokenizer(path)([published.text])["input_ids"][0].tolist())
+    if found != published.input_ids:
+        raise ValueError(
+            f"{published.text!r} must have the published ids {published.input_ids}. Received: {found}; take the "
+            "vocabulary that the weights were published with."
+        )
+    return f"{published.text!r} has its published ids."
 
 
 def _check_published(path: pathlib.Path, checkpoint: checkpoints.Checkpoint, model: PublishedModel) -> Check | None:

@@ -214,6 +214,17 @@ def test_a_classifier_made_of_it_is_no_failure(folders, published, tmp_path):
     assert not failures(folder, published=published)
 
 
+def test_the_published_text(folder, published):
+    (text,) = PUBLISHED[0].texts
+    sound = (dataclasses.replace(published[0], texts=(text,)),)
+    check = verify(folder, sound)[-1]
+    assert (check.name, check.passed) == ("published text", True)
+    other = dataclasses.replace(text, input_ids=(2, 14, 2231, 3))
+    found = failures(folder, published=(dataclasses.replace(published[0], texts=(other,)),))
+    assert list(found) == ["published text"]
+    assert f"the published ids (2, 14, 2231, 3). Received: {text.input_ids}; take" in found["published text"]
+
+
 def test_what_is_published_fits_its_shapes():
     (base,) = PUBLISHED
     assert base.config == AlbertConfig.from_preset("base_v2")
