@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from albert_tf.data.options import ExampleOptions, Objective, PrepareOptions
     from albert_tf.data.preparation import PrepareReport, prepare
     from albert_tf.data.progress import PrepareProgress
-    from albert_tf.data.reader import name_damage, pretraining_dataset, verify_shards
+    from albert_tf.data.reader import pretraining_dataset
+    from albert_tf.data.sources import name_damage, verify_shards
 
 _MODULE_OF = {
     "ExampleOptions": "options",
@@ -21,10 +22,10 @@ _MODULE_OF = {
     "PrepareOptions": "options",
     "PrepareProgress": "progress",
     "PrepareReport": "preparation",
-    "name_damage": "reader",
+    "name_damage": "sources",
     "prepare": "preparation",
     "pretraining_dataset": "reader",
-    "verify_shards": "reader",
+    "verify_shards": "sources",
 }
 
 __all__ = [
