@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from albert_tf.tokenization.batching import BatchLayout, SpecialIds, build_inputs, kept_lengths, place_rows
-from albert_tf.tokenization.folders import english_model_file, find_model_file, read_options
+from albert_tf.tokenization.folders import english_model_file, find_vocabulary
+from albert_tf.tokenization.loading import load_piece_model
 from albert_tf.tokenization.piece_model import PieceModel
-from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.graph import TokenizerLayer
@@ -65,15 +65,27 @@ class AlbertTokenizer:
         do_lower_case: bool | None = None,
         keep_accents: bool | None = None,
         reference_digit_comma: bool | None = None,
+        *,
+        scheme: str | None = None,
+        reference_accents: bool | None = None,
+        bare_final: bool | None = None,
     ) -> "AlbertTokenizer":
         """Loads a tokenizer.
 
         Args:
-            path: a SentencePiece file, or a folder with `spiece.model`, `30k-clean.model` or a single `*.model`.
+            path: a SentencePiece file, a vocabulary file (`*.txt`, one piece a line), or a folder with `spiece.model`,
+                `30k-clean.model`, `vocab.txt`, or else a single `*.model` or `*vocab*.txt`.
             do_lower_case: lower-case the text. None takes what the folder's `tokenizer_config.json` says, else True.
-            keep_accents: neither decompose characters nor drop combining marks. None as above, else False.
+            keep_accents: neither decompose characters nor drop combining marks. None as above, else False; of a
+                vocabulary file, where capital letters are kept or words' ends are marked, True.
             reference_digit_comma: split pieces that end in digit + comma exactly as Google's code does under Python 3,
-                which leaves a stray word start behind. None as above, else False.
+                which leaves a stray word start behind. None as above, else False. SentencePiece only, as the
+                following three are for vocabulary files only.
+            scheme: "wordpiece", where a piece inside a word begins with "##", or "word_end", where a piece at the end
+                of a word ends with "_". None as above, else what the pieces look like.
+            reference_accents: leave characters apart from which accents were dropped, as the reference does; Hangul
+                comes apart, too. None as above, else False.
+            bare_final: "word_end" without the mark behind the last word of a text. None as above, else False.
 
         Returns:
             The tokenizer.
@@ -81,14 +93,17 @@ class AlbertTokenizer:
         Raises:
             ValueError: if there is no such file, or it is no ALBERT vocabulary.
         """
-        file = find_model_file(path)
-        options = read_options(
-            file.parent,
+        file = find_vocabulary(path)
+        model = load_piece_model(
+            file,
             do_lower_case=do_lower_case,
             keep_accents=keep_accents,
             reference_digit_comma=reference_digit_comma,
+            scheme=scheme,
+            reference_accents=reference_accents,
+            bare_final=bare_final,
         )
-        return cls(SentencePieceModel(file.read_bytes(), options, source=str(file)))
+        return cls(model)
 
     @classmethod
     def english(
@@ -98,7 +113,10 @@ class AlbertTokenizer:
         return cls.from_pretrained(english_model_file(), do_lower_case, keep_accents, reference_digit_comma)
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Writes `spiece.model`, unchanged, and `tokenizer_config.json` as Hugging Face's AlbertTokenizer reads them.
+        """Writes the vocabulary and `tokenizer_config.json` as Hugging Face's tokenizers read them.
+
+        SentencePiece goes to `spiece.model`, unchanged, for AlbertTokenizer; a vocabulary file to `vocab.txt`, for
+        BertTokenizer. The scheme "word_end" is unknown there.
 
         Args:
             folder: where to; made if it is not there.

@@ -1,4 +1,4 @@
-"""Where a tokenizer's files lie: a Hugging Face folder, a lone SentencePiece file, or the shipped vocabulary."""
+"""Where a tokenizer's files lie: a Hugging Face folder, a lone file, or the shipped vocabulary."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -8,6 +8,7 @@ from albert_tf.tokenization.pieces import CLS_PIECE, MASK_PIECE, PAD_PIECE, SEP_
 
 ASSETS = Path(__file__).parents[1] / "assets"
 MODEL_FILE = "spiece.model"
+VOCABULARY_FILE = "vocab.txt"
 CONFIG_FILE = "tokenizer_config.json"
 _GOOGLE_MODEL_FILE = "30k-clean.model"
 
@@ -38,14 +39,15 @@ def vocabulary_places(checkpoint: Path) -> tuple[Path, ...]:
     return place, place / "assets", place / "assets" / "tokenizer"
 
 
-def find_model_file(path: str | Path) -> Path:
-    """Returns the SentencePiece file that `path` means.
+def find_vocabulary(path: str | Path) -> Path:
+    """Returns the SentencePiece file or vocabulary file that `path` means.
 
     Args:
-        path: the file itself, or a folder with `spiece.model`, `30k-clean.model` or a single `*.model`.
+        path: the file itself, or a folder with `spiece.model`, `30k-clean.model`, `vocab.txt`, or else a single
+            `*.model` or `*vocab*.txt`.
 
     Returns:
-        The file's path.
+        The file's path; `is_vocabulary_file` tells of which kind it is.
 
     Raises:
         ValueError: if there is none, or more than one that could be meant.
@@ -55,19 +57,25 @@ def find_model_file(path: str | Path) -> Path:
         return path
     if not path.is_dir():
         raise ValueError(
-            f"`path` must be a SentencePiece file or a folder with one. Received: path={str(path)!r}, which is neither."
+            "`path` must be a SentencePiece file, a vocabulary file, or a folder with one. "
+            f"Received: path={str(path)!r}, which is none of these."
         )
-    for name in (MODEL_FILE, _GOOGLE_MODEL_FILE):
+    for name in (MODEL_FILE, _GOOGLE_MODEL_FILE, VOCABULARY_FILE):
         if (path / name).is_file():
             return path / name
-    candidates = sorted(path.glob("*.model"))
+    candidates = sorted([*path.glob("*.model"), *path.glob("*vocab*.txt")])
     if len(candidates) != 1:
-        found = ", ".join(candidate.name for candidate in candidates) or "no *.model file"
+        found = ", ".join(candidate.name for candidate in candidates) or "no *.model file and no *vocab*.txt"
         raise ValueError(
-            f"`path` must be a folder with {MODEL_FILE} or exactly one *.model file. "
+            f"`path` must be a folder with {MODEL_FILE}, {VOCABULARY_FILE} or exactly one *.model file. "
             f"Received: path={str(path)!r} with {found}."
         )
     return candidates[0]
+
+
+def is_vocabulary_file(path: Path) -> bool:
+    """Tells a vocabulary file, one piece a line, from a SentencePiece model."""
+    return path.suffix == ".txt"
 
 
 def read_options(folder: Path, **overrides: bool | None) -> TokenizerOptions:
@@ -84,7 +92,7 @@ def read_options(folder: Path, **overrides: bool | None) -> TokenizerOptions:
         ValueError: if the file is no JSON object or holds something other than true or false for an option.
     """
     options = asdict(TokenizerOptions())
-    recorded = _read_config(folder / CONFIG_FILE)
+    recorded = read_config(folder / CONFIG_FILE)
     options |= {name: recorded[name] for name in options if recorded.get(name) is not None}
     options |= {name: value for name, value in overrides.items() if value is not None}
     for name, value in options.items():
@@ -99,7 +107,7 @@ def write_folder(folder: str | Path, model_proto: bytes, options: TokenizerOptio
     """Writes the SentencePiece file as it was read, and the options, for us and for Hugging Face's AlbertTokenizer."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / MODEL_FILE, model_proto)
+    write_file(folder / MODEL_FILE, model_proto)
     config = {
         "tokenizer_class": "AlbertTokenizer",
         "remove_space": True,
@@ -112,10 +120,20 @@ def write_folder(folder: str | Path, model_proto: bytes, options: TokenizerOptio
         "unk_token": UNK_PIECE,
         "mask_token": MASK_PIECE,
     }
-    _write(folder / CONFIG_FILE, (json.dumps(config, indent=2) + "\n").encode())
+    write_config(folder, config)
 
 
-def _write(path: Path, content: bytes) -> None:
+def add_to_config(folder: str | Path, **entries: str) -> None:
+    """Records more in the `tokenizer_config.json` that a piece model has written."""
+    write_config(folder, read_config(Path(folder) / CONFIG_FILE) | entries)
+
+
+def write_config(folder: str | Path, config: dict) -> None:
+    """Writes a `tokenizer_config.json`."""
+    write_file(Path(folder) / CONFIG_FILE, (json.dumps(config, indent=2) + "\n").encode())
+
+
+def write_file(path: Path, content: bytes) -> None:
     """Writes a file so that its name never stands for half of it."""
     partial = path.with_name(path.name + ".partial")
     try:
@@ -125,7 +143,12 @@ def _write(path: Path, content: bytes) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _read_config(path: Path) -> dict:
+def read_config(path: Path) -> dict:
+    """Returns what a `tokenizer_config.json` holds; nothing where there is none.
+
+    Raises:
+        ValueError: if the file is no JSON object.
+    """
     if not path.is_file():
         return {}
     try:

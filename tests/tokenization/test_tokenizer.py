@@ -166,7 +166,7 @@ def test_folder_with_one_model(tmp_path, name):
 
 
 def test_path_without_a_model(tmp_path):
-    with pytest.raises(ValueError, match="must be a SentencePiece file or a folder with one"):
+    with pytest.raises(ValueError, match="must be a SentencePiece file, a vocabulary file, or a folder with one"):
         AlbertTokenizer.from_pretrained(tmp_path / "nothing")
     with pytest.raises(ValueError, match=r"no \*.model file"):
         AlbertTokenizer.from_pretrained(tmp_path)

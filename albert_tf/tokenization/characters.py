@@ -1,0 +1,132 @@
+"""The clean-up of text for vocabulary files: BERT's rules, as a table from each character to what becomes of it.
+
+A rule sees one character at a time, so that it gives the same in Python, in a TensorFlow graph and for offsets. What
+looks at neighbours is out of its reach: a capital sigma at the end of a Greek word becomes "σ" and not "ς", and Hangul
+that comes in as single letters (U+1100 to U+11FF) stays so.
+"""
+
+import unicodedata
+from dataclasses import dataclass
+
+# As the reference has them: Han characters without Japanese kana and Korean Hangul, which are written in words.
+_CHINESE = (
+    range(0x4E00, 0xA000),
+    range(0x3400, 0x4DC0),
+    range(0x20000, 0x2A6E0),
+    range(0x2A700, 0x2B740),
+    range(0x2B740, 0x2B820),
+    range(0x2B820, 0x2CEB0),
+    range(0xF900, 0xFB00),
+    range(0x2F800, 0x2FA20),
+)
+_ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A character that another one becomes, or a part of it.
+
+    Attributes:
+        character: the character; a space separates words.
+        alone: it is a word of its own.
+    """
+
+    character: str
+    alone: bool = False
+
+
+@dataclass(frozen=True)
+class CleanUp:
+    """What is done to each character.
+
+    Attributes:
+        do_lower_case: lower-case it.
+        strip_accents: drop accents and other non-spacing marks.
+        recompose: put together again what taking accents off took apart, above all the syllables of Hangul. The
+            reference does not, so Korean words become unknown there.
+        split_punctuation: make punctuation words of their own.
+        split_chinese: make Chinese characters words of their own.
+
+    Example:
+
+    >>> clean = CleanUp(True, True, True, split_punctuation=True, split_chinese=True)
+    >>> "".join(map(clean.spell, "É각\\u200b!"))
+    'e각 ! '
+
+    References:
+        `BasicTokenizer` in google-research/albert, tokenization.py.
+    """
+
+    do_lower_case: bool
+    strip_accents: bool
+    recompose: bool
+    split_punctuation: bool
+    split_chinese: bool
+
+    def rewrite(self, character: str) -> tuple[Part, ...]:
+        """Returns what becomes of a character: nothing, a space, or characters to match pieces with."""
+        if _is_dropped(character):
+            return ()
+        if character.isspace():
+            return (Part(" "),)
+        alone = self.split_chinese and _is_chinese(character)
+        text = character.lower() if self.do_lower_case else character
+        if self.strip_accents:
+            text = _without_accents(text)
+            text = unicodedata.normalize("NFC", text) if self.recompose else text
+        return tuple(Part(part, alone or (self.split_punctuation and _is_punctuation(part))) for part in text)
+
+    def spell(self, character: str) -> str:
+        """Returns what becomes of a character, with spaces around what is a word of its own."""
+        return "".join(f" {part.character} " if part.alone else part.character for part in self.rewrite(character))
+
+
+class CharacterTable(dict):
+    """What `str.translate` takes to clean a text: each code point with what becomes of it, filled when it is met."""
+
+    def __init__(self, clean_up: CleanUp):
+        super().__init__()
+        self._clean_up = clean_up
+
+    def __missing__(self, code_point: int) -> str:
+        self[code_point] = text = self._clean_up.spell(chr(code_point))
+        return text
+
+
+def as_characters(text: str | bytes, index: int = 0) -> str:
+    """Returns a text as characters; bytes that are no UTF-8 become lone surrogates, which no piece holds.
+
+    Args:
+        text: the text.
+        index: its place among others, for the message.
+
+    Raises:
+        ValueError: if it is no text.
+
+    >>> as_characters("é".encode()), as_characters(b"a\\xff")
+    ('é', 'a\\udcff')
+    """
+    if isinstance(text, str):
+        return text
+    if isinstance(text, bytes):
+        return text.decode("utf-8", "surrogateescape")
+    raise ValueError(f"Every text must be a string. Received: {text!r} ({type(text).__name__}) at position {index}.")
+
+
+def _is_dropped(character: str) -> bool:
+    if character in "\t\n\r":
+        return False
+    return character == "\ufffd" or unicodedata.category(character) in ("Cc", "Cf")
+
+
+def _is_chinese(character: str) -> bool:
+    return any(ord(character) in block for block in _CHINESE)
+
+
+def _is_punctuation(character: str) -> bool:
+    return character in _ASCII_PUNCTUATION or unicodedata.category(character).startswith("P")
+
+
+def _without_accents(text: str) -> str:
+    decomposed = unicodedata.normalize("NFD", text)
+    return "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
