@@ -16,6 +16,9 @@ def run(
     character_coverage: Annotated[float, typer.Option(help="Share of characters to cover.")] = 0.99995,
     do_lower_case: Annotated[bool, typer.Option(help="Whether capital letters are folded.")] = True,
     keep_accents: Annotated[bool, typer.Option(help="Whether accents are kept.")] = False,
+    segmenter: Annotated[
+        str | None, typer.Option(help="kiwi: pieces keep to Korean morphemes; needs albert_tf[korean].")
+    ] = None,
 ) -> None:
     """Trains a SentencePiece vocabulary with ALBERT's special pieces.
 
@@ -32,5 +35,6 @@ def run(
         character_coverage=character_coverage,
         do_lower_case=do_lower_case,
         keep_accents=keep_accents,
+        segmenter=segmenter,
     )
     typer.echo(f"{tokenizer.vocab_size} pieces in {output}")

@@ -14,6 +14,7 @@ from albert_tf.tokenization.batching import BatchLayout, SpecialIds, build_input
 from albert_tf.tokenization.folders import english_model_file, find_vocabulary
 from albert_tf.tokenization.loading import load_piece_model
 from albert_tf.tokenization.piece_model import PieceModel
+from albert_tf.tokenization.segmented_model import with_recorded_segmenter
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.graph import TokenizerLayer
@@ -103,7 +104,7 @@ class AlbertTokenizer:
             reference_accents=reference_accents,
             bare_final=bare_final,
         )
-        return cls(model)
+        return cls(with_recorded_segmenter(model, file.parent))
 
     @classmethod
     def english(

@@ -1,10 +1,12 @@
 """Training a SentencePiece vocabulary with ALBERT's special pieces, for any language."""
 
 import io
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 
@@ -13,6 +15,8 @@ from albert_tf.tokenization.charsmap import compile_clean_up
 from albert_tf.tokenization.folders import TokenizerOptions, english_model_file
 from albert_tf.tokenization.model_proto import normalizer_spec, read_charsmap, replace_charsmap
 from albert_tf.tokenization.pieces import CLS_PIECE, MASK_PIECE, SEP_PIECE
+from albert_tf.tokenization.segmentation import BORDER, Segmenter, load_segmenter
+from albert_tf.tokenization.segmented_model import SegmentedModel
 from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
 
 MODEL_TYPES = ("unigram", "bpe")
@@ -21,6 +25,7 @@ MODEL_TYPES = ("unigram", "bpe")
 _USER_DEFINED_SYMBOLS = ["(", ")", '"', "-", ".", "–", "£", "€"]
 # SentencePiece sums what its threads found in an order that depends on their number, so that number is fixed.
 _NUM_THREADS = 16
+_LINES_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,7 @@ def train_sentencepiece(
     character_coverage: float = 0.99995,
     input_sentence_size: int = 10_000_000,
     max_sentence_length: int = 4192,
+    segmenter: str | None = None,
 ) -> VocabularyReport:
     """Trains a vocabulary and writes a folder that `AlbertTokenizer.from_pretrained` reads.
 
@@ -75,6 +81,8 @@ def train_sentencepiece(
         character_coverage: the share of the text's characters that the pieces cover; rarer characters become unknown.
         input_sentence_size: how many lines to draw at random from a larger text.
         max_sentence_length: longer lines, in bytes, are passed over.
+        segmenter: "kiwi" lets no piece cross a border of Korean morphemes, here and wherever the vocabulary is used; it
+            needs `albert_tf[korean]`, and such a vocabulary cannot be used inside a TensorFlow graph.
 
     Returns:
         A report of what was read and written.
@@ -91,19 +99,21 @@ def train_sentencepiece(
     options = TokenizerOptions(do_lower_case=do_lower_case, keep_accents=keep_accents)
     published = english_model_file().read_bytes()
     cleaned = compile_clean_up(published, do_lower_case=do_lower_case, keep_accents=keep_accents)
+    source = {"input": corpus.files, "max_sentence_length": max_sentence_length}
+    if segmenter is not None:
+        source = _segmented(corpus.files, load_segmenter(segmenter), max_sentence_length)
     # The published normaliser rather than the library's own: that one's rules differ from version to version.
     trained = _train(
-        input=corpus.files,
+        **source,
         vocab_size=vocab_size,
         model_type=model_type,
         character_coverage=character_coverage,
         input_sentence_size=input_sentence_size,
-        max_sentence_length=max_sentence_length,
         normalizer=sentencepiece.SentencePieceNormalizer(normalizer_spec=normalizer_spec(read_charsmap(cleaned))),
     )
     # Written without the clean-up, which each reader adds: so do Google's code and Hugging Face's.
     model = SentencePieceModel(replace_charsmap(trained, read_charsmap(published)), options, source="the new model")
-    tokenizer = AlbertTokenizer(model)
+    tokenizer = AlbertTokenizer(model if segmenter is None else SegmentedModel(model, load_segmenter(segmenter)))
     tokenizer.save_pretrained(folder)
     return VocabularyReport(Path(folder), tokenizer.vocab_size, corpus.num_lines, corpus.num_skipped_lines)
 
@@ -141,6 +151,29 @@ def _check_utf8(line: bytes, name: str, offset: int) -> None:
         ) from error
 
 
+def _segmented(files: list[str], segmenter: Segmenter, max_sentence_length: int) -> dict[str, Any]:
+    """Returns what SentencePiece reads where text is to be segmented first."""
+    texts = (line for name in files for line in _kept_lines(name, max_sentence_length))
+    marked = (line for batch in _batches(texts) for line in segmenter.mark(batch))
+    symbols = [*_USER_DEFINED_SYMBOLS, BORDER]
+    # With a border at every character a line is four times as long at most.
+    return {
+        "sentence_iterator": marked,
+        "user_defined_symbols": symbols,
+        "max_sentence_length": 4 * max_sentence_length,
+    }
+
+
+def _kept_lines(name: str, max_sentence_length: int) -> Iterator[str]:
+    with open(name, "rb") as file:
+        yield from (line.strip().decode("utf-8") for line in file if len(line.strip()) <= max_sentence_length)
+
+
+def _batches(lines: Iterator[str]) -> Iterator[list[str]]:
+    while batch := list(itertools.islice(lines, _LINES_AT_ONCE)):
+        yield batch
+
+
 def _train(*, vocab_size: int, **settings) -> bytes:
     written = io.BytesIO()
     try:
@@ -152,11 +185,10 @@ def _train(*, vocab_size: int, **settings) -> bytes:
             bos_id=-1,
             eos_id=-1,
             control_symbols=[CLS_PIECE, SEP_PIECE, MASK_PIECE],
-            user_defined_symbols=_USER_DEFINED_SYMBOLS,
             shuffle_input_sentence=True,
             num_threads=_NUM_THREADS,
             minloglevel=2,
-            **settings,
+            **{"user_defined_symbols": _USER_DEFINED_SYMBOLS, **settings},
         )
     except RuntimeError as error:
         raise ValueError(_explain(str(error), vocab_size)) from error

@@ -1,0 +1,97 @@
+"""A piece model behind a segmenter: pieces do not cross borders of morphemes, and the borders leave no ids."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from albert_tf.tokenization.folders import CONFIG_FILE, add_to_config, read_config
+from albert_tf.tokenization.model_proto import digest
+from albert_tf.tokenization.piece_model import EncodedWithOffsets, PieceModel
+from albert_tf.tokenization.segmentation import BORDER, Segmenter, load_segmenter
+
+
+class SegmentedModel:
+    """Segments text, then leaves it to another piece model; see `PieceModel` for what its members give.
+
+    Args:
+        model: a piece model whose vocabulary was trained on text with borders.
+        segmenter: what puts the borders in.
+
+    Raises:
+        ValueError: if the vocabulary was trained without borders.
+    """
+
+    def __init__(self, model: PieceModel, segmenter: Segmenter):
+        if BORDER not in model.pieces:
+            raise ValueError(
+                "A vocabulary used with a segmenter must have been trained with it. "
+                f"Received: segmenter={segmenter.name!r} for {model.source}; train another vocabulary."
+            )
+        self._model = model
+        self._segmenter = segmenter
+        self._border = model.pieces.index(BORDER)
+        self.source, self.special, self.pieces = model.source, model.special, model.pieces
+
+    @property
+    def options(self) -> Any:
+        return self._model.options
+
+    def hash_vocabulary(self) -> str:
+        parts = (self._model.hash_vocabulary(), self._segmenter.name, self._segmenter.version)
+        return digest(b"\0".join(part.encode() for part in parts))
+
+    def find_word_starts(self) -> np.ndarray:
+        return self._model.find_word_starts()
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        return [piece for piece in self._model.tokenize(self._mark([text])[0]) if piece != BORDER]
+
+    def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
+        rows = self._model.encode_batch(self._mark(texts), num_threads)
+        return [row[row != self._border] for row in rows]
+
+    def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
+        (marked,) = self._mark([text])
+        encoded = self._model.encode_with_offsets(marked)
+        # Where each place of the marked text, and its end, is in the text as it was given.
+        widths = (_width(character, text) for character in _as_text(text))
+        places = np.cumsum([0, *(0 if character == BORDER else next(widths) for character in marked)])
+        kept = encoded.ids != self._border
+        return EncodedWithOffsets(encoded.ids[kept], places[encoded.offsets[kept]].astype(np.int32))
+
+    def decode(self, ids: list[int]) -> str:
+        return self._model.decode(ids)
+
+    def in_graph(self) -> NoReturn:
+        raise ValueError(
+            "A tokenizer inside a TensorFlow graph must work without a segmenter. "
+            f"Received: segmenter={self._segmenter.name!r} for {self.source}; give the model ids from Python, or train "
+            "with a vocabulary without one."
+        )
+
+    def save(self, folder: str | Path) -> None:
+        self._model.save(folder)
+        add_to_config(folder, segmenter=self._segmenter.name, segmenter_version=self._segmenter.version)
+
+    def _mark(self, texts: Sequence[str | bytes]) -> list[Any]:
+        """Segments what is text; the rest is left for the other model to refuse."""
+        marked = iter(self._segmenter.mark([_as_text(text) for text in texts if isinstance(text, str | bytes)]))
+        return [next(marked) if isinstance(text, str | bytes) else text for text in texts]
+
+
+def with_recorded_segmenter(model: PieceModel, folder: Path) -> PieceModel:
+    """Puts the segmenter in front of a model that the folder's `tokenizer_config.json` records, where it does."""
+    recorded = read_config(folder / CONFIG_FILE)
+    if recorded.get("segmenter") is None:
+        return model
+    return SegmentedModel(model, load_segmenter(recorded["segmenter"], recorded.get("segmenter_version")))
+
+
+def _as_text(text: str | bytes) -> str:
+    return text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text
+
+
+def _width(character: str, text: str | bytes) -> int:
+    return len(character.encode("utf-8", "surrogateescape")) if isinstance(text, bytes) else 1
