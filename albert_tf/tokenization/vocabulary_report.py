@@ -1,0 +1,126 @@
+"""What came of training a vocabulary: how much of text that it has not seen it covers, and in how many tokens."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from albert_tf.tokenization.piece_model import PieceModel
+from albert_tf.tokenization.training_text import TrainingText
+
+REPORT_FILE = "vocabulary_report.json"
+
+_LINES_AT_ONCE = 1000
+
+
+@dataclass(frozen=True)
+class HeldoutFigures:
+    """What a vocabulary makes of held-out text.
+
+    Attributes:
+        num_lines: lines of it.
+        num_characters: its characters, spaces included.
+        num_tokens: the tokens that it becomes.
+        unknown_rate: the share of these that are unknown.
+        lost_rate: the share of the characters that stand in unknown tokens.
+        characters_per_token: how many characters a token stands for on average.
+    """
+
+    num_lines: int
+    num_characters: int
+    num_tokens: int
+    unknown_rate: float
+    lost_rate: float
+    characters_per_token: float
+
+
+@dataclass(frozen=True)
+class VocabularyReport:
+    """What came of training a vocabulary; also in the folder's `vocabulary_report.json`.
+
+    Attributes:
+        folder: where the vocabulary lies, for `AlbertTokenizer.from_pretrained`.
+        model_type: "unigram", "bpe" or "wordpiece".
+        vocab_size: the number of pieces.
+        num_lines: the lines of text that were read.
+        num_skipped_lines: of these, lines that were passed over: longer than `max_sentence_length` bytes, or with a NUL
+            character.
+        num_training_lines: of these, lines that were learnt from.
+        heldout: the figures on held-out text; None where the text was too short to hold any out.
+    """
+
+    folder: Path
+    model_type: str
+    vocab_size: int
+    num_lines: int
+    num_skipped_lines: int
+    num_training_lines: int
+    heldout: HeldoutFigures | None
+
+
+def report_vocabulary(folder: Path, model_type: str, model: PieceModel, text: TrainingText) -> VocabularyReport:
+    """Measures a new vocabulary on the text's held-out lines, and writes the report beside it.
+
+    Args:
+        folder: where the vocabulary lies.
+        model_type: what kind it is.
+        model: the vocabulary.
+        text: what it was trained on, used up.
+
+    Returns:
+        The report.
+    """
+    report = VocabularyReport(
+        folder=folder,
+        model_type=model_type,
+        vocab_size=len(model.pieces),
+        num_lines=text.num_lines,
+        num_skipped_lines=text.num_skipped_lines,
+        num_training_lines=text.num_training_lines,
+        heldout=measure_heldout(model, text.heldout),
+    )
+    values = {name: value for name, value in asdict(report).items() if name != "folder"}
+    (folder / REPORT_FILE).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+    return report
+
+
+def measure_heldout(model: PieceModel, lines: Iterable[str]) -> HeldoutFigures | None:
+    """Encodes lines and counts what is unknown.
+
+    Args:
+        model: the vocabulary.
+        lines: held-out text.
+
+    Returns:
+        The figures; None where the lines give no token.
+    """
+    num_lines = characters = tokens = unknown = lost = 0
+    for batch in _batches(iter(lines)):
+        rows = model.encode_batch(batch)
+        num_lines += len(batch)
+        characters += sum(map(len, batch))
+        tokens += sum(map(len, rows))
+        for text, row in zip(batch, rows, strict=True):
+            count = int((row == model.special.unk).sum())
+            unknown += count
+            lost += _lost_characters(model, text) if count else 0
+    if not tokens:
+        return None
+    return HeldoutFigures(num_lines, characters, tokens, unknown / tokens, lost / characters, characters / tokens)
+
+
+def _lost_characters(model: PieceModel, text: str) -> int:
+    encoded = model.encode_with_offsets(text)
+    covered = np.zeros(len(text) + 1, np.int64)
+    spans = encoded.offsets[encoded.ids == model.special.unk]
+    np.add.at(covered, spans[:, 0], 1)
+    np.add.at(covered, spans[:, 1], -1)
+    return sum(not text[place].isspace() for place in np.flatnonzero(np.cumsum(covered)))
+
+
+def _batches(lines: Iterator[str]) -> Iterator[list[str]]:
+    while batch := list(islice(lines, _LINES_AT_ONCE)):
+        yield batch
