@@ -1,12 +1,12 @@
 """Adam with the decay inside the update and chosen by variable path, as the reference trains with."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
 from keras import ops
 
-from albert_tf.optimizers.rules import ALBERT_EXCLUSIONS, check_patterns, is_excluded
+from albert_tf.optimizers.rules import ALBERT_EXCLUSIONS, assign_rules, check_factors, check_patterns, is_excluded
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -31,6 +31,9 @@ class AdamW(keras.optimizers.Optimizer):
         exclude_from_weight_decay: list of str or None. Regular expressions; a variable is not decayed where one is
             found in its path. Defaults to layer normalisation and biases. `None` and `()` both exclude nothing.
         global_clipnorm: float or None. Upper bound for the norm of all gradients together; the reference uses 1.0.
+        learning_rate_rules: list of (str, float) or None. Regular expressions, each with a factor for the learning
+            rate; the first that is found in a variable's path decides. They must cover every variable, as
+            `[("embeddings", 0.5), (".*", 1.0)]` does. A factor of 0 leaves a variable as it is.
         **kwargs: whatever else `keras.optimizers.Optimizer` takes (`name`, `clipnorm`, `use_ema`, ...).
 
     Raises:
@@ -60,6 +63,7 @@ class AdamW(keras.optimizers.Optimizer):
         bias_correction: bool = True,
         exclude_from_weight_decay: Iterable[str] | None = ALBERT_EXCLUSIONS,
         global_clipnorm: float | None = None,
+        learning_rate_rules: Sequence[tuple[str, float]] | None = None,
         **kwargs: Any,
     ):
         super().__init__(learning_rate, weight_decay=weight_decay, global_clipnorm=global_clipnorm, **kwargs)
@@ -72,6 +76,7 @@ class AdamW(keras.optimizers.Optimizer):
         self.epsilon = epsilon
         self.bias_correction = bias_correction
         self._decay_exclusions = check_patterns("exclude_from_weight_decay", exclude_from_weight_decay)
+        self._rate_rules = check_factors("learning_rate_rules", learning_rate_rules)
 
     def build(self, variables):
         """Makes both moments for each variable and decides from its path what applies to it."""
@@ -80,8 +85,15 @@ class AdamW(keras.optimizers.Optimizer):
         if self.use_ema:
             _check_precise(variables)
         super().build(variables)
+        if self.use_ema:
+            # Keras starts the averages at the first step, which a loss scale may skip.
+            for variable, average in zip(variables, self._model_variables_moving_average):
+                average.assign(ops.convert_to_tensor(variable))
         self._momentums, self._velocities = self.add_optimizer_variables(variables, ["momentum", "velocity"])
-        self._is_decayed = tuple(not is_excluded(path_of(v), self._decay_exclusions or ()) for v in variables)
+        paths = [path_of(variable) for variable in variables]
+        self._is_decayed = tuple(not is_excluded(path, self._decay_exclusions or ()) for path in paths)
+        factors = assign_rules(self._rate_rules, paths, "learning_rate_rules") if self._rate_rules else {}
+        self._rate_factors = tuple(factors.get(path, 1.0) for path in paths)
 
     def add_variable(self, shape, initializer="zeros", dtype=None, **kwargs):
         """A slot of at least float32: bfloat16 moments would stand still, as their updates are rounded away."""
@@ -100,8 +112,9 @@ class AdamW(keras.optimizers.Optimizer):
         update = self._adam_update(gradient, index)
         update = self._add_decay(update, weights, index)
         update = self._adapt(update, weights, index)
+        rate = ops.cast(learning_rate, update.dtype) * self._rate_factors[index]
         # Not `assign_sub`: a low-precision variable is then rounded once, not twice.
-        self.assign(variable, weights - ops.cast(learning_rate, update.dtype) * update)
+        self.assign(variable, weights - rate * update)
 
     def _adam_update(self, gradient, index: int):
         """m / (sqrt(v) + epsilon) from the new moments, which are stored."""
@@ -150,6 +163,7 @@ class AdamW(keras.optimizers.Optimizer):
             "epsilon": self.epsilon,
             "bias_correction": self.bias_correction,
             "exclude_from_weight_decay": as_list(self._decay_exclusions),
+            "learning_rate_rules": self._rate_rules and [list(rule) for rule in self._rate_rules],
         }
 
 

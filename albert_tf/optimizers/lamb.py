@@ -1,6 +1,6 @@
 """LAMB: AdamW whose step for each variable is scaled to the size of that variable."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
@@ -61,6 +61,9 @@ class Lamb(AdamW):
             default, means the list of `exclude_from_weight_decay`; `()` excludes nothing; a list is itself.
             (`tfa.optimizers.LAMB` reads an empty list as `None`.)
         global_clipnorm: float or None. Upper bound for the norm of all gradients together.
+        learning_rate_rules: list of (str, float) or None. Factors for the learning rate by path, as in AdamW.
+        keep_trust_ratios: bool. Whether the last step's ratios are kept, one number for each variable, to be read by
+            `trust_ratios`.
         **kwargs: whatever else `keras.optimizers.Optimizer` takes (`name`, `clipnorm`, `use_ema`, ...).
 
     Raises:
@@ -90,6 +93,8 @@ class Lamb(AdamW):
         exclude_from_weight_decay: Iterable[str] | None = ALBERT_EXCLUSIONS,
         exclude_from_layer_adaptation: Iterable[str] | None = None,
         global_clipnorm: float | None = None,
+        learning_rate_rules: Sequence[tuple[str, float]] | None = None,
+        keep_trust_ratios: bool = False,
         **kwargs: Any,
     ):
         super().__init__(
@@ -101,8 +106,10 @@ class Lamb(AdamW):
             bias_correction=bias_correction,
             exclude_from_weight_decay=exclude_from_weight_decay,
             global_clipnorm=global_clipnorm,
+            learning_rate_rules=learning_rate_rules,
             **kwargs,
         )
+        self.keep_trust_ratios = keep_trust_ratios
         self._adaptation_exclusions = check_patterns("exclude_from_layer_adaptation", exclude_from_layer_adaptation)
 
     def build(self, variables):
@@ -113,10 +120,25 @@ class Lamb(AdamW):
         given = self._adaptation_exclusions
         excluded = self._decay_exclusions or () if given is None else given
         self._is_adapted = tuple(not is_excluded(path_of(v), excluded) for v in variables)
+        kept = [path_of(v) for v, adapted in zip(variables, self._is_adapted) if adapted and self.keep_trust_ratios]
+        self._trust_ratios = {path: self.add_variable((), "ones", "float32", name="trust_ratio") for path in kept}
+
+    def trust_ratios(self) -> dict[str, float]:
+        """The ratio of each adapted variable in the last step by path; empty without `keep_trust_ratios`."""
+        return {path: float(ratio.numpy()) for path, ratio in self._trust_ratios.items()}
 
     def _adapt(self, update, weights, index: int):
-        return trust_ratio(weights, update) * update if self._is_adapted[index] else update
+        if not self._is_adapted[index]:
+            return update
+        ratio = trust_ratio(weights, update)
+        if self.keep_trust_ratios:
+            self.assign(self._trust_ratios[path_of(self._trainable_variables[index])], ratio)
+        return ratio * update
 
     def get_config(self):
         """Everything that `from_config` needs to make the same optimizer."""
-        return {**super().get_config(), "exclude_from_layer_adaptation": as_list(self._adaptation_exclusions)}
+        return {
+            **super().get_config(),
+            "exclude_from_layer_adaptation": as_list(self._adaptation_exclusions),
+            "keep_trust_ratios": self.keep_trust_ratios,
+        }

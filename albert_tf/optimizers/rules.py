@@ -1,5 +1,6 @@
 """Which behaviour belongs to which variable, said as regular expressions over `variable.path`."""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
@@ -44,7 +45,25 @@ def check_patterns(name: str, patterns: Iterable[str] | None) -> tuple[str, ...]
     return patterns
 
 
-def assign_rules(rules: Sequence[tuple[str, T]], paths: Sequence[str]) -> dict[str, T]:
+def check_factors(name: str, rules: Iterable[tuple[str, float]] | None) -> tuple[tuple[str, float], ...] | None:
+    """The rules as a tuple of (pattern, factor); None where there are none. `name` is the argument in an error."""
+    if rules is None:
+        return None
+    checked = []
+    for rule in rules:
+        pattern, factor = rule if isinstance(rule, list | tuple) and len(rule) == 2 else (rule, None)
+        is_number = isinstance(factor, int | float) and not isinstance(factor, bool)
+        if not is_number or not 0 <= factor < math.inf:
+            raise ValueError(
+                f"`{name}` must hold pairs of a regular expression and a factor of at least 0. Received: {rule!r}; "
+                "write (pattern, factor)."
+            )
+        _check_pattern(name, pattern)
+        checked.append((pattern, float(factor)))
+    return tuple(checked) or None
+
+
+def assign_rules(rules: Sequence[tuple[str, T]], paths: Sequence[str], name: str = "rules") -> dict[str, T]:
     """Gives each path the value of the first rule whose pattern is found in it.
 
     Rules are ordered, special ones first. They must cover every path, and every rule must decide for at least one, so
@@ -53,6 +72,7 @@ def assign_rules(rules: Sequence[tuple[str, T]], paths: Sequence[str]) -> dict[s
     Args:
         rules: sequence of (str, value). Regular expression and what it gives, say a factor for the learning rate.
         paths: sequence of str. The paths of the variables.
+        name: str. What an error calls the rules.
 
     Returns:
         dict from path to value, in the order of `paths`.
@@ -66,20 +86,20 @@ def assign_rules(rules: Sequence[tuple[str, T]], paths: Sequence[str]) -> dict[s
     {'embeddings/word': 0.5, 'pooler/kernel': 1.0}
     """
     for pattern, _ in rules:
-        _check_pattern("rules", pattern)
+        _check_pattern(name, pattern)
     values, unused = {}, set(range(len(rules)))
     for path in paths:
         index = next((i for i, (pattern, _) in enumerate(rules) if re.search(pattern, path)), None)
         if index is None:
             raise ValueError(
-                f"`rules` must cover every variable. Received: no rule for {path!r}; end with a '.*' rule."
+                f"`{name}` must cover every variable. Received: no rule for {path!r}; end with a '.*' rule."
             )
         values[path] = rules[index][1]
         unused.discard(index)
     if unused:
         names = ", ".join(repr(rules[i][0]) for i in sorted(unused))
         raise ValueError(
-            f"Every rule must decide for at least one variable. Received: nothing left for {names}; "
+            f"Every rule must decide for at least one variable. Received: nothing left in `{name}` for {names}; "
             "correct the pattern, or put it before the rules that take its variables."
         )
     return values

@@ -142,9 +142,9 @@ def test_a_sparse_gradient_is_its_dense_sum_also_for_the_norm():
 @pytest.mark.parametrize("kind", [AdamW, Lamb])
 def test_a_config_makes_the_same_optimizer(kind):
     schedule = WarmupSchedule(0.05, num_train_steps=10, num_warmup_steps=2, decay="cosine")
-    lists = {"exclude_from_weight_decay": ("bias",)}
+    lists = {"exclude_from_weight_decay": ("bias",), "learning_rate_rules": [("bias", 0.5), (".*", 1)]}
     if kind is Lamb:
-        lists["exclude_from_layer_adaptation"] = ()
+        lists |= {"exclude_from_layer_adaptation": (), "keep_trust_ratios": True}
     optimizer = kind(schedule, 0.2, 0.8, 0.99, 1e-5, bias_correction=False, global_clipnorm=2.0, name="mine", **lists)
     stored = json.loads(json.dumps(keras.optimizers.serialize(optimizer)))
     again = keras.optimizers.deserialize(stored)
@@ -159,6 +159,59 @@ def test_none_nothing_and_a_list_stay_apart_in_a_config(given):
     config = json.loads(json.dumps(Lamb(0.1, exclude_from_layer_adaptation=given).get_config()))
     assert config["exclude_from_layer_adaptation"] == (None if given is None else list(given))
     assert Lamb.from_config(config)._adaptation_exclusions == given
+
+
+@pytest.mark.parametrize("kind", [AdamW, Lamb])
+def test_rules_scale_the_learning_rate_by_path(kind):
+    rules = [("word_embeddings", 0.5), ("^encoder/.*kernel$", 0.0), (".*", 1.0)]
+    found = run(kind(0.05, learning_rate_rules=rules), make_variables(arrays(0)), steps=1)
+    for name, expected in run(kind(0.05), make_variables(arrays(0)), steps=1).items():
+        factor = {"embeddings/word_embeddings": 0.5, "encoder/block/query/kernel": 0.0}.get(name, 1.0)
+        np.testing.assert_allclose(found[name] - arrays(0)[name], factor * (expected - arrays(0)[name]), atol=1e-6)
+
+
+def test_trust_ratios_are_kept_where_asked_for():
+    variables, start = make_variables(arrays(0)), arrays(0)
+    optimizer = Lamb(0.05, weight_decay=0.1, keep_trust_ratios=True)
+    run(optimizer, variables, steps=1)
+    ratios = optimizer.trust_ratios()
+    assert set(ratios) == {variable.path for variable, name in zip(variables, SHAPES, strict=True) if name in WEIGHTS}
+    plain = Lamb(0.05, weight_decay=0.1)
+    others = make_variables(arrays(0))
+    after = run(plain, others, steps=1)
+    assert plain.trust_ratios() == {}
+    for name, variable in zip(SHAPES, variables, strict=True):
+        if name in WEIGHTS:
+            # The step is learning rate * ratio * update, and so as long as learning rate * |weights|.
+            gradient = arrays(1)[name].astype("float64")
+            update = gradient / (np.abs(gradient) + 1e-6) + 0.1 * start[name]
+            expected = np.linalg.norm(start[name]) / np.linalg.norm(update)
+            assert ratios[variable.path] == pytest.approx(expected, rel=1e-5)
+            np.testing.assert_array_equal(variable.numpy(), after[name])
+
+
+@pytest.mark.parametrize("kind", [AdamW, Lamb])
+def test_averaged_weights_are_those_of_the_oracle(kind):
+    optimizer, variables = kind(0.05, use_ema=True, ema_momentum=0.8), make_variables(arrays(0))
+    expected = None
+    for step in range(4):
+        optimizer.apply([tf.constant(g) for g in arrays(step + 1).values()], variables)
+        values = [variable.numpy().astype("float64") for variable in variables]
+        expected = values if step == 0 else [0.8 * a + 0.2 * b for a, b in zip(expected, values, strict=True)]
+    optimizer.finalize_variable_values(variables)
+    for variable, value in zip(variables, expected, strict=True):
+        np.testing.assert_allclose(variable, value, atol=1e-6)
+
+
+def test_averages_hold_the_weights_before_the_first_step():
+    optimizer, variables = Lamb(0.05, use_ema=True), make_variables(arrays(0))
+    optimizer.build(variables)
+    optimizer.iterations.assign(3)  # as after steps that a loss scale skipped
+    optimizer.apply([tf.constant(g) for g in arrays(1).values()], variables)
+    new = [variable.numpy() for variable in variables]
+    optimizer.finalize_variable_values(variables)
+    for variable, start, value in zip(variables, arrays(0).values(), new, strict=True):
+        np.testing.assert_allclose(variable, 0.99 * start + 0.01 * value, atol=1e-6)
 
 
 def test_a_checkpoint_continues_to_the_bit(tmp_path):
@@ -193,11 +246,26 @@ def test_accumulated_gradients_make_one_step_of_their_mean():
         ({"epsilon": "small"}, "`epsilon` must be a number"),
         ({"exclude_from_weight_decay": "bias"}, "must be a list of regular expressions"),
         ({"exclude_from_layer_adaptation": ["("]}, "must hold regular expressions"),
+        ({"learning_rate_rules": ["bias"]}, "`learning_rate_rules` must hold pairs of .* Received: 'bias'"),
+        ({"learning_rate_rules": [("bias", -1)]}, "`learning_rate_rules` must hold pairs of"),
+        ({"learning_rate_rules": [("(", 1)]}, "`learning_rate_rules` must hold regular expressions"),
     ],
 )
 def test_a_wrong_argument_is_one_sentence(arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
         Lamb(0.1, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("rules", "sentence"),
+    [
+        ([("bias", 0.5)], "`learning_rate_rules` must cover every variable"),
+        ([("pooler", 0.5), (".*", 1)], "must decide .* nothing left in `learning_rate_rules` for 'pooler'"),
+    ],
+)
+def test_rules_that_do_not_fit_the_variables(rules, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Lamb(0.1, learning_rate_rules=rules).build(make_variables(arrays(0)))
 
 
 def test_exclusions_cannot_be_changed_by_the_leaf_name_method():
