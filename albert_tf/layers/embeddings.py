@@ -3,6 +3,8 @@
 Letters: B batch, L sequence, V vocabulary, E embedding.
 """
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -48,15 +50,22 @@ class AlbertEmbeddings(AlbertLayer):
         words = ops.take(self.in_compute_dtype(self.word_embeddings), input_ids, axis=0)  # [B, L, E]
         chosen = ops.one_hot(token_type_ids, self.config.type_vocab_size, dtype=self.compute_dtype)  # [B, L, types]
         types = ops.matmul(chosen, self.in_compute_dtype(self.token_type_embeddings))  # [B, L, E]
-        positions = self.in_compute_dtype(self.position_embeddings)[: ops.shape(input_ids)[1]]  # [L, E]
-        return self.dropout(self.layer_norm(words + types + positions), training=training)
+        return self.dropout(self.layer_norm(words + types + self._positions(input_ids)), training=training)
+
+    def _positions(self, input_ids):
+        """The first L rows of their table, [L, E]."""
+        table, length = self.in_compute_dtype(self.position_embeddings), ops.shape(input_ids)[1]
+        if isinstance(input_ids.shape[1], int | None):
+            return table[:length]
+        # On JAX an open length is a symbol, and a slice of it might be shorter: it cannot be added to the words.
+        return ops.take(table, ops.arange(length), axis=0)
 
     def _table(self, name: str, rows: int):
         shape = (rows, self.config.embedding_size)
         return self.add_weight(shape=shape, initializer=self.kernel_initializer(), name=name)
 
-    def _check_length(self, length: int | None) -> None:
-        if length is not None and length > self.config.max_position_embeddings:
+    def _check_length(self, length: Any) -> None:
+        if isinstance(length, int) and length > self.config.max_position_embeddings:
             raise ValueError(
                 f"A sequence must not be longer than `max_position_embeddings`. Received: length={length}, "
                 f"max_position_embeddings={self.config.max_position_embeddings}; truncate the text or raise the limit."

@@ -15,6 +15,7 @@ from albert_tf import (
     AlbertForTokenClassification,
 )
 from albert_tf.checkpoints.names import rows
+from tests.models.small import CONFIG
 
 CASES = ("M1_small", "M2_groups", "M4_xlargeish")
 LABELS = ("masked_lm_ids", "masked_lm_weights", "sentence_order_labels")
@@ -55,6 +56,34 @@ def assert_gradients(model, inputs, labels, arrays):
     for path, variable in model.variables_by_path().items():
         gradient = before[path] - ops.convert_to_numpy(variable)
         np.testing.assert_allclose(gradient, expected[google_name[path]], atol=2e-6, rtol=1e-4, err_msg=path)
+
+
+# === Inputs of open length ===
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (AlbertEncoder, {}),
+        (AlbertForPreTraining, {}),
+        (AlbertForMaskedLM, {}),
+        (AlbertForSequenceClassification, {"num_labels": 3}),
+        (AlbertForTokenClassification, {"num_labels": 3}),
+        (AlbertForQuestionAnswering, {}),
+    ],
+)
+def test_inputs_of_open_length(kind, arguments):
+    # PyTorch finds shapes with a length of 83, which must be one that the model takes.
+    model = kind(CONFIG.replace(max_position_embeddings=96), **arguments)
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+    functional = keras.Model(inputs, model(inputs))
+    for length in (7, 13):
+        batch = {name: np.ones((2, length), "int32") for name in names}
+        found, expected = functional(batch), model(batch)
+        assert found.keys() == expected.keys()
+        for name, array in expected.items():
+            np.testing.assert_array_equal(ops.convert_to_numpy(found[name]), ops.convert_to_numpy(array), err_msg=name)
 
 
 # === The reference ===
