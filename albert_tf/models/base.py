@@ -92,6 +92,7 @@ class AlbertModel(keras.Model):
                 numbers stay the same and memory falls. It must divide the rows of each device.
         """
         super().compile(optimizer, keras.tree.map_structure(on_logits, loss), *args, **kwargs)
+        self.step_record = None  # what `fit` keeps of its last step to look at, on TensorFlow
         self.gradient_accumulation_steps = _checked_parts(gradient_accumulation_steps, self.optimizer)
         names = () if self.uses_compiled_loss else self.reported_terms()
         with _scope_of(self):

@@ -1,14 +1,15 @@
 """The step of `model.fit` and `model.evaluate` for TensorFlow and every tf.distribute strategy.
 
-This is the one file of the room that imports TensorFlow. It differs from Keras' own step in three places, so that the
-numbers do not depend on how many replicas share a batch:
+This file, `parts.py` and `update.py` are those of the room that import TensorFlow. The step differs from Keras' own in
+three places, so that the numbers do not depend on how many replicas share a batch:
 
 1. a mean is divided by its weight over all replicas (a replica with few masked tokens does not count for more);
 2. gradients are summed over replicas first and clipped once, by the norm of the whole batch's gradient;
 3. logged values are those of the whole batch on every replica.
+
+A batch may be taken in parts, one after the other, which needs less memory; the numbers stay those of the whole batch.
 """
 
-import threading
 from typing import Any
 
 import tensorflow as tf
@@ -16,6 +17,8 @@ from keras import tree
 from keras.utils import unpack_x_y_sample_weight
 
 from albert_tf.models.losses import Term
+from albert_tf.models.parts import Batch, Part, sum_of_parts, weights_of_parts
+from albert_tf.models.update import StepRecord, apply_once, sum_over_replicas
 
 
 def make_train_function(model):
@@ -24,6 +27,7 @@ def make_train_function(model):
     if not model.optimizer.built:
         with model.distribute_strategy.scope():
             model.optimizer.build(model.trainable_variables)
+    model.step_record = StepRecord(model.trainable_variables, model.distribute_strategy)
     return _over_iterator(model, lambda data: _train_step(model, data))
 
 
@@ -81,109 +85,125 @@ def _over_iterator(model, step):
 
 
 def _train_step(model, data) -> dict[str, Any]:
-    x, y, sample_weight = unpack_x_y_sample_weight(data)
-    variables = model.trainable_variables
-    with tf.GradientTape() as tape:
-        outputs = model(x, training=True)
-        loss, terms = _local_loss(model, x, y, outputs, sample_weight, training=True)
-        scaled = model.optimizer.scale_loss(loss)
-    gradients = tape.gradient(scaled, variables)
-    _apply_once(model.optimizer, gradients, variables)
-    return _logs(model, x, y, outputs, sample_weight, loss, terms)
+    batch, parts = Batch(*unpack_x_y_sample_weight(data)), model.gradient_accumulation_steps
+    if parts == 1:
+        part, outputs = _forward_and_back(model, batch)
+    else:
+        part, outputs = _in_parts(model, batch, parts), None
+    gradients = _summed(part.gradients)
+    loss = _update_metrics(model, part, batch)
+    model.step_record.note(model.optimizer, loss, gradients)
+    apply_once(model.optimizer, gradients, model.trainable_variables)
+    if outputs is None:
+        return model.get_metrics_result()
+    return model.compute_metrics(batch.x, batch.y, outputs, batch.sample_weight)
 
 
 def _test_step(model, data) -> dict[str, Any]:
-    x, y, sample_weight = unpack_x_y_sample_weight(data)
-    outputs = model(x, training=False)
-    loss, terms = _local_loss(model, x, y, outputs, sample_weight, training=False)
-    return _logs(model, x, y, outputs, sample_weight, loss, terms)
+    batch = Batch(*unpack_x_y_sample_weight(data))
+    outputs = model(batch.x, training=False)
+    terms = _loss_terms(model, batch, outputs)
+    loss = _local_loss(model, batch, outputs, terms, _denominators(model, batch, terms), training=False)
+    _update_metrics(model, Part([], loss, {**terms, **_metric_terms(model, batch, outputs)}), batch)
+    return model.compute_metrics(batch.x, batch.y, outputs, batch.sample_weight)
 
 
-def _local_loss(model, x, y, outputs, sample_weight, training: bool):
-    """This replica's share of the whole batch's loss, and the model's terms summed over replicas.
+def _forward_and_back(model, batch: Batch, denominators=None) -> tuple[Part, Any]:
+    """What comes of a batch, and the outputs; `denominators` are given where it is a part of a larger one."""
+    variables = model.trainable_variables
+    with tf.GradientTape() as tape:
+        outputs = model(batch.x, training=True)
+        terms = _loss_terms(model, batch, outputs)
+        denominators = _denominators(model, batch, terms) if denominators is None else denominators
+        loss = _local_loss(model, batch, outputs, terms, denominators, training=True)
+        scaled = model.optimizer.scale_loss(loss)
+    # Rows looked up twice must be added before a norm is taken, so sparse gradients become dense here.
+    gradients = [None if g is None else tf.convert_to_tensor(g) for g in tape.gradient(scaled, variables)]
+    return Part(gradients, loss, {**terms, **_metric_terms(model, batch, outputs)}), outputs
 
-    The shares of all replicas add up to the loss of the whole batch, and so do their gradients.
+
+def _in_parts(model, batch: Batch, count: int) -> Part:
+    """The same for a batch that is taken in so many parts; Keras' own metrics are updated on the way."""
+    names = () if model.uses_compiled_loss else model.reported_terms()
+
+    def weights_of(part: Batch):
+        # Weights come from labels alone, so that this forward pass is pruned where shapes are known.
+        terms = _loss_terms(model, part, model(part.x, training=False))
+        return {name: term.weight for name, term in terms.items()}
+
+    if model.uses_compiled_loss:
+        denominators = _correction_of_mean(model, batch, count)
+    else:
+        denominators = sum_over_replicas(weights_of_parts(batch, count, names, weights_of))
+
+    def one_part(part: Batch) -> Part:
+        done, outputs = _forward_and_back(model, part, denominators)
+        model.compute_metrics(part.x, part.y, outputs, part.sample_weight)
+        return done
+
+    return sum_of_parts(batch, count, model.trainable_variables, names, one_part)
+
+
+def _loss_terms(model, batch: Batch, outputs) -> dict[str, Term]:
+    return {} if model.uses_compiled_loss else model.loss_terms(batch.y, outputs, batch.sample_weight)
+
+
+def _metric_terms(model, batch: Batch, outputs) -> dict[str, Term]:
+    return {} if model.uses_compiled_loss else model.metric_terms(batch.y, outputs, batch.sample_weight)
+
+
+def _denominators(model, batch: Batch, terms: dict[str, Term]):
+    """What makes a share of the whole batch's loss of a replica's: weights by term, or a factor for a compiled loss."""
+    if model.uses_compiled_loss:
+        return _correction_of_mean(model, batch)
+    return sum_over_replicas({name: term.weight for name, term in terms.items()})
+
+
+def _local_loss(model, batch: Batch, outputs, terms: dict[str, Term], denominators, training: bool):
+    """This replica's share of the whole batch's loss.
+
+    The shares of all replicas and parts add up to the loss of the whole batch, and so do their gradients.
     """
     if model.uses_compiled_loss:
-        loss = model.compute_loss(x, y, outputs, sample_weight, training=training)
-        return loss * _correction_of_mean(model, x), {}
-    terms = model.loss_terms(y, outputs, sample_weight)
-    weights = _sum_over_replicas({name: term.weight for name, term in terms.items()})
-    shares = [Term(term.total, weights[name], term.epsilon).mean() for name, term in terms.items()]
-    return tf.add_n(shares), {name: term._replace(weight=weights[name]) for name, term in terms.items()}
+        loss = model.compute_loss(batch.x, batch.y, outputs, batch.sample_weight, training=training)
+        return loss * denominators
+    return tf.add_n([Term(term.total, denominators[name], term.epsilon).mean() for name, term in terms.items()])
 
 
-def _correction_of_mean(model, x):
-    """Keras gives every replica's mean the same weight; this gives it that of the replica's rows."""
+def _correction_of_mean(model, batch: Batch, parts: int = 1):
+    """Keras gives the mean of every replica and part the same weight; this gives it that of its rows."""
     replicas = model.distribute_strategy.num_replicas_in_sync
     reductions = {getattr(loss, "reduction", "mean") for loss in tree.flatten(model.loss)}
-    if replicas == 1 or not reductions <= {"mean", "sum_over_batch_size"}:
+    is_sum = reductions <= {"sum", "none", None}
+    if parts > 1 and not is_sum and not reductions <= {"mean", "sum_over_batch_size"}:
+        raise ValueError(
+            "`gradient_accumulation_steps` must go with losses that are sums or means over rows. "
+            f"Received: gradient_accumulation_steps={parts}, reductions {sorted(map(str, reductions))}; use those."
+        )
+    if replicas * parts == 1 or is_sum or not reductions <= {"mean", "sum_over_batch_size"}:
         return 1.0
-    rows = _rows(x)
-    return replicas * rows / _sum_over_replicas(rows)
+    return replicas * batch.rows / (sum_over_replicas(batch.rows) * parts)
 
 
-def _rows(x):
-    return tf.cast(tf.shape(tf.nest.flatten(x)[0])[0], tf.float32)
-
-
-def _apply_once(optimizer, gradients, variables) -> None:
-    # A variable that the loss does not reach is left alone, as in the reference: no decay, no moments.
-    reached = [(gradient, variable) for gradient, variable in zip(gradients, variables) if gradient is not None]
-    if not reached:
+def _summed(gradients) -> list[Any]:
+    """Gradients of the whole batch; None where the loss does not reach a variable."""
+    if all(gradient is None for gradient in gradients):
         raise ValueError("At least one variable must get a gradient. Received: a loss that reaches none of them.")
-    # Rows looked up twice must be added before the norm is taken, so sparse gradients become dense here.
-    summed = _sum_over_replicas([tf.convert_to_tensor(gradient) for gradient, _ in reached])
-    _let_sum_come_first(getattr(optimizer, "inner_optimizer", optimizer))
-    _thread.gradients_are_summed = True
-    try:
-        optimizer.apply(summed, [variable for _, variable in reached])
-    finally:
-        _thread.gradients_are_summed = False
+    sums = iter(sum_over_replicas([gradient for gradient in gradients if gradient is not None]))
+    return [None if gradient is None else next(sums) for gradient in gradients]
 
 
-# MirroredStrategy traces each replica in a thread of its own.
-_thread = threading.local()
-
-
-def _let_sum_come_first(optimizer) -> None:
-    """Keras clips and then sums over replicas. Here the sum has come first, and must not come again in `apply`."""
-    keras_sum = getattr(optimizer, "_all_reduce_sum_gradients", None)
-    if keras_sum is None:
-        raise ValueError(f"The optimizer must be a Keras optimizer on its TensorFlow backend. Received: {optimizer!r}.")
-    if not isinstance(keras_sum, _SumUnlessSummed):
-        optimizer._all_reduce_sum_gradients = _SumUnlessSummed(keras_sum)
-
-
-class _SumUnlessSummed:
-    """Keras' own sum over replicas, which does nothing in a thread whose gradients are summed already."""
-
-    def __init__(self, keras_sum):
-        self.keras_sum = keras_sum
-
-    def __call__(self, gradients_and_variables):
-        summed = getattr(_thread, "gradients_are_summed", False)
-        return gradients_and_variables if summed else self.keras_sum(gradients_and_variables)
-
-
-def _sum_over_replicas(values):
-    context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return values
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
-
-
-def _logs(model, x, y, outputs, sample_weight, loss, loss_terms) -> dict[str, Any]:
-    metric_terms = {} if model.uses_compiled_loss else model.metric_terms(y, outputs, sample_weight)
-    totals, weights, loss, rows = _sum_over_replicas(
+def _update_metrics(model, part: Part, batch: Batch):
+    """Adds the whole batch to the reported means; returns its loss."""
+    totals, weights, loss, rows = sum_over_replicas(
         (
-            {name: term.total for name, term in {**loss_terms, **metric_terms}.items()},
-            {name: term.weight for name, term in metric_terms.items()},
-            loss,
-            _rows(x),
+            {name: term.total for name, term in part.terms.items()},
+            {name: term.weight for name, term in part.terms.items()},
+            part.loss,
+            batch.rows,
         )
     )
-    for name, term in {**loss_terms, **metric_terms}.items():
-        model.update_term(name, Term(totals[name], weights.get(name, term.weight), term.epsilon))
+    for name, term in part.terms.items():
+        model.update_term(name, Term(totals[name], weights[name], term.epsilon))
     model.update_loss(loss, rows)
-    return model.compute_metrics(x, y, outputs, sample_weight)
+    return loss

@@ -6,8 +6,8 @@ from typing import Literal
 import keras
 from keras import ops
 
-Decay = Literal["polynomial", "cosine", "constant"]
-DECAYS = ("polynomial", "cosine", "constant")
+Decay = Literal["linear", "polynomial", "cosine", "constant"]
+DECAYS = ("linear", "polynomial", "cosine", "constant")
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -22,7 +22,8 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         learning_rate: float. The peak.
         num_train_steps: int. Where the decay reaches `end_learning_rate`, which holds from there on.
         num_warmup_steps: int. Length of warm-up; at its first step the rate is 0. 0 means no warm-up.
-        decay: str. `"polynomial"` (linear with the default `power`), `"cosine"` or `"constant"`.
+        decay: str. `"polynomial"`, `"linear"` (which is polynomial with the default `power`), `"cosine"` or
+            `"constant"`.
         power: float. The exponent of polynomial decay.
         end_learning_rate: float. What polynomial and cosine decay end at.
         start_warmup_step: int. The step that warm-up starts at; before it, the rate is 0.
@@ -112,6 +113,10 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def _check(self) -> None:
         if self.decay not in DECAYS:
             raise ValueError(f"`decay` must be one of {', '.join(DECAYS)}. Received: decay={self.decay!r}.")
+        if self.decay == "linear" and self.power != 1.0:
+            raise ValueError(
+                f"`power` must be 1 for linear decay. Received: power={self.power}; use decay='polynomial'."
+            )
         for name, least in (("num_train_steps", 1), ("num_warmup_steps", 0), ("start_warmup_step", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:

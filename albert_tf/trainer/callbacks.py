@@ -14,18 +14,70 @@ import rich.console
 import rich.progress
 
 
-class StopAtNonFiniteLoss(keras.callbacks.Callback):
-    """Ends training with one sentence that names the step as soon as the loss is not finite."""
+class StopAtBadLoss(keras.callbacks.Callback):
+    """Ends training with one sentence where the loss is not finite, or has risen far above its best.
+
+    The sentence names step, learning rate and the ten largest gradients. No checkpoint is written any more.
+
+    Args:
+        stop_above_best: float or None. By how much, in nats, an interval's mean loss may lie above the lowest so far.
+        metrics_file: pathlib.Path or None. Where MetricsLog, which must come first, keeps the losses so far.
+    """
+
+    def __init__(self, stop_above_best: float | None = None, metrics_file: pathlib.Path | None = None):
+        super().__init__()
+        self.stop_above_best, self.metrics_file = stop_above_best, metrics_file
+
+    def on_train_begin(self, logs=None):
+        entries = read_metrics(self.metrics_file) if self.metrics_file is not None else []
+        self._best = min((entry["loss"] for entry in entries), default=math.inf)
 
     def on_train_batch_end(self, batch, logs=None):
-        loss = float((logs or {}).get("loss", 0.0))
-        if not math.isfinite(loss):
-            step = int(self.model.optimizer.iterations.numpy())
-            rate = float(self.model.optimizer.learning_rate)
-            raise ValueError(
-                f"The loss must stay finite. Received: loss={loss} at step {step} with learning rate {rate:.3g}; "
-                "lower the learning rate or lengthen warm-up, and start again from the last checkpoint."
-            )
+        record = self.model.step_record
+        if record.has_failed:
+            raise ValueError(_bad_loss("stay finite", f"loss={record.report().loss}", record.report()))
+
+    def on_epoch_end(self, epoch, logs=None):
+        loss = float((logs or {})["loss"])
+        if self.stop_above_best is not None and loss > self._best + self.stop_above_best:
+            what = f"a mean loss of {loss:.3f} where the best was {self._best:.3f}"
+            demand = f"stay within {self.stop_above_best:g} of the best (stop_above_best)"
+            raise ValueError(_bad_loss(demand, what, self.model.step_record.report()))
+        self._best = min(self._best, loss)
+
+
+def _bad_loss(demand: str, received: str, report) -> str:
+    return (
+        f"The loss must {demand}. Received: {received} at step {report.step} with learning rate "
+        f"{report.learning_rate:.3g}, {largest_gradients(report)}; lower the learning rate or lengthen warm-up, and "
+        "start again from the last checkpoint."
+    )
+
+
+def largest_gradients(report, count: int = 10) -> str:
+    """The largest gradients of a step with the paths of their variables, those that are not finite first."""
+    norms, when = report.norms, "largest gradients"
+    if not any(math.isfinite(norm) for norm in norms.values()):
+        norms, when = report.finite_norms, "no gradient finite, the largest gradients of the last step before"
+    order = sorted(norms, key=lambda path: norms[path] if math.isfinite(norms[path]) else math.inf, reverse=True)
+    return f"{when}: " + ", ".join(f"{path} {norms[path]:.3g}" for path in order[:count])
+
+
+class GradientLog(keras.callbacks.Callback):
+    """Adds to an interval's logs what its last step's gradients were like; must come before those that write logs.
+
+    These are `gradient_norm` (before clipping), `loss_scale` where the loss is scaled, and `trust_ratio/PATH` for each
+    variable where the optimizer keeps them.
+    """
+
+    def on_epoch_end(self, epoch, logs=None):
+        optimizer = self.model.optimizer
+        logs = {} if logs is None else logs
+        logs["gradient_norm"] = self.model.step_record.gradient_norm
+        if hasattr(optimizer, "dynamic_scale"):
+            logs["loss_scale"] = float(optimizer.dynamic_scale.numpy())
+        ratios = getattr(getattr(optimizer, "inner_optimizer", optimizer), "trust_ratios", dict)()
+        logs.update({f"trust_ratio/{path}": ratio for path, ratio in ratios.items()})
 
 
 class MetricsLog(keras.callbacks.Callback):
@@ -67,14 +119,15 @@ class SaveState(keras.callbacks.Callback):
     Args:
         state: TrainingState.
         every: int. Updates between two checkpoints.
+        last_step: int. The step that is saved in any case: after it, averages may take the place of the weights.
     """
 
-    def __init__(self, state, every: int):
+    def __init__(self, state, every: int, last_step: int):
         super().__init__()
-        self.state, self.every = state, every
+        self.state, self.every, self.last_step = state, every, last_step
 
     def on_epoch_end(self, epoch, logs=None):
-        if self.state.step % self.every == 0:
+        if self.state.step % self.every == 0 or self.state.step == self.last_step:
             self.state.save()
 
 

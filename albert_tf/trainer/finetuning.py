@@ -27,9 +27,9 @@ from albert_tf.data.manifest import CorpusFile
 from albert_tf.metrics import ClassificationScores, RegressionScores
 from albert_tf.models import AlbertForSequenceClassification
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.callbacks import ProgressLine, StopAtNonFiniteLoss
+from albert_tf.trainer.callbacks import ProgressLine, StopAtBadLoss
 from albert_tf.trainer.evaluation import MAIN_SCORES, Evaluation, Evaluator, targets_of, write_predictions
-from albert_tf.trainer.recipe import OptimizerRecipe
+from albert_tf.trainer.optimizer_recipe import OptimizerRecipe
 from albert_tf.trainer.run_folder import claim_folder
 
 REPORT_FILE = "metrics.json"
@@ -193,8 +193,8 @@ def _fit(
         weight_decay=options.weight_decay,
     )
     # Batches are of many lengths, and XLA would compile the step anew for each.
-    model.compile(optimizer.build(steps), jit_compile=False)
-    callbacks: list[Any] = [StopAtNonFiniteLoss(), selection]
+    model.compile(optimizer.build(steps, options.batch_size), jit_compile=False)
+    callbacks: list[Any] = [StopAtBadLoss(), selection]
     if show_progress:
         tokens_per_step = round(encoded.lengths.mean() * options.batch_size)
         callbacks.append(ProgressLine("finetune", steps, tokens_per_step, lines_every=max(1, steps // 20)))

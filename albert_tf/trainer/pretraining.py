@@ -8,13 +8,14 @@ from typing import Any
 
 import keras
 import numpy as np
+import rich.console
 import tensorflow as tf
 
 from albert_tf.checkpoints import write_whole
 from albert_tf.data import name_damage, pretraining_dataset
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, SaveState, StopAtNonFiniteLoss
+from albert_tf.trainer.callbacks import GradientLog, MetricsLog, ProgressLine, SaveState, StopAtBadLoss
 from albert_tf.trainer.recipe import Recipe
 from albert_tf.trainer.run_folder import claim_folder
 from albert_tf.trainer.state import TrainingState
@@ -69,10 +70,14 @@ def pretrain(
     tokenizer.check_fits(recipe.config.vocab_size)
     train, heldout = _datasets(recipe, tokenizer, skip_corrupt)
     claim_folder(output, recipe.model_dump(mode="json"))
+    recipe.optimizer.warn_if_unscaled(recipe.training.batch_size)
+    if show_progress:
+        rich.console.Console(stderr=True).print(recipe.optimizer.describe_peak(recipe.training.batch_size))
     with _strategy(recipe).scope():
         model = AlbertForPreTraining(recipe.config, objective=recipe.data.objective)
         model.compile(
-            optimizer=recipe.optimizer.build(recipe.training.num_train_steps),
+            optimizer=recipe.optimizer.build(recipe.training.num_train_steps, recipe.training.batch_size),
+            gradient_accumulation_steps=recipe.training.gradient_accumulation_steps,
             steps_per_execution=recipe.training.steps_per_execution,
             jit_compile=recipe.training.jit_compile,
         )
@@ -80,6 +85,7 @@ def pretrain(
         state = TrainingState(output / "checkpoints", model, recipe.training.keep_checkpoints, about)
         first_step = state.restore()
     _fit(recipe, model, state, train.skip(first_step), heldout, output, show_progress)
+    model.optimizer.finalize_variable_values(model.trainable_variables)  # averages, where the recipe asks for them
     results = _evaluate(model, heldout) if heldout is not None else {}
     model.save_pretrained(output / MODEL_FOLDER)
     tokenizer.save_pretrained(output / MODEL_FOLDER)
@@ -96,10 +102,11 @@ def _fit(
         return
     tokens_per_step = training.batch_size * _length(train)
     callbacks: list[Any] = [
-        StopAtNonFiniteLoss(),
+        GradientLog(),
         # Metrics first: lines beyond the checkpoint that a run goes on from are dropped, but lost ones stay lost.
         MetricsLog(output / METRICS_FILE, tokens_per_step),
-        SaveState(state, training.save_every),
+        StopAtBadLoss(training.stop_above_best, output / METRICS_FILE),
+        SaveState(state, training.save_every, training.num_train_steps),
         keras.callbacks.TensorBoard(str(output / "logs"), write_graph=False, profile_batch=0),
     ]
     if show_progress:
@@ -117,8 +124,6 @@ def _fit(
             shuffle=False,
             verbose=0,
         )
-    if state.step % training.save_every:
-        state.save()
 
 
 def _evaluate(model, heldout) -> dict[str, float]:

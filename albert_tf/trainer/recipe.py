@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pydantic
 
 from albert_tf.config import AlbertConfig
+from albert_tf.trainer.optimizer_recipe import OptimizerRecipe, Section
 from albert_tf.trainer.validation import checked
 
 if sys.version_info >= (3, 11):
@@ -16,56 +17,7 @@ else:
     import tomli as tomllib
 
 
-class _Section(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid")
-
-
-class OptimizerRecipe(_Section):
-    """The optimizer and its learning rate.
-
-    `num_warmup_steps` counts updates; `bias_correction=False` and `reference_jump=True` are what the reference does.
-    """
-
-    name: Literal["lamb", "adamw"] = "lamb"
-    learning_rate: float = pydantic.Field(gt=0)
-    num_warmup_steps: int = pydantic.Field(default=0, ge=0)
-    decay: Literal["polynomial", "cosine", "constant"] = "polynomial"
-    power: float = pydantic.Field(default=1.0, gt=0)
-    end_learning_rate: float = pydantic.Field(default=0.0, ge=0)
-    weight_decay: float = pydantic.Field(default=0.01, ge=0)
-    beta_1: float = pydantic.Field(default=0.9, ge=0, lt=1)
-    beta_2: float = pydantic.Field(default=0.999, ge=0, lt=1)
-    epsilon: float = pydantic.Field(default=1e-6, gt=0)
-    global_clipnorm: float | None = pydantic.Field(default=1.0, gt=0)
-    bias_correction: bool = True
-    reference_jump: bool = False
-
-    def build(self, num_train_steps: int):
-        """The Keras optimizer for a run of so many updates."""
-        from albert_tf import optimizers
-
-        schedule = optimizers.WarmupSchedule(
-            self.learning_rate,
-            num_train_steps=num_train_steps,
-            num_warmup_steps=self.num_warmup_steps,
-            decay=self.decay,
-            power=self.power,
-            end_learning_rate=self.end_learning_rate,
-            reference_jump=self.reference_jump,
-        )
-        kind = optimizers.Lamb if self.name == "lamb" else optimizers.AdamW
-        return kind(
-            schedule,
-            weight_decay=self.weight_decay,
-            beta_1=self.beta_1,
-            beta_2=self.beta_2,
-            epsilon=self.epsilon,
-            bias_correction=self.bias_correction,
-            global_clipnorm=self.global_clipnorm,
-        )
-
-
-class DataRecipe(_Section):
+class DataRecipe(Section):
     """Folders made by `albert-tf prepare`, the objective that they were made for, and their vocabulary.
 
     Without a vocabulary it is the published English one.
@@ -77,19 +29,21 @@ class DataRecipe(_Section):
     objective: Literal["sentence_order", "next_sentence", "none"] = "sentence_order"
 
 
-class TrainingRecipe(_Section):
+class TrainingRecipe(Section):
     """How long, how many at once, and how often to look up. All intervals count updates."""
 
     num_train_steps: int = pydantic.Field(gt=0)
     batch_size: int = pydantic.Field(gt=0)
+    gradient_accumulation_steps: int = pydantic.Field(default=1, gt=0)
     seed: int = 0
     log_every: int = pydantic.Field(default=100, gt=0)
     evaluate_every: int = pydantic.Field(default=1000, gt=0)
     save_every: int = pydantic.Field(default=1000, gt=0)
     keep_checkpoints: int = pydantic.Field(default=3, gt=0)
+    stop_above_best: float | None = pydantic.Field(default=3.0, gt=0)
     steps_per_execution: int = pydantic.Field(default=1, gt=0)
     strategy: Literal["one_device", "mirrored"] = "one_device"
-    dtype_policy: Literal["float32", "mixed_bfloat16"] = "float32"
+    dtype_policy: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     jit_compile: bool | Literal["auto"] = "auto"
 
     @pydantic.model_validator(mode="after")
@@ -105,10 +59,16 @@ class TrainingRecipe(_Section):
                 f"`log_every` must be a multiple of `steps_per_execution`. Received: log_every={self.log_every}, "
                 f"steps_per_execution={self.steps_per_execution}; round one of them."
             )
+        if self.batch_size % self.gradient_accumulation_steps:
+            raise ValueError(
+                "`batch_size` must be a multiple of `gradient_accumulation_steps`. Received: "
+                f"batch_size={self.batch_size}, gradient_accumulation_steps={self.gradient_accumulation_steps}; round "
+                "one of them."
+            )
         return self
 
 
-class Recipe(_Section):
+class Recipe(Section):
     """One pretraining run.
 
     Args:

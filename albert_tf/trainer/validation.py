@@ -1,6 +1,7 @@
 """Values that a user gave become a checked record; what is wrong with them is one sentence."""
 
 import difflib
+import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -44,5 +45,7 @@ def _first_problem(kind: type[pydantic.BaseModel], error: pydantic.ValidationErr
 def _keys_beside(kind: type[pydantic.BaseModel], location: tuple) -> list[str]:
     beside: Any = kind
     for part in location[:-1]:
-        beside = beside.model_fields[part].annotation
+        annotation = beside.model_fields[part].annotation
+        options = [annotation, *typing.get_args(annotation)]  # `Record | None` names its record inside
+        beside = next(option for option in options if hasattr(option, "model_fields"))
     return list(beside.model_fields)

@@ -55,6 +55,7 @@ def oracle(step, peak, total, warmup, start, end, shape):
     ("options", "shape"),
     [
         ({}, lambda part: 1 - part),
+        ({"decay": "linear"}, lambda part: 1 - part),
         ({"power": 2.0}, lambda part: (1 - part) ** 2),
         ({"power": 0.5}, lambda part: (1 - part) ** 0.5),
         ({"decay": "cosine"}, lambda part: 0.5 * (1 + np.cos(np.pi * part))),
@@ -99,7 +100,8 @@ def test_a_config_makes_the_same_schedule():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"decay": "linear"}, "`decay` must be one of polynomial, cosine, constant"),
+        ({"decay": "square"}, "`decay` must be one of linear, polynomial, cosine, constant"),
+        ({"decay": "linear", "power": 2.0}, "`power` must be 1 for linear decay"),
         ({"num_train_steps": 0}, "`num_train_steps` must be an integer of at least 1"),
         ({"num_warmup_steps": 2.5}, "`num_warmup_steps` must be an integer"),
         ({"learning_rate": -1.0}, "`learning_rate` must be a number of at least 0"),

@@ -1,0 +1,120 @@
+"""Proves that a batch taken in parts gives the numbers of the whole batch, in every way to run a step."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf.optimizers import Lamb
+
+from .small import CONFIG, make_inputs, make_pretraining_batch
+
+ROWS = 8
+DATA = make_pretraining_batch(ROWS)
+DROPOUT = CONFIG.replace(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)
+
+
+def make_model(config=CONFIG, kind=AlbertForPreTraining, **compile_arguments):
+    keras.utils.set_random_seed(3)
+    model = kind(config)
+    model.compile(**{"optimizer": Lamb(0.02, global_clipnorm=0.1), **compile_arguments})
+    return model
+
+
+def fit(model, data=DATA, epochs=2, drop_remainder=True):
+    dataset = tf.data.Dataset.from_tensor_slices(data).batch(ROWS, drop_remainder=drop_remainder)
+    return model.fit(dataset, epochs=epochs, shuffle=False, verbose=0).history
+
+
+def largest_difference(model, other):
+    return max(np.max(np.abs(a - b)) for a, b in zip(model.get_weights(), other.get_weights(), strict=True))
+
+
+def assert_same(found, expected):
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, atol=1e-5, rtol=0, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """A model that took batches whole, and what its fit reported."""
+    model = make_model(run_eagerly=True)
+    return model, fit(model)
+
+
+@pytest.mark.parametrize("way", [{"run_eagerly": True}, {"jit_compile": False}, {"jit_compile": True}], ids=str)
+def test_parts_give_the_numbers_of_the_whole(way, whole):
+    # The masked tokens of the four parts are unequal in number: a mean of means would differ.
+    counts = DATA[1]["masked_lm_weights"].reshape(4, -1).sum(1)
+    assert len(set(counts)) > 1
+    model = make_model(gradient_accumulation_steps=4, **way)
+    assert_same(fit(model), whole[1])
+    assert largest_difference(model, whole[0]) < 1e-5
+    assert int(model.optimizer.iterations) == 2
+
+
+def test_batches_of_unknown_size(whole):
+    model = make_model(gradient_accumulation_steps=2, jit_compile=False)
+    assert_same(fit(model, drop_remainder=False), whole[1])
+    assert largest_difference(model, whole[0]) < 1e-5
+
+
+def test_a_keras_loss_with_metrics_and_weights():
+    def classifier(parts):
+        accuracy = keras.metrics.SparseCategoricalAccuracy(name="weighted")
+        return make_model(
+            kind=lambda config: AlbertForSequenceClassification(config, num_labels=3),
+            loss="sparse_categorical_crossentropy",
+            metrics=["accuracy"],
+            weighted_metrics=[accuracy],
+            gradient_accumulation_steps=parts,
+            run_eagerly=True,
+        )
+
+    random = np.random.default_rng(2)
+    data = make_inputs(ROWS), random.integers(0, 3, ROWS), random.uniform(0.2, 2, ROWS)
+    one, four = classifier(1), classifier(4)
+    assert_same(fit(four, data), fit(one, data))
+    assert largest_difference(one, four) < 1e-5
+
+
+def test_dropout_differs_from_part_to_part_and_is_the_same_for_equal_seeds():
+    def trained(parts):
+        model = make_model(DROPOUT, optimizer=keras.optimizers.SGD(0.1), gradient_accumulation_steps=parts)
+        rows = [np.repeat(array[:1], ROWS, axis=0) for array in tf.nest.flatten(DATA)]  # the same row eight times
+        return model, fit(model, tf.nest.pack_sequence_as(DATA, rows), epochs=1)
+
+    one, again = trained(8), trained(8)
+    assert one[1] == again[1]
+    assert largest_difference(one[0], again[0]) == 0
+    single = make_model(DROPOUT, optimizer=keras.optimizers.SGD(0.1))
+    row = tf.nest.map_structure(lambda array: array[:1], DATA)
+    first = single.fit(tf.data.Dataset.from_tensor_slices(row).batch(1), shuffle=False, verbose=0).history
+    assert abs(first["loss"][0] - one[1]["loss"][0]) > 1e-3
+
+
+def test_a_model_keeps_its_parts_when_it_is_saved(tmp_path):
+    model = make_model(gradient_accumulation_steps=4)
+    model.optimizer.build(model.trainable_variables)
+    model.save(tmp_path / "model.keras")
+    assert keras.saving.load_model(tmp_path / "model.keras").gradient_accumulation_steps == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"gradient_accumulation_steps": 0}, "must be an integer of at least 1. Received: .*=0"),
+        ({"optimizer": Lamb(0.1, gradient_accumulation_steps=2)}, "must not accumulate gradients by itself"),
+    ],
+)
+def test_what_cannot_be_compiled(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_model(**arguments)
+
+
+def test_rows_that_parts_do_not_divide():
+    with pytest.raises(ValueError, match=r"must divide the rows .*gradient_accumulation_steps=3, 8 rows; choose"):
+        fit(make_model(gradient_accumulation_steps=3, run_eagerly=True))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must divide the rows"):
+        fit(make_model(gradient_accumulation_steps=3, jit_compile=False), drop_remainder=False)
