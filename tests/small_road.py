@@ -27,7 +27,7 @@ def make_small_road(folder: pathlib.Path) -> SmallRoad:
     heldout_text = folder / "heldout.txt"
     road.text.write_text("\n\n".join(chapters[:6]) + "\n", encoding="utf-8")
     heldout_text.write_text(chapters[6] + "\n", encoding="utf-8")
-    train_sentencepiece([road.text], road.vocabulary, vocab_size=VOCAB_SIZE)
+    train_sentencepiece([road.text], road.vocabulary, vocab_size=VOCAB_SIZE, heldout_files=heldout_text)
     for text, output in ((road.text, road.examples), (heldout_text, road.heldout)):
         prepare(
             PrepareOptions(

@@ -74,7 +74,8 @@ def make_examples(recipe: pathlib.Path, folders: _Folders) -> None:
 
     _say("training a vocabulary")
     vocab_size = load_recipe(recipe).config.vocab_size
-    train_sentencepiece(sorted((folders.corpus / "train").glob("*.txt")), folders.vocabulary, vocab_size=vocab_size)
+    files = {part: sorted((folders.corpus / part).glob("*.txt")) for part in ("train", "heldout")}
+    train_sentencepiece(files["train"], folders.vocabulary, vocab_size, heldout_files=files["heldout"])
     for part, passes in (("train", 20), ("heldout", 1)):
         _say(f"writing {part} examples")
         options = PrepareOptions(

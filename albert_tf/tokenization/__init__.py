@@ -1,4 +1,4 @@
-"""Text to ids and back: ALBERT's clean-up, SentencePiece and its training, in Python and in a TensorFlow graph."""
+"""Text to ids and back: clean-up, SentencePiece, WordPiece and their training, in Python and in a TensorFlow graph."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from albert_tf.tokenization.folders import TokenizerOptions, vocabulary_places
     from albert_tf.tokenization.normalization import clean_text
     from albert_tf.tokenization.pieces import starts_word
-    from albert_tf.tokenization.training import VocabularyReport, train_sentencepiece
+    from albert_tf.tokenization.training import train_sentencepiece
+    from albert_tf.tokenization.vocabulary_report import VocabularyReport
+    from albert_tf.tokenization.wordpiece_training import train_wordpiece
 
 _MODULE_OF = {
     "AlbertTokenizer": "albert_tokenizer",
@@ -17,7 +19,8 @@ _MODULE_OF = {
     "starts_word": "pieces",
     "TokenizerOptions": "folders",
     "train_sentencepiece": "training",
-    "VocabularyReport": "training",
+    "train_wordpiece": "wordpiece_training",
+    "VocabularyReport": "vocabulary_report",
     "vocabulary_places": "folders",
 }
 
@@ -28,6 +31,7 @@ __all__ = [
     "clean_text",
     "starts_word",
     "train_sentencepiece",
+    "train_wordpiece",
     "vocabulary_places",
 ]
 

@@ -94,6 +94,10 @@ class WordPieceModel:
         options = (f"{name}={value}" for name, value in asdict(self.options).items())
         return digest("\0".join([*options, *self.pieces]).encode())
 
+    def split_words(self, text: str) -> list[str]:
+        """Cleans a text and splits it into the words that are then split into pieces."""
+        return text.translate(self._table).split()
+
     def tokenize(self, text: str | bytes) -> list[str]:
         (row,) = self.encode_batch([text])
         return [self.pieces[index] for index in row.tolist()]

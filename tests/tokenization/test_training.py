@@ -1,6 +1,10 @@
 """Proves that a trained vocabulary has ALBERT's layout, is reproducible and fits its text; bad corpora are named."""
 
+import gzip
+import itertools
+import json
 import unicodedata
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -31,9 +35,14 @@ def corpus(tmp_path_factory):
 def test_layout_and_round_trip(corpus, tmp_path):
     report = train_sentencepiece([corpus], tmp_path, vocab_size=1000)
     tokenizer = AlbertTokenizer.from_pretrained(tmp_path)
-    assert report.folder == tmp_path
+    assert (report.folder, report.model_type) == (tmp_path, "unigram")
     assert report.vocab_size == tokenizer.vocab_size == 1000
-    assert report.num_lines == sum(bool(line.strip()) for line in corpus.read_bytes().split(b"\n"))
+    assert report.num_lines == sum(bool(line.strip()) for line in corpus.read_bytes().decode().split("\n"))
+    assert report.num_training_lines + report.heldout.num_lines == report.num_lines - report.num_skipped_lines
+    assert 2 < report.heldout.characters_per_token < 5
+    assert report.heldout.unknown_rate < 1e-3
+    written = json.loads((tmp_path / "vocabulary_report.json").read_text())
+    assert written == {name: value for name, value in asdict(report).items() if name != "folder"}
     assert tokenizer.pieces[:5] == SPECIAL
     assert tokenizer.pieces[5:13] == USER_DEFINED
     assert tokenizer.decode(tokenizer.encode("The Old Man (and) the sea.")) == "the old man (and) the sea."
@@ -59,6 +68,87 @@ def test_the_same_text_gives_the_same_vocabulary(corpus, tmp_path, settings):
     for name in ("a", "b"):
         train_sentencepiece([corpus], tmp_path / name, vocab_size=600, **settings)
     assert (tmp_path / "a" / "spiece.model").read_bytes() == (tmp_path / "b" / "spiece.model").read_bytes()
+
+
+def test_a_seed_draws_the_lines(corpus, tmp_path):
+    for seed in (1, 2):
+        train_sentencepiece(corpus, tmp_path / str(seed), vocab_size=300, input_sentence_size=300, seed=seed)
+    first, second = (AlbertTokenizer.from_pretrained(tmp_path / str(seed)) for seed in (1, 2))
+    assert first.vocab_hash != second.vocab_hash
+
+
+def test_packed_files_and_files_to_measure_on(corpus, tmp_path):
+    packed = tmp_path / "corpus.txt.gz"
+    packed.write_bytes(gzip.compress(corpus.read_bytes()))
+    heldout = tmp_path / "heldout.txt"
+    heldout.write_text("He was old.\n\U0001f600\n", encoding="utf-8")
+    reports = [
+        train_sentencepiece(file, tmp_path / name, vocab_size=400, heldout_files=heldout)
+        for name, file in (("plain", corpus), ("packed", packed))
+    ]
+    assert reports[0].heldout == reports[1].heldout
+    assert reports[0].heldout.num_lines == 2
+    assert reports[0].heldout.lost_rate == 1 / 12
+    assert reports[0].num_training_lines == reports[0].num_lines - reports[0].num_skipped_lines
+    plain, packed = (tmp_path / name / "spiece.model" for name in ("plain", "packed"))
+    assert plain.read_bytes() == packed.read_bytes()
+
+
+# Symbols that the clean-up would change, that it would not, that begin alike, and of another script.
+SYMBOLS = ["[E1]", "[e2]", "@usr", "@usr2", "covid", "É!", "ㅋㅋ"]
+WITH_SYMBOLS = ["hi [E1] there", "x[E1]y", "[e1] [E2]z", "COVID, covid19", "@usr @usr2 @usr23", "caf É! É", "ㅋㅋㅋ ㅋ"]
+
+
+def assert_same_in_the_graph(tokenizer, texts):
+    got = tokenizer.as_layer()(tf.constant(texts))
+    for name, array in tokenizer(texts).items():
+        np.testing.assert_array_equal(got[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+@pytest.mark.parametrize("symbols", [SYMBOLS, SYMBOLS[1:5]], ids=["changed", "unchanged"])
+def test_user_defined_symbols_stay_whole(corpus, tmp_path, model_type, symbols):
+    train_sentencepiece(corpus, tmp_path, vocab_size=500, model_type=model_type, user_defined_symbols=symbols)
+    tokenizer = AlbertTokenizer.from_pretrained(tmp_path)
+    assert tokenizer.pieces[5 : 13 + len(symbols)] == (*USER_DEFINED, *symbols)
+    for symbol in symbols:
+        text = f"the man {symbol} sat{symbol} by {symbol}."
+        assert tokenizer.tokenize(text).count(symbol) == 3
+        spans = tokenizer(text, return_offsets=True)
+        at = spans["offsets"][spans["input_ids"] == tokenizer.pieces.index(symbol)]
+        assert [text[start:end] for start, end in at] == [symbol] * 3
+    assert "@usr2" in tokenizer.tokenize("an @usr23")
+    assert_same_in_the_graph(tokenizer, [*WITH_SYMBOLS, *map(" ".join, itertools.permutations(WITH_SYMBOLS, 2))])
+
+
+BYTES = ["a 😀 b", "x👩‍👩‍👧y", "한글 é", "\u0301", "", "~^`", "日本語", "𝒳"]
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_byte_fallback_leaves_nothing_unknown(corpus, tmp_path, model_type):
+    options = {"model_type": model_type, "byte_fallback": True, "keep_accents": True, "heldout_files": corpus}
+    report = train_sentencepiece(corpus, tmp_path, vocab_size=600, **options)
+    tokenizer = AlbertTokenizer.from_pretrained(tmp_path)
+    assert report.heldout.unknown_rate == report.heldout.lost_rate == 0
+    assert sum(piece.startswith("<0x") for piece in tokenizer.pieces) == 256
+    assert tokenizer.tokenize("a 😀")[-4:] == ["<0xF0>", "<0x9F>", "<0x98>", "<0x80>"]
+    for text in ("a 😀 b", "한글 é", "日本語"):
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert tokenizer.unk_token_id not in np.concatenate(tokenizer.encode_batch([*BYTES, b"a\xff", "\ud800"]))
+    assert_same_in_the_graph(tokenizer, BYTES)
+
+
+def test_bytes_of_a_character_share_its_span_and_its_word(corpus, tmp_path):
+    train_sentencepiece(corpus, tmp_path, vocab_size=600, byte_fallback=True)
+    tokenizer = AlbertTokenizer.from_pretrained(tmp_path)
+    text = "man😀글 x"
+    encoded = tokenizer(text, return_offsets=True)
+    ids, spans = encoded["input_ids"][0, 1:-1], encoded["offsets"][0, 1:-1]
+    of_bytes = np.flatnonzero([tokenizer.pieces[index].startswith("<0x") for index in ids])
+    first = of_bytes[0]
+    assert list(of_bytes) == list(range(first, first + 7))
+    assert spans[of_bytes].tolist() == [[3, 4]] * 4 + [[4, 5]] * 3
+    assert tokenizer.start_of_word[ids[of_bytes]].tolist() == [True, False, False, False, True, False, False]
 
 
 @pytest.mark.parametrize("keep_accents", [False, True])
@@ -94,7 +184,7 @@ def test_the_largest_vocabulary_is_named_and_fits(tmp_path):
 def test_a_file_that_is_not_utf8_is_named_with_the_byte(tmp_path):
     (tmp_path / "good.txt").write_text("good\n", encoding="utf-8")
     (tmp_path / "bad.txt").write_bytes("first é\n".encode() + b"se\xffcond\n")
-    with pytest.raises(ValueError, match=r"bad.txt', where byte 11 is no UTF-8"):
+    with pytest.raises(ValueError, match=r"bad.txt with byte 0xff at byte offset 11"):
         train_sentencepiece([tmp_path / "good.txt", tmp_path / "bad.txt"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -112,11 +202,25 @@ def test_only_characters_that_the_clean_up_drops(tmp_path):
         train_sentencepiece([tmp_path / "text.txt"], tmp_path / "out")
 
 
-def test_skipped_lines_are_reported(corpus, tmp_path):
-    path = tmp_path / "long.txt"
-    path.write_bytes(corpus.read_bytes() + b"\n" + b"y" * 5000 + b"\na\0b\n")
-    before, after = (train_sentencepiece([file], tmp_path / "out", vocab_size=300) for file in (corpus, path))
-    assert after.num_lines - before.num_lines == after.num_skipped_lines - before.num_skipped_lines == 2
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"character_coverage": 0.5}, r"`character_coverage` must lie between 0.98 and 1.0. Received: .*=0.5"),
+        ({"character_coverage": 1.5}, r"`character_coverage` must lie between 0.98 and 1.0. Received: .*=1.5"),
+        ({"user_defined_symbols": ["@a", "[CLS]"]}, r"must not name special pieces, .* with '\[CLS\]'; leave it out"),
+        ({"user_defined_symbols": ["@a", "<unk>"]}, r"must not name special pieces, .* with '<unk>'"),
+        ({"user_defined_symbols": ["a b"]}, r"must be text without white space. Received: .* with 'a b'"),
+        ({"user_defined_symbols": [""]}, r"must be text without white space. Received: .* with ''"),
+        ({"vocab_size": 0}, r"`vocab_size` must be a whole number .* Received: vocab_size=0\."),
+        ({"vocab_size": 2**31}, r"`vocab_size` must be a whole number .* Received: vocab_size=2147483648\."),
+        ({"byte_fallback": True}, r"`vocab_size` must have room .* the smallest that fits is \d+, or lower"),
+    ],
+    ids=str,
+)
+def test_options_that_cannot_be(corpus, tmp_path, wrong, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        train_sentencepiece(corpus, tmp_path / "out", **{"vocab_size": 250, **wrong})
+    assert not (tmp_path / "out").exists()
 
 
 def test_arguments_that_cannot_be(tmp_path):

@@ -1,0 +1,151 @@
+"""Training a WordPiece vocabulary: pairs of pieces are joined, the most frequent first, inside the words of a text.
+
+SentencePiece's byte-pair trainer does the joining. It knows nothing of "##", so it is given words whose characters are
+replaced: a character that begins a word and the same character inside one become two that have nothing in common.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import sentencepiece
+
+from albert_tf.tokenization.longest_match import MAX_WORD_LENGTH
+from albert_tf.tokenization.sentencepiece_trainer import checked_symbols, run_trainer
+from albert_tf.tokenization.training_text import LineOptions, TrainingText
+from albert_tf.tokenization.vocabulary_file import CONTINUATION, SPECIAL_PIECES
+from albert_tf.tokenization.vocabulary_report import VocabularyReport, report_vocabulary
+from albert_tf.tokenization.wordpiece_folder import WordPieceOptions
+from albert_tf.tokenization.wordpiece_model import WordPieceModel
+
+# Unicode's two planes for private use, but for their last two code points, which are no characters.
+_STAND_INS = (range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))
+_MOST_STAND_INS = sum(map(len, _STAND_INS))
+_LONGEST_PIECE = 50
+
+
+def train_wordpiece(
+    input_files: str | Path | Iterable[str | Path],
+    folder: str | Path,
+    vocab_size: int = 30_000,
+    *,
+    do_lower_case: bool = True,
+    keep_accents: bool | None = None,
+    character_coverage: float = 0.99995,
+    user_defined_symbols: Iterable[str] = (),
+    input_sentence_size: int = 10_000_000,
+    max_sentence_length: int = 4192,
+    heldout_files: str | Path | Iterable[str | Path] = (),
+    heldout_share: float = 0.01,
+    seed: int = 12345,
+) -> VocabularyReport:
+    """Trains a vocabulary and writes `vocab.txt` into a folder that `AlbertTokenizer.from_pretrained` reads.
+
+    Text is cleaned and split into words exactly as the tokenizer will do it. Ids 0 to 4 are [PAD], [UNK], [CLS], [SEP]
+    and [MASK]. The same text, options and seed give the same vocabulary.
+
+    Args:
+        input_files: UTF-8 text files, one sentence or paragraph a line; those whose names end in .gz are unpacked.
+        folder: where to write; made if it is not there.
+        vocab_size: the number of pieces, special ones included.
+        do_lower_case: lower-case the text.
+        keep_accents: do not drop accents. None is False, with a warning where the text is mostly Hangul.
+        character_coverage: the share of the text's characters that the pieces cover; words with rarer ones become
+            unknown.
+        user_defined_symbols: words that are one piece each.
+        input_sentence_size: the most lines to learn from, drawn at random; memory grows with their words.
+        max_sentence_length: longer lines, in bytes, are passed over.
+        heldout_files: text to measure the vocabulary on.
+        heldout_share: without `heldout_files`, the share of lines to keep for that, 10,000 lines at most.
+        seed: of the draws of lines.
+
+    Returns:
+        A report of what was read and written, and of how the vocabulary does on held-out text.
+
+    Raises:
+        ValueError: if a file is not there or not UTF-8, the text is empty or too small for `vocab_size`, or an option
+            cannot be.
+
+    References:
+        Schuster and Nakajima (2012), "Japanese and Korean voice search"; the pairs are chosen as in Sennrich et al.
+        (2016), arXiv 1508.07909.
+    """
+    symbols = checked_symbols(user_defined_symbols, SPECIAL_PIECES)
+    line_options = LineOptions(input_sentence_size, max_sentence_length, heldout_share, seed)
+    text = TrainingText(input_files, line_options, heldout_files)
+    options = WordPieceOptions(do_lower_case=do_lower_case, keep_accents=text.choose_keep_accents(keep_accents))
+    words = _count_words(text, options, symbols)
+    pieces = _learn_pieces(words, [*SPECIAL_PIECES, *symbols], vocab_size, character_coverage)
+    model = WordPieceModel(pieces, options, source="the new vocabulary")
+    model.save(folder)
+    return report_vocabulary(Path(folder), "wordpiece", model, text)
+
+
+def _count_words(text: TrainingText, options: WordPieceOptions, symbols: list[str]) -> Counter[str]:
+    """Counts the words that pieces can be learnt from: a symbol is a piece already, and a very long word is unknown."""
+    splitter = WordPieceModel(SPECIAL_PIECES, options)
+    for symbol in symbols:
+        if splitter.split_words(symbol) != [symbol]:
+            raise ValueError(
+                "Each of `user_defined_symbols` of a WordPiece vocabulary must be one word after the clean-up. "
+                f"Received: user_defined_symbols={symbols!r}, where {symbol!r} becomes {splitter.split_words(symbol)}; "
+                "leave it out, or train a SentencePiece vocabulary."
+            )
+    words: Counter[str] = Counter()
+    for line in text.lines():
+        words.update(splitter.split_words(line))
+    return Counter({w: n for w, n in words.items() if len(w) <= MAX_WORD_LENGTH and w not in symbols})
+
+
+def _learn_pieces(words: Counter[str], known: list[str], vocab_size: int, character_coverage: float) -> list[str]:
+    """Returns the known pieces and as many learnt ones as are missing; some of those learnt may be known already."""
+    again = 0
+    while True:
+        # SentencePiece's own unknown piece is not taken over.
+        surplus = len(known) - 1 - again
+        learnt = _train(words, vocab_size=vocab_size, surplus=surplus, character_coverage=character_coverage)
+        pieces = list(dict.fromkeys([*known, *learnt]))
+        if len(pieces) == vocab_size:
+            return pieces
+        again += vocab_size - len(pieces)
+
+
+def _train(words: Counter[str], **settings) -> list[str]:
+    stand_ins = _stand_ins(words)
+    known = {word: count for word, count in words.items() if all(place in stand_ins for place in _places(word))}
+    trained = run_trainer(
+        sentence_iterator=(f"{''.join(map(stand_ins.get, _places(w)))}\t{count}" for w, count in known.items()),
+        input_format="tsv",
+        model_type="bpe",
+        normalization_rule_name="identity",
+        add_dummy_prefix=False,
+        split_by_unicode_script=False,
+        split_by_number=False,
+        max_sentencepiece_length=_LONGEST_PIECE,
+        unk_id=0,
+        **settings,
+    )
+    processor = sentencepiece.SentencePieceProcessor(model_proto=trained)
+    places = {stand_in: place for place, stand_in in stand_ins.items()}
+    learnt = (list(map(places.get, processor.IdToPiece(index))) for index in range(1, processor.GetPieceSize()))
+    return [CONTINUATION * inside + first + "".join(c for _, c in rest) for (inside, first), *rest in learnt]
+
+
+def _places(word: str) -> list[tuple[bool, str]]:
+    """Returns each character of a word with whether it stands inside.
+
+    >>> _places("aba")
+    [(False, 'a'), (True, 'b'), (True, 'a')]
+    """
+    return [(index > 0, character) for index, character in enumerate(word)]
+
+
+def _stand_ins(words: Counter[str]) -> dict[tuple[bool, str], str]:
+    """Gives each character at the start of a word, and each inside one, a character of its own, rare ones last."""
+    counts: Counter[tuple[bool, str]] = Counter()
+    for word, count in words.items():
+        for place in _places(word):
+            counts[place] += count
+    frequent = [place for place, _ in counts.most_common(_MOST_STAND_INS)]
+    return {place: chr(code) for place, code in zip(frequent, itertools.chain(*_STAND_INS))}

@@ -1,0 +1,126 @@
+"""Proves that a trained WordPiece vocabulary has BERT's layout, joins the most frequent pairs and fits its text."""
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from albert_tf.tokenization import AlbertTokenizer, train_wordpiece
+from tests.small_road import NOVEL
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    path = tmp_path_factory.mktemp("corpus") / "text.txt"
+    path.write_text(NOVEL.read_text(encoding="utf-8")[:120_000], encoding="utf-8")
+    return path
+
+
+def test_layout_and_round_trip(corpus, tmp_path):
+    report = train_wordpiece([corpus], tmp_path, vocab_size=900)
+    tokenizer = AlbertTokenizer.from_pretrained(tmp_path)
+    assert (report.model_type, report.vocab_size, tokenizer.vocab_size) == ("wordpiece", 900, 900)
+    assert tokenizer.pieces[:5] == SPECIAL
+    assert len(set(tokenizer.pieces)) == 900
+    assert tokenizer.decode(tokenizer.encode("The captain had been struck")) == "the captain had been struck"
+    assert not any(any(map(str.isupper, piece)) for piece in tokenizer.pieces[5:])
+    lines = corpus.read_text(encoding="utf-8").split("\n")
+    assert (np.concatenate(tokenizer.encode_batch(lines)) == tokenizer.unk_token_id).mean() < 1e-3
+    assert report.heldout.unknown_rate < 0.01
+    assert 2 < report.heldout.characters_per_token < 5
+
+
+def by_hand(words: Counter[str], size: int) -> list[str]:
+    """The same rule, slowly: join the pair of neighbours that is most frequent, until there are enough pieces."""
+    split = {word: [word[0], *("##" + character for character in word[1:])] for word in words}
+    alphabet = {piece for pieces in split.values() for piece in pieces}
+    joined: list[str] = []
+    while len(alphabet) + len(joined) < size:
+        pairs: Counter[tuple[str, str]] = Counter()
+        for word, pieces in split.items():
+            for pair in itertools.pairwise(pieces):
+                pairs[pair] += words[word]
+        (first, second), _ = pairs.most_common(1)[0]
+        joined.append(first + second[2:])
+        for word, pieces in split.items():
+            at = 0
+            while at < len(pieces) - 1:
+                if (pieces[at], pieces[at + 1]) == (first, second):
+                    pieces[at : at + 2] = [joined[-1]]
+                at += 1
+            split[word] = pieces
+    return joined
+
+
+def test_the_most_frequent_pairs_are_joined_first(tmp_path):
+    words = Counter({"hug": 40, "pug": 21, "pun": 13, "bun": 7, "hugs": 5})
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join([" ".join(words.elements())] * 2), encoding="utf-8")
+    train_wordpiece(path, tmp_path, vocab_size=18, heldout_share=0)
+    pieces = (tmp_path / "vocab.txt").read_text(encoding="utf-8").split()
+    joined = by_hand(words, 13)
+    assert len(joined) == 6
+    assert pieces == [*SPECIAL, *joined, "##u", "##g", "h", "p", "##n", "b", "##s"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"input_sentence_size": 300}], ids=str)
+def test_the_same_text_gives_the_same_vocabulary(corpus, tmp_path, settings):
+    for name in ("a", "b"):
+        train_wordpiece(corpus, tmp_path / name, vocab_size=400, **settings)
+    assert (tmp_path / "a" / "vocab.txt").read_bytes() == (tmp_path / "b" / "vocab.txt").read_bytes()
+
+
+def test_hangul_stays_whole_with_and_without_accents(tmp_path):
+    path = tmp_path / "ko.txt"
+    path.write_text("나는 어제 친구와 밥을 먹었다.\n친구는 café에서 책을 읽었다.\n" * 9, encoding="utf-8")
+    for keep_accents in (True, False):
+        report = train_wordpiece(path, tmp_path, 50, keep_accents=keep_accents, heldout_share=0.2)
+        tokenizer = AlbertTokenizer.from_pretrained(tmp_path)
+        assert report.heldout.unknown_rate == 0
+        assert tokenizer.options.keep_accents is keep_accents
+        text = "친구는 café에서 밥을 먹었다"
+        assert tokenizer.decode(tokenizer.encode(text)) == (text if keep_accents else text.replace("é", "e"))
+
+
+def test_user_defined_symbols_are_pieces_once(corpus, tmp_path):
+    # "the" would be learnt anyway, "treasur" is a part of a word, "zzz" is not in the text.
+    symbols = ["the", "treasur", "zzz"]
+    train_wordpiece(corpus, tmp_path, vocab_size=500, user_defined_symbols=symbols)
+    tokenizer = AlbertTokenizer.from_pretrained(tmp_path)
+    assert tokenizer.pieces[5:8] == tuple(symbols)
+    assert len(set(tokenizer.pieces)) == 500
+    assert tokenizer.tokenize("the zzz") == ["the", "zzz"]
+    with pytest.raises(ValueError, match=r"must be one word after the clean-up. .* becomes \['\[', 'e1', '\]'\]"):
+        train_wordpiece(corpus, tmp_path, user_defined_symbols=["ok", "[E1]"])
+    with pytest.raises(ValueError, match=r"must not name special pieces, .* with '\[PAD\]'"):
+        train_wordpiece(corpus, tmp_path, user_defined_symbols=["[PAD]"])
+
+
+def test_the_largest_vocabulary_is_named_and_fits(tmp_path):
+    path = tmp_path / "small.txt"
+    path.write_text("one two three four five six seven eight nine ten\n" * 5)
+    with pytest.raises(ValueError, match=r"vocab_size=30000; the largest that fits is (\d+)\.") as raised:
+        train_wordpiece([path], tmp_path / "out")
+    largest = int(str(raised.value).rstrip(".").split()[-1])
+    assert train_wordpiece([path], tmp_path / "out", vocab_size=largest).vocab_size == largest
+    with pytest.raises(ValueError, match=r"the smallest that fits is (\d+), or") as raised:
+        train_wordpiece([path], tmp_path / "out", vocab_size=15)
+    smallest = int(str(raised.value).split(", or")[0].split()[-1])
+    assert train_wordpiece([path], tmp_path / "out", vocab_size=smallest).vocab_size == smallest
+    with pytest.raises(ValueError, match="`vocab_size` must be a whole number"):
+        train_wordpiece([path], tmp_path / "out", vocab_size=3)
+
+
+def test_awkward_text_does_no_harm(tmp_path):
+    path = tmp_path / "text.txt"
+    odd = f"a▁b ▁ \u2047 <unk> [UNK] a\tb {'x' * 300} \U000f0000\U000f0001 ##b 日本 👩\u200d👩\u200d👧"
+    path.write_text(f"{odd}\n" * 9, encoding="utf-8")
+    report = train_wordpiece(path, tmp_path, 36, heldout_share=0.3, character_coverage=1.0)
+    tokenizer = AlbertTokenizer.from_pretrained(tmp_path)
+    assert tokenizer.pieces[:5] == SPECIAL
+    # All but the word of 300 characters.
+    assert tokenizer.encode(odd).count(tokenizer.unk_token_id) == 1
+    assert report.heldout.num_lines == 2
