@@ -11,6 +11,9 @@ NAME = "prepare"
 def run(
     inputs: Annotated[list[str], typer.Argument(help="Text files (.txt, .txt.gz), folders or patterns; UTF-8.")],
     output: Annotated[Path, typer.Option(help="Folder for the examples.")],
+    format: Annotated[
+        str, typer.Option(help="examples, or documents: tokenised text, of which examples are made while training.")
+    ] = "examples",
     tokenizer: Annotated[
         Path | None, typer.Option(help="Vocabulary: a folder or a .model file; without it, the published English one.")
     ] = None,
@@ -33,7 +36,7 @@ def run(
     num_shards: Annotated[int, typer.Option(help="Files to write.")] = 8,
     num_processes: Annotated[int, typer.Option(help="Worker processes.")] = 1,
 ) -> None:
-    """Turns text into TFRecord shards of masked pairs of segments, with a manifest.
+    """Turns text into TFRecord shards of masked pairs of segments, or of tokenised documents, with a manifest.
 
     Input: one sentence a line, an empty line between documents; or running text with --split-sentences.
 
@@ -86,16 +89,15 @@ def _print_report(report) -> None:
     from albert_tf.cli.tables import plain_table
 
     manifest = report.manifest
-    table = plain_table(f"examples in {report.folder}", "", "value")
-    rows = {
-        "documents": f"{manifest.documents:,}",
-        "tokens in the corpus": f"{manifest.tokens:,}",
+    table = plain_table(f"{manifest.recipe.format} in {report.folder}", "", "value")
+    rows = {"documents": f"{manifest.documents:,}", "tokens in the corpus": f"{manifest.tokens:,}"}
+    of_examples = {
         "examples": f"{manifest.statistics.examples:,}",
         "tokens in an example, mean": f"{manifest.mean_length:.1f}",
         "share of tokens masked": f"{manifest.masked_share:.3f}",
         "share of pairs with label 1": f"{manifest.label_1_share:.3f}",
         "example tokens per second": "already there" if report.reused else f"{report.tokens_per_second:,.0f}",
     }
-    for label, value in rows.items():
+    for label, value in (rows | of_examples if manifest.recipe.format == "examples" else rows).items():
         table.add_row(label, value)
     rich.print(table)

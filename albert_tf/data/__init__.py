@@ -7,6 +7,7 @@ from albert_tf.lazy import lazy_names
 if TYPE_CHECKING:
     from albert_tf.data.features import PRETRAINING_FEATURES, Feature
     from albert_tf.data.manifest import Manifest
+    from albert_tf.data.on_the_fly import documents_dataset
     from albert_tf.data.options import ExampleOptions, Objective, PrepareOptions
     from albert_tf.data.preparation import PrepareReport, prepare
     from albert_tf.data.progress import PrepareProgress
@@ -22,6 +23,7 @@ _MODULE_OF = {
     "PrepareOptions": "options",
     "PrepareProgress": "progress",
     "PrepareReport": "preparation",
+    "documents_dataset": "on_the_fly",
     "name_damage": "sources",
     "prepare": "preparation",
     "pretraining_dataset": "reader",
@@ -37,6 +39,7 @@ __all__ = [
     "PrepareOptions",
     "PrepareProgress",
     "PrepareReport",
+    "documents_dataset",
     "name_damage",
     "prepare",
     "pretraining_dataset",

@@ -10,9 +10,9 @@ for many examples with different keys (Philox objects have one key each), and Te
 import numpy as np
 import numpy.typing as npt
 
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_FIRST = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND = np.uint64(0x94D049BB133111EB)
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
+FIRST = np.uint64(0xBF58476D1CE4E5B9)
+SECOND = np.uint64(0x94D049BB133111EB)
 _HALF = np.uint64(32)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 
@@ -32,9 +32,9 @@ def mix(values: npt.ArrayLike) -> Keys:
     mixed = np.array(values, dtype=np.uint64)
     with np.errstate(over="ignore"):
         mixed ^= mixed >> np.uint64(30)
-        mixed *= _FIRST
+        mixed *= FIRST
         mixed ^= mixed >> np.uint64(27)
-        mixed *= _SECOND
+        mixed *= SECOND
         mixed ^= mixed >> np.uint64(31)
     return mixed
 
@@ -53,7 +53,7 @@ def child_keys(keys: npt.ArrayLike, values: npt.ArrayLike) -> Keys:
 def draw(keys: npt.ArrayLike, counters: npt.ArrayLike) -> Keys:
     """Returns 64 random bits for each pair of key and counter, broadcast against each other."""
     with np.errstate(over="ignore"):
-        return mix(np.asarray(keys, dtype=np.uint64) + (np.asarray(counters, dtype=np.uint64) + np.uint64(1)) * _GAMMA)
+        return mix(np.asarray(keys, dtype=np.uint64) + (np.asarray(counters, dtype=np.uint64) + np.uint64(1)) * GAMMA)
 
 
 def below(bits: Keys, bounds: npt.ArrayLike) -> npt.NDArray[np.int64]:

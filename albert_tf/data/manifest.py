@@ -1,4 +1,4 @@
-"""What a folder of pretraining examples holds: `manifest.json`, written last, so its presence means completeness."""
+"""What a folder made by `prepare` holds: `manifest.json`, written last, so its presence means completeness."""
 
 import json
 from hashlib import sha256
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from albert_tf.data.corpus import Vocabulary
 from albert_tf.data.examples import PretrainingExamples
-from albert_tf.data.options import ExampleOptions
+from albert_tf.data.options import ExampleOptions, Format
 
 MANIFEST_NAME = "manifest.json"
 HISTOGRAM_STEP = 8
@@ -40,6 +40,7 @@ class Recipe(_Record):
     """Everything that decides the bytes of the shards; two runs with equal recipes write equal shards."""
 
     examples: ExampleOptions
+    format: Format = "examples"
     num_shards: int
     split_sentences: bool
     document_gap: int
@@ -137,6 +138,7 @@ class Shard(_Record):
 
     name: str
     bytes: int
+    records: int
     statistics: ExampleStatistics
 
 
@@ -148,7 +150,7 @@ class Manifest(_Record):
         documents: documents of the corpus that hold tokens.
         segments: sentences in them, very long ones counted in parts.
         tokens: tokens in them, before examples were made.
-        statistics: sums over all shards.
+        statistics: sums over all shards; nothing is counted in a folder of documents.
         masked_share, label_1_share, mean_length: shares and means, from `statistics`, for the reader of the file.
         shards: the files.
     """

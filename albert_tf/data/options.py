@@ -2,8 +2,11 @@
 
 from enum import Enum
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Format = Literal["examples", "documents"]
 
 
 class Objective(str, Enum):
@@ -98,6 +101,8 @@ class PrepareOptions(ExampleOptions):
         inputs: text files, folders or patterns; one sentence a line, an empty line between documents, unless the
             options below say otherwise.
         output_dir: folder for the shards and their manifest; made if it is not there.
+        format: `"examples"`, or `"documents"`: tokenised documents, of which training makes the same examples on the
+            fly, pass after pass without end.
         tokenizer: a SentencePiece file or a folder that holds one; None: the published English vocabulary.
         do_lower_case: None: as the tokenizer's folder says, else True.
         split_sentences: lines are running text, wrapped or not, to be split into sentences.
@@ -114,6 +119,7 @@ class PrepareOptions(ExampleOptions):
 
     inputs: tuple[str | Path, ...] = Field(min_length=1)
     output_dir: Path
+    format: Format = "examples"
     tokenizer: Path | None = None
     do_lower_case: bool | None = None
     split_sentences: bool = False

@@ -29,7 +29,7 @@ Ints = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]
 
 
-class _Draw(IntEnum):
+class Draw(IntEnum):
     """Counters of the draws from a lane's or an example's key."""
 
     LENGTH = 0
@@ -69,7 +69,7 @@ class Pairs:
 
     def shuffled(self) -> "Pairs":
         """Returns the passes one after another, each in random order."""
-        return self.take(np.lexsort((draw(self.keys, _Draw.SHUFFLE), self.passes)))
+        return self.take(np.lexsort((draw(self.keys, Draw.SHUFFLE), self.passes)))
 
 
 def make_pairs(documents: TokenizedDocuments, passes: npt.ArrayLike, options: ExampleOptions) -> Pairs:
@@ -143,9 +143,9 @@ class _Chunks:
         options, offsets = self.options, self.documents.segment_offsets
         keys = child_keys(self.keys[lanes], step)
         lone = end - begin == 1
-        middle = begin + 1 + below(draw(keys, _Draw.SPLIT), np.maximum(end - begin - 1, 1))
+        middle = begin + 1 + below(draw(keys, Draw.SPLIT), np.maximum(end - begin - 1, 1))
         middle = end if options.objective is Objective.NONE else np.minimum(middle, end)
-        coin = happens(draw(keys, _Draw.COIN), 0.5)
+        coin = happens(draw(keys, Draw.COIN), 0.5)
         first_start, first_length = offsets[begin], offsets[middle] - offsets[begin]
         second_start, second_length = offsets[middle], offsets[end] - offsets[middle]
         labels = coin & (options.objective is not Objective.NONE)
@@ -174,7 +174,7 @@ class _Chunks:
 
     def _partners(self, lanes: Ints, keys: Keys, first_length: Ints) -> tuple[Ints, Ints]:
         """Returns start and length, in tokens, of a slice of another document that fills each example up."""
-        documents, bits = self.documents, draw(keys, _Draw.PARTNER)
+        documents, bits = self.documents, draw(keys, Draw.PARTNER)
         other = below(bits, len(documents) - 1)
         other += other >= self.document[lanes]
         first, stop = documents.document_offsets[other], documents.document_offsets[other + 1]
@@ -187,7 +187,7 @@ class _Chunks:
 
 def _target_lengths(keys: Keys, options: ExampleOptions) -> Ints:
     """Returns the tokens to aim at: the room of an example or, now and then, a random length from 2 up to it."""
-    bits = draw(keys, _Draw.LENGTH)
+    bits = draw(keys, Draw.LENGTH)
     return np.where(happens(bits, options.short_seq_prob), 2 + below_low(bits, options.room - 1), options.room)
 
 
@@ -199,7 +199,7 @@ def _truncate(pairs: Pairs, room: int) -> Pairs:
     rest = excess - from_longer
     cut_first = np.where(first > second, from_longer, 0) + rest // 2
     cut_second = np.where(first > second, 0, from_longer) + (rest + 1) // 2
-    bits = draw(pairs.keys, _Draw.CUT)
+    bits = draw(pairs.keys, Draw.CUT)
     return Pairs(
         pairs.passes,
         pairs.keys,

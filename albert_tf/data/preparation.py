@@ -1,7 +1,7 @@
 """Text files become a folder of sharded TFRecords with a manifest, in three steps.
 
 1. Every document is read and tokenised once, and spooled to the shard that the hash of its text chooses.
-2. For every shard, `dupe_factor` passes of examples are made from the spool and written.
+2. For every shard, `dupe_factor` passes of examples are made from the spool and written, or the spool as it is.
 3. The manifest is written, and the workspace removed.
 
 Steps 1 and 2 use worker processes; how many does not change a byte of the result. A run that was killed is taken up by
@@ -45,15 +45,16 @@ class PrepareReport:
 
 
 def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None] | None = None) -> PrepareReport:
-    """Makes a folder of pretraining examples from text.
+    """Makes a folder of pretraining examples, or of tokenised documents, from text.
 
     Args:
         options: see `PrepareOptions`.
         progress: called now and then.
 
     Returns:
-        PrepareReport. The folder holds `pretraining-00000-of-00008.tfrecord` and so on, with the reference's feature
-        names, and `manifest.json`. Equal options and texts give equal bytes.
+        PrepareReport. The folder holds `manifest.json` and `pretraining-00000-of-00008.tfrecord` and so on, with the
+        reference's feature names, or `documents-00000-of-00008.tfrecord` and so on. Equal options and texts give equal
+        bytes.
 
     Raises:
         ValueError: an input is not there or not UTF-8, the corpus is too small, or the folder holds something else.
@@ -108,8 +109,11 @@ def _recipe(options: PrepareOptions, files: Iterable[Path], tokenizer: AlbertTok
         **options.model_dump(include=set(ExampleOptions.model_fields)),
         "max_predictions_per_seq": options.largest_budget,
     }
+    if options.format == "documents":
+        values["dupe_factor"] = 1  # which decides nothing there
     return Recipe(
         examples=ExampleOptions(**values),
+        format=options.format,
         num_shards=options.num_shards,
         split_sentences=options.split_sentences,
         document_gap=options.document_gap,

@@ -43,17 +43,32 @@ class InputShard:
         """
         if self.pieces == 1:
             return batches
-        batch_size = batches.element_spec.shape[0]
-        if batch_size is None or batch_size % self.pieces:
-            raise ValueError(
-                f"`batch_size` must be a multiple of the number of devices. Received: batch_size={batch_size}, "
-                f"{self.pieces} devices; round it."
-            )
+        self.piece_size(batches.element_spec.shape[0])
         first = self.index * self.parts
         pieces = batches.map(lambda batch: tf.stack(tf.split(batch, self.pieces)[first : first + self.parts])).unbatch()
         # `unbatch` forgets how many there are, and tf.distribute would ask all hosts at each step.
         count = batches.cardinality()
         return pieces.apply(tf.data.experimental.assert_cardinality(count * self.parts if count > 0 else count))
+
+    def piece_size(self, batch_size: int | None) -> int:
+        """b, the rows of one replica.
+
+        Raises:
+            ValueError: B is not a multiple of the number of replicas.
+        """
+        if batch_size is None or batch_size % self.pieces:
+            raise ValueError(
+                f"`batch_size` must be a multiple of the number of devices. Received: batch_size={batch_size}, "
+                f"{self.pieces} devices; round it."
+            )
+        return batch_size // self.pieces
+
+    def rows_of(self, batches: tf.Tensor, batch_size: int) -> tf.Tensor:
+        """This host's rows of several batches that follow one another in one tensor, in their order."""
+        shape = batches.shape[1:]
+        pieces = tf.reshape(batches, [-1, self.pieces, self.piece_size(batch_size), *shape])
+        first = self.index * self.parts
+        return tf.reshape(pieces[:, first : first + self.parts], [-1, *shape])
 
 
 EVERYTHING = InputShard()

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 
 from albert_tf.data.features import PRETRAINING_FEATURES, with_role
 from albert_tf.data.manifest import MANIFEST_NAME, Manifest
-from albert_tf.data.options import Objective
+from albert_tf.data.options import Format, Objective
 from albert_tf.data.shards import ShardFault, find_fault, read_records
 
 Source = str | Path | Sequence[str | Path]
@@ -29,20 +29,29 @@ class Shards:
     objective: Objective | None
 
 
-def find_shards(source: Source) -> Shards:
+def find_shards(source: Source, expected: Format | None = "examples") -> Shards:
     """Finds the files of a source and what is known of them.
 
+    Args:
+        source: a folder made by `prepare`, or TFRecord files of examples.
+        expected: what a folder must hold; None: anything.
+
     Raises:
-        ValueError: a folder has no manifest, or a file no examples.
+        ValueError: a folder has no manifest or holds something else, or a file has no examples.
     """
     if isinstance(source, str | Path) and Path(source).is_file():
         source = [source]
     if isinstance(source, str | Path):
         manifest, folder = Manifest.load(source), Path(source)
+        if expected not in (None, manifest.recipe.format):
+            raise ValueError(
+                f"The folder must hold {expected}. Received: {folder}, which holds {manifest.recipe.format}; "
+                f"run `albert-tf prepare --format {expected}`, or name it as `{manifest.recipe.format}`."
+            )
         return Shards(
             [folder / shard.name for shard in manifest.shards],
             manifest.recipe.examples.sizes,
-            [shard.statistics.examples for shard in manifest.shards],
+            [shard.records for shard in manifest.shards],
             [shard.bytes for shard in manifest.shards],
             manifest.recipe.vocab_hash,
             manifest.recipe.examples.objective,
@@ -146,7 +155,7 @@ def verify_shards(source: Source) -> list[ShardFault]:
         The first fault of each damaged shard, with its path, the record's index and the reason; empty if all is well.
     """
     if isinstance(source, str | Path) and Path(source).is_dir():
-        shards = find_shards(source)
+        shards = find_shards(source, None)
         return _find_faults(shards.paths, shards.records)
     paths = [Path(source)] if isinstance(source, str | Path) else [Path(path) for path in source]
     return _find_faults(paths, [None] * len(paths))

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
 from albert_tf.data.corpus import TokenizedDocuments, Vocabulary, tokenize_documents
+from albert_tf.data.document_shards import ARRAYS
 from albert_tf.data.documents import Document, read_documents
 from albert_tf.data.folders import Workspace
 from albert_tf.data.options import Objective, PrepareOptions
@@ -24,14 +25,13 @@ from albert_tf.data.workers import Report, Workers
 from albert_tf.tokenization import AlbertTokenizer
 
 _BATCH_BYTES = 2**20
-_SPOOL = {"tokens": np.int32, "segments": np.int32, "documents": np.int64, "keys": np.uint64}
 
 
 def append_to_spool(folder: Path, documents: TokenizedDocuments, rows: npt.ArrayLike) -> None:
     """Appends the documents at `rows` to the spool in `folder`."""
     with explain_disk_errors(folder), ExitStack() as stack:
         folder.mkdir(parents=True, exist_ok=True)
-        files = {name: stack.enter_context((folder / name).open("ab")) for name in _SPOOL}
+        files = {name: stack.enter_context((folder / name).open("ab")) for name in ARRAYS}
         for row in np.atleast_1d(rows):
             first, stop = documents.document_offsets[row : row + 2]
             offsets = documents.segment_offsets[first : stop + 1]
@@ -41,17 +41,19 @@ def append_to_spool(folder: Path, documents: TokenizedDocuments, rows: npt.Array
                 "documents": stop - first,
                 "keys": documents.document_keys[row],
             }
-            for name, dtype in _SPOOL.items():
+            for name, dtype in ARRAYS.items():
                 files[name].write(np.asarray(record[name], dtype=dtype).tobytes())
 
 
+def spool_arrays(folder: Path) -> dict[str, npt.NDArray]:
+    """Maps the arrays of a spool that holds at least one document into memory."""
+    return {name: np.asarray(np.memmap(folder / name, dtype, "r")) for name, dtype in ARRAYS.items()}
+
+
 def load_spool(folder: Path) -> TokenizedDocuments:
-    """Maps a spool that holds at least one document into memory."""
-    lengths = {name: np.fromfile(folder / name, dtype) for name, dtype in _SPOOL.items() if name != "tokens"}
-    tokens = np.memmap(folder / "tokens", np.int32, "r")
-    return TokenizedDocuments.from_lengths(
-        np.asarray(tokens), lengths["segments"], lengths["documents"], lengths["keys"]
-    )
+    """The documents of such a spool."""
+    arrays = spool_arrays(folder)
+    return TokenizedDocuments.from_lengths(arrays["tokens"], arrays["segments"], arrays["documents"], arrays["keys"])
 
 
 class Counts(BaseModel):

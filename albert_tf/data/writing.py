@@ -1,10 +1,12 @@
-"""Step 2 of `prepare`: for every shard, `dupe_factor` passes of examples are made from its spool and written."""
+"""Step 2 of `prepare`: for every shard, examples are made from its spool and written, or its documents as they are."""
 
 from collections.abc import Iterator
+from typing import BinaryIO
 
 import numpy as np
 
 from albert_tf.data.corpus import TokenizedDocuments
+from albert_tf.data.document_shards import write_document_shard
 from albert_tf.data.examples import make_examples
 from albert_tf.data.features import PRETRAINING_FEATURES
 from albert_tf.data.folders import Workspace
@@ -14,7 +16,7 @@ from albert_tf.data.pairs import Pairs, make_pairs
 from albert_tf.data.progress import Reporter
 from albert_tf.data.serialization import serialize_examples
 from albert_tf.data.shards import atomic_file, write_records
-from albert_tf.data.spool import Counts, PrepareContext, load_spool, spool_folder
+from albert_tf.data.spool import Counts, PrepareContext, load_spool, spool_arrays, spool_folder
 from albert_tf.data.workers import Report, Workers
 
 _BLOCK_TOKENS = 2**18
@@ -28,31 +30,47 @@ def write_shards(
     numbers = [number for number, documents in enumerate(counts.documents) if documents]
     finished = {number: shard for number in numbers if (shard := workspace.recall(f"shard-{number}", Shard))}
     missing = [number for number in numbers if number not in finished]
-    reporter.start("write", sum(counts.tokens[number] for number in missing) * options.dupe_factor)
+    passes = options.dupe_factor if options.format == "examples" else 1
+    reporter.start("write", sum(counts.tokens[number] for number in missing) * passes)
     fresh = ExampleStatistics()
     for number, shard in zip(missing, workers.map(_write_shard, missing, reporter.add), strict=True):
         workspace.remember(f"shard-{number}", shard)
         finished[number] = shard
         fresh += shard.statistics
     # Documents without a partner make shards without examples; a file without records would only be in the way.
-    shards = tuple(finished[number] for number in numbers if finished[number].statistics.examples)
+    shards = tuple(finished[number] for number in numbers if finished[number].records)
     for number in numbers:
-        if not finished[number].statistics.examples:
+        if not finished[number].records:
             (options.output_dir / finished[number].name).unlink(missing_ok=True)
     return shards, fresh
 
 
 def _write_shard(context: PrepareContext, number: int, report: Report) -> Shard:
     options = context.options
-    documents = load_spool(spool_folder(context.workspace, number))
-    path = options.output_dir / f"pretraining-{number:05d}-of-{options.num_shards:05d}.tfrecord"
-    statistics = ExampleStatistics()
+    kind = "pretraining" if options.format == "examples" else "documents"
+    path = options.output_dir / f"{kind}-{number:05d}-of-{options.num_shards:05d}.tfrecord"
+    spool = spool_folder(context.workspace, number)
     with atomic_file(path, context.workspace) as file:
-        for pairs in _blocks(documents, options, report):
-            examples = make_examples(documents, pairs, options, context.vocabulary)
-            write_records(file, serialize_examples(PRETRAINING_FEATURES, vars(examples), options.sizes))
-            statistics += ExampleStatistics.of(examples, context.vocabulary)
-    return Shard(name=path.name, bytes=path.stat().st_size, statistics=statistics)
+        if options.format == "documents":
+            arrays = spool_arrays(spool)
+            write_document_shard(file, arrays)
+            report(len(arrays["tokens"]))
+            statistics, records = ExampleStatistics(), len(arrays)
+        else:
+            statistics = _write_examples(file, load_spool(spool), context, report)
+            records = statistics.examples
+    return Shard(name=path.name, bytes=path.stat().st_size, records=records, statistics=statistics)
+
+
+def _write_examples(
+    file: BinaryIO, documents: TokenizedDocuments, context: PrepareContext, report: Report
+) -> ExampleStatistics:
+    options, statistics = context.options, ExampleStatistics()
+    for pairs in _blocks(documents, options, report):
+        examples = make_examples(documents, pairs, options, context.vocabulary)
+        write_records(file, serialize_examples(PRETRAINING_FEATURES, vars(examples), options.sizes))
+        statistics += ExampleStatistics.of(examples, context.vocabulary)
+    return statistics
 
 
 def _blocks(documents: TokenizedDocuments, options: ExampleOptions, report: Report) -> Iterator[Pairs]:

@@ -1,0 +1,132 @@
+"""Examples made while training are those that `prepare` writes, in an order that neither hosts nor stops change."""
+
+import itertools
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.data import PrepareOptions, documents_dataset, name_damage, prepare, pretraining_dataset
+from albert_tf.data.on_the_fly import shard_order
+from albert_tf.data.sharding import InputShard
+from albert_tf.tokenization import AlbertTokenizer
+
+from .small_corpus import CORPUS
+
+OPTIONS = {"max_seq_length": 64, "num_shards": 3, "short_seq_prob": 0.3, "seed": 3}
+BATCH = 16
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return AlbertTokenizer.english()
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """Forty documents of one up to ten sentences."""
+    lines = iter([line for line in CORPUS.read_text().splitlines() if line])
+    documents = ["\n".join(itertools.islice(lines, 1 + number % 10)) for number in range(40)]
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("\n\n".join(documents))
+    return path
+
+
+@pytest.fixture(scope="module")
+def folders(text, tmp_path_factory):
+    """The text as documents, and as examples."""
+    path = tmp_path_factory.mktemp("prepared")
+    for name, options in {
+        "documents": {"format": "documents"},
+        "one_pass": {"dupe_factor": 1},
+        "two_passes": {"dupe_factor": 2},
+    }.items():
+        prepare(PrepareOptions(inputs=(text,), output_dir=path / name, **OPTIONS, **options))
+    return path
+
+
+def rows_of(dataset):
+    """Every example as the bytes of its values, in order."""
+    rows = []
+    for inputs, labels in dataset:
+        arrays = [array.numpy() for array in (*inputs.values(), *labels.values())]
+        rows += [b"".join(row.tobytes() for row in example) for example in zip(*arrays, strict=True)]
+    return rows
+
+
+def written(folder):
+    """The examples of each shard on disk."""
+    return [
+        rows_of(pretraining_dataset([path], 1, shuffle=False, repeat=False))
+        for path in sorted(folder.glob("*.tfrecord"))
+    ]
+
+
+def test_equal_what_is_written(folders, tokenizer):
+    """Shards hold pass 0 and then pass 1; epochs take pass 0 of all shards and then pass 1, shards in their orders."""
+    one, two = written(folders / "one_pass"), written(folders / "two_passes")
+    epochs = [one, [rows[len(first) :] for rows, first in zip(two, one, strict=True)]]
+    expected = []
+    for epoch, shards in enumerate(epochs):
+        expected += [row for shard in shard_order(OPTIONS["seed"], epoch, 3) for row in shards[shard]]
+    made = rows_of(documents_dataset(folders / "documents", tokenizer, 1).take(len(expected)))
+    assert len(set(made)) == len(made) == sum(map(len, two))
+    assert made == expected
+
+
+def test_names_shapes_and_types_are_those_of_the_other_reader(folders, tokenizer):
+    made = documents_dataset(folders / "documents", tokenizer, BATCH)
+    assert made.element_spec == pretraining_dataset(folders / "one_pass", BATCH).element_spec
+    assert made.cardinality() == tf.data.INFINITE_CARDINALITY
+
+
+def test_goes_on_at_any_batch(folders, tokenizer):
+    batches = 30  # more than three epochs
+    whole = rows_of(documents_dataset(folders / "documents", tokenizer, BATCH).take(batches))
+    assert len(set(whole)) == len(whole) > 3 * sum(map(len, written(folders / "one_pass")))
+    for first in (7, 22):
+        rest = documents_dataset(folders / "documents", tokenizer, BATCH, first_batch=first).take(batches - first)
+        assert rows_of(rest) == whole[first * BATCH :]
+
+
+@pytest.mark.parametrize(("count", "parts"), [(2, 1), (2, 2), (1, 4)])
+def test_hosts_and_devices_share_each_batch(folders, tokenizer, count, parts):
+    whole = rows_of(documents_dataset(folders / "documents", tokenizer, BATCH, first_batch=2).take(12))
+    piece = BATCH // (count * parts)
+    own = []
+    for index in range(count):
+        dataset = documents_dataset(
+            folders / "documents", tokenizer, BATCH, first_batch=2, shard=InputShard(index, count, parts)
+        )
+        assert dataset.element_spec[0]["input_ids"].shape == (piece, OPTIONS["max_seq_length"])
+        own.append(rows_of(dataset.take(12 * parts)))
+    share = parts * piece
+    batches = [rows[start : start + share] for start in range(0, 12 * share, share) for rows in own]
+    assert [row for rows in batches for row in rows] == whole
+
+
+def test_no_python_function_runs_in_the_pipeline(folders, tokenizer):
+    dataset = documents_dataset(folders / "documents", tokenizer, BATCH)
+    graph = tf.compat.v1.GraphDef.FromString(dataset._as_serialized_graph().numpy())
+    operations = {node.op for nodes in (graph.node, *(f.node_def for f in graph.library.function)) for node in nodes}
+    assert "TopKV2" in operations
+    assert not {operation for operation in operations if "Py" in operation or "Generator" in operation}
+
+
+def test_unfit_folders_and_damage_are_named(folders, tokenizer, tmp_path):
+    with pytest.raises(ValueError, match=r"must hold documents\. Received: .*, which holds examples"):
+        documents_dataset(folders / "one_pass", tokenizer, BATCH)
+    with pytest.raises(ValueError, match=r"must hold examples\. Received: .*, which holds documents"):
+        pretraining_dataset(folders / "documents", BATCH)
+    with pytest.raises(ValueError, match="max_seq_length=128, examples of length 64"):
+        documents_dataset(folders / "documents", tokenizer, BATCH, max_seq_length=128)
+    with pytest.raises(ValueError, match="objective='none'"):
+        documents_dataset(folders / "documents", tokenizer, BATCH, objective="none")
+    with pytest.raises(ValueError, match="16, 3 devices"):
+        documents_dataset(folders / "documents", tokenizer, BATCH, shard=InputShard(0, 3))
+    for path in (folders / "documents").iterdir():
+        data = bytearray(path.read_bytes())
+        if path.suffix == ".tfrecord":
+            data[-100] ^= 1
+        (tmp_path / path.name).write_bytes(data)
+    with pytest.raises(ValueError, match="tfrecord is damaged at record 3"), name_damage(tmp_path):
+        rows_of(documents_dataset(tmp_path, tokenizer, BATCH).take(1))
