@@ -7,10 +7,11 @@ so the clean-up runs in C++, is the same in Python and in a TensorFlow graph, an
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import sentencepiece
 
+from albert_tf.tokenization.digit_comma import WORD_START
 from albert_tf.tokenization.folders import ASSETS
 from albert_tf.tokenization.model_proto import (
     digest,
@@ -43,6 +44,12 @@ def compile_clean_up(model_proto: bytes, *, do_lower_case: bool, keep_accents: b
     base = read_charsmap(model_proto)
     charsmap = read_shipped(base, do_lower_case, keep_accents) or compile_charsmap(base, do_lower_case, keep_accents)
     return replace_charsmap(model_proto, charsmap)
+
+
+def leaves_alone(model_proto: bytes, texts: Iterable[str]) -> bool:
+    """Tells whether a model's normaliser changes none of these texts, nor makes white space of them."""
+    rules = _Rules(read_charsmap(model_proto))
+    return all(WORD_START not in text and rules.rewrite(text) == text == "".join(text.split()) for text in texts)
 
 
 def shipped_name(base: bytes, do_lower_case: bool, keep_accents: bool) -> str:
@@ -82,7 +89,6 @@ class _Rules:
     """The rules of one charsmap: what they match, and what they make of a text."""
 
     def __init__(self, charsmap: bytes):
-        self.keys: list[str] = []
         self._normalizer = None
         if charsmap:
             self._normalizer = sentencepiece.SentencePieceNormalizer(
@@ -91,7 +97,10 @@ class _Rules:
                 escape_whitespaces=False,
                 remove_extra_whitespaces=False,
             )
-            self.keys = [key for key, _ in self._normalizer.Decompile()]
+
+    @functools.cached_property
+    def keys(self) -> list[str]:
+        return [key for key, _ in self._normalizer.Decompile()] if self._normalizer else []
 
     def rewrite(self, text: str) -> str:
         return self._normalizer.Normalize(text) if self._normalizer else text

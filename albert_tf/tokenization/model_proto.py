@@ -5,17 +5,25 @@ tokenizer free of the protobuf package, whose run-time version is tied to the on
 """
 
 import hashlib
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from albert_tf.tokenization.digit_comma import WORD_START
+
+# The ids that `bytes_as_pieces` gives to the word-start mark and to the byte 0.
+WORD_START_ID, FIRST_BYTE_ID = 1, 2
+
 # Field numbers in sentencepiece_model.proto.
-_MODEL_TRAINER_SPEC = 2
-_MODEL_NORMALIZER_SPEC = 3
-_TRAINER_MODEL_TYPE = 3
+_MODEL_PIECES, _MODEL_TRAINER_SPEC, _MODEL_NORMALIZER_SPEC = 1, 2, 3
+_PIECE_TEXT, _PIECE_SCORE, _PIECE_KIND = 1, 2, 3
+_TRAINER_MODEL_TYPE, _TRAINER_VOCAB_SIZE, _TRAINER_BYTE_FALLBACK = 3, 4, 35
+_TRAINER_UNK_ID, _TRAINER_OTHER_IDS = 40, (41, 42, 43)
 _SPEC_CHARSMAP = 2
 _SPEC_REMOVE_EXTRA_WHITESPACES = 4
 
 _UNIGRAM = b"\x01"
+_NORMAL, _UNKNOWN, _USER_DEFINED, _BYTE = 1, 2, 4, 6
 
 _VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
 
@@ -40,14 +48,35 @@ def is_unigram(model_proto: bytes) -> bool:
     return model_type in (b"", _UNIGRAM)
 
 
+def user_defined_ids(model_proto: bytes) -> list[int]:
+    """Returns the ids of the pieces that stand for themselves whatever surrounds them."""
+    pieces = [field.payload for field in _fields(model_proto) if field.number == _MODEL_PIECES]
+    return [index for index, piece in enumerate(pieces) if _last_payload(piece, _PIECE_KIND) == bytes([_USER_DEFINED])]
+
+
 def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
     """Returns the model with other normalisation rules, and with white space collapsed as the clean-up demands."""
     replaced = (_SPEC_CHARSMAP, _SPEC_REMOVE_EXTRA_WHITESPACES)
     spec = _last_payload(model_proto, _MODEL_NORMALIZER_SPEC)
     kept = b"".join(field.raw for field in _fields(spec) if field.number not in replaced)
-    kept += normalizer_spec(charsmap) + _tag(_SPEC_REMOVE_EXTRA_WHITESPACES, _VARINT) + b"\x01"
+    kept += normalizer_spec(charsmap) + _number(_SPEC_REMOVE_EXTRA_WHITESPACES, 1)
     others = b"".join(field.raw for field in _fields(model_proto) if field.number != _MODEL_NORMALIZER_SPEC)
     return others + _length_delimited(_MODEL_NORMALIZER_SPEC, kept)
+
+
+def bytes_as_pieces(model_proto: bytes) -> bytes:
+    """Returns a model with the same clean-up that gives one piece for each byte of the cleaned text.
+
+    Byte b has the id `FIRST_BYTE_ID + b`; word starts alone are pieces as a whole, as a model must have one such piece.
+    """
+    pieces = [_piece("<unk>", 0.0, _UNKNOWN), _piece(WORD_START, -1.0, _NORMAL)]
+    pieces += [_piece(f"<0x{byte:02X}>", 0.0, _BYTE) for byte in range(256)]
+    # Of a field that comes twice the later counts.
+    trainer_spec = _last_payload(model_proto, _MODEL_TRAINER_SPEC) + _number(_TRAINER_MODEL_TYPE, 1)
+    trainer_spec += _number(_TRAINER_BYTE_FALLBACK, 1) + _number(_TRAINER_VOCAB_SIZE, len(pieces))
+    trainer_spec += _number(_TRAINER_UNK_ID, 0) + b"".join(_number(field, -1) for field in _TRAINER_OTHER_IDS)
+    clean_up = _length_delimited(_MODEL_NORMALIZER_SPEC, _last_payload(model_proto, _MODEL_NORMALIZER_SPEC))
+    return b"".join(pieces) + _length_delimited(_MODEL_TRAINER_SPEC, trainer_spec) + clean_up
 
 
 def normalizer_spec(charsmap: bytes) -> bytes:
@@ -110,6 +139,16 @@ def _read_varint(message: bytes, position: int) -> tuple[int, int]:
             return value, position
         shift += 7
     raise ValueError(f"A SentencePiece model must be complete. Received: {len(message)} bytes that end in a number.")
+
+
+def _piece(text: str, score: float, kind: int) -> bytes:
+    message = _length_delimited(_PIECE_TEXT, text.encode()) + _tag(_PIECE_SCORE, _FIXED32) + struct.pack("<f", score)
+    return _length_delimited(_MODEL_PIECES, message + _number(_PIECE_KIND, kind))
+
+
+def _number(field: int, value: int) -> bytes:
+    # Negative numbers are written as their 64-bit complement.
+    return _tag(field, _VARINT) + _varint(value & (1 << 64) - 1)
 
 
 def _varint(value: int) -> bytes:

@@ -39,7 +39,7 @@ def encode_with_offsets(
             lengths.append(_character_length(piece))
             continued += [len(lengths) - 1] if lengths[-1] == 0 else []
         else:
-            lengths += _part_lengths(piece, table.pieces.get(index))
+            lengths += part_lengths(piece, table.pieces.get(index))
     cleaned, origins = processor.Normalize(text, with_offsets=True)
     offsets = _spans(cleaned, origins, lengths)
     for place in continued:
@@ -82,7 +82,7 @@ def _character_length(piece: str | bytes) -> int:
     return 1 if isinstance(piece, str) else 1 + sum(byte >= lead for lead in (0xC0, 0xE0, 0xF0))
 
 
-def _part_lengths(piece: str | bytes, parts: tuple[str, ...] | None) -> list[int]:
+def part_lengths(piece: str | bytes, parts: tuple[str, ...] | None) -> list[int]:
     """Returns how much of the cleaned text each id of a piece takes: in bytes for a text given as bytes."""
     if parts is None:
         return [len(piece)]

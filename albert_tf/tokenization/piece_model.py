@@ -37,11 +37,28 @@ class EncodedWithOffsets:
     offsets: np.ndarray
 
 
+@dataclass(frozen=True)
+class RaggedPieces:
+    """Ids and spans of texts inside a TensorFlow graph.
+
+    Attributes:
+        ids: int32 [B, (T)].
+        offsets: int32 [B, (T), 2], start and exclusive end in bytes of the original text.
+    """
+
+    ids: "tf.RaggedTensor"
+    offsets: "tf.RaggedTensor"
+
+
 class PiecesInGraph(Protocol):
     """A model's part inside a TensorFlow graph; what it holds is saved along with the layer around it."""
 
     def tokenize(self, texts: "tf.Tensor") -> "tf.RaggedTensor":
         """Turns tf.string [B] into int32 ids [B, (T)], without special ones."""
+        ...
+
+    def tokenize_with_offsets(self, texts: "tf.Tensor") -> RaggedPieces:
+        """Does the same, with the span of each id, where the model was put into the graph with offsets."""
         ...
 
 
@@ -87,8 +104,8 @@ class PieceModel(Protocol):
         """Joins ids, all of them within the vocabulary, to a text without special ones."""
         ...
 
-    def in_graph(self) -> PiecesInGraph:
-        """Returns the same model for use inside a TensorFlow graph."""
+    def in_graph(self, *, with_offsets: bool = False) -> PiecesInGraph:
+        """Returns the same model for use inside a TensorFlow graph, or raises a ValueError where it cannot be had."""
         ...
 
     def save(self, folder: str | Path) -> None:

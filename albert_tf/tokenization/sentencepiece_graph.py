@@ -1,23 +1,55 @@
 """SentencePiece inside a TensorFlow graph.
 
-tensorflow-text has two SentencePiece ops. `FastSentencepieceTokenizer` is two to four times as fast, but it is silently
-wrong for models other than unigram, and cannot take pieces that stand for bytes or are unused. `SentencepieceTokenizer`
-takes every model. Each model gets the fast op where it can have it.
+tensorflow-text has two SentencePiece ops. The fast one takes a third of the general one's time, and with the model that
+`fast_op_model` makes for it its ids are SentencePiece's. It is silently wrong for models other than unigram, and cannot
+take pieces that stand for bytes or are unused, nor user-defined ones that the clean-up would change: such models get
+the general op.
 
-Known limit: where two splits of a text have exactly equal scores ("!!!!" as "!" + "!!!" or "!!!" + "!"), rounding
-decides, and it is not the Python library's. The fast op weighs unknown characters and user-defined symbols otherwise,
-so it can differ only behind one of these; the general op compares sums in mixed precision and can differ anywhere. On
-164,959 lines, half of them Korean under the English vocabulary, that was 17 lines for the fast op and 126 for the
-general one.
+Known limit: where two splits of a text have exactly equal scores ("!!!!" as "!" + "!!!" or as "!!!" + "!"), rounding
+decides. The general op compares sums in mixed precision, as the Python library does not, and the fast op weighs
+user-defined pieces of several characters otherwise: with these, ids can differ there.
+
+Letters: B batch, T pieces of a text, V vocabulary.
 """
 
-# The checker's stubs of TensorFlow know little of ragged tensors.
-# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportReturnType=false
+# The checker's stubs of TensorFlow know little of ragged tensors, and tensorflow-text has none.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportReturnType=false, reportCallIssue=false
+# pyright: reportOptionalMemberAccess=false, reportMissingImports=false
 
+from dataclasses import dataclass
+
+import numpy as np
 import tensorflow as tf
 import tensorflow_text
+from tensorflow_text.core.pybinds import pywrap_model_converter
+from tensorflow_text.python.ops.fast_sentencepiece_tokenizer import gen_fast_sentencepiece_tokenizer
 
 from albert_tf.tokenization.digit_comma import DigitCommaTable
+from albert_tf.tokenization.fast_op_model import complete_fast_model
+from albert_tf.tokenization.piece_model import RaggedPieces
+from albert_tf.tokenization.ragged import follows_in_row, precedes_in_row, select
+from albert_tf.tokenization.spans_in_graph import SpansInGraph
+
+# Two code points that will never be characters: no vocabulary has them and no clean-up changes them. A byte that is no
+# UTF-8 is read as either; where both readings agree there is no such byte.
+_REPLACEMENT, _OTHER_REPLACEMENT = 0x10FFFF, 0x10FFFE
+
+
+@dataclass(frozen=True)
+class GraphOptions:
+    """How a vocabulary is used in the graph.
+
+    Attributes:
+        unk: the id of text that no piece covers.
+        fast: take the fast op.
+        special_ids: the ids of special pieces that texts yield.
+        bare_start: the id of a word start that is a piece by itself; it goes where a special piece follows.
+    """
+
+    unk: int
+    fast: bool
+    special_ids: tuple[int, ...] = ()
+    bare_start: int = -1
 
 
 class SentencePieceInGraph(tf.Module):
@@ -26,26 +58,113 @@ class SentencePieceInGraph(tf.Module):
     Args:
         model_proto: the serialised SentencePiece model with the clean-up inside.
         digit_comma: the digit-comma rule.
-        fast: use the fast op, which takes unigram models without byte pieces and unused ones.
+        options: see `GraphOptions`.
+        spans: what knows where pieces come from; None where offsets are not asked for.
     """
 
-    def __init__(self, model_proto: bytes, digit_comma: DigitCommaTable, *, fast: bool):
+    def __init__(
+        self,
+        model_proto: bytes,
+        digit_comma: DigitCommaTable,
+        options: GraphOptions,
+        spans: SpansInGraph | None = None,
+    ):
         super().__init__()
-        self._sentencepiece = _fast_op(model_proto) if fast else _general_op(model_proto)
+        self._op = _FastOp(model_proto, options.unk) if options.fast else _GeneralOp(model_proto)
         self._digit_comma = digit_comma
+        self._options = options
+        self._spans = spans
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Turns tf.string [B] into int32 ids [B, (T)], without special ones."""
-        ids = self._sentencepiece.tokenize(texts).with_row_splits_dtype(tf.int32)  # [B, (T)]
-        if not self._digit_comma.pieces:
-            return ids
-        table = tf.RaggedTensor.from_row_splits(self._digit_comma.values, self._digit_comma.row_splits, validate=False)
-        return ids.with_flat_values(tf.gather(table, ids.flat_values)).merge_dims(1, 2)
+        ids = self._op.tokenize(texts).ids
+        if self._digit_comma.pieces:
+            ids = ids.with_values(tf.gather(self._replacements(), ids.values)).merge_dims(1, 2)
+        return select(ids, self._kept(ids)) if self._options.special_ids else ids
+
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> RaggedPieces:
+        """Turns tf.string [B] into int32 ids [B, (T)] and spans int32 [B, (T), 2] in bytes of the texts."""
+        whole = self._op.tokenize(texts)
+        ids = whole.ids.with_values(tf.gather(self._replacements(), whole.ids.values))  # [B, (T), (parts)]
+        lengths = self._spans.lengths(whole.ids.values, whole.unknown_lengths)
+        ids = ids.merge_dims(1, 2)
+        offsets = self._spans.of_pieces(texts, ids.with_values(lengths))
+        if not self._options.special_ids:
+            return RaggedPieces(ids, offsets)
+        kept = self._kept(ids)
+        return RaggedPieces(select(ids, kept), select(offsets, kept))
+
+    def _replacements(self) -> tf.RaggedTensor:
+        table = self._digit_comma
+        return tf.RaggedTensor.from_row_splits(table.values, table.row_splits, validate=False)  # [V, (parts)]
+
+    def _kept(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        is_special = tf.reduce_any(ids.values[:, tf.newaxis] == self._options.special_ids, axis=1)
+        return (ids.values != self._options.bare_start) | ~precedes_in_row(ids, is_special)
 
 
-def _fast_op(model_proto: bytes) -> tensorflow_text.FastSentencepieceTokenizer:
-    return tensorflow_text.FastSentencepieceTokenizer(model_proto)
+@dataclass(frozen=True)
+class _WholePieces:
+    """What an op gives, before the digit-comma rule.
+
+    Attributes:
+        ids: int32 [B, (T)].
+        unknown_lengths: int32, for each id of all rows: how many unknown characters it stands for.
+    """
+
+    ids: tf.RaggedTensor
+    unknown_lengths: tf.Tensor | None = None
 
 
-def _general_op(model_proto: bytes) -> tensorflow_text.SentencepieceTokenizer:
-    return tensorflow_text.SentencepieceTokenizer(model=model_proto, out_type=tf.int32)
+class _GeneralOp(tf.Module):
+    def __init__(self, model_proto: bytes):
+        super().__init__()
+        self._op = tensorflow_text.SentencepieceTokenizer(model=model_proto, out_type=tf.int32)
+
+    def tokenize(self, texts: tf.Tensor) -> _WholePieces:
+        return _WholePieces(self._op.tokenize(texts).with_row_splits_dtype(tf.int32))
+
+
+class _FastOp(tf.Module):
+    """The fast op over a model that knows all characters: unknown ones come out one by one and are joined here."""
+
+    def __init__(self, model_proto: bytes, unk: int):
+        super().__init__()
+        model = complete_fast_model(pywrap_model_converter.convert_sentencepiece_model(model_proto))
+        self._model = tf.constant(np.frombuffer(model.buffer, np.uint8))
+        self._unknown = model.unknown_id
+        self._unk = unk
+
+    def tokenize(self, texts: tf.Tensor) -> _WholePieces:
+        add_bos = add_eos = reverse = False
+        flat, splits = gen_fast_sentencepiece_tokenizer.tf_text_fast_sentencepiece_tokenize(
+            self._model, _spell_out(texts), 0, 0, add_bos, add_eos, reverse
+        )
+        rows = tf.RaggedTensor.from_row_splits(flat, tf.cast(splits, tf.int32), validate=False)
+        is_unknown = tf.equal(flat, self._unknown)
+        begins = ~(is_unknown & follows_in_row(rows, is_unknown))
+        ids = select(rows.with_values(tf.where(is_unknown, self._unk, flat)), begins)
+        lengths = tf.math.segment_sum(tf.cast(is_unknown, tf.int32), tf.cumsum(tf.cast(begins, tf.int32)) - 1)
+        return _WholePieces(ids, lengths)
+
+
+def _spell_out(texts: tf.Tensor) -> tf.Tensor:
+    """Turns each byte that is no UTF-8 into a replacement character, as SentencePiece reads it.
+
+    The fast op would drop what the clean-up deletes from between two such bytes, and take them for a character.
+    """
+    valid = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
+    return tf.cond(tf.reduce_all(tf.equal(valid, texts)), lambda: texts, lambda: _replace_bytes(texts))
+
+
+def _replace_bytes(texts: tf.Tensor) -> tf.Tensor:
+    points, starts = tf.strings.unicode_decode_with_offsets(
+        texts, "UTF-8", errors="replace", replacement_char=_REPLACEMENT
+    )
+    others = tf.strings.unicode_decode(texts, "UTF-8", errors="replace", replacement_char=_OTHER_REPLACEMENT)
+    borders = tf.concat([starts, tf.cast(tf.strings.length(texts), tf.int64)[:, tf.newaxis]], axis=1)
+    widths = (borders[:, 1:] - borders[:, :-1]).values
+    # Both libraries agree on what is wrong, but TensorFlow reads a character that breaks off as one.
+    times = tf.where(tf.equal(points.values, others.values), tf.ones_like(widths), widths)
+    repeated = tf.RaggedTensor.from_row_lengths(tf.repeat(points.values, times), times, validate=False)
+    return tf.strings.unicode_encode(points.with_values(repeated).merge_dims(1, 2), "UTF-8")

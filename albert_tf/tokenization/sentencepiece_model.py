@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sentencepiece
 
-from albert_tf.tokenization.charsmap import compile_clean_up
+from albert_tf.tokenization.charsmap import compile_clean_up, leaves_alone
 from albert_tf.tokenization.digit_comma import apply_digit_comma, build_digit_comma_table
 from albert_tf.tokenization.folders import TokenizerOptions, write_folder
-from albert_tf.tokenization.model_proto import digest, is_unigram
+from albert_tf.tokenization.model_proto import digest, is_unigram, user_defined_ids
 from albert_tf.tokenization.offsets import as_utf8, encode_with_offsets
 from albert_tf.tokenization.piece_model import EncodedWithOffsets
 from albert_tf.tokenization.pieces import find_special_ids, starts_word
@@ -88,18 +88,31 @@ class SentencePieceModel:
     def decode(self, ids: list[int]) -> str:
         return self.processor.Decode(ids)
 
-    def in_graph(self) -> "SentencePieceInGraph":
+    def in_graph(self, *, with_offsets: bool = False) -> "SentencePieceInGraph":
         # TensorFlow is loaded only where the graph is asked for: everything else here runs without it.
-        from albert_tf.tokenization.sentencepiece_graph import SentencePieceInGraph
+        from albert_tf.tokenization.sentencepiece_graph import GraphOptions, SentencePieceInGraph
+        from albert_tf.tokenization.spans_in_graph import SpansInGraph
 
-        return SentencePieceInGraph(self._compiled_proto, self._digit_comma, fast=self._suits_fast_op())
+        fast = self._suits_fast_op()
+        if with_offsets and not fast:
+            raise ValueError(
+                "A vocabulary must be a plain unigram one for offsets in the graph. "
+                f"Received: {self.source}; take the offsets that the tokenizer itself returns."
+            )
+        options = GraphOptions(self.special.unk, fast=fast)
+        spans = SpansInGraph(self._compiled_proto, self.pieces, self._digit_comma) if with_offsets else None
+        return SentencePieceInGraph(self._compiled_proto, self._digit_comma, options, spans)
 
     def __reduce__(self):
         return functools.partial(SentencePieceModel, source=self.source), (self._model_proto, self.options)
 
     def _suits_fast_op(self) -> bool:
         odd = (self.processor.IsByte, self.processor.IsUnused)
-        return is_unigram(self._model_proto) and not any(test(i) for i in range(len(self.pieces)) for test in odd)
+        return (
+            is_unigram(self._model_proto)
+            and not any(test(index) for index in range(len(self.pieces)) for test in odd)
+            and leaves_alone(self._compiled_proto, [self.pieces[i] for i in user_defined_ids(self._model_proto)])
+        )
 
     def _run(self, texts: Any, return_type: Any, num_threads: int = 1) -> Any:
         """Encodes; only where the fast call refuses a text is each one looked at."""

@@ -1,0 +1,51 @@
+"""What the tokenizer's graph does with ragged rows. B rows, T values of a row."""
+
+# The checker's stubs of TensorFlow know little of ragged tensors.
+# pyright: reportAttributeAccessIssue=false, reportReturnType=false, reportArgumentType=false
+
+import tensorflow as tf
+
+
+def select(rows: tf.RaggedTensor, kept: tf.Tensor) -> tf.RaggedTensor:
+    """Leaves values out.
+
+    Args:
+        rows: [B, (T), ...].
+        kept: bool, one for each value of all rows.
+
+    Returns:
+        [B, (T), ...], fewer values in the same rows.
+    """
+    counts = tf.concat([[0], tf.cumsum(tf.cast(kept, tf.int32))], axis=0)
+    splits = tf.gather(counts, rows.row_splits)
+    return tf.RaggedTensor.from_row_splits(tf.boolean_mask(rows.values, kept), splits, validate=False)
+
+
+def take(rows: tf.RaggedTensor, samples: tf.Tensor, starts: tf.Tensor, lengths: tf.Tensor) -> tf.RaggedTensor:
+    """Cuts pieces out of rows.
+
+    Args:
+        rows: [B, (T), ...].
+        samples: int32 [R], which row each piece comes from.
+        starts, lengths: int32 [R], which part of that row it is.
+
+    Returns:
+        [R, (T), ...].
+    """
+    starts += tf.gather(rows.row_starts(), samples)
+    places = tf.ragged.range(starts, starts + lengths)
+    return places.with_values(tf.gather(rows.values, places.values))
+
+
+def follows_in_row(rows: tf.RaggedTensor, values: tf.Tensor) -> tf.Tensor:
+    """Tells of each place whether the place before it, in the same row, has a true value: bool, flat as `values`."""
+    row_ids = rows.value_rowids()
+    same_row = tf.equal(row_ids[1:], row_ids[:-1])
+    return tf.concat([tf.zeros_like(values[:1]), values[:-1] & same_row], axis=0)
+
+
+def precedes_in_row(rows: tf.RaggedTensor, values: tf.Tensor) -> tf.Tensor:
+    """Tells of each place whether the place behind it, in the same row, has a true value: bool, flat as `values`."""
+    row_ids = rows.value_rowids()
+    same_row = tf.equal(row_ids[1:], row_ids[:-1])
+    return tf.concat([values[1:] & same_row, tf.zeros_like(values[:1])], axis=0)
