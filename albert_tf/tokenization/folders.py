@@ -103,9 +103,28 @@ def read_options(folder: Path, **overrides: bool | None) -> TokenizerOptions:
     return TokenizerOptions(**options)
 
 
+def check_no_other_vocabulary(folder: str | Path, name: str) -> None:
+    """Makes sure that a vocabulary file of this name will be the one that the folder is read with.
+
+    Args:
+        folder: the folder; it need not be there.
+        name: of the file that is to be written.
+
+    Raises:
+        ValueError: if there is a file of another kind of vocabulary.
+    """
+    for other in (MODEL_FILE, _GOOGLE_MODEL_FILE, VOCABULARY_FILE):
+        if other != name and (Path(folder) / other).is_file():
+            raise ValueError(
+                f"A folder must hold one vocabulary. Received: {str(folder)!r} for {name}, with {other} in it; take "
+                "another folder, or delete the file."
+            )
+
+
 def write_folder(folder: str | Path, model_proto: bytes, options: TokenizerOptions) -> None:
     """Writes the SentencePiece file as it was read, and the options, for us and for Hugging Face's AlbertTokenizer."""
     folder = Path(folder)
+    check_no_other_vocabulary(folder, MODEL_FILE)
     folder.mkdir(parents=True, exist_ok=True)
     write_file(folder / MODEL_FILE, model_proto)
     config = {

@@ -7,7 +7,12 @@ from pathlib import Path
 import sentencepiece
 
 from albert_tf.tokenization.charsmap import compile_clean_up
-from albert_tf.tokenization.folders import TokenizerOptions, english_model_file
+from albert_tf.tokenization.folders import (
+    MODEL_FILE,
+    TokenizerOptions,
+    check_no_other_vocabulary,
+    english_model_file,
+)
 from albert_tf.tokenization.model_proto import normalizer_spec, read_charsmap, replace_charsmap
 from albert_tf.tokenization.pieces import CLS_PIECE, MASK_PIECE, SEP_PIECE, SPECIAL_PIECES
 from albert_tf.tokenization.segmentation import BORDER, Segmenter, load_segmenter
@@ -80,6 +85,7 @@ def train_sentencepiece(
     """
     if model_type not in MODEL_TYPES:
         raise ValueError(f"`model_type` must be one of {', '.join(MODEL_TYPES)}. Received: model_type={model_type!r}.")
+    check_no_other_vocabulary(folder, MODEL_FILE)
     symbols = checked_symbols([*_USER_DEFINED_SYMBOLS, *checked_symbols(user_defined_symbols, SPECIAL_PIECES)], ())
     line_options = LineOptions(input_sentence_size, max_sentence_length, heldout_share, seed)
     text = TrainingText(input_files, line_options, heldout_files)

@@ -5,7 +5,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from albert_tf.tokenization.folders import CONFIG_FILE, VOCABULARY_FILE, read_config, write_config, write_file
+from albert_tf.tokenization.folders import (
+    CONFIG_FILE,
+    VOCABULARY_FILE,
+    check_no_other_vocabulary,
+    read_config,
+    write_config,
+    write_file,
+)
 from albert_tf.tokenization.vocabulary_file import (
     CLS_PIECE,
     MASK_PIECE,
@@ -93,6 +100,7 @@ def read_wordpiece_options(folder: Path, pieces: Sequence[str], **given: str | b
 def write_wordpiece_folder(folder: str | Path, pieces: Sequence[str], options: WordPieceOptions) -> None:
     """Writes `vocab.txt` and `tokenizer_config.json`; Hugging Face's classes know the scheme "wordpiece" alone."""
     folder = Path(folder)
+    check_no_other_vocabulary(folder, VOCABULARY_FILE)
     folder.mkdir(parents=True, exist_ok=True)
     write_file(folder / VOCABULARY_FILE, "".join(piece + "\n" for piece in pieces).encode())
     named = {"tokenizer_class": "BertTokenizer"} if options.scheme == WORDPIECE else {}

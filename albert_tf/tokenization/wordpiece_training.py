@@ -11,6 +11,7 @@ from pathlib import Path
 
 import sentencepiece
 
+from albert_tf.tokenization.folders import VOCABULARY_FILE, check_no_other_vocabulary
 from albert_tf.tokenization.longest_match import MAX_WORD_LENGTH
 from albert_tf.tokenization.sentencepiece_trainer import checked_symbols, run_trainer
 from albert_tf.tokenization.training_text import LineOptions, TrainingText
@@ -71,6 +72,7 @@ def train_wordpiece(
         Schuster and Nakajima (2012), "Japanese and Korean voice search"; the pairs are chosen as in Sennrich et al.
         (2016), arXiv 1508.07909.
     """
+    check_no_other_vocabulary(folder, VOCABULARY_FILE)
     symbols = checked_symbols(user_defined_symbols, SPECIAL_PIECES)
     line_options = LineOptions(input_sentence_size, max_sentence_length, heldout_share, seed)
     text = TrainingText(input_files, line_options, heldout_files)

@@ -1,9 +1,11 @@
 """The commands from text to a pretrained model: what they print, and one sentence for each mistake."""
 
+import gzip
 import json
 
 import pytest
 
+from albert_tf.tokenization import AlbertTokenizer
 from tests.small_road import NOVEL, VOCAB_SIZE, make_small_road, small_recipe
 
 from .terminal import mistake, output_of
@@ -42,6 +44,47 @@ def test_train_tokenizer_writes_a_vocabulary(tmp_path):
     printed = output_of("train-tokenizer", text, "--output", tmp_path / "vocabulary", "--vocab-size", 300)
     assert "300 pieces" in printed
     assert (tmp_path / "vocabulary/spiece.model").is_file()
+    (row,) = (line for line in printed.split("\n") if "characters per token there" in line)
+    report = json.loads((tmp_path / "vocabulary/vocabulary_report.json").read_text())
+    assert row.split()[-2] == f"{report['heldout']['characters_per_token']:.3f}"
+
+
+def test_train_tokenizer_passes_every_option_on(tmp_path):
+    for name, part in (("a.txt.gz", slice(0, 40_000)), ("heldout.txt", slice(40_000, 50_000))):
+        text = NOVEL.read_text(encoding="utf-8")[part].encode()
+        (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    command = ("train-tokenizer", tmp_path / "a.txt.gz", "--heldout", tmp_path / "heldout.txt", "--seed", 7)
+    command += ("--input-sentence-size", 100, "--character-coverage", 0.99, "--no-do-lower-case", "--keep-accents")
+    for model_type, more in (("bpe", ("--byte-fallback",)), ("wordpiece", ())):
+        folder = tmp_path / model_type
+        options = ("--model-type", model_type, "--vocab-size", 420, "--user-defined-symbols", "Silver,zzz", *more)
+        assert f"420 pieces in {folder}" in output_of(*command, "--output", folder, *options)
+        tokenizer = AlbertTokenizer.from_pretrained(folder)
+        assert tokenizer.options.keep_accents
+        assert not tokenizer.options.do_lower_case
+        assert {"Silver", "zzz"} < set(tokenizer.pieces)
+        assert ("<0xFF>" in tokenizer.pieces) == bool(more)
+        report = json.loads((folder / "vocabulary_report.json").read_text())
+        assert report["num_training_lines"] == 100
+        assert report["heldout"]["num_characters"] > 9_000
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--model-type", "wordpiece", "--byte-fallback"), "`byte_fallback` must go with model_type unigram or bpe"),
+        (("--model-type", "bert"), "`model_type` must be one of unigram, bpe, wordpiece. Received: model_type='bert'"),
+        (("--user-defined-symbols", "@a,[SEP]"), "`user_defined_symbols` must not name special pieces"),
+        (("--character-coverage", 1.5), "`character_coverage` must lie between 0.98 and 1.0"),
+        (("--heldout", "nothing.txt"), "Received: 'nothing.txt'"),
+    ],
+    ids=str,
+)
+def test_train_tokenizer_names_a_mistake(tmp_path, options, sentence):
+    (tmp_path / "text.txt").write_text(SENTENCES, encoding="utf-8")
+    said = mistake("train-tokenizer", tmp_path / "text.txt", "--output", tmp_path / "vocabulary", *options)
+    assert sentence in said
+    assert not (tmp_path / "vocabulary").exists()
 
 
 def test_a_vocabulary_larger_than_the_text_gives_is_refused(tmp_path):

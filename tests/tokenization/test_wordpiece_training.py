@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from albert_tf.tokenization import AlbertTokenizer, train_wordpiece
+from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece, train_wordpiece
 from tests.small_road import NOVEL
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -124,3 +124,16 @@ def test_awkward_text_does_no_harm(tmp_path):
     # All but the word of 300 characters.
     assert tokenizer.encode(odd).count(tokenizer.unk_token_id) == 1
     assert report.heldout.num_lines == 2
+
+
+def test_a_folder_holds_one_vocabulary(corpus, tmp_path):
+    train_sentencepiece(corpus, tmp_path / "pieces", 300)
+    train_wordpiece(corpus, tmp_path / "words", 300)
+    with pytest.raises(ValueError, match=r"must hold one vocabulary. .* for vocab.txt, with spiece.model in it"):
+        train_wordpiece("not read", tmp_path / "pieces")
+    with pytest.raises(ValueError, match=r"must hold one vocabulary. .* for spiece.model, with vocab.txt in it"):
+        train_sentencepiece("not read", tmp_path / "words")
+    with pytest.raises(ValueError, match="must hold one vocabulary"):
+        AlbertTokenizer.from_pretrained(tmp_path / "words").save_pretrained(tmp_path / "pieces")
+    train_wordpiece(corpus, tmp_path / "words", 310)
+    assert AlbertTokenizer.from_pretrained(tmp_path / "words").vocab_size == 310
