@@ -64,7 +64,7 @@ class SegmentedModel:
     def decode(self, ids: list[int]) -> str:
         return self._model.decode(ids)
 
-    def in_graph(self) -> NoReturn:
+    def in_graph(self, *, with_offsets: bool = False) -> NoReturn:
         raise ValueError(
             "A tokenizer inside a TensorFlow graph must work without a segmenter. "
             f"Received: segmenter={self._segmenter.name!r} for {self.source}; give the model ids from Python, or train "

@@ -13,6 +13,7 @@ import sentencepiece
 from albert_tf.tokenization.charsmap import compile_clean_up, leaves_alone
 from albert_tf.tokenization.digit_comma import apply_digit_comma, build_digit_comma_table
 from albert_tf.tokenization.folders import TokenizerOptions, write_folder
+from albert_tf.tokenization.hangul import warn_of_lost_hangul
 from albert_tf.tokenization.model_proto import digest, is_unigram, user_defined_ids
 from albert_tf.tokenization.offsets import as_utf8, encode_with_offsets
 from albert_tf.tokenization.piece_model import EncodedWithOffsets
@@ -53,6 +54,7 @@ class SentencePieceModel:
             ) from error
         self.pieces = tuple(map(self.processor.IdToPiece, range(self.processor.GetPieceSize())))
         self.special = find_special_ids(self.processor, source)
+        warn_of_lost_hangul(self.pieces, self.processor.Normalize, source)
         self._digit_comma = build_digit_comma_table(
             self.pieces,
             functools.partial(self.processor.Encode, return_type=str),
