@@ -12,6 +12,7 @@ def run(
     recipe: Annotated[Path, typer.Argument(help="A recipe (.toml); see training/recipes.")],
     output: Annotated[Path, typer.Option(help="Folder of the run; the same recipe goes on there.")],
     examples: Annotated[Path | None, typer.Option(help="Instead of the recipe's: folder made by prepare.")] = None,
+    documents: Annotated[Path | None, typer.Option(help="The same, made with --format documents.")] = None,
     heldout: Annotated[Path | None, typer.Option(help="Instead of the recipe's: held-out examples.")] = None,
     tokenizer: Annotated[Path | None, typer.Option(help="Instead of the recipe's: vocabulary.")] = None,
     skip_corrupt: Annotated[bool, typer.Option("--skip-corrupt", help="Go on without damaged shards.")] = False,
@@ -28,7 +29,7 @@ def run(
     from albert_tf.cli.tables import plain_table
     from albert_tf.trainer import load_recipe
 
-    checked_recipe = load_recipe(recipe, examples=examples, heldout=heldout, tokenizer=tokenizer)
+    checked_recipe = load_recipe(recipe, examples=examples, documents=documents, heldout=heldout, tokenizer=tokenizer)
     from albert_tf.trainer import pretrain  # TensorFlow's start-up lines are not for a recipe that cannot be
 
     report = pretrain(checked_recipe, output, skip_corrupt=skip_corrupt)

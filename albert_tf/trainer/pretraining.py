@@ -12,9 +12,10 @@ import rich.console
 import tensorflow as tf
 
 from albert_tf.checkpoints import write_whole
-from albert_tf.data import name_damage, pretraining_dataset
+from albert_tf.data import name_damage
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.trainer.batches import heldout_batches, sequence_length, train_batches
 from albert_tf.trainer.callbacks import GradientLog, MetricsLog, ProgressLine, SaveState, StopAtBadLoss
 from albert_tf.trainer.recipe import Recipe
 from albert_tf.trainer.run_folder import claim_folder
@@ -68,7 +69,8 @@ def pretrain(
     _set_up_keras(recipe)  # first of all: the global seed enters the order of examples too
     tokenizer = _tokenizer(recipe)
     tokenizer.check_fits(recipe.config.vocab_size)
-    train, heldout = _datasets(recipe, tokenizer, skip_corrupt)
+    train = train_batches(recipe, tokenizer, skip_corrupt)
+    heldout = heldout_batches(recipe, tokenizer, sequence_length(train))
     claim_folder(output, recipe.model_dump(mode="json"))
     recipe.optimizer.warn_if_unscaled(recipe.training.batch_size)
     if show_progress:
@@ -78,13 +80,15 @@ def pretrain(
         model.compile(
             optimizer=recipe.optimizer.build(recipe.training.num_train_steps, recipe.training.batch_size),
             gradient_accumulation_steps=recipe.training.gradient_accumulation_steps,
+            remat=recipe.training.remat,
             steps_per_execution=recipe.training.steps_per_execution,
             jit_compile=recipe.training.jit_compile,
         )
         about = {"recipe": recipe.model_dump(mode="json"), "vocab_hash": tokenizer.vocab_hash}
         state = TrainingState(output / "checkpoints", model, recipe.training.keep_checkpoints, about)
-        first_step = state.restore()
-    _fit(recipe, model, state, train.skip(first_step), heldout, output, show_progress)
+        if first_step := state.restore():
+            train = train_batches(recipe, tokenizer, skip_corrupt, first_step)
+    _fit(recipe, model, state, train, heldout, output, show_progress)
     model.optimizer.finalize_variable_values(model.trainable_variables)  # averages, where the recipe asks for them
     results = _evaluate(model, heldout) if heldout is not None else {}
     model.save_pretrained(output / MODEL_FOLDER)
@@ -100,7 +104,7 @@ def _fit(
     done, total = state.step // training.log_every, training.num_train_steps // training.log_every
     if done >= total:
         return
-    tokens_per_step = training.batch_size * _length(train)
+    tokens_per_step = training.batch_size * sequence_length(train)
     callbacks: list[Any] = [
         GradientLog(),
         # Metrics first: lines beyond the checkpoint that a run goes on from are dropped, but lost ones stay lost.
@@ -112,7 +116,7 @@ def _fit(
     if show_progress:
         lines_every = max(training.log_every, training.num_train_steps // 20)
         callbacks.append(ProgressLine("pretrain", training.num_train_steps, tokens_per_step, lines_every))
-    with name_damage(recipe.data.examples):
+    with name_damage(recipe.data.source):
         model.fit(
             train,
             epochs=total,
@@ -145,41 +149,6 @@ def unigram_entropy(dataset) -> float:
 def _tokenizer(recipe: Recipe) -> AlbertTokenizer:
     folder = recipe.data.tokenizer
     return AlbertTokenizer.english() if folder is None else AlbertTokenizer.from_pretrained(folder)
-
-
-def _datasets(recipe: Recipe, tokenizer: AlbertTokenizer, skip_corrupt: bool):
-    training = recipe.training
-    train = pretraining_dataset(
-        recipe.data.examples,
-        training.batch_size,
-        seed=training.seed,
-        vocab_hash=tokenizer.vocab_hash,
-        objective=recipe.data.objective,
-        skip_corrupt=skip_corrupt,
-    )
-    length = _length(train)
-    if length > recipe.config.max_position_embeddings:
-        raise ValueError(
-            f"Examples must not be longer than `max_position_embeddings`. Received: length={length}, "
-            f"max_position_embeddings={recipe.config.max_position_embeddings}; prepare shorter ones or raise the limit."
-        )
-    if recipe.data.heldout is None:
-        return train, None
-    heldout = pretraining_dataset(
-        recipe.data.heldout,
-        training.batch_size,
-        shuffle=False,
-        repeat=False,
-        drop_remainder=False,
-        max_seq_length=length,
-        vocab_hash=tokenizer.vocab_hash,
-        objective=recipe.data.objective,
-    )
-    return train, heldout
-
-
-def _length(dataset) -> int:
-    return dataset.element_spec[0]["input_ids"].shape[1]
 
 
 def _set_up_keras(recipe: Recipe) -> None:

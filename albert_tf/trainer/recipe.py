@@ -17,16 +17,35 @@ else:
     import tomli as tomllib
 
 
+_SOURCES = ("examples", "documents")
+
+
 class DataRecipe(Section):
     """Folders made by `albert-tf prepare`, the objective that they were made for, and their vocabulary.
 
-    Without a vocabulary it is the published English one.
+    What to train on is `examples`, or `documents` of which examples are made on the fly. Without a vocabulary it is the
+    published English one.
     """
 
-    examples: pathlib.Path
+    examples: pathlib.Path | None = None
+    documents: pathlib.Path | None = None
     heldout: pathlib.Path | None = None
     tokenizer: pathlib.Path | None = None
     objective: Literal["sentence_order", "next_sentence", "none"] = "sentence_order"
+
+    @pydantic.model_validator(mode="after")
+    def _check_source(self):
+        if (self.examples is None) == (self.documents is None):
+            raise ValueError(
+                f"`[data]` must have either `examples` or `documents`. Received: examples={self.examples}, "
+                f"documents={self.documents}; name one folder."
+            )
+        return self
+
+    @property
+    def source(self) -> pathlib.Path:
+        """The folder to train on."""
+        return self.examples or self.documents  # type: ignore[return-value]
 
 
 class TrainingRecipe(Section):
@@ -45,6 +64,16 @@ class TrainingRecipe(Section):
     strategy: Literal["one_device", "mirrored"] = "one_device"
     dtype_policy: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     jit_compile: bool | Literal["auto"] = "auto"
+    remat: str | int = "none"
+
+    @pydantic.field_validator("remat")
+    @classmethod
+    def _check_remat(cls, value: str | int) -> str | int:
+        if value not in ("none", "block") and (isinstance(value, str) or value < 1):
+            raise ValueError(
+                f'`training.remat` must be "none", "block" or a number of block applications. Received: {value!r}.'
+            )
+        return value
 
     @pydantic.model_validator(mode="after")
     def _check_intervals(self):
@@ -116,7 +145,10 @@ def load_recipe(path: str | pathlib.Path, **data: pathlib.Path | None) -> Recipe
         raise ValueError(f"A recipe must be a TOML file. Received: {path} ({error}); mend that line.") from None
     given = {key: str(value) for key, value in data.items() if value is not None}
     if given:
-        values["data"] = {**values.get("data", {}), **given}
+        kept = values.get("data", {})
+        if given.keys() & set(_SOURCES):
+            kept = {key: value for key, value in kept.items() if key not in _SOURCES}
+        values["data"] = {**kept, **given}
     return parse_recipe(values, str(path))
 
 

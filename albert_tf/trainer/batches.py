@@ -1,0 +1,72 @@
+"""The batches of a pretraining run: examples read from disk, or made of documents on the fly, and held-out ones."""
+
+import tensorflow as tf
+
+from albert_tf.data import documents_dataset, pretraining_dataset
+from albert_tf.data.sharding import EVERYTHING, InputShard
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.trainer.recipe import Recipe
+
+
+def train_batches(
+    recipe: Recipe,
+    tokenizer: AlbertTokenizer,
+    skip_corrupt: bool = False,
+    first_batch: int = 0,
+    shard: InputShard = EVERYTHING,
+) -> tf.data.Dataset:
+    """Batches to train on, without end, the same for the same recipe.
+
+    Args:
+        recipe: Recipe.
+        tokenizer: the one that the examples were made with.
+        skip_corrupt: leave damaged shards of examples out with a warning.
+        first_batch: the batch to begin with, that is, the updates made before.
+        shard: which rows of each batch to give, where several hosts share it.
+
+    Raises:
+        ValueError: the data are not those that the recipe asks for, or their examples are too long for the model.
+    """
+    training, data = recipe.training, recipe.data
+    place = {"objective": data.objective, "first_batch": first_batch, "shard": shard}
+    if data.documents is not None:
+        batches = documents_dataset(data.documents, tokenizer, training.batch_size, **place)
+    else:
+        batches = pretraining_dataset(
+            data.source,
+            training.batch_size,
+            seed=training.seed,
+            vocab_hash=tokenizer.vocab_hash,
+            skip_corrupt=skip_corrupt,
+            **place,
+        )
+    if sequence_length(batches) > recipe.config.max_position_embeddings:
+        raise ValueError(
+            f"Examples must not be longer than `max_position_embeddings`. Received: length={sequence_length(batches)}, "
+            f"max_position_embeddings={recipe.config.max_position_embeddings}; prepare shorter ones or raise the limit."
+        )
+    return batches
+
+
+def heldout_batches(
+    recipe: Recipe, tokenizer: AlbertTokenizer, length: int, shard: InputShard = EVERYTHING
+) -> tf.data.Dataset | None:
+    """All held-out examples once, in their order; None where the recipe names none."""
+    if recipe.data.heldout is None:
+        return None
+    return pretraining_dataset(
+        recipe.data.heldout,
+        recipe.training.batch_size,
+        shuffle=False,
+        repeat=False,
+        drop_remainder=False,
+        max_seq_length=length,
+        vocab_hash=tokenizer.vocab_hash,
+        objective=recipe.data.objective,
+        shard=shard,
+    )
+
+
+def sequence_length(batches: tf.data.Dataset) -> int:
+    """L of the examples."""
+    return batches.element_spec[0]["input_ids"].shape[1]

@@ -1,0 +1,69 @@
+"""A run on documents learns another objective, and goes on in the middle of an epoch to the same bits."""
+
+import shutil
+
+import pytest
+
+from albert_tf.data import PrepareOptions, prepare
+from albert_tf.trainer import parse_recipe, pretrain
+from albert_tf.trainer.callbacks import read_metrics
+from tests.small_road import LENGTH, small_recipe
+
+TRAINING = {"num_train_steps": 12, "log_every": 4, "save_every": 4, "evaluate_every": 12, "batch_size": 8}
+
+
+@pytest.fixture(scope="module")
+def recipe(road, tmp_path_factory):
+    """Of a run on the fly with next sentence prediction, over five epochs of a very small text."""
+    folder = tmp_path_factory.mktemp("documents")
+    lines = road.text.read_text(encoding="utf-8").splitlines()[:60]
+    text = folder / "text.txt"
+    text.write_text("\n".join(lines), encoding="utf-8")
+    values = small_recipe(road, **TRAINING)
+    for kind in ("documents", "examples"):
+        prepare(
+            PrepareOptions(
+                inputs=(text,),
+                output_dir=folder / kind,
+                format=kind,
+                tokenizer=road.vocabulary,
+                split_sentences=True,
+                max_seq_length=LENGTH,
+                dupe_factor=1,
+                num_shards=1,
+                objective="next_sentence",
+            )
+        )
+    values["data"] = {
+        "documents": str(folder / "documents"),
+        "heldout": str(folder / "examples"),
+        "tokenizer": str(road.vocabulary),
+        "objective": "next_sentence",
+    }
+    return values
+
+
+def test_a_stopped_run_goes_on_to_the_same_bits(recipe, tmp_path):
+    whole = pretrain(parse_recipe(recipe), tmp_path / "whole", show_progress=False)
+    assert {"masked_lm_loss", "next_sentence_loss", "next_sentence_accuracy"} <= set(whole.results)
+    stopped = shutil.copytree(tmp_path / "whole", tmp_path / "stopped")
+    for path in (stopped / "checkpoints").glob("step-*"):
+        if path.name.split(".")[0] != "step-4":
+            path.unlink()
+    (stopped / "checkpoints/checkpoint").write_text('model_checkpoint_path: "step-4"\n')
+    resumed = pretrain(parse_recipe(recipe), stopped, show_progress=False)
+    for file in ("model/model.safetensors", "results.json"):
+        assert (tmp_path / "whole" / file).read_bytes() == (stopped / file).read_bytes()
+    first, second = (read_metrics(report.metrics_file) for report in (whole, resumed))
+    assert [entry["loss"] for entry in first] == [entry["loss"] for entry in second]
+    # The line before the checkpoint is the first run's own, times included; those after it were written again.
+    assert [one == other for one, other in zip(first, second, strict=True)] == [True, False, False]
+
+
+def test_data_are_one_folder_of_the_right_kind(recipe, tmp_path):
+    data = recipe["data"]
+    with pytest.raises(ValueError, match="must have either `examples` or `documents`"):
+        parse_recipe({**recipe, "data": {**data, "examples": data["heldout"]}})
+    swapped = {**data, "documents": data["heldout"]}
+    with pytest.raises(ValueError, match="must hold documents"):
+        pretrain(parse_recipe({**recipe, "data": swapped}), tmp_path / "run", show_progress=False)
