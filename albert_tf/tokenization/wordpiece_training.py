@@ -117,7 +117,7 @@ def _train(words: Counter[str], **settings) -> list[str]:
     stand_ins = _stand_ins(words)
     known = {word: count for word, count in words.items() if all(place in stand_ins for place in _places(word))}
     trained = run_trainer(
-        sentence_iterator=(f"{''.join(map(stand_ins.get, _places(w)))}\t{count}" for w, count in known.items()),
+        sentence_iterator=(f"{''.join(stand_ins[p] for p in _places(w))}\t{n}" for w, n in known.items()),
         input_format="tsv",
         model_type="bpe",
         normalization_rule_name="identity",
@@ -130,7 +130,7 @@ def _train(words: Counter[str], **settings) -> list[str]:
     )
     processor = sentencepiece.SentencePieceProcessor(model_proto=trained)
     places = {stand_in: place for place, stand_in in stand_ins.items()}
-    learnt = (list(map(places.get, processor.IdToPiece(index))) for index in range(1, processor.GetPieceSize()))
+    learnt = ([places[c] for c in processor.IdToPiece(index)] for index in range(1, processor.GetPieceSize()))
     return [CONTINUATION * inside + first + "".join(c for _, c in rest) for (inside, first), *rest in learnt]
 
 
