@@ -6,6 +6,7 @@ Nothing that such a file says about Python objects is followed: its JSON is read
 import io
 import json
 import pathlib
+import struct
 import zipfile
 from typing import Any, NamedTuple
 
@@ -18,7 +19,8 @@ from albert_tf.checkpoints.checkpoint import Checkpoint, with_head_settings
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.weights.h5"
 HEAD_FILE = "task.weights.h5"
-
+# How a global heap of HDF5 begins: signature, version and three bytes that are 0.
+_HEAP = b"GCOL\x01\x00\x00\x00"
 
 _File = pathlib.Path | io.BytesIO
 
@@ -79,7 +81,10 @@ def _read_json(path: pathlib.Path) -> Any:
 
 
 def _read_hdf5(source: pathlib.Path, file: _File, with_layers: bool = False) -> _Weights:
-    """Every array, except the optimizer's; the names of layers only on demand, for HDF5 can hang on damaged ones."""
+    """Every array, except the optimizer's; the names of layers only on demand, for HDF5 can hang on damaged ones.
+
+    What makes it crash or hang is looked for first, all but one thing: a name whose length is damaged can still hang.
+    """
     import h5py
 
     weights = _Weights({}, {})
@@ -92,9 +97,15 @@ def _read_hdf5(source: pathlib.Path, file: _File, with_layers: bool = False) -> 
                 raise ValueError(f"{place} is not stored whole")
             weights.arrays[place] = node[()].astype(np.float32, copy=False)
         elif with_layers and place.endswith("/vars") and "name" in node.attrs:
+            name = node.attrs.get_id("name")
+            # HDF5 crashes where something else is read as a text.
+            if name.shape != () or h5py.check_string_dtype(name.dtype) is None:
+                raise ValueError(f"the name of {place} is not a text")
             weights.layers[place.removesuffix("/vars")] = str(node.attrs["name"])
 
     try:
+        if with_layers:
+            _refuse_damaged_heaps(file.read_bytes() if isinstance(file, pathlib.Path) else file.getvalue())
         with h5py.File(file, "r") as content:
             content.visititems(visit)
     except (OSError, RuntimeError, LookupError, ValueError, TypeError) as error:
@@ -102,3 +113,20 @@ def _read_hdf5(source: pathlib.Path, file: _File, with_layers: bool = False) -> 
             f"The weights must be a whole HDF5 file. Received: {source} ({error}); download or save it again."
         ) from None
     return weights
+
+
+def _refuse_damaged_heaps(content: bytes) -> None:
+    """Raises where the objects of a global heap, which holds names, do not fill it: HDF5 reads on without end there."""
+    place = content.find(_HEAP)
+    while place >= 0:
+        end = place + int.from_bytes(content[place + 8 : place + 16], "little")
+        here = place + 16
+        while here + 16 <= min(end, len(content)):
+            number, length = struct.unpack_from("<H6xQ", content, here)
+            # Number 0 is free space, whose length counts its own head.
+            here += length if number == 0 else 16 + (length + 7) // 8 * 8
+            if number == 0:
+                break
+        if end > len(content) or not 0 <= end - here < 16:
+            raise ValueError(f"the heap at {place} is damaged")
+        place = content.find(_HEAP, place + 8)

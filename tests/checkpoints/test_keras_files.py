@@ -205,6 +205,28 @@ def test_weights_beside_a_config(tmp_path):
         checkpoints.read(tmp_path / "model.weights.h5")
 
 
+# Each of these makes HDF5 hang or crash.
+@pytest.mark.parametrize(
+    ("sound", "damaged", "complaint"),
+    [
+        (b"GCOL\x01\x00\x00\x00\x00", b"GCOL\x01\x00\x00\x00\xff", "the heap at [0-9]+ is damaged"),
+        (b"name\x00\x00\x00\x00\x19\x01", b"name\x00\x00\x00\x00\x19\xff", "the name of .* is not a text"),
+        (b"name\x00\x00\x00\x00\x19\x01", b"name\x00\x00\x00\x00\x19\xf4", "the name of .* is not a text"),
+    ],
+)
+def test_damaged_names_of_layers(sound, damaged, complaint, tmp_path):
+    model = AlbertEncoder(CONFIG)
+    model.save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    file = tmp_path / "model.weights.h5"
+    model.save_weights(file)
+    content = file.read_bytes()
+    assert sound in content
+    file.write_bytes(content.replace(sound, damaged))
+    with pytest.raises(ValueError, match=f"must be a whole HDF5 file. Received: .*{complaint}"):
+        checkpoints.read(file)
+
+
 def test_a_trained_model(tmp_path):
     model = randomized(MODELS["classes"]())
     model.compile("adam")
