@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf.tokenization.batching import BatchLayout, SpecialIds, build_inputs, kept_lengths, place_rows
+from albert_tf.tokenization.batching import BatchLayout, SpecialIds, TokenRows, build_inputs
 from albert_tf.tokenization.folders import english_model_file, find_vocabulary
 from albert_tf.tokenization.loading import load_piece_model
 from albert_tf.tokenization.piece_model import PieceModel
 from albert_tf.tokenization.segmented_model import with_recorded_segmenter
+from albert_tf.tokenization.special_text import allowing_special
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.graph import TokenizerLayer
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 class AlbertTokenizer:
     """Turns text into the ids that an ALBERT model was trained on, and back.
 
-    `as_layer` gives the same ids inside a TensorFlow graph. Text never yields a special id: a literal "[MASK]" stays
-    plain text.
+    `as_layer` gives the same ids inside a TensorFlow graph. Text yields no special id unless that is asked for: a
+    literal "[MASK]" stays plain text.
 
     Args:
         model: what turns text into pieces; `from_pretrained` makes it.
@@ -37,12 +38,20 @@ class AlbertTokenizer:
         truncation: shorten what does not fit, of a pair the longer text first, id by id from its end, the second text
             where both are equally long. Otherwise it is an error.
         return_offsets: also return where in its text each id comes from.
+        pad_to_multiple_of: with padding "longest", pad on to a multiple of this number.
+        doc_stride: spread texts that do not fit over several rows instead of shortening them: windows on the text, each
+            of which begins so many ids behind the beginning of the one before, as the reference's doc_stride. (Hugging
+            Face's `stride` is how many ids two windows share: `max_length` - 2 - `doc_stride` of a single text.) Of a
+            pair the second text is spread, and all of the first is in every row.
+        allow_special: a literal "[MASK]", "[CLS]", "[SEP]", "<pad>" or "<unk>" in a text stands for its id, and takes
+            the white space in front of it along. By default it is plain text.
 
     Returns:
         A dict of int32 arrays [B, L]: `input_ids` ([CLS] text [SEP], or [CLS] text [SEP] pair [SEP]), `attention_mask`
         (1 on all ids but padding) and `token_type_ids` (1 on the pair and its [SEP]). With `return_offsets` also
-        `offsets` [B, L, 2]: start and exclusive end in characters of the original text, 0 and 0 for special ids and
-        padding.
+        `offsets` [B, L, 2]: start and exclusive end in characters of the original text, or in bytes where it is given
+        as bytes, 0 and 0 for [CLS], [SEP] and padding. With `doc_stride` there are as many rows as there are windows,
+        at least one for each text, and also `overflow_to_sample_mapping` [rows]: which text each is about.
 
     Example:
 
@@ -51,6 +60,8 @@ class AlbertTokenizer:
     ['▁the', '▁cafe', ',', '▁1999', ',', '▁says', ':', '▁[', 'mask', ']']
     >>> tokenizer(["Hello world"], ["Bye"])["input_ids"].tolist()
     [[2, 10975, 126, 3, 34, 62, 3]]
+    >>> tokenizer("one two three four five", max_length=5, doc_stride=2)["input_ids"].tolist()
+    [[2, 53, 81, 132, 3], [2, 132, 187, 355, 3]]
 
     References:
         google-research/albert, tokenization.py.
@@ -187,24 +198,28 @@ class AlbertTokenizer:
         """Splits a text into pieces; what no piece covers appears as it is after the clean-up."""
         return self._model.tokenize(text)
 
-    def encode(self, text: str | bytes) -> list[int]:
-        """Returns a text's ids, without special ones.
+    def encode(self, text: str | bytes, *, allow_special: bool = False) -> list[int]:
+        """Returns a text's ids, without [CLS] and [SEP] around it.
 
         Args:
             text: any text. UTF-8 bytes are taken too; invalid ones, and lone surrogates of a string, become the unknown
                 id.
+            allow_special: as in a call.
 
         Returns:
             The ids.
         """
-        return self.encode_batch([text], num_threads=1)[0].tolist()
+        return self.encode_batch([text], num_threads=1, allow_special=allow_special)[0].tolist()
 
-    def encode_batch(self, texts: Iterable[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
-        """Returns the ids of many texts, without special ones: the fast path.
+    def encode_batch(
+        self, texts: Iterable[str | bytes], num_threads: int | None = None, *, allow_special: bool = False
+    ) -> list[np.ndarray]:
+        """Returns the ids of many texts, without [CLS] and [SEP] around them: the fast path.
 
         Args:
             texts: the texts.
             num_threads: how many threads to use, by default one per core.
+            allow_special: as in a call.
 
         Returns:
             One int32 array per text. The arrays may be read-only views of one buffer.
@@ -213,7 +228,7 @@ class AlbertTokenizer:
             raise ValueError(
                 f"`texts` must be several texts. Received: one {type(texts).__name__}; use `encode` for it."
             )
-        return self._model.encode_batch(list(texts), num_threads)
+        return self._choose_model(allow_special).encode_batch(list(texts), num_threads)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Joins ids to a text, leaving special ones out; an unknown piece shows as " ⁇ "."""
@@ -231,54 +246,67 @@ class AlbertTokenizer:
         padding: str = "longest",
         truncation: bool = True,
         return_offsets: bool = False,
+        *,
+        pad_to_multiple_of: int | None = None,
+        doc_stride: int | None = None,
+        allow_special: bool = False,
     ) -> dict[str, np.ndarray]:
-        layout = BatchLayout(max_length, padding, truncation)
+        layout = BatchLayout(max_length, padding, truncation, pad_to_multiple_of, doc_stride)
         texts, pairs = _as_batch(texts), None if pairs is None else _as_batch(pairs)
         if pairs is not None and len(pairs) != len(texts):
             raise ValueError(
                 f"`pairs` must be as many as `texts`. Received: {len(texts)} texts and {len(pairs)} pairs."
             )
-        if return_offsets:
-            return self._inputs_with_offsets(texts, pairs, layout)
-        rows, seconds = self.encode_batch(texts), None if pairs is None else self.encode_batch(pairs)
-        return build_inputs(rows, seconds, self._around, layout)
+        encode = self._encode_with_offsets if return_offsets else self._encode_rows
+        rows = encode(texts, allow_special)
+        special = SpecialIds(self.pad_token_id, self.cls_token_id, self.sep_token_id)
+        return build_inputs(rows, None if pairs is None else encode(pairs, allow_special), special, layout)
 
-    def as_layer(self, max_length: int = 512, padding: str = "longest") -> "TokenizerLayer":
+    def as_layer(
+        self,
+        max_length: int = 512,
+        padding: str = "longest",
+        *,
+        return_offsets: bool = False,
+        pad_to_multiple_of: int | None = None,
+        doc_stride: int | None = None,
+        allow_special: bool = False,
+    ) -> "TokenizerLayer":
         """Returns a Keras layer that does the same inside a TensorFlow graph, for `tf.data` and for serving raw text.
 
         Args:
-            max_length: the most ids in a row, special ones included; longer rows are cut as in `__call__`.
+            max_length: the most ids in a row, special ones included; longer rows are cut as in a call.
             padding: "longest" or "max_length".
+            return_offsets, pad_to_multiple_of, doc_stride, allow_special: as in a call; offsets are in bytes.
 
         Returns:
-            A layer: tf.string [B], or two of them, in; a dict of int32 [B, L] as from `__call__` out.
+            A layer: tf.string [B], or two of them, in; a dict of int32 [B, L] as from a call out.
+
+        Raises:
+            ValueError: if the vocabulary cannot be had in a graph, or not with offsets.
         """
         # TensorFlow is loaded only where the graph is asked for: everything else here runs without it.
         from albert_tf.tokenization.graph import TokenizerLayer
 
-        return TokenizerLayer(self._model.in_graph(), self._around, BatchLayout(max_length, padding))
+        layout = BatchLayout(max_length, padding, True, pad_to_multiple_of, doc_stride)
+        return TokenizerLayer(self._model, layout, return_offsets, allow_special)
 
     def __reduce__(self):
         return AlbertTokenizer, (self._model,)
 
-    @property
-    def _around(self) -> SpecialIds:
-        return SpecialIds(self._model.special.pad, self._model.special.cls, self._model.special.sep)
+    @functools.cached_property
+    def _special_model(self) -> PieceModel:
+        return allowing_special(self._model)
 
-    def _inputs_with_offsets(
-        self, texts: list[str], pairs: list[str] | None, layout: BatchLayout
-    ) -> dict[str, np.ndarray]:
-        first = [self._model.encode_with_offsets(text) for text in texts]
-        second = None if pairs is None else [self._model.encode_with_offsets(text) for text in pairs]
-        rows, seconds = [one.ids for one in first], None if second is None else [one.ids for one in second]
-        inputs = build_inputs(rows, seconds, self._around, layout)
-        offsets = np.zeros((*inputs["input_ids"].shape, 2), np.int32)  # [B, L, 2]
-        spans, second_spans = (
-            [one.offsets for one in first],
-            None if second is None else [one.offsets for one in second],
-        )
-        place_rows(offsets, spans, second_spans, *kept_lengths(rows, seconds, layout))
-        return inputs | {"offsets": offsets}
+    def _choose_model(self, allow_special: bool) -> PieceModel:
+        return self._special_model if allow_special else self._model
+
+    def _encode_rows(self, texts: list[str], allow_special: bool) -> TokenRows:
+        return TokenRows(self.encode_batch(texts, allow_special=allow_special))
+
+    def _encode_with_offsets(self, texts: list[str], allow_special: bool) -> TokenRows:
+        encoded = [self._choose_model(allow_special).encode_with_offsets(text) for text in texts]
+        return TokenRows([one.ids for one in encoded], [one.offsets for one in encoded])
 
 
 def _as_batch(texts: str | Sequence[str]) -> list[str]:

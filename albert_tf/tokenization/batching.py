@@ -1,5 +1,9 @@
-"""From rows of ids to the padded arrays that the model takes. B batch, L sequence."""
+"""From rows of ids to the padded arrays that the model takes. B texts, R rows of the batch, L sequence.
 
+R is B, or more where long texts are spread over several windows.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,19 +19,35 @@ class BatchLayout:
         max_length: the most ids a row may have, special ones included.
         padding: "longest" pads to the longest row of the batch, "max_length" to `max_length`.
         truncation: shorten rows that do not fit; otherwise they are an error.
+        pad_to_multiple_of: with "longest", pad on to a multiple of this number.
+        doc_stride: spread what does not fit over several rows, windows on the text, the next of which begins so many
+            ids behind the last one's beginning. Of a pair the second text is spread and the first is in every row.
     """
 
     max_length: int = 512
     padding: str = "longest"
     truncation: bool = True
+    pad_to_multiple_of: int | None = None
+    doc_stride: int | None = None
 
     def __post_init__(self):
         if self.padding not in PADDINGS:
             raise ValueError(f"`padding` must be one of {', '.join(PADDINGS)}. Received: padding={self.padding!r}.")
-        if isinstance(self.max_length, bool) or not isinstance(self.max_length, int) or self.max_length < 3:
+        if not _is_whole(self.max_length, 3):
             raise ValueError(
                 "`max_length` must be a whole number of at least 3, room for [CLS], [SEP] and [SEP]. "
                 f"Received: max_length={self.max_length!r}."
+            )
+        multiple, stride = self.pad_to_multiple_of, self.doc_stride
+        if multiple is not None and (not _is_whole(multiple, 1) or self.max_length % multiple):
+            raise ValueError(
+                "`pad_to_multiple_of` must be a whole number that `max_length` is a multiple of. "
+                f"Received: pad_to_multiple_of={multiple!r} for max_length={self.max_length}."
+            )
+        if stride is not None and (not _is_whole(stride, 1) or stride > self.max_length - 2):
+            raise ValueError(
+                "`doc_stride` must be a whole number of at least 1 and at most `max_length` - 2, or the text between "
+                f"two windows is lost. Received: doc_stride={stride!r} for max_length={self.max_length}."
             )
 
 
@@ -38,6 +58,36 @@ class SpecialIds:
     pad: int
     cls: int
     sep: int
+
+
+@dataclass(frozen=True)
+class TokenRows:
+    """The ids of texts, without special ones, and where they come from.
+
+    Attributes:
+        ids: one int32 array [T] for each text.
+        offsets: one int32 array [T, 2] for each text, or None.
+    """
+
+    ids: Sequence[np.ndarray]
+    offsets: Sequence[np.ndarray] | None = None
+
+
+@dataclass(frozen=True)
+class Windows:
+    """What each row of a batch holds. All are int arrays [R].
+
+    Attributes:
+        samples: which text, and which pair, it is about.
+        first: how many ids of the text.
+        second: how many ids of its pair, 0 where there are no pairs.
+        starts: which id of the text, or of the pair if there are pairs, is the first in the row.
+    """
+
+    samples: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    starts: np.ndarray
 
 
 def pair_lengths(first: np.ndarray, second: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
@@ -63,62 +113,103 @@ def pair_lengths(first: np.ndarray, second: np.ndarray, room: int) -> tuple[np.n
 
 
 def build_inputs(
-    rows: list[np.ndarray], pairs: list[np.ndarray] | None, special: SpecialIds, layout: BatchLayout
+    texts: TokenRows, pairs: TokenRows | None, special: SpecialIds, layout: BatchLayout
 ) -> dict[str, np.ndarray]:
     """Puts [CLS] and [SEP] around each row of ids (and its pair), cuts it to length and pads the batch.
 
     Args:
-        rows: one int32 array of ids, or of rows of offsets, per example.
-        pairs: the second text of each example, or None.
+        texts: the texts of a batch.
+        pairs: the second text of each, or None.
         special: the ids of [PAD], [CLS] and [SEP].
-        layout: length, padding and truncation.
+        layout: length, padding, truncation and windows.
 
     Returns:
-        A dict of int32 [B, L]: `input_ids`, `attention_mask` (1 on every id that is no padding), `token_type_ids` (1 on
-        the second text and its [SEP]).
+        A dict of int32 [R, L]: `input_ids`, `attention_mask` (1 on every id that is no padding), `token_type_ids` (1 on
+        the second text and its [SEP]); with offsets also `offsets` [R, L, 2], and with windows also
+        `overflow_to_sample_mapping` [R].
 
     Raises:
-        ValueError: if a row does not fit and may not be cut.
+        ValueError: if a row does not fit and may not be cut, or no window fits beside a first text.
     """
-    first, second = kept_lengths(rows, pairs, layout)
-    totals = first + second + (2 if pairs is None else 3)  # [B]
-    length = layout.max_length if layout.padding == "max_length" else int(totals.max(initial=0))
-    positions = np.arange(length)  # [L]
-    mask = positions < totals[:, None]  # [B, L]
-    types = mask & (positions >= first[:, None] + 2) if pairs is not None else np.zeros_like(mask)
-    ids = np.where(mask, np.int32(special.sep), np.int32(special.pad))  # [B, L]
+    windows = choose_windows(_lengths(texts), None if pairs is None else _lengths(pairs), layout)
+    totals = windows.first + windows.second + (2 if pairs is None else 3)  # [R]
+    positions = np.arange(_padded_length(totals, layout))  # [L]
+    mask = positions < totals[:, None]  # [R, L]
+    types = mask & (positions >= windows.first[:, None] + 2) if pairs is not None else np.zeros_like(mask)
+    ids = np.where(mask, np.int32(special.sep), np.int32(special.pad))  # [R, L]
     ids[:, :1] = special.cls
-    place_rows(ids, rows, pairs, first, second)
-    return {"input_ids": ids, "attention_mask": mask.astype(np.int32), "token_type_ids": types.astype(np.int32)}
+    _place(ids, texts.ids, None if pairs is None else pairs.ids, windows)
+    inputs = {"input_ids": ids, "attention_mask": mask.astype(np.int32), "token_type_ids": types.astype(np.int32)}
+    if texts.offsets is not None:
+        inputs["offsets"] = np.zeros((*ids.shape, 2), np.int32)
+        _place(inputs["offsets"], texts.offsets, None if pairs is None else pairs.offsets, windows)
+    if layout.doc_stride is not None:
+        inputs["overflow_to_sample_mapping"] = windows.samples.astype(np.int32)
+    return inputs
 
 
-def kept_lengths(
-    rows: list[np.ndarray], pairs: list[np.ndarray] | None, layout: BatchLayout
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns how many ids of each row and of its pair stay: two int arrays [B], the second all zero without pairs."""
-    first = np.array([len(row) for row in rows], np.int64)
-    second = np.array([len(row) for row in pairs], np.int64) if pairs is not None else np.zeros_like(first)
-    room = layout.max_length - (2 if pairs is None else 3)
-    if not layout.truncation and len(first) and (first + second).max() > room:
-        row = int((first + second).argmax())
+def choose_windows(first: np.ndarray, second: np.ndarray | None, layout: BatchLayout) -> Windows:
+    """Decides what each row of the batch holds, given the numbers of ids of the texts and of their pairs, [B]."""
+    if layout.doc_stride is not None:
+        return _spread(first, second, layout)
+    room = layout.max_length - (2 if second is None else 3)
+    totals = first if second is None else first + second
+    if not layout.truncation and len(totals) and totals.max() > room:
+        row = int(totals.argmax())
         raise ValueError(
             f"Every row must fit into `max_length` where `truncation=False`. Received: row {row} with "
-            f"{layout.max_length - room + int(first[row] + second[row])} ids for max_length={layout.max_length}; "
+            f"{layout.max_length - room + int(totals[row])} ids for max_length={layout.max_length}; "
             "raise max_length or let rows be cut with truncation=True."
         )
-    return (np.minimum(first, room), second) if pairs is None else pair_lengths(first, second, room)
+    none = np.zeros_like(first)
+    kept = (np.minimum(first, room), none) if second is None else pair_lengths(first, second, room)
+    return Windows(np.arange(len(first)), *kept, none)
 
 
-def place_rows(
-    target: np.ndarray,
-    rows: list[np.ndarray],
-    pairs: list[np.ndarray] | None,
-    first: np.ndarray,
-    second: np.ndarray,
+def _spread(first: np.ndarray, second: np.ndarray | None, layout: BatchLayout) -> Windows:
+    """Spreads each text, or the pair's second text, over as many windows as it takes: at least one."""
+    lengths = first if second is None else second
+    room = np.full_like(first, layout.max_length - 2) if second is None else layout.max_length - 3 - first
+    if len(room) and room.min() < 1:
+        raise ValueError(
+            "The first text of a pair must leave room for the second in every window. "
+            f"Received: row {room.argmin()} with {first[room.argmin()]} ids for max_length={layout.max_length}; "
+            "raise max_length or shorten the text."
+        )
+    step = np.minimum(room, layout.doc_stride)
+    counts = 1 + -(-np.maximum(lengths - room, 0) // step)  # [B]
+    samples = np.repeat(np.arange(len(first)), counts)  # [R]
+    starts = (np.arange(len(samples)) - np.repeat(np.cumsum(counts) - counts, counts)) * step[samples]
+    kept = np.minimum(room[samples], lengths[samples] - starts)
+    if second is None:
+        return Windows(samples, kept, np.zeros_like(kept), starts)
+    return Windows(samples, first[samples], kept, starts)
+
+
+def _padded_length(totals: np.ndarray, layout: BatchLayout) -> int:
+    if layout.padding == "max_length":
+        return layout.max_length
+    longest, multiple = int(totals.max(initial=0)), layout.pad_to_multiple_of or 1
+    return -(-longest // multiple) * multiple
+
+
+def _place(
+    target: np.ndarray, rows: Sequence[np.ndarray], pairs: Sequence[np.ndarray] | None, windows: Windows
 ) -> None:
-    """Writes each row behind its [CLS], and its pair behind the [SEP] after that, into `target` [B, L, ...]."""
-    for index, row in enumerate(rows):
-        end = 1 + first[index]
-        target[index, 1:end] = row[: first[index]]
-        if pairs is not None:
-            target[index, end + 1 : end + 1 + second[index]] = pairs[index][: second[index]]
+    """Writes each text behind its [CLS], and its pair behind the [SEP] after that, into `target` [R, L, ...]."""
+    parts = zip(*(array.tolist() for array in (windows.samples, windows.first, windows.second, windows.starts)))
+    for index, (sample, first, second, start) in enumerate(parts):
+        end = 1 + first
+        if pairs is None:
+            target[index, 1:end] = rows[sample][start : start + first]
+        else:
+            target[index, 1:end] = rows[sample][:first]
+            target[index, end + 1 : end + 1 + second] = pairs[sample][start : start + second]
+
+
+def _lengths(rows: TokenRows) -> np.ndarray:
+    return np.array([len(row) for row in rows.ids], np.int64)
+
+
+def _is_whole(number: object, least: int) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number >= least

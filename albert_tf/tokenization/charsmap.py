@@ -7,11 +7,13 @@ so the clean-up runs in C++, is the same in Python and in a TensorFlow graph, an
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+import numpy as np
 import sentencepiece
 
 from albert_tf.tokenization.digit_comma import WORD_START
+from albert_tf.tokenization.double_array import DoubleArray
 from albert_tf.tokenization.folders import ASSETS
 from albert_tf.tokenization.model_proto import (
     digest,
@@ -25,6 +27,7 @@ from albert_tf.tokenization.normalization import clean_characters
 _LAST_CODE_POINT = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
 _BLOCK = 256
+_WORD = 4
 
 
 def compile_clean_up(model_proto: bytes, *, do_lower_case: bool, keep_accents: bool) -> bytes:
@@ -50,6 +53,19 @@ def leaves_alone(model_proto: bytes, texts: Iterable[str]) -> bool:
     """Tells whether a model's normaliser changes none of these texts, nor makes white space of them."""
     rules = _Rules(read_charsmap(model_proto))
     return all(WORD_START not in text and rules.rewrite(text) == text == "".join(text.split()) for text in texts)
+
+
+def add_rules(model_proto: bytes, rules: Mapping[str, str]) -> bytes:
+    """Returns the model with more rules in its normaliser, which has some; of several that fit the longest counts."""
+    charsmap = read_charsmap(model_proto)
+    trie_size = int.from_bytes(charsmap[:_WORD], "little")
+    trie = DoubleArray(np.frombuffer(charsmap[_WORD : _WORD + trie_size], "<u4"))
+    targets = charsmap[_WORD + trie_size :]
+    for key, target in rules.items():
+        trie.insert(key.encode(), len(targets))
+        targets += target.encode() + b"\0"
+    units = trie.to_array().astype("<u4").tobytes()
+    return replace_charsmap(model_proto, len(units).to_bytes(_WORD, "little") + units + targets)
 
 
 def shipped_name(base: bytes, do_lower_case: bool, keep_accents: bool) -> str:

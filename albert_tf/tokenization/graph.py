@@ -1,73 +1,178 @@
-"""The tokenizer inside a TensorFlow graph: raw strings in, the model's inputs out. B batch, L sequence."""
+"""The tokenizer inside a TensorFlow graph: raw strings in, the model's inputs out.
+
+B texts, R rows of the batch, T ids of a text, L sequence. R is B, or more where texts are spread over windows.
+"""
 
 # The checker's stubs of TensorFlow know little of ragged tensors.
 # pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
 # pyright: reportReturnType=false, reportArgumentType=false
 
+import base64
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
 import keras
 import tensorflow as tf
 
-from albert_tf.tokenization.batching import BatchLayout, SpecialIds
-from albert_tf.tokenization.piece_model import PiecesInGraph
+from albert_tf.tokenization.batching import BatchLayout
+from albert_tf.tokenization.folders import find_vocabulary
+from albert_tf.tokenization.loading import load_piece_model
+from albert_tf.tokenization.piece_model import PieceModel
+from albert_tf.tokenization.ragged import take
+from albert_tf.tokenization.segmented_model import with_recorded_segmenter
+from albert_tf.tokenization.special_text import allowing_special
 
 
+@keras.saving.register_keras_serializable(package="albert_tf")
 class TokenizerLayer(keras.layers.Layer):
     """Tokenizes strings in the graph with the ids that the Python tokenizer gives; made by `AlbertTokenizer.as_layer`.
 
-    A SavedModel carries the vocabulary along. Strings cannot be compiled by XLA: keep the layer in the input
-    pipeline, or in a serving signature in front of the model.
+    A SavedModel and a `.keras` file carry the vocabulary along. Strings cannot be compiled by XLA: keep the layer in
+    the input pipeline, or in a serving signature in front of the model.
 
     Args:
-        pieces: the piece model's part in the graph.
-        special: the ids of [PAD], [CLS] and [SEP].
-        layout: length and padding. Rows that do not fit are cut.
+        model: what turns text into pieces.
+        layout: length, padding and windows. Rows that do not fit are cut.
+        return_offsets: also return where in its text each id comes from.
+        allow_special: texts may hold special pieces.
 
     Call arguments:
         texts: tf.string [B], UTF-8, or a pair of such tensors for first and second texts.
 
     Returns:
-        A dict of int32 [B, L]: `input_ids`, `attention_mask` and `token_type_ids`, as `AlbertTokenizer` returns them. B
-        is free, and so is L where padding is "longest".
+        A dict of int32 [R, L]: `input_ids`, `attention_mask` and `token_type_ids`, as `AlbertTokenizer` returns them;
+        with offsets also `offsets` [R, L, 2], in bytes of the text, and with windows also `overflow_to_sample_mapping`
+        [R]. R is free, and so is L where padding is "longest".
 
     Raises:
-        ValueError: if a tensor is not of rank 1, or more than two are given.
+        ValueError: if the vocabulary cannot be had in a graph, or not with offsets; if a tensor is not of rank 1, or
+            more than two are given.
     """
 
-    def __init__(self, pieces: PiecesInGraph, special: SpecialIds, layout: BatchLayout, name: str | None = None):
+    def __init__(
+        self,
+        model: PieceModel,
+        layout: BatchLayout,
+        return_offsets: bool = False,
+        allow_special: bool = False,
+        name: str | None = None,
+    ):
         super().__init__(name=name, trainable=False, autocast=False)
         self.supports_jit = False
+        self._model = model
         self._layout = layout
-        self._special = special
-        self._pieces = pieces
+        self._return_offsets = return_offsets
+        self._allow_special = allow_special
+        used = allowing_special(model) if allow_special else model
+        self._pieces = used.in_graph(with_offsets=return_offsets)
 
     def call(self, texts: tf.Tensor | tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
-        rows = [self._pieces.tokenize(text) for text in _as_tensors(texts)]
-        first, *second = self._truncate(rows)
-        cls, sep = (tf.fill([first.nrows(), 1], id_) for id_ in (self._special.cls, self._special.sep))
-        parts = [cls, first, sep, *(part for pair in second for part in (pair, sep))]
-        joined = tf.concat(parts, axis=1)  # [B, (L)]
-        length = self._layout.max_length if self._layout.padding == "max_length" else None
-        ids = joined.to_tensor(default_value=self._special.pad, shape=[None, length])  # [B, L]
-        positions = tf.range(tf.shape(ids)[1])
-        mask = positions < joined.row_lengths()[:, tf.newaxis]
-        types = mask & (positions >= first.row_lengths()[:, tf.newaxis] + 2) if second else tf.zeros_like(mask)
+        rows = [self._tokenize(text) for text in _as_tensors(texts)]
+        cuts = self._choose_cuts([row["input_ids"].row_lengths() for row in rows])
+        rows = [cut.apply(row) for row, cut in zip(rows, cuts, strict=True)]
+        special = self._model.special
+        ids = _surround([row["input_ids"] for row in rows], special.cls, special.sep)  # [R, (L)]
+        totals = ids.row_lengths()
+        inputs = {"input_ids": self._pad(ids, special.pad)}  # [R, L]
+        positions = tf.range(tf.shape(inputs["input_ids"])[1])
+        mask = positions < totals[:, tf.newaxis]
+        types = mask & (positions >= cuts[0].lengths[:, tf.newaxis] + 2) if len(rows) == 2 else tf.zeros_like(mask)
+        inputs |= {"attention_mask": tf.cast(mask, tf.int32), "token_type_ids": tf.cast(types, tf.int32)}
+        if self._return_offsets:
+            spans = [_surround([row[name] for row in rows], 0, 0) for name in ("starts", "ends")]
+            inputs["offsets"] = tf.stack([self._pad(span, 0) for span in spans], axis=2)  # [R, L, 2]
+        if self._layout.doc_stride is not None:
+            inputs["overflow_to_sample_mapping"] = cuts[0].samples
+        return inputs
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` makes the same layer of: the vocabulary's files and all options."""
+        with tempfile.TemporaryDirectory() as folder:
+            self._model.save(folder)
+            files = {path.name: base64.b64encode(path.read_bytes()).decode() for path in Path(folder).iterdir()}
         return {
-            "input_ids": ids,
-            "attention_mask": tf.cast(mask, tf.int32),
-            "token_type_ids": tf.cast(types, tf.int32),
+            "name": self.name,
+            "files": files,
+            "layout": asdict(self._layout),
+            "return_offsets": self._return_offsets,
+            "allow_special": self._allow_special,
         }
 
-    def _truncate(self, rows: list[tf.RaggedTensor]) -> list[tf.RaggedTensor]:
-        room = self._layout.max_length - 1 - len(rows)
-        if len(rows) == 1:
-            return [rows[0][:, :room]]
-        first, second = rows[0].row_lengths(), rows[1].row_lengths()
-        # As in `batching.pair_lengths`.
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> "TokenizerLayer":
+        """Makes a layer of what `get_config` gave."""
+        config = dict(config)
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in config.pop("files").items():
+                (Path(folder) / Path(name).name).write_bytes(base64.b64decode(content))
+            file = find_vocabulary(folder)
+            model = with_recorded_segmenter(load_piece_model(file), file.parent)
+        return cls(model, BatchLayout(**config.pop("layout")), **config)
+
+    def _tokenize(self, texts: tf.Tensor) -> dict[str, tf.RaggedTensor]:
+        if not self._return_offsets:
+            return {"input_ids": self._pieces.tokenize(texts)}
+        encoded = self._pieces.tokenize_with_offsets(texts)
+        starts, ends = (encoded.ids.with_values(encoded.offsets.values[:, side]) for side in (0, 1))
+        return {"input_ids": encoded.ids, "starts": starts, "ends": ends}
+
+    def _choose_cuts(self, lengths: list[tf.Tensor]) -> list["_Cut"]:
+        """As `batching.choose_windows`: what each row of the batch holds of the texts, and of the second texts."""
+        layout, first = self._layout, lengths[0]
+        samples, room = tf.range(tf.size(first)), layout.max_length - 1 - len(lengths)
+        if layout.doc_stride is not None:
+            return self._spread(lengths, room)
+        if len(lengths) == 1:
+            return [_Cut(samples, tf.zeros_like(first), tf.minimum(first, room))]
+        second = lengths[1]
         kept = (
             tf.minimum(first, tf.maximum(room - second, (room + 1) // 2)),
             tf.minimum(second, tf.maximum(room - first, room // 2)),
         )
-        return [_cut(row, lengths) for row, lengths in zip(rows, kept, strict=True)]
+        return [_Cut(samples, tf.zeros_like(first), length) for length in kept]
+
+    def _spread(self, lengths: list[tf.Tensor], room: int) -> list["_Cut"]:
+        *fixed, spread = lengths
+        rooms = room - fixed[0] if fixed else tf.fill(tf.shape(spread), room)
+        message = "The first text of a pair must leave room for the second in every window: raise max_length."
+        with tf.control_dependencies([tf.debugging.assert_positive(rooms, message)]):
+            steps = tf.minimum(rooms, self._layout.doc_stride)
+        counts = 1 + (tf.maximum(spread - rooms, 0) + steps - 1) // steps  # [B]
+        samples = tf.repeat(tf.range(tf.size(spread)), counts)  # [R]
+        starts = tf.ragged.range(counts).values * tf.gather(steps, samples)
+        kept = tf.minimum(tf.gather(rooms, samples), tf.gather(spread, samples) - starts)
+        whole = [_Cut(samples, tf.zeros_like(samples), tf.gather(length, samples)) for length in fixed]
+        return [*whole, _Cut(samples, starts, kept)]
+
+    def _pad(self, rows: tf.RaggedTensor, value: int) -> tf.Tensor:
+        if self._layout.padding == "max_length":
+            return rows.to_tensor(value, shape=[None, self._layout.max_length])
+        multiple = self._layout.pad_to_multiple_of
+        if multiple is None:
+            return rows.to_tensor(value)
+        longest = tf.reduce_max(tf.concat([[0], rows.row_lengths()], axis=0))
+        return rows.to_tensor(value, shape=tf.stack([-1, -(-longest // multiple) * multiple]))
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Which part of which text each row holds: int32 [R]."""
+
+    samples: tf.Tensor
+    starts: tf.Tensor
+    lengths: tf.Tensor
+
+    def apply(self, rows: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.RaggedTensor]:
+        return {name: take(values, self.samples, self.starts, self.lengths) for name, values in rows.items()}
+
+
+def _surround(rows: list[tf.RaggedTensor], before: int, behind: int) -> tf.RaggedTensor:
+    """Puts [CLS] in front of the first and [SEP] behind each: [R, (T)] each in, [R, (L)] out."""
+    first, last = (tf.fill([rows[0].nrows(), 1], value) for value in (before, behind))
+    return tf.concat([first, *(part for row in rows for part in (row, last))], axis=1)
 
 
 def _as_tensors(texts: tf.Tensor | tuple[tf.Tensor, tf.Tensor]) -> list[tf.Tensor]:
@@ -76,10 +181,3 @@ def _as_tensors(texts: tf.Tensor | tuple[tf.Tensor, tf.Tensor]) -> list[tf.Tenso
         shapes = ", ".join(str(tensor.shape) for tensor in tensors)
         raise ValueError(f"`texts` must be one or two string tensors of shape [B]. Received: shapes {shapes}.")
     return tensors
-
-
-def _cut(row: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
-    """Cuts each row to its own length, which is not more than it has."""
-    positions = tf.ragged.range(row.row_lengths()).flat_values
-    kept = positions < tf.repeat(lengths, row.row_lengths())
-    return tf.RaggedTensor.from_row_lengths(tf.boolean_mask(row.flat_values, kept), lengths, validate=False)

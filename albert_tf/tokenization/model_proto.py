@@ -6,7 +6,7 @@ tokenizer free of the protobuf package, whose run-time version is tied to the on
 
 import hashlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from albert_tf.tokenization.digit_comma import WORD_START
@@ -52,6 +52,16 @@ def user_defined_ids(model_proto: bytes) -> list[int]:
     """Returns the ids of the pieces that stand for themselves whatever surrounds them."""
     pieces = [field.payload for field in _fields(model_proto) if field.number == _MODEL_PIECES]
     return [index for index, piece in enumerate(pieces) if _last_payload(piece, _PIECE_KIND) == bytes([_USER_DEFINED])]
+
+
+def respell_pieces(model_proto: bytes, texts: Mapping[int, str]) -> bytes:
+    """Returns the model with other texts for some pieces, by id, which text then yields before any other piece."""
+    raw, index = bytearray(), 0
+    for field in _fields(model_proto):
+        is_changed = field.number == _MODEL_PIECES and index in texts
+        raw += _piece(texts[index], 0.0, _NORMAL) if is_changed else field.raw
+        index += field.number == _MODEL_PIECES
+    return bytes(raw)
 
 
 def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:

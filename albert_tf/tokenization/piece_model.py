@@ -62,7 +62,23 @@ class PiecesInGraph(Protocol):
         ...
 
 
-class PieceModel(Protocol):
+class PieceEncoder(Protocol):
+    """Turns text into ids, in Python and in a TensorFlow graph."""
+
+    def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
+        """Returns one int32 array of ids per text."""
+        ...
+
+    def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
+        """Returns the ids of one text with the span of each."""
+        ...
+
+    def in_graph(self, *, with_offsets: bool = False) -> PiecesInGraph:
+        """Returns the same for use inside a TensorFlow graph, or raises a ValueError where it cannot be had."""
+        ...
+
+
+class PieceModel(PieceEncoder, Protocol):
     """Turns text into ids and back, without special ids; the batch around it is `AlbertTokenizer`'s.
 
     Attributes:
@@ -92,20 +108,8 @@ class PieceModel(Protocol):
         """Splits a text into pieces; what no piece covers appears as it is after the clean-up."""
         ...
 
-    def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
-        """Returns one int32 array of ids per text."""
-        ...
-
-    def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
-        """Returns the ids of one text with the span of each."""
-        ...
-
     def decode(self, ids: list[int]) -> str:
         """Joins ids, all of them within the vocabulary, to a text without special ones."""
-        ...
-
-    def in_graph(self, *, with_offsets: bool = False) -> PiecesInGraph:
-        """Returns the same model for use inside a TensorFlow graph, or raises a ValueError where it cannot be had."""
         ...
 
     def save(self, folder: str | Path) -> None:

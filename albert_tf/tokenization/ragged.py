@@ -33,7 +33,7 @@ def take(rows: tf.RaggedTensor, samples: tf.Tensor, starts: tf.Tensor, lengths: 
         [R, (T), ...].
     """
     starts += tf.gather(rows.row_starts(), samples)
-    places = tf.ragged.range(starts, starts + lengths)
+    places = tf.ragged.range(starts, starts + lengths, row_splits_dtype=tf.int32)
     return places.with_values(tf.gather(rows.values, places.values))
 
 

@@ -1,5 +1,6 @@
 """SentencePiece as a piece model: Google's clean-up compiled into it, and the digit-comma rule behind it."""
 
+import copy
 import functools
 import struct
 from collections.abc import Sequence
@@ -10,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sentencepiece
 
-from albert_tf.tokenization.charsmap import compile_clean_up, leaves_alone
-from albert_tf.tokenization.digit_comma import apply_digit_comma, build_digit_comma_table
+from albert_tf.tokenization.charsmap import add_rules, compile_clean_up, leaves_alone
+from albert_tf.tokenization.digit_comma import WORD_START, apply_digit_comma, build_digit_comma_table
 from albert_tf.tokenization.folders import TokenizerOptions, write_folder
 from albert_tf.tokenization.hangul import warn_of_lost_hangul
-from albert_tf.tokenization.model_proto import digest, is_unigram, user_defined_ids
+from albert_tf.tokenization.model_proto import digest, is_unigram, respell_pieces, user_defined_ids
 from albert_tf.tokenization.offsets import as_utf8, encode_with_offsets
 from albert_tf.tokenization.piece_model import EncodedWithOffsets
 from albert_tf.tokenization.pieces import find_special_ids, starts_word
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from albert_tf.tokenization.sentencepiece_graph import SentencePieceInGraph
 
 _ALL_CORES = -1
+# Code points for private use: the first of those that stand for special pieces, and one that no vocabulary has.
+_FIRST_STAND_IN, _UNKNOWN_CHARACTER = 0x10FFF0, "\U0010fff8"
 
 
 class SentencePieceModel:
@@ -54,6 +57,8 @@ class SentencePieceModel:
             ) from error
         self.pieces = tuple(map(self.processor.IdToPiece, range(self.processor.GetPieceSize())))
         self.special = find_special_ids(self.processor, source)
+        # The special pieces that text can yield.
+        self._yields: tuple[int, ...] = ()
         warn_of_lost_hangul(self.pieces, self.processor.Normalize, source)
         self._digit_comma = build_digit_comma_table(
             self.pieces,
@@ -82,10 +87,30 @@ class SentencePieceModel:
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
         rows = self._run(list(texts), "numpy", num_threads=_ALL_CORES if num_threads is None else num_threads)
-        return apply_digit_comma(self._digit_comma, rows)
+        rows = apply_digit_comma(self._digit_comma, rows)
+        return [row[self._kept(row)] for row in rows] if self._yields else rows
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
-        return encode_with_offsets(self.processor, self._digit_comma, text)
+        encoded = encode_with_offsets(self.processor, self._digit_comma, text)
+        kept = self._kept(encoded.ids)
+        return EncodedWithOffsets(encoded.ids[kept], encoded.offsets[kept])
+
+    def allowing_special(self) -> "SentencePieceModel":
+        """Returns a model that gives special pieces in a text their ids.
+
+        The clean-up turns each into a character of its own before any other rule applies, and that is a piece. What
+        follows it directly goes on inside the word, and the white space in front of it goes.
+        """
+        ids = [index for index in astuple(self.special) if index != self.special.unk]
+        respelled = {index: chr(_FIRST_STAND_IN + place) for place, index in enumerate(ids)}
+        rules = {self.pieces[index]: stand_in for index, stand_in in respelled.items()}
+        rules |= dict.fromkeys([self.pieces[self.special.unk], *respelled.values()], _UNKNOWN_CHARACTER)
+        other = copy.copy(self)
+        other._compiled_proto = respell_pieces(add_rules(self._compiled_proto, rules), respelled)
+        other.processor = sentencepiece.SentencePieceProcessor(model_proto=other._compiled_proto)
+        other.pieces = tuple(respelled.get(index, piece) for index, piece in enumerate(self.pieces))
+        other._yields = tuple(ids)
+        return other
 
     def decode(self, ids: list[int]) -> str:
         return self.processor.Decode(ids)
@@ -101,12 +126,22 @@ class SentencePieceModel:
                 "A vocabulary must be a plain unigram one for offsets in the graph. "
                 f"Received: {self.source}; take the offsets that the tokenizer itself returns."
             )
-        options = GraphOptions(self.special.unk, fast=fast)
+        options = GraphOptions(self.special.unk, fast, self._yields, self._bare_start)
         spans = SpansInGraph(self._compiled_proto, self.pieces, self._digit_comma) if with_offsets else None
         return SentencePieceInGraph(self._compiled_proto, self._digit_comma, options, spans)
 
     def __reduce__(self):
         return functools.partial(SentencePieceModel, source=self.source), (self._model_proto, self.options)
+
+    @property
+    def _bare_start(self) -> int:
+        return self.processor.PieceToId(WORD_START)
+
+    def _kept(self, ids: np.ndarray) -> np.ndarray:
+        """bool, false on each word start that is a piece by itself in front of a special piece."""
+        precedes_special = np.zeros(len(ids), bool)
+        precedes_special[:-1] = np.isin(ids[1:], self._yields)
+        return ~precedes_special | (ids != self._bare_start)
 
     def _suits_fast_op(self) -> bool:
         odd = (self.processor.IsByte, self.processor.IsUnused)
