@@ -30,6 +30,7 @@ def run(
     reference_pairs: Annotated[
         bool, typer.Option(help="Pair what is a single sentence with a random document, as the reference does.")
     ] = False,
+    pack: Annotated[bool, typer.Option("--pack", help="Put several short examples into one row.")] = False,
     split_sentences: Annotated[bool, typer.Option(help="Lines are running text, to be split into sentences.")] = False,
     document_gap: Annotated[int, typer.Option(help="Empty lines that end a document; 0: only a file's end does.")] = 1,
     seed: Annotated[int, typer.Option(help="Examples are a function of it and of the documents.")] = 12345,
@@ -96,6 +97,7 @@ def _print_report(report) -> None:
         "tokens in an example, mean": f"{manifest.mean_length:.1f}",
         "share of tokens masked": f"{manifest.masked_share:.3f}",
         "share of pairs with label 1": f"{manifest.label_1_share:.3f}",
+        "rows of them": f"{sum(shard.records for shard in manifest.shards):,}",
         "example tokens per second": "already there" if report.reused else f"{report.tokens_per_second:,.0f}",
     }
     for label, value in (rows | of_examples if manifest.recipe.format == "examples" else rows).items():

@@ -2,7 +2,7 @@
 
 The writer, the reader and their checks are derived from these declarations, so a feature is added or changed here only.
 
-Shape letters: B batch, L sequence, P predictions.
+Shape letters: B batch, L sequence, P predictions, S examples of a row, where rows hold several.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ class Feature:
     Args:
         name: what models, datasets and NumPy arrays call it.
         disk_name: what the reference's TFRecords call it.
-        axes: shape letters of a batch, `"B"`, `"BL"` or `"BP"`.
+        axes: shape letters of a batch, `"B"`, `"BL"`, `"BP"` or `"BS"`.
         dtype: `"int32"` or `"float32"`, in memory; integers are int64 on disk.
         role: `"input"` of the model, `"label"` of its losses, or `"extra"`: on disk only.
 
@@ -58,6 +58,21 @@ PRETRAINING_FEATURES = (
     Feature("sentence_order_labels", "next_sentence_labels", "B", "int32", "label"),
 )
 
+# Rows that hold several examples: what changes, and what is more, by name.
+_PACKED = {
+    "token_boundary": (
+        Feature("example_ids", "example_ids", "BL", "int32", "input"),
+        Feature("position_ids", "position_ids", "BL", "int32", "input"),
+        Feature("cls_positions", "cls_positions", "BS", "int32", "input"),
+    ),
+    "sentence_order_labels": (Feature("sentence_order_weights", "sentence_order_weights", "BS", "float32", "label"),),
+}
+PACKED_FEATURES = tuple(
+    packed
+    for feature in PRETRAINING_FEATURES
+    for packed in (replace(feature, axes="BS" if feature.axes == "B" else feature.axes), *_PACKED.get(feature.name, ()))
+)
+
 
 def with_role(features: Iterable[Feature], *roles: Role) -> tuple[Feature, ...]:
     """Returns the features that have one of `roles`, in their order.
@@ -70,19 +85,20 @@ def with_role(features: Iterable[Feature], *roles: Role) -> tuple[Feature, ...]:
     return tuple(feature for feature in features if feature.role in roles)
 
 
-def features_to_learn(objective: str) -> tuple[Feature, ...]:
-    """Returns the inputs and labels of a model that learns an objective, the sentence label by the objective's name.
+def features_to_learn(objective: str, packed: bool = False) -> tuple[Feature, ...]:
+    """Returns the inputs and labels of a model that learns an objective, sentence labels by the objective's name.
 
     Args:
         objective: `"sentence_order"`, `"next_sentence"` or `"none"`; on disk all three have the same features.
+        packed: whether rows hold several examples.
 
     Example:
 
     >>> [feature.name for feature in features_to_learn("next_sentence")][-2:]
     ['masked_lm_weights', 'next_sentence_labels']
     """
-    features = with_role(PRETRAINING_FEATURES, "input", "label")
-    renamed = {"sentence_order_labels": f"{objective}_labels"}
+    features = with_role(PACKED_FEATURES if packed else PRETRAINING_FEATURES, "input", "label")
+    renamed = {f"sentence_order_{kind}": f"{objective}_{kind}" for kind in ("labels", "weights")}
     return tuple(
         replace(feature, name=renamed.get(feature.name, feature.name))
         for feature in features

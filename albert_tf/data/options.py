@@ -39,6 +39,7 @@ class ExampleOptions(BaseModel):
         objective: see `Objective`. The reference's `random_next_sentence` is `"next_sentence"` with `reference_pairs`.
         reference_pairs: pair a chunk of a single segment with a random document and label it 1, as
             `create_pretraining_data.py` does.
+        pack: put several short examples into one row; the model lets each attend to itself alone.
         seed: examples are a pure function of it and of the documents.
 
     Example:
@@ -62,6 +63,7 @@ class ExampleOptions(BaseModel):
     dupe_factor: int = Field(default=40, ge=1)
     objective: Objective = Objective.SENTENCE_ORDER
     reference_pairs: bool = False
+    pack: bool = False
     seed: int = Field(default=12345, ge=0, lt=2**63)
 
     @model_validator(mode="after")
@@ -89,9 +91,15 @@ class ExampleOptions(BaseModel):
         return self.max_seq_length - (2 if self.objective is Objective.NONE else 3)
 
     @property
+    def examples_per_row(self) -> int:
+        """S: how many examples go into a row at most."""
+        return self.max_seq_length // 8 if self.pack else 1
+
+    @property
     def sizes(self) -> dict[str, int]:
-        """Lengths of the axes L and P, as `Feature.row_shape` takes them."""
-        return {"L": self.max_seq_length, "P": self.predictions}
+        """Lengths of the axes L and P, and S where rows are packed, as `Feature.row_shape` takes them."""
+        sizes = {"L": self.max_seq_length, "P": self.predictions}
+        return {**sizes, "S": self.examples_per_row} if self.pack else sizes
 
 
 class PrepareOptions(ExampleOptions):
@@ -126,3 +134,12 @@ class PrepareOptions(ExampleOptions):
     document_gap: int = Field(default=1, ge=0)
     num_shards: int = Field(default=8, ge=1, le=100_000)
     num_processes: int = Field(default=1, ge=1)
+
+    @model_validator(mode="after")
+    def _check_format(self) -> "PrepareOptions":
+        if self.pack and self.format == "documents":
+            raise ValueError(
+                "`pack` must be False where examples are made on the fly. Received: pack=True, format='documents'. "
+                "Choose one of the two."
+            )
+        return self

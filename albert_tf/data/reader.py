@@ -67,7 +67,8 @@ def pretraining_dataset(
     Returns:
         Dataset of pairs (inputs, labels). Inputs: int32 `input_ids`, `attention_mask`, `token_type_ids` [B, L],
         `masked_lm_positions` [B, P]. Labels: int32 `masked_lm_ids` and float32 `masked_lm_weights` [B, P], and int32
-        `sentence_order_labels` or `next_sentence_labels` [B], or neither, as the objective is.
+        `sentence_order_labels` or `next_sentence_labels` [B], or neither, as the objective is. Packed rows have inputs
+        and labels more, see `PackedExamples`.
 
     Raises:
         ValueError: the folder is not a finished one, was made for another length, vocabulary or objective, or a shard
@@ -112,7 +113,7 @@ def pretraining_dataset(
 
 def _parser(sizes: Sizes, objective: Objective):
     """Returns a function from serialised examples [B] to (inputs, labels)."""
-    read = features_to_learn(objective.value)
+    read = features_to_learn(objective.value, packed="S" in sizes)
     spec = parse_spec(read, sizes)
 
     def parse(records: tf.Tensor):

@@ -9,7 +9,7 @@ from pathlib import Path
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
-from albert_tf.data.features import PRETRAINING_FEATURES, with_role
+from albert_tf.data.features import PACKED_FEATURES, PRETRAINING_FEATURES, with_role
 from albert_tf.data.manifest import MANIFEST_NAME, Manifest
 from albert_tf.data.options import Format, Objective
 from albert_tf.data.shards import ShardFault, find_fault, read_records
@@ -72,8 +72,8 @@ def _sizes_of_first_record(path: Path) -> dict[str, int]:
             f"`source` must be TFRecord files with examples. "
             f"Received: {path} ({type(error).__name__}). Correct the path."
         ) from None
-    sizes = {}
-    for feature in with_role(PRETRAINING_FEATURES, "input", "label"):
+    sizes, packed = {}, "example_ids" in example.features.feature
+    for feature in with_role(PACKED_FEATURES if packed else PRETRAINING_FEATURES, "input", "label"):
         values = example.features.feature[feature.disk_name]
         length = len(values.int64_list.value) or len(values.float_list.value)
         if not length:

@@ -8,10 +8,11 @@ import numpy as np
 from albert_tf.data.corpus import TokenizedDocuments
 from albert_tf.data.document_shards import write_document_shard
 from albert_tf.data.examples import make_examples
-from albert_tf.data.features import PRETRAINING_FEATURES
+from albert_tf.data.features import PACKED_FEATURES, PRETRAINING_FEATURES
 from albert_tf.data.folders import Workspace
 from albert_tf.data.manifest import ExampleStatistics, Shard
 from albert_tf.data.options import ExampleOptions, PrepareOptions
+from albert_tf.data.packing import pack_examples
 from albert_tf.data.pairs import Pairs, make_pairs
 from albert_tf.data.progress import Reporter
 from albert_tf.data.serialization import serialize_examples
@@ -57,20 +58,23 @@ def _write_shard(context: PrepareContext, number: int, report: Report) -> Shard:
             report(len(arrays["tokens"]))
             statistics, records = ExampleStatistics(), len(arrays)
         else:
-            statistics = _write_examples(file, load_spool(spool), context, report)
-            records = statistics.examples
+            statistics, records = _write_examples(file, load_spool(spool), context, report)
     return Shard(name=path.name, bytes=path.stat().st_size, records=records, statistics=statistics)
 
 
 def _write_examples(
     file: BinaryIO, documents: TokenizedDocuments, context: PrepareContext, report: Report
-) -> ExampleStatistics:
-    options, statistics = context.options, ExampleStatistics()
+) -> tuple[ExampleStatistics, int]:
+    """Returns what was counted in the examples, and how many records they made."""
+    options, vocabulary, statistics, records = context.options, context.vocabulary, ExampleStatistics(), 0
+    features = PACKED_FEATURES if options.pack else PRETRAINING_FEATURES
     for pairs in _blocks(documents, options, report):
-        examples = make_examples(documents, pairs, options, context.vocabulary)
-        write_records(file, serialize_examples(PRETRAINING_FEATURES, vars(examples), options.sizes))
-        statistics += ExampleStatistics.of(examples, context.vocabulary)
-    return statistics
+        examples = make_examples(documents, pairs, options, vocabulary)
+        statistics += ExampleStatistics.of(examples, vocabulary)
+        rows = pack_examples(examples, pairs.keys, options, vocabulary.pad_token_id) if options.pack else examples
+        write_records(file, serialize_examples(features, vars(rows), options.sizes))
+        records += len(rows)
+    return statistics, records
 
 
 def _blocks(documents: TokenizedDocuments, options: ExampleOptions, report: Report) -> Iterator[Pairs]:
