@@ -48,15 +48,13 @@ def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
 
     for where in vocabulary_places(source):
         for file in (file for pattern in _VOCABULARIES for file in sorted(where.glob(pattern))):
-            if file.suffix == ".txt":
-                shutil.copy(file, folder)
-            elif to == "huggingface":
+            if to == "huggingface":
                 AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
             else:
-                shutil.copy(file, folder / "30k-clean.model")
+                shutil.copy(file, folder / ("vocab.txt" if file.suffix == ".txt" else "30k-clean.model"))
             return f"vocabulary from {file}"
     return "no vocabulary found beside the source"
 
 
 # The first that is found is taken: SentencePiece models, KerasHub's too, then lists of WordPieces.
-_VOCABULARIES = ("spiece.model", "*.model", "*.spm", "vocab.txt")
+_VOCABULARIES = ("spiece.model", "*.model", "*.spm", "*vocab*.txt")

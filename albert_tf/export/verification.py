@@ -173,16 +173,19 @@ def _find_tokenizer(path: pathlib.Path) -> AlbertTokenizer:
     """The vocabulary beside a checkpoint, or in the folders where TF Hub and KerasHub keep it."""
     places = vocabulary_places(path)
     for folder in places:
-        files = [file for pattern in ("*.model", "*.spm") for file in sorted(folder.glob(pattern))]
+        files = [file for pattern in ("*.model", "*.spm", "*vocab*.txt") for file in sorted(folder.glob(pattern))]
         if files:
             return AlbertTokenizer.from_pretrained(files[0] if len(files) == 1 else folder)
     raise ValueError(
-        f"A checkpoint must have its SentencePiece vocabulary beside it. Received: {places[0]} without one; add the "
-        "file that it was published with, such as spiece.model or 30k-clean.model."
+        f"A checkpoint must have its vocabulary beside it. Received: {places[0]} without one; add the file that it was "
+        "published with, such as spiece.model, 30k-clean.model or vocab.txt."
     )
 
 
 def _check_special_pieces(tokenizer: AlbertTokenizer) -> str:
+    if "<unk>" not in tokenizer.pieces:  # of a list of WordPieces, where each has them at ids of its own
+        names = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+        return ", ".join(f"{name} {tokenizer.pieces.index(name)}" for name in names if name in tokenizer.pieces) + "."
     wrong = {piece: i for piece, i in SPECIAL_IDS.items() if tokenizer.pieces[i : i + 1] != (piece,)}
     if wrong:
         places = ", ".join(f"{piece} at {tokenizer.pieces.index(piece)} for {i}" for piece, i in wrong.items())

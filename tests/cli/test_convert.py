@@ -11,6 +11,7 @@ from albert_tf import AlbertTokenizer, checkpoints
 
 from .terminal import mistake, output_of
 
+WORD_PIECES = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\n学\n"
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 
 
@@ -96,9 +97,13 @@ main()
 
 def test_a_vocabulary_of_words(google, tmp_path):
     (google / "30k-clean.model").unlink()
-    (google / "vocab.txt").write_text("[PAD]\n")
-    output_of("convert", google, tmp_path / "new", "--to", "huggingface")
-    assert (tmp_path / "new" / "vocab.txt").read_text() == "[PAD]\n"
+    (google / "vocab_chinese.txt").write_text(WORD_PIECES)
+    (google / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    for layout in ("google", "huggingface"):
+        output_of("convert", google, tmp_path / layout, "--to", layout)
+        assert (tmp_path / layout / "vocab.txt").read_text() == WORD_PIECES
+    tokenizer = AlbertTokenizer.from_pretrained(tmp_path / "huggingface")
+    assert tokenizer.encode("ab A 学") == [5, 6, 1, 7]
 
 
 def test_mistakes(google, tmp_path):

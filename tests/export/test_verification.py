@@ -69,7 +69,7 @@ def test_a_sound_folder(folder):
     ],
 )
 def test_weights_of_every_kind_and_head(source):
-    assert finding(GOLDEN / source, "vocabulary").startswith("A checkpoint must have its SentencePiece vocabulary")
+    assert finding(GOLDEN / source, "vocabulary").startswith("A checkpoint must have its vocabulary beside it")
 
 
 # === Files and weights ===
@@ -136,6 +136,20 @@ def test_vocabularies_where_tf_hub_and_kerashub_keep_them(folder):
         shutil.copy(ROOT / "albert_tf" / "assets" / "30k-clean.model", folder / place)
         (folder / "spiece.model").unlink(missing_ok=True)
         assert not failures(folder)
+
+
+def test_a_list_of_word_pieces(folder):
+    (folder / "spiece.model").unlink()
+    (folder / "tokenizer_config.json").unlink()
+    small = [*"abcdefghijklmnopqrstuvwxyz", *(f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")]
+    pieces = ["[PAD]", *(f"[unused{i}]" for i in range(99)), "[UNK]", "[CLS]", "[SEP]", "[MASK]", *small]
+    pieces += [f"字{i}" for i in range(CONFIG.vocab_size - len(pieces))]
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    checks = {check.name: check for check in verify(folder)}
+    assert all(check.passed for check in checks.values())
+    assert checks["special pieces"].finding == "[PAD] 0, [UNK] 100, [CLS] 101, [SEP] 102, [MASK] 103."
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    assert "Received: ABCDEFGHIJKLMNOPQRSTUVWXYZ unknown" in finding(folder, "capital letters")
 
 
 def test_capitals_that_become_unknown(folder):
