@@ -83,7 +83,6 @@ def recognise_scheme(pieces: Sequence[str]) -> str:
     >>> recognise_scheme(["un", "##able"]), recognise_scheme(["밥", "을_", "나", "는_"])
     ('wordpiece', 'word_end')
     """
-    if any(piece.startswith(CONTINUATION) and len(piece) > len(CONTINUATION) for piece in pieces):
-        return WORDPIECE
     ends = sum(piece.endswith(END_MARK) for piece in pieces)
-    return WORD_END if ends > _SHARE_OF_ENDS * len(pieces) else WORDPIECE
+    continuations = sum(piece.startswith(CONTINUATION) for piece in pieces)
+    return WORD_END if ends > max(continuations, _SHARE_OF_ENDS * len(pieces)) else WORDPIECE

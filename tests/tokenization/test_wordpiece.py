@@ -1,0 +1,219 @@
+"""Proves that ids of vocabulary files are the reference's, that Hangul survives, and what is said of wrong files."""
+
+import json
+import pickle
+import time
+
+import numpy as np
+import pytest
+
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.wordpiece_folder import WordPieceOptions
+
+from .golden import AWKWARD_TEXTS, TINY_MODEL, read_lines
+from .wordpiece_golden import TOKENIZERS, WORD_END_PIECES, korean, korean_pieces, word_end
+
+
+@pytest.fixture(scope="module")
+def lines():
+    lines = read_lines("W1_wordpiece")
+    assert len(lines) == 1102
+    return lines
+
+
+def _write_vocabulary(folder, pieces):
+    (folder / "vocab.txt").write_text("".join(piece + "\n" for piece in pieces), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(("kind", "suffix"), [("reference", "lower"), ("cased", "cased")])
+def test_pieces_and_ids_of_every_line(lines, kind, suffix):
+    tokenizer = TOKENIZERS[kind]
+    rows = tokenizer.encode_batch([line["text"] for line in lines])
+    for line, row in zip(lines, rows, strict=True):
+        assert row.tolist() == line["ids_" + suffix]
+        assert tokenizer.tokenize(line["text"]) == line["tokens_" + suffix]
+
+
+def test_dropping_accents_leaves_hangul_whole(lines):
+    hangul = [line for line in lines if any("가" <= character <= "힣" for character in line["text"])]
+    assert len(hangul) == 504
+    tokenizer = korean()
+    for line in lines:
+        assert line in hangul or tokenizer.encode(line["text"]) == line["ids_lower"]
+    unknown = {
+        "ours": sum(tokenizer.encode(line["text"]).count(1) for line in hangul),
+        "reference": sum(line["ids_lower"].count(1) for line in hangul),
+        "cased": sum(line["ids_cased"].count(1) for line in hangul),
+    }
+    assert unknown == {"ours": 97, "reference": 4802, "cased": 100}
+    assert tokenizer.tokenize("Café를") == tokenizer.tokenize("cafe를")
+
+
+def test_starts_of_words():
+    starts = korean().start_of_word
+    assert (~starts).sum() == 10034
+    assert [bool(starts[korean().pieces.index(piece)]) for piece in ("먹", "##었다", "[MASK]")] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces", "bare"),
+    [
+        ("나는 밥을 먹었다.", "나 는_ 밥 을_ 먹었다 ._", "나 는_ 밥 을_ 먹었다 ."),
+        ("먹었다", "먹었다_", "먹었다"),
+        ("한글... ㅋㅋㅋ", "[UNK] ㅋㅋㅋ_", "[UNK] ㅋㅋ ㅋ"),
+        ("나는", "나 는_", "나 는"),
+        ("ABC É", "abc_ é_", "abc_ [UNK]"),
+        ("[MASK] [UNK] a [CLS]", "[UNK] [UNK] a_ [UNK]", "[UNK] [UNK] a_ [UNK]"),
+        (" ", "", ""),
+    ],
+)
+def test_words_with_marked_ends(text, pieces, bare):
+    assert " ".join(word_end().tokenize(text)) == pieces
+    assert " ".join(word_end(bare_final=True).tokenize(text)) == bare
+
+
+def test_padding_without_a_pad_piece_is_hidden_by_the_mask():
+    inputs = word_end()(["나는 밥", "나는"])
+    assert inputs["input_ids"].tolist() == [[0, 4, 5, 15, 1], [0, 4, 5, 1, 0]]
+    assert inputs["attention_mask"].tolist() == [[1] * 5, [1, 1, 1, 1, 0]]
+    assert word_end().pad_token_id == 0
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "text", "decoded"),
+    [
+        (korean(), "Unaffable 먹었다!", "unaffable 먹었다 !"),
+        (word_end(), "나는 밥을 먹었다.", "나는 밥을 먹었다."),
+        (word_end(bare_final=True), "나는 밥을 먹었다.", "나는 밥을 먹었다."),
+    ],
+)
+def test_decode(tokenizer, text, decoded):
+    assert tokenizer.decode(tokenizer(text)["input_ids"][0]) == decoded
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS.keys())
+def test_awkward_texts(tokenizer):
+    special = set(np.flatnonzero(np.isin(tokenizer.pieces, ["[CLS]", "[SEP]", "[MASK]", "[PAD]"])))
+    for text in AWKWARD_TEXTS:
+        ids = tokenizer.encode(text)
+        assert not special & set(ids)
+        assert ids == [index for row in tokenizer.encode_batch([text]) for index in row.tolist()]
+    for text in ("a\ud800b", b"a\xff", b"\xe2\x82"):
+        assert tokenizer.encode(text) == [tokenizer.unk_token_id]
+    with pytest.raises(ValueError, match=r"Received: None \(NoneType\) at position 1"):
+        tokenizer.encode_batch(["a", None])
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS.keys())
+def test_a_megabyte_without_a_space_is_one_unknown_word(tokenizer):
+    start = time.process_time()
+    assert tokenizer.encode("x" * 1_000_000) == [tokenizer.unk_token_id]
+    assert time.process_time() - start < 2.0
+
+
+def test_many_different_words_are_forgotten_in_time(monkeypatch):
+    monkeypatch.setattr("albert_tf.tokenization.wordpiece_model._MOST_REMEMBERED", 10)
+    texts = [line["text"] for line in read_lines("W1_wordpiece")[:50]]
+    tokenizer = pickle.loads(pickle.dumps(korean()))
+    for text in texts:
+        assert tokenizer.encode(text) == korean().encode(text)
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS.keys())
+def test_saved_folders_and_pickles_keep_everything(tmp_path, tokenizer):
+    tokenizer.save_pretrained(tmp_path)
+    for copy in (AlbertTokenizer.from_pretrained(tmp_path), pickle.loads(pickle.dumps(tokenizer))):
+        assert copy.vocab_hash == tokenizer.vocab_hash
+        assert copy.options == tokenizer.options
+        assert copy.pieces == tokenizer.pieces
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tokenizer_config.json", "vocab.txt"]
+
+
+def test_hash_tells_options_apart():
+    assert len({tokenizer.vocab_hash for tokenizer in TOKENIZERS.values()}) == len(TOKENIZERS)
+
+
+def test_what_hugging_face_reads(tmp_path):
+    korean(do_lower_case=False, keep_accents=True).save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    assert config["tokenizer_class"] == "BertTokenizer"
+    assert (config["do_lower_case"], config["strip_accents"], config["tokenize_chinese_chars"]) == (False, False, True)
+    assert (config["pad_token"], config["mask_token"]) == ("[PAD]", "[MASK]")
+    (tmp_path / "tokenizer_config.json").write_text(
+        '{"do_lower_case": true, "strip_accents": false, "tokenize_chinese_chars": false}'
+    )
+    options = AlbertTokenizer.from_pretrained(tmp_path).options
+    assert options == WordPieceOptions(keep_accents=True, tokenize_chinese_chars=False)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "given", "options"),
+    [
+        (korean_pieces(), {}, WordPieceOptions()),
+        (korean_pieces(), {"do_lower_case": False}, WordPieceOptions(do_lower_case=False, keep_accents=True)),
+        (korean_pieces(), {"reference_accents": True}, WordPieceOptions(reference_accents=True)),
+        (WORD_END_PIECES, {}, WordPieceOptions("word_end", keep_accents=True)),
+        (WORD_END_PIECES, {"bare_final": True}, WordPieceOptions("word_end", keep_accents=True, bare_final=True)),
+        (WORD_END_PIECES, {"scheme": "wordpiece"}, WordPieceOptions()),
+    ],
+)
+def test_options_that_nobody_recorded(tmp_path, pieces, given, options):
+    file = _write_vocabulary(tmp_path, pieces) / "vocab.txt"
+    assert AlbertTokenizer.from_pretrained(file, **given).options == options
+    assert AlbertTokenizer.from_pretrained(tmp_path, **given).options == options
+
+
+def test_a_vocabulary_file_with_another_name(tmp_path):
+    _write_vocabulary(tmp_path, WORD_END_PIECES)
+    (tmp_path / "vocab.txt").rename(tmp_path / "vocab_chinese.txt")
+    assert AlbertTokenizer.from_pretrained(tmp_path).vocab_size == len(WORD_END_PIECES)
+    (tmp_path / "spiece.model").write_bytes(TINY_MODEL.read_bytes())
+    assert AlbertTokenizer.from_pretrained(tmp_path).vocab_size == 500
+
+
+@pytest.mark.parametrize("name", ["[CLS]", "[SEP]", "[MASK]", "[UNK]"])
+def test_a_vocabulary_without_a_special_piece(tmp_path, name):
+    _write_vocabulary(tmp_path, [piece for piece in WORD_END_PIECES if piece != name])
+    with pytest.raises(ValueError, match=rf"must have the pieces .* lacks \{name[:-1]}\]"):
+        AlbertTokenizer.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[CLS]\n[SEP]\n[MASK]\n[UNK]\na\nb\na\n", r"'a' is at 4 and 6"),
+        (b"", "is empty"),
+        (b"[CLS]\na\xff\n", "byte 7 is no UTF-8"),
+    ],
+)
+def test_files_that_are_no_vocabulary(tmp_path, content, message):
+    (tmp_path / "vocab.txt").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        AlbertTokenizer.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scheme": "words"}, "`scheme` must be one of wordpiece, word_end"),
+        ({"bare_final": True}, "`bare_final` must go with scheme='word_end'"),
+        ({"do_lower_case": "yes"}, "`do_lower_case` must be True or False"),
+        ({"reference_accents": True, "keep_accents": True}, "`keep_accents` must be False"),
+    ],
+)
+def test_options_that_cannot_be(tmp_path, options, message):
+    _write_vocabulary(tmp_path, korean_pieces())
+    with pytest.raises(ValueError, match=message):
+        AlbertTokenizer.from_pretrained(tmp_path, **options)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
+    with pytest.raises(ValueError, match=message):
+        AlbertTokenizer.from_pretrained(tmp_path)
+
+
+def test_options_of_the_other_kind(tmp_path):
+    _write_vocabulary(tmp_path, korean_pieces())
+    with pytest.raises(ValueError, match="Received: `reference_digit_comma` for a vocabulary file"):
+        AlbertTokenizer.from_pretrained(tmp_path, reference_digit_comma=True)
+    with pytest.raises(ValueError, match="Received: `scheme` for a SentencePiece model"):
+        AlbertTokenizer.from_pretrained(TINY_MODEL, scheme="wordpiece")
