@@ -78,6 +78,7 @@ def pretraining_dataset(
     Example:
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> from albert_tf.data import PrepareOptions, prepare
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     text, examples = Path(folder) / "text.txt", Path(folder) / "examples"

@@ -8,6 +8,7 @@ from albert_tf.trainer import load_recipe, parse_recipe
 from tests.small_road import REPOSITORY
 
 RECIPES = sorted((REPOSITORY / "training/recipes").glob("*.toml"))
+SCALING = {"rule": "sqrt", "reference_learning_rate": 0.00176, "reference_batch_size": 4096}
 GOOD = {
     "model": {"preset": "tiny"},
     "data": {"examples": "examples"},
@@ -41,12 +42,49 @@ def renamed(section: str, old: str, new: str) -> dict:
         (changed("optimizer", "learning_rate", -1), "`optimizer.learning_rate` must be valid.*Received: -1"),
         (changed("training", "log_every", 33), "multiple of `log_every`"),
         ({key: value for key, value in GOOD.items() if key != "training"}, "`training` must be given"),
+        (changed("training", "gradient_accumulation_steps", 3), "multiple of `gradient_accumulation_steps`"),
+        (changed("training", "remat", "blocks"), '`training.remat` must be "none", "block" or a number'),
+        ({**GOOD, "optimizer": {}}, "Either `optimizer.learning_rate` or .* Received: neither"),
+        (changed("optimizer", "learning_rate_scaling", SCALING), "Either `optimizer.learning_rate` or .* both"),
+        (
+            {**GOOD, "optimizer": {"learning_rate_scaling": {**SCALING, "reference_bach_size": 1}}},
+            "'optimizer.learning_rate_scaling.reference_bach_size'.*did you mean 'reference_batch_size'",
+        ),
+        (changed("optimizer", "learning_rate_rules", [["bias", -1.0]]), "learning_rate_rules.* greater than or equal"),
+        ({**GOOD, "optimizer": {**GOOD["optimizer"], "name": "adamw", "log_trust_ratios": True}}, "must go with LAMB"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_cure(values, message):
     with pytest.raises(ValueError, match=message) as caught:
         parse_recipe(values)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("rule", "expected"), [("sqrt", 0.00176 * (512 / 4096) ** 0.5), ("linear", 0.00176 / 8)])
+def test_a_rule_gives_the_rate_for_a_batch(rule, expected):
+    optimizer = parse_recipe({**GOOD, "optimizer": {"learning_rate_scaling": {**SCALING, "rule": rule}}}).optimizer
+    assert optimizer.peak(512) == pytest.approx(expected, rel=1e-9)
+    assert optimizer.peak(4096) == 0.00176
+    built = optimizer.build(100, 512)
+    assert built.learning_rate.numpy() == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_published_rate_with_a_small_batch_is_warned_of():
+    optimizer = parse_recipe(changed("optimizer", "learning_rate", 0.00176)).optimizer
+    with pytest.warns(UserWarning, match=r"belongs to batches of 4096.*batch_size=512.*to 0.000622"):
+        optimizer.warn_if_unscaled(512)
+    optimizer.warn_if_unscaled(4096)  # a warning would be an error
+    parse_recipe(changed("optimizer", "learning_rate", 0.0006)).optimizer.warn_if_unscaled(512)
+
+
+def test_everything_about_the_optimizer_reaches_it():
+    given = {"decay": "linear", "start_warmup_step": 3, "num_warmup_steps": 2, "ema_momentum": 0.9}
+    given |= {"learning_rate_rules": [["bias", 2.0], [".*", 1.0]], "log_trust_ratios": True}
+    config = parse_recipe({**GOOD, "optimizer": {**GOOD["optimizer"], **given}}).optimizer.build(50, 8).get_config()
+    schedule = config["learning_rate"]["config"]
+    assert (schedule["decay"], schedule["start_warmup_step"], schedule["num_train_steps"]) == ("linear", 3, 50)
+    assert (config["use_ema"], config["ema_momentum"], config["keep_trust_ratios"]) == (True, 0.9, True)
+    assert config["learning_rate_rules"] == [["bias", 2.0], [".*", 1.0]]
 
 
 def test_a_file_that_is_not_toml_is_named(tmp_path):
@@ -65,7 +103,7 @@ def test_data_on_the_command_line_replaces_the_recipes(tmp_path):
 @pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)
 def test_published_recipes_are_of_the_published_size(file):
     recipe = load_recipe(file)
-    if file.stem != "quickstart":
+    if file.stem not in ("quickstart", "nsmc"):
         size, version = file.stem.split("_")
         assert recipe.model == {"preset": f"{size}_{version}"}
         assert recipe.config.hidden_dropout_prob == (0.1 if version == "v1" and size != "xxlarge" else 0.0)
@@ -74,4 +112,16 @@ def test_published_recipes_are_of_the_published_size(file):
 
 def test_all_published_runs_have_a_recipe():
     names = {f"{size}_{version}" for size in ("base", "large", "xlarge", "xxlarge") for version in ("v1", "v2")}
-    assert {file.stem for file in RECIPES} == names | {"quickstart"}
+    assert {file.stem for file in RECIPES} == names | {"quickstart", "nsmc"}
+
+
+def test_the_folder_to_train_on_is_replaced_whatever_its_kind(tmp_path):
+    path = tmp_path / "recipe.toml"
+    path.write_text(
+        '[model]\npreset = "tiny"\n[data]\nexamples = "examples"\nheldout = "heldout"\n[optimizer]\nlearning_rate = 0.1\n'
+        "[training]\nnum_train_steps = 100\nbatch_size = 8\nevaluate_every = 100\nsave_every = 100\n"
+    )
+    data = load_recipe(path, examples=None, documents=tmp_path / "documents").data
+    assert (data.examples, data.documents, data.source) == (None, tmp_path / "documents", tmp_path / "documents")
+    assert str(data.heldout) == "heldout"
+    assert str(load_recipe(path, documents=None).data.source) == "examples"
