@@ -10,6 +10,7 @@ from keras import ops
 from albert_tf import checkpoints
 from albert_tf.config import AlbertConfig
 from albert_tf.models.losses import Term, on_logits
+from albert_tf.models.remat import applications_at_once
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -81,7 +82,15 @@ class AlbertModel(keras.Model):
                 self.update_term(name, term)
         return super().compute_metrics(x, y, _only_output(y_pred), sample_weight)
 
-    def compile(self, optimizer="rmsprop", loss=None, *args, gradient_accumulation_steps: int = 1, **kwargs):
+    def compile(
+        self,
+        optimizer="rmsprop",
+        loss=None,
+        *args,
+        gradient_accumulation_steps: int = 1,
+        remat: str | int = "none",
+        **kwargs,
+    ):
         """As `keras.Model.compile`; without `loss` the model minimises the loss of its own task.
 
         Cross entropies are taken from logits: by name they are what is meant, and one of probabilities is an error.
@@ -90,8 +99,11 @@ class AlbertModel(keras.Model):
             gradient_accumulation_steps: int. Into how many parts `fit` splits each device's share of a batch. They are
                 taken one after the other within a step, with one update by the gradient of the whole batch, so that
                 numbers stay the same and memory falls. It must divide the rows of each device.
+            remat: str or int. Which activations `fit` computes again on the way back rather than keep: `"none"`, those
+                of each block application (`"block"`), or those of so many applications together. Numbers stay the same.
         """
         super().compile(optimizer, keras.tree.map_structure(on_logits, loss), *args, **kwargs)
+        self.remat, getattr(self, "encoder", self).recomputed_together = remat, applications_at_once(remat)
         self.step_record = None  # what `fit` keeps of its last step to look at, on TensorFlow
         self.gradient_accumulation_steps = _checked_parts(gradient_accumulation_steps, self.optimizer)
         names = () if self.uses_compiled_loss else self.reported_terms()
@@ -101,7 +113,8 @@ class AlbertModel(keras.Model):
     def get_compile_config(self):
         """Keras' hook for a model that is saved with how it was compiled."""
         config = super().get_compile_config()
-        return {**config, "gradient_accumulation_steps": self.gradient_accumulation_steps} if config else config
+        more = {"gradient_accumulation_steps": self.gradient_accumulation_steps, "remat": self.remat}
+        return {**config, **more} if config else config
 
     def compile_from_config(self, config):
         """Keras' hook for a loaded model: compiled as it was, with room for the optimizer's state."""

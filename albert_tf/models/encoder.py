@@ -3,14 +3,18 @@
 Letters: B batch, L sequence, E embedding, D hidden, N heads.
 """
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, mask_to_bias
+from albert_tf.layers.attention import AttentionWeights
+from albert_tf.layers.feed_forward import FeedForwardWeights
 from albert_tf.models.base import AlbertModel
+from albert_tf.models.remat import recomputed
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -50,6 +54,7 @@ class AlbertEncoder(AlbertModel):
         super().__init__(config, **kwargs)
         dtype = self.dtype_policy
         self.add_pooling_layer = add_pooling_layer
+        self.recomputed_together = 0  # how many block applications; `compile` sets it
         self.embeddings = AlbertEmbeddings(config, name="embeddings", dtype=dtype)
         initializer = self.embeddings.kernel_initializer
         self.projection = None
@@ -89,12 +94,14 @@ class AlbertEncoder(AlbertModel):
         hidden = self.embeddings(input_ids, token_type_ids, training=training)  # [B, L, E]
         if self.projection is not None:
             hidden = self.projection(hidden)  # [B, L, D]
-        states, attentions = [hidden], []
-        for attention, ffn in self._applications(mask_to_bias(attention_mask), training):
-            attended = attention(hidden)
-            hidden = ffn(attended.hidden)
-            states.append(hidden)
-            attentions.append(attended.probabilities)
+        bias, states, attentions = mask_to_bias(attention_mask), [hidden], []
+        if self.recomputed_together and training and not (output_hidden_states or output_attentions):
+            hidden = self._apply_recomputed(hidden, bias)
+        else:
+            for application in self._applications():
+                hidden, probabilities = application(hidden, bias, training)
+                states.append(hidden)
+                attentions.append(probabilities)
         outputs: dict[str, Any] = {"sequence_output": hidden}
         if self.pooler is not None:
             outputs["pooled_output"] = self.pooler(hidden[:, 0])  # [B, D]
@@ -104,23 +111,50 @@ class AlbertEncoder(AlbertModel):
             outputs["attentions"] = tuple(attentions)
         return outputs
 
-    def _applications(self, bias, training):
-        """One pair of functions for every block application, in order; shared weights are prepared once."""
+    def _applications(self) -> Iterator["_Application"]:
+        """Every block application, in order; shared weights are prepared once."""
         attention = [[(block, block.prepare()) for block in group] for group in self.attention_blocks]
         ffn = [[(block, block.prepare()) for block in group] for group in self.ffn_blocks]
         for layer in range(self.config.num_hidden_layers):
             attention_group = attention[self.config.group_of_layer(layer, len(attention))]
             ffn_group = ffn[self.config.group_of_layer(layer, len(ffn))]
-            for (attend, attend_weights), (feed, feed_weights) in zip(attention_group, ffn_group, strict=True):
-                yield (
-                    lambda hidden, attend=attend, weights=attend_weights: attend(
-                        hidden, bias, weights, training=training
-                    ),
-                    lambda hidden, feed=feed, weights=feed_weights: feed(hidden, weights, training=training),
-                )
+            for attention_block, ffn_block in zip(attention_group, ffn_group, strict=True):
+                yield _Application(*attention_block, *ffn_block)
+
+    def _apply_recomputed(self, hidden, bias):
+        """All applications in training, some at a time computed again on the way back."""
+        applications = list(self._applications())
+        for first in range(0, len(applications), self.recomputed_together):
+            together = applications[first : first + self.recomputed_together]
+            weights = [(application.attention_weights, application.ffn_weights) for application in together]
+            layers = [layer for application in together for layer in (application.attention, application.ffn)]
+            norms = {id(layer): layer.layer_norm for layer in layers}.values()
+            variables = [variable for norm in norms for variable in norm.trainable_variables]
+
+            def apply(hidden, weights, together=together):
+                for application, (attention_weights, ffn_weights) in zip(together, weights):
+                    given = application._replace(attention_weights=attention_weights, ffn_weights=ffn_weights)
+                    hidden, _ = given(hidden, bias, training=True)
+                return hidden
+
+            hidden = recomputed(apply, hidden, weights, variables, layers)
+        return hidden
 
     def get_config(self):
         return {**super().get_config(), "add_pooling_layer": self.add_pooling_layer}
+
+
+class _Application(NamedTuple):
+    """One application of a transformer block with its prepared weights."""
+
+    attention: AttentionBlock
+    attention_weights: AttentionWeights
+    ffn: FeedForwardBlock
+    ffn_weights: FeedForwardWeights
+
+    def __call__(self, hidden, bias, training):
+        attended = self.attention(hidden, bias, self.attention_weights, training=training)
+        return self.ffn(attended.hidden, self.ffn_weights, training=training), attended.probabilities
 
 
 def _standardize(inputs):

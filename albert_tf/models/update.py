@@ -105,11 +105,11 @@ class StepRecord:
     def note(self, optimizer, loss, gradients) -> None:
         """Called in the step before the update, with the whole batch's loss and gradients."""
         scale, reached = scale_of_loss(optimizer), [gradient is not None for gradient in gradients]
-        norms = tf.stack([tf.norm(tf.cast(g, tf.float32)) for g in gradients if g is not None])
+        factor = 1.0 if scale is None else 1.0 / tf.cast(tf.convert_to_tensor(scale), tf.float32)
+        norms = tf.stack([tf.norm(factor * tf.cast(g, tf.float32)) for g in gradients if g is not None])
         # An overflow of gradients is the business of a loss scale, which then skips the step.
         is_finite = tf.reduce_all(tf.math.is_finite(norms))
         failed = ~tf.math.is_finite(loss) if scale is not None else ~(tf.math.is_finite(loss) & is_finite)
-        norms = norms if scale is None else norms / tf.cast(scale.value, tf.float32)
         norms = tf.tensor_scatter_nd_update(tf.zeros([len(reached)]), tf.where(reached), norms)
         before = tf.identity(self._failed)
         self._finite_norms.assign(tf.where(before | ~is_finite, self._finite_norms, norms))

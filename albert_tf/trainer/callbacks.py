@@ -57,8 +57,10 @@ def _bad_loss(demand: str, received: str, report) -> str:
 def largest_gradients(report, count: int = 10) -> str:
     """The largest gradients of a step with the paths of their variables, those that are not finite first."""
     norms, when = report.norms, "largest gradients"
-    if not any(math.isfinite(norm) for norm in norms.values()):
-        norms, when = report.finite_norms, "no gradient finite, the largest gradients of the last step before"
+    broken = sum(not math.isfinite(norm) for norm in norms.values())
+    if broken >= count:  # a table of them would say nothing
+        when = f"{broken} of {len(norms)} gradients not finite, the largest gradients of the last step before"
+        norms = report.finite_norms
     order = sorted(norms, key=lambda path: norms[path] if math.isfinite(norms[path]) else math.inf, reverse=True)
     return f"{when}: " + ", ".join(f"{path} {norms[path]:.3g}" for path in order[:count])
 

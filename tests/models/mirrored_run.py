@@ -28,10 +28,10 @@ def weighted(inputs, labels):
     return tf.data.Dataset.from_tensor_slices((inputs, labels, weights))
 
 
-def pretraining(**changes):
+def pretraining(optimizer=None, **changes):
     keras.utils.set_random_seed(1)
     model = AlbertForPreTraining(CONFIG)
-    model.compile(Lamb(0.02, global_clipnorm=0.1), **changes)
+    model.compile(optimizer or Lamb(0.02, global_clipnorm=0.1), **changes)
     return model, weighted(*make_pretraining_batch(ROWS))
 
 
@@ -54,6 +54,19 @@ def clipping():
     return model, data.take(20)
 
 
+def in_parts(parts):
+    # Each device takes its two rows one after the other.
+    model, data = pretraining(gradient_accumulation_steps=parts, jit_compile=False)
+    return model, data.take(20)
+
+
+def overflowing():
+    # The scaled loss overflows at first: those steps are skipped, on both devices alike.
+    scaled = keras.optimizers.LossScaleOptimizer(Lamb(0.02, global_clipnorm=0.1, use_ema=True), initial_scale=3e38)
+    model, data = pretraining(scaled, jit_compile=False)
+    return model, data.take(20)
+
+
 def fit(make, strategy, validate=True, keras_step=False):
     with strategy.scope():
         model, data = make()
@@ -62,7 +75,16 @@ def fit(make, strategy, validate=True, keras_step=False):
     data = data.batch(4)
     validation = data if validate else None
     history = model.fit(data, epochs=2, shuffle=False, validation_data=validation, verbose=0).history
-    return {"history": history, "weights": {path: v.numpy().tolist() for path, v in model.variables_by_path().items()}}
+    weights = {path: v.numpy().tolist() for path, v in model.variables_by_path().items()}
+    report = None if keras_step else model.step_record.report()
+    scale = getattr(model.optimizer, "dynamic_scale", None)
+    return {
+        "history": history,
+        "weights": weights,
+        "steps": report and report.step,
+        "norms": report and report.norms,
+        "scale": None if scale is None else float(scale.numpy()),
+    }
 
 
 def main():
@@ -71,6 +93,14 @@ def main():
     one, two = tf.distribute.get_strategy(), tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     results = {make.__name__: {"one": fit(make, one), "two": fit(make, two)} for make in (pretraining, keras_loss)}
     results["pretraining"]["four_steps_in_one"] = fit(lambda: pretraining(steps_per_execution=4), two, validate=False)
+    results["in_parts"] = {
+        "one": fit(lambda: in_parts(1), one, validate=False),
+        "two": fit(lambda: in_parts(2), two, validate=False),
+    }
+    results["overflowing"] = {
+        "one": fit(overflowing, one, validate=False),
+        "two": fit(overflowing, two, validate=False),
+    }
     results["clipping"] = {
         "one": fit(clipping, one, validate=False),
         "two": fit(clipping, two, validate=False),

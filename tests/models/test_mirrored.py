@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
-RUNS = ("pretraining", "keras_loss", "clipping")
+RUNS = ("pretraining", "keras_loss", "clipping", "in_parts", "overflowing")
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +28,18 @@ def test_weights(name, results):
 def test_logs(name, results):
     expected = results[name]["one"]["history"]
     assert results[name]["two"]["history"] == {log: pytest.approx(values, abs=1e-5) for log, values in expected.items()}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_gradients_that_are_kept_to_look_at(name, results):
+    one, two = results[name]["one"], results[name]["two"]
+    assert two["steps"] == one["steps"] == (12 if name in ("pretraining", "keras_loss") else 10)
+    assert two["norms"] == {path: pytest.approx(norm, abs=1e-5) for path, norm in one["norms"].items()}
+
+
+def test_an_overflow_skips_the_step_on_both_devices(results):
+    one, two = results["overflowing"]["one"], results["overflowing"]["two"]
+    assert two["scale"] == one["scale"] < 3e38
 
 
 def test_four_steps_in_one_call_are_the_same_steps(results):
