@@ -6,19 +6,22 @@ Letters: B batch, K best pieces.
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.export.prediction import MASK, fill_mask, mask_output, sentence_order, with_mask
+from albert_tf.export.folder import ModelFolder
+from albert_tf.export.prediction import MASK, fill_mask, mask_output, sentence_order, with_mask_positions
 from albert_tf.export.served import ServedModel, traced
 from albert_tf.models import AlbertForPreTraining
 
 TOP = 10
 
-# What `str.isspace` is true of.
-_SPACE_FIRST = r"(?s)[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}].*"
 _SAMPLES = ("A [MASK] text.", "[MASK]", "The last word of this longer text, with 1,000 others, is [MASK].")
 
 
 class ServedMaskedLM(ServedModel):
     """What a SavedModel of a pretrained or masked-LM model consists of."""
+
+    def __init__(self, loaded: ModelFolder):
+        super().__init__(loaded)
+        self._masked_tokenizer = loaded.tokenizer.as_layer(max_length=loaded.max_length, allow_special=True)
 
     def signatures(self) -> dict:
         """One traced function for each way to call the model."""
@@ -41,15 +44,12 @@ class ServedMaskedLM(ServedModel):
         return float(max(differences))
 
     def _fill_mask(self, text):
-        parts = tf.strings.split(text, MASK, maxsplit=1)
-        has_mask = tf.debugging.assert_equal(
-            parts.row_lengths(), tf.constant(2, tf.int64), f"Each text must hold {MASK}."
-        )
-        with tf.control_dependencies([has_mask]):
-            parts = parts.to_tensor(shape=[None, 2])
-        prefix, suffix = parts[:, 0], parts[:, 1]
-        follows_directly = tf.logical_not(tf.strings.regex_full_match(suffix, _SPACE_FIRST))
-        inputs = with_mask(self.tokenizer((prefix, suffix)), self._loaded.tokenizer, follows_directly)
+        mask_token_id = self._loaded.tokenizer.mask_token_id
+        inputs = self._masked_tokenizer(text)
+        counts = tf.math.count_nonzero(inputs["input_ids"] == mask_token_id, axis=1)
+        message = f"Each text must hold {MASK} exactly once, within its first {self._loaded.max_length - 2} pieces."
+        with tf.control_dependencies([tf.debugging.assert_equal(counts, tf.constant(1, tf.int64), message)]):
+            inputs = with_mask_positions(inputs, mask_token_id)
         logits = self._loaded.model(inputs, training=False)[mask_output(self._loaded.model)]
         best = tf.math.top_k(tf.nn.softmax(logits[:, 0]), TOP)  # [B, K]
         pieces = tf.gather(tf.constant(self._loaded.tokenizer.pieces), best.indices)

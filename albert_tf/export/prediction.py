@@ -12,10 +12,8 @@ from keras import ops
 
 from albert_tf.export.folder import ModelFolder
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining, AlbertForSequenceClassification
-from albert_tf.tokenization import AlbertTokenizer
 
 MASK = "[MASK]"
-WORD_START = "▁"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,13 +85,15 @@ def fill_mask(loaded: ModelFolder, texts: Sequence[str], top: int = 5) -> list[M
         raise ValueError(
             f"The model must have a masked-LM head. Received: {type(loaded.model).__name__}; take a pretrained folder."
         )
-    for text in texts:
-        if text.count(MASK) != 1:
-            raise ValueError(f"Each text must hold {MASK} exactly once. Received: {text!r}; write it for one piece.")
-    parts = [text.split(MASK) for text in texts]
-    inputs = loaded.tokenizer([p[0] for p in parts], [p[1] for p in parts], max_length=loaded.max_length)
-    follows_directly = np.array([not suffix[:1].isspace() for _, suffix in parts])
-    inputs = with_mask(inputs, loaded.tokenizer, follows_directly)
+    inputs = loaded.tokenizer(texts, max_length=loaded.max_length, allow_special=True)
+    counts = (inputs["input_ids"] == loaded.tokenizer.mask_token_id).sum(axis=1)
+    if (counts != 1).any():
+        text = texts[int((counts != 1).argmax())]
+        raise ValueError(
+            f"Each text must hold {MASK} exactly once, within its first {loaded.max_length - 2} pieces. "
+            f"Received: {text!r}; write it for one piece."
+        )
+    inputs = with_mask_positions(inputs, loaded.tokenizer.mask_token_id)
     outputs = loaded.model(inputs, training=False)
     shares = ops.convert_to_numpy(ops.softmax(outputs[mask_output(loaded.model)][:, 0]))  # [B, V]
     best = np.argsort(-shares, axis=-1, kind="stable")[:, :top]  # [B, K]
@@ -129,40 +129,8 @@ def mask_output(model: AlbertForMaskedLM | AlbertForPreTraining) -> str:
     return "masked_lm_logits" if isinstance(model, AlbertForPreTraining) else "logits"
 
 
-def with_mask(inputs: Mapping[str, Any], tokenizer: AlbertTokenizer, follows_directly: Any) -> dict[str, Any]:
-    """Turns [CLS] prefix [SEP] suffix [SEP], two segments, into [CLS] prefix [MASK] suffix [SEP], one segment.
-
-    The suffix was tokenised by itself, so it begins with a word start even where no space is in between, as in
-    "[MASK]."; there the word start is taken away.
-
-    Args:
-        inputs: int32 [B, L] arrays or tensors from the tokenizer.
-        tokenizer: AlbertTokenizer.
-        follows_directly: bool [B], whether the suffix begins without a space.
-
-    Returns:
-        The same, and `masked_lm_positions` int32 [B, 1].
-    """
-    ids, mask = (ops.cast(inputs[name], "int32") for name in ("input_ids", "attention_mask"))
-    place = ops.argmax(ops.cast(ops.equal(ids, tokenizer.sep_token_id), "int32"), axis=1)
-    place = ops.expand_dims(ops.cast(place, "int32"), 1)  # [B, 1]
-    positions = ops.expand_dims(ops.arange(ops.shape(ids)[1], dtype="int32"), 0)  # [1, L]
-    is_inside = ops.logical_and(ops.equal(positions, place + 1), ops.expand_dims(follows_directly, 1))  # [B, L]
-    ids = ops.where(is_inside, ops.take(_inside_word(tokenizer), ids), ids)
-    # What is left of a word start that was a piece by itself is -1, and all that follows moves up.
-    gone = ops.any(ops.equal(ids, -1), axis=1, keepdims=True)  # [B, 1]
-    source = positions + ops.cast(ops.logical_and(positions > place, gone), "int32")
-    ids, mask = (ops.take_along_axis(ops.pad(array, [[0, 0], [0, 1]]), source, axis=1) for array in (ids, mask))
-    return {
-        "input_ids": ops.where(ops.equal(positions, place), tokenizer.mask_token_id, ids),
-        "attention_mask": mask,
-        "token_type_ids": ops.zeros_like(ids),
-        "masked_lm_positions": place,
-    }
-
-
-def _inside_word(tokenizer: AlbertTokenizer) -> np.ndarray:
-    """int32 [V]: each piece without its word start; -1 for the bare word start, itself where there is no such piece."""
-    ids = {piece: number for number, piece in enumerate(tokenizer.pieces)}
-    twins = {piece: ids.get(piece.removeprefix(WORD_START), number) for piece, number in ids.items()} | {WORD_START: -1}
-    return np.array([twins[piece] for piece in ids], np.int32)
+def with_mask_positions(inputs: Mapping[str, Any], mask_token_id: int) -> dict[str, Any]:
+    """Adds where the one mask of each row is, `masked_lm_positions` int32 [B, 1], to a tokenizer's arrays."""
+    is_mask = ops.equal(inputs["input_ids"], mask_token_id)  # [B, L]
+    positions = ops.cast(ops.argmax(ops.cast(is_mask, "int32"), axis=1), "int32")
+    return {**inputs, "masked_lm_positions": ops.expand_dims(positions, 1)}

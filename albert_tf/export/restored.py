@@ -51,7 +51,9 @@ class RestoredModel:
         try:
             outputs = self._ask("serving_default", texts)
         except tf.errors.InvalidArgumentError:
-            raise ValueError(f"Each text must hold [MASK]. Received: {list(texts)}; write it for one piece.") from None
+            raise ValueError(
+                f"Each text must hold [MASK] exactly once. Received: {list(texts)}; write it for one piece."
+            ) from None
         pieces, shares = outputs["pieces"].numpy(), outputs["probabilities"].numpy().tolist()  # [B, K]
         return [
             MaskPrediction(tuple(piece.decode() for piece in row), tuple(values)) for row, values in zip(pieces, shares)

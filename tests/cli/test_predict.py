@@ -42,7 +42,7 @@ def test_pieces_and_orders(files, where):
 
 def test_mistakes(files):
     assert "must hold [MASK] exactly once" in mistake("predict", files / "pretrained", "text")
-    assert "must hold [MASK]" in mistake("predict", files / "saved" / "pretrained", "text")
+    assert "must hold [MASK] exactly once" in mistake("predict", files / "saved" / "pretrained", "text")
     assert "one --pair for each text" in mistake("predict", files / "pretrained", "a", "b", "--pair", "c")
     assert "must get single texts" in mistake("predict", files / "classifier", "a", "--pair", "c")
     assert "must get text" in mistake("predict", files / "saved" / "classifier", "a", "--pair", "c")

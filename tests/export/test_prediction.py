@@ -95,10 +95,12 @@ def test_a_recipe_of_another_kind_beside_the_model_is_no_matter(tmp_path):
 
 
 def test_mistakes_are_explained(loaded, tmp_path):
-    with pytest.raises(ValueError, match=r"exactly once. Received: 'no mask'"):
+    with pytest.raises(ValueError, match=r"exactly once.* Received: 'no mask'"):
         fill_mask(loaded["pretrained"], ["no mask"])
     with pytest.raises(ValueError, match=r"exactly once"):
         fill_mask(loaded["pretrained"], ["[MASK] and [MASK]"])
+    with pytest.raises(ValueError, match=r"within its first 62 pieces"):
+        fill_mask(loaded["pretrained"], ["many words " * 40 + "[MASK]"])
     with pytest.raises(ValueError, match=r"must have a masked-LM head. Received: AlbertForSequenceClassification"):
         fill_mask(loaded["classifier"], ["[MASK]"])
     with pytest.raises(ValueError, match=r"must be a classifier. Received: AlbertForPreTraining"):
