@@ -16,6 +16,9 @@ def run(
     heldout: Annotated[Path | None, typer.Option(help="Instead of the recipe's: held-out examples.")] = None,
     tokenizer: Annotated[Path | None, typer.Option(help="Instead of the recipe's: vocabulary.")] = None,
     skip_corrupt: Annotated[bool, typer.Option("--skip-corrupt", help="Go on without damaged shards.")] = False,
+    allow_changed: Annotated[
+        bool, typer.Option("--allow-changed", help="Go on though the recipe has changed.")
+    ] = False,
 ) -> None:
     """Pretrains a model, or takes up a run that was stopped, with the same command.
 
@@ -32,7 +35,13 @@ def run(
     checked_recipe = load_recipe(recipe, examples=examples, documents=documents, heldout=heldout, tokenizer=tokenizer)
     from albert_tf.trainer import pretrain  # TensorFlow's start-up lines are not for a recipe that cannot be
 
-    report = pretrain(checked_recipe, output, skip_corrupt=skip_corrupt)
+    report = pretrain(checked_recipe, output, skip_corrupt=skip_corrupt, allow_changed=allow_changed)
+    if not report.is_chief:
+        return
+    if not report.finished:
+        steps = f"step {report.num_train_steps:,} of {checked_recipe.training.num_train_steps:,}"
+        rich.print(f"Stopped at {steps} because told so; all is saved, and the same command goes on from there.")
+        return
     table = plain_table(f"model in {report.model_folder}, {report.num_train_steps:,} updates", "held-out", "value")
     for name, value in report.results.items():
         table.add_row(name.replace("_", " "), f"{value:.4f}")

@@ -152,8 +152,9 @@ class AlbertModel(keras.Model):
         return self.test_function
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        """Keras' hook that builds compiled losses and metrics from a batch; its own averages over hosts and fails there."""
-        if iterator is not None:
+        """Keras' hook that builds compiled losses and metrics; its own averages a batch over hosts, and fails there."""
+        needs_batch = self.uses_compiled_loss or self._compile_metrics is not None
+        if iterator is not None and needs_batch and self._distribute_strategy is not None:
             from albert_tf.models import training_step
 
             data_batch = training_step.first_local_batch(self, iterator)

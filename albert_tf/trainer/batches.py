@@ -1,9 +1,13 @@
 """The batches of a pretraining run: examples read from disk, or made of documents on the fly, and held-out ones."""
 
+import hashlib
+
 import tensorflow as tf
 
 from albert_tf.data import documents_dataset, pretraining_dataset
+from albert_tf.data.manifest import MANIFEST_NAME
 from albert_tf.data.sharding import EVERYTHING, InputShard
+from albert_tf.data.sources import find_shards
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.recipe import Recipe
 
@@ -40,17 +44,15 @@ def train_batches(
             skip_corrupt=skip_corrupt,
             **place,
         )
-    if sequence_length(batches) > recipe.config.max_position_embeddings:
+    if sequence_length(recipe) > recipe.config.max_position_embeddings:
         raise ValueError(
-            f"Examples must not be longer than `max_position_embeddings`. Received: length={sequence_length(batches)}, "
+            f"Examples must not be longer than `max_position_embeddings`. Received: length={sequence_length(recipe)}, "
             f"max_position_embeddings={recipe.config.max_position_embeddings}; prepare shorter ones or raise the limit."
         )
     return batches
 
 
-def heldout_batches(
-    recipe: Recipe, tokenizer: AlbertTokenizer, length: int, shard: InputShard = EVERYTHING
-) -> tf.data.Dataset | None:
+def heldout_batches(recipe: Recipe, tokenizer: AlbertTokenizer) -> tf.data.Dataset | None:
     """All held-out examples once, in their order; None where the recipe names none."""
     if recipe.data.heldout is None:
         return None
@@ -60,13 +62,20 @@ def heldout_batches(
         shuffle=False,
         repeat=False,
         drop_remainder=False,
-        max_seq_length=length,
+        max_seq_length=sequence_length(recipe),
         vocab_hash=tokenizer.vocab_hash,
         objective=recipe.data.objective,
-        shard=shard,
     )
 
 
-def sequence_length(batches: tf.data.Dataset) -> int:
+def sequence_length(recipe: Recipe) -> int:
     """L of the examples."""
-    return batches.element_spec[0]["input_ids"].shape[1]
+    return find_shards(recipe.data.source, expected=None).sizes["L"]
+
+
+def data_facts(recipe: Recipe, tokenizer: AlbertTokenizer) -> dict[str, str]:
+    """What tells these data from others, wherever they lie."""
+    folders = {"source": recipe.data.source, "heldout": recipe.data.heldout}
+    files = {name: folder / MANIFEST_NAME for name, folder in folders.items() if folder is not None}
+    digests = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items() if file.is_file()}
+    return {"vocabulary": tokenizer.vocab_hash, **digests}

@@ -13,6 +13,8 @@ import keras
 import rich.console
 import rich.progress
 
+from albert_tf.checkpoints import write_whole
+
 
 class StopAtBadLoss(keras.callbacks.Callback):
     """Ends training with one sentence where the loss is not finite, or has risen far above its best.
@@ -97,7 +99,7 @@ class MetricsLog(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         step = int(self.model.optimizer.iterations.numpy())
         kept = [entry for entry in read_metrics(self.file) if entry["step"] <= step]
-        self.file.write_text("".join(json.dumps(entry) + "\n" for entry in kept), encoding="utf-8")
+        write_whole(self.file, "".join(json.dumps(entry) + "\n" for entry in kept).encode())
         self._step, self._time = step, time.monotonic()
 
     def on_epoch_begin(self, epoch, logs=None):
@@ -116,21 +118,23 @@ class MetricsLog(keras.callbacks.Callback):
 
 
 class SaveState(keras.callbacks.Callback):
-    """Saves the training state at intervals.
+    """Saves the training state at intervals, and when the model is better than at any checkpoint before.
 
     Args:
         state: TrainingState.
-        every: int. Updates between two checkpoints.
-        last_step: int. The step that is saved in any case: after it, averages may take the place of the weights.
+        training: TrainingRecipe: how often, and by which log of held-out examples the model is judged. The last step is
+            saved in any case: after it, averages may take the place of the weights.
     """
 
-    def __init__(self, state, every: int, last_step: int):
+    def __init__(self, state, training):
         super().__init__()
-        self.state, self.every, self.last_step = state, every, last_step
+        self.state, self.training = state, training
 
     def on_epoch_end(self, epoch, logs=None):
-        if self.state.step % self.every == 0 or self.state.step == self.last_step:
-            self.state.save()
+        step, held_out = self.state.step, (logs or {}).get(f"val_{self.training.best_metric}")
+        is_due = step % self.training.save_every == 0 or step == self.training.num_train_steps
+        if is_due or (held_out is not None and self.state.is_best(held_out)):
+            self.state.save(held_out)
 
 
 class ProgressLine(keras.callbacks.Callback):
@@ -147,6 +151,7 @@ class ProgressLine(keras.callbacks.Callback):
         super().__init__()
         self.title, self.total, self.tokens_per_step, self.lines_every = title, total, tokens_per_step, lines_every
         self.console = rich.console.Console(stderr=True)
+        self._bar: rich.progress.Progress | None = None
 
     def on_train_begin(self, logs=None):
         columns: tuple[Any, ...] = (
@@ -172,7 +177,8 @@ class ProgressLine(keras.callbacks.Callback):
             self.console.print(f"{self.title} {step}/{self.total}  loss {loss:.3f}  {rate}  {left:.0f} s left")
 
     def on_train_end(self, logs=None):
-        self._bar.stop()
+        if self._bar is not None:
+            self._bar.stop()
 
     def _step(self) -> int:
         return int(self.model.optimizer.iterations.numpy())

@@ -15,8 +15,11 @@ from albert_tf.checkpoints import write_whole
 from albert_tf.data import name_damage
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.batches import heldout_batches, sequence_length, train_batches
+from albert_tf.trainer.batches import data_facts, heldout_batches, sequence_length, train_batches
 from albert_tf.trainer.callbacks import GradientLog, MetricsLog, ProgressLine, SaveState, StopAtBadLoss
+from albert_tf.trainer.checkpoint_files import SavedState, newest_whole
+from albert_tf.trainer.devices import Devices, connect, shared_evenly
+from albert_tf.trainer.fitting import Fitting
 from albert_tf.trainer.recipe import Recipe
 from albert_tf.trainer.run_folder import claim_folder
 from albert_tf.trainer.state import TrainingState
@@ -36,6 +39,9 @@ class PretrainReport:
         results: means over the held-out examples, `unigram_entropy` of their masked tokens in nats among them; empty
             where there are none.
         num_train_steps: updates made in all.
+        finished: whether those are all that the recipe asks for; otherwise the run was told to stop, and goes on when
+            it is called again.
+        is_chief: whether this process wrote it all; others of several workers only help.
         seconds: wall time of this call.
     """
 
@@ -43,96 +49,154 @@ class PretrainReport:
     metrics_file: pathlib.Path
     results: dict[str, float]
     num_train_steps: int
+    finished: bool
+    is_chief: bool
     seconds: float
 
 
 def pretrain(
-    recipe: Recipe, output: str | pathlib.Path, show_progress: bool = True, skip_corrupt: bool = False
+    recipe: Recipe,
+    output: str | pathlib.Path,
+    show_progress: bool = True,
+    skip_corrupt: bool = False,
+    allow_changed: bool = False,
 ) -> PretrainReport:
     """Runs a recipe, or takes it up where it stopped.
+
+    Told to stop by SIGTERM, it saves its state at the end of the step and returns a report that is not finished.
 
     Args:
         recipe: Recipe.
         output: folder of the run. The same recipe goes on there; another one is refused.
         show_progress: bool. Whether to show a progress bar on stderr.
         skip_corrupt: bool. Whether to leave damaged shards out with a warning; otherwise they stop the run.
+        allow_changed: bool. Whether a run may go on with a recipe that differs from the one it began with.
 
     Returns:
         PretrainReport. The folder holds `recipe.json`, `checkpoints/`, `metrics.jsonl`, TensorBoard's `logs/`, and at
         the end `model/` and `results.json`.
 
     Raises:
-        ValueError: where folder, examples, vocabulary and recipe do not fit each other, or the loss is not finite.
+        ValueError: where folder, examples, vocabulary, recipe and workers do not fit each other, or the loss is not
+            finite.
+        OSError: where the disk is full, or a worker has not come.
+        RuntimeError: where a worker has gone.
     """
     begun = time.monotonic()
-    output = pathlib.Path(output)
-    _set_up_keras(recipe)  # first of all: the global seed enters the order of examples too
     tokenizer = _tokenizer(recipe)
     tokenizer.check_fits(recipe.config.vocab_size)
-    train = train_batches(recipe, tokenizer, skip_corrupt)
-    heldout = heldout_batches(recipe, tokenizer, sequence_length(train))
-    claim_folder(output, recipe.model_dump(mode="json"))
-    recipe.optimizer.warn_if_unscaled(recipe.training.batch_size)
-    if show_progress:
-        rich.console.Console(stderr=True).print(recipe.optimizer.describe_peak(recipe.training.batch_size))
-    with _strategy(recipe).scope():
+    run = _Run(recipe, pathlib.Path(output), tokenizer, show_progress, skip_corrupt, allow_changed)
+    saved = newest_whole(run.checkpoints)
+    devices = connect(recipe.training.strategy, run.facts(saved))
+    with devices.naming_lost_workers():
+        state = _train(run, devices, saved)
+        finished = state.step == recipe.training.num_train_steps
+        results = _finish(run, devices, state.model) if finished else {}
+        devices.wait_for_all()  # a worker that left early would look like one that was lost
+    model, metrics, seconds = run.output / MODEL_FOLDER, run.output / METRICS_FILE, time.monotonic() - begun
+    return PretrainReport(model, metrics, results, state.step, finished, devices.is_chief, seconds)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Run:
+    """What a run is made of before there are devices."""
+
+    recipe: Recipe
+    output: pathlib.Path
+    tokenizer: AlbertTokenizer
+    show_progress: bool
+    skip_corrupt: bool
+    allow_changed: bool
+
+    @property
+    def checkpoints(self) -> pathlib.Path:
+        """Folder of the checkpoints."""
+        return self.output / "checkpoints"
+
+    def facts(self, saved: SavedState | None) -> dict[str, Any]:
+        """What has to be the same at every worker."""
+        recipe = self.recipe.model_dump(mode="json", exclude={"data"})
+        checkpoint = None if saved is None else f"{saved.prefix.name} {saved.about['sha256']}"
+        data = data_facts(self.recipe, self.tokenizer)
+        return {"recipe": recipe, "data": data, "checkpoint": checkpoint, "tensorflow": tf.__version__}
+
+    def train(self, devices: Devices, first_step: int):
+        """Batches to train on, each host's own rows of them."""
+        return devices.distribute(
+            lambda shard: train_batches(self.recipe, self.tokenizer, self.skip_corrupt, first_step, shard)
+        )
+
+    def heldout(self) -> tf.data.Dataset | None:
+        """All held-out examples, on every host."""
+        return heldout_batches(self.recipe, self.tokenizer)
+
+
+def _train(run: _Run, devices: Devices, saved: SavedState | None) -> TrainingState:
+    recipe, training = run.recipe, run.recipe.training
+    keras.utils.set_random_seed(training.seed)  # before the data are opened: it enters the order of examples too
+    keras.config.set_dtype_policy(training.dtype_policy)
+    # Before the folder is claimed: examples that do not fit leave no trace.
+    train, heldout = run.train(devices, 0 if saved is None else saved.step), run.heldout()
+    if devices.is_chief:
+        claim_folder(run.output, recipe.model_dump(mode="json"), run.allow_changed)
+        _describe_peak(run)
+    with devices.strategy.scope():
         model = AlbertForPreTraining(recipe.config, objective=recipe.data.objective)
         model.compile(
-            optimizer=recipe.optimizer.build(recipe.training.num_train_steps, recipe.training.batch_size),
-            gradient_accumulation_steps=recipe.training.gradient_accumulation_steps,
-            remat=recipe.training.remat,
-            steps_per_execution=recipe.training.steps_per_execution,
-            jit_compile=recipe.training.jit_compile,
+            optimizer=recipe.optimizer.build(training.num_train_steps, training.batch_size),
+            gradient_accumulation_steps=training.gradient_accumulation_steps,
+            remat=training.remat,
+            steps_per_execution=training.steps_per_execution,
+            jit_compile=training.jit_compile,
         )
-        about = {"recipe": recipe.model_dump(mode="json"), "vocab_hash": tokenizer.vocab_hash}
-        state = TrainingState(output / "checkpoints", model, recipe.training.keep_checkpoints, about)
-        if first_step := state.restore():
-            train = train_batches(recipe, tokenizer, skip_corrupt, first_step)
-    _fit(recipe, model, state, train, heldout, output, show_progress)
-    model.optimizer.finalize_variable_values(model.trainable_variables)  # averages, where the recipe asks for them
-    results = _evaluate(model, heldout) if heldout is not None else {}
-    model.save_pretrained(output / MODEL_FOLDER)
-    tokenizer.save_pretrained(output / MODEL_FOLDER)
-    write_whole(output / RESULTS_FILE, (json.dumps(results, indent=2) + "\n").encode())
-    return PretrainReport(output / MODEL_FOLDER, output / METRICS_FILE, results, state.step, time.monotonic() - begun)
+        about = {"recipe": recipe.model_dump(mode="json"), "vocab_hash": run.tokenizer.vocab_hash}
+        state = TrainingState(run.checkpoints, model, training, about)
+        state.restore(saved)
+    fitting = Fitting(state, training, devices, _callbacks(run, state, devices))
+    with name_damage(recipe.data.source):
+        fitting.run(train, lambda step: run.train(devices, step), heldout)
+    return state
 
 
-def _fit(
-    recipe: Recipe, model, state: TrainingState, train, heldout, output: pathlib.Path, show_progress: bool
-) -> None:
-    training = recipe.training
-    done, total = state.step // training.log_every, training.num_train_steps // training.log_every
-    if done >= total:
-        return
-    tokens_per_step = training.batch_size * sequence_length(train)
+def _describe_peak(run: _Run) -> None:
+    optimizer, batch_size = run.recipe.optimizer, run.recipe.training.batch_size
+    optimizer.warn_if_unscaled(batch_size)
+    if run.show_progress:
+        rich.console.Console(stderr=True).print(optimizer.describe_peak(batch_size))
+
+
+def _callbacks(run: _Run, state: TrainingState, devices: Devices) -> list[Any]:
+    training, file = run.recipe.training, run.output / METRICS_FILE
+    stop = StopAtBadLoss(training.stop_above_best, file)
+    if not devices.is_chief:
+        return [stop]
+    tokens_per_step = training.batch_size * sequence_length(run.recipe)
     callbacks: list[Any] = [
         GradientLog(),
         # Metrics first: lines beyond the checkpoint that a run goes on from are dropped, but lost ones stay lost.
-        MetricsLog(output / METRICS_FILE, tokens_per_step),
-        StopAtBadLoss(training.stop_above_best, output / METRICS_FILE),
-        SaveState(state, training.save_every, training.num_train_steps),
-        keras.callbacks.TensorBoard(str(output / "logs"), write_graph=False, profile_batch=0),
+        MetricsLog(file, tokens_per_step),
+        stop,
+        SaveState(state, training),
+        keras.callbacks.TensorBoard(str(run.output / "logs"), write_graph=False, profile_batch=0),
     ]
-    if show_progress:
+    if run.show_progress:
         lines_every = max(training.log_every, training.num_train_steps // 20)
         callbacks.append(ProgressLine("pretrain", training.num_train_steps, tokens_per_step, lines_every))
-    with name_damage(recipe.data.source):
-        model.fit(
-            train,
-            epochs=total,
-            initial_epoch=done,
-            steps_per_epoch=training.log_every,
-            validation_data=heldout,
-            validation_freq=training.evaluate_every // training.log_every,
-            callbacks=callbacks,
-            shuffle=False,
-            verbose=0,
-        )
+    return callbacks
 
 
-def _evaluate(model, heldout) -> dict[str, float]:
-    results = {name: float(value) for name, value in model.evaluate(heldout, return_dict=True, verbose=0).items()}
-    return {**results, "unigram_entropy": unigram_entropy(heldout)}
+def _finish(run: _Run, devices: Devices, model) -> dict[str, float]:
+    """Evaluates the trained model, which all workers do together, and writes it, which the chief does."""
+    model.optimizer.finalize_variable_values(model.trainable_variables)  # averages, where the recipe asks for them
+    heldout, results = run.heldout(), {}
+    if heldout is not None:
+        logs = model.evaluate(shared_evenly(heldout), return_dict=True, verbose=0)
+        results = {**{name: float(value) for name, value in logs.items()}, "unigram_entropy": unigram_entropy(heldout)}
+    if devices.is_chief:
+        model.save_pretrained(run.output / MODEL_FOLDER)
+        run.tokenizer.save_pretrained(run.output / MODEL_FOLDER)
+        write_whole(run.output / RESULTS_FILE, (json.dumps(results, indent=2) + "\n").encode())
+    return results
 
 
 def unigram_entropy(dataset) -> float:
@@ -149,14 +213,3 @@ def unigram_entropy(dataset) -> float:
 def _tokenizer(recipe: Recipe) -> AlbertTokenizer:
     folder = recipe.data.tokenizer
     return AlbertTokenizer.english() if folder is None else AlbertTokenizer.from_pretrained(folder)
-
-
-def _set_up_keras(recipe: Recipe) -> None:
-    keras.utils.set_random_seed(recipe.training.seed)
-    keras.config.set_dtype_policy(recipe.training.dtype_policy)
-
-
-def _strategy(recipe: Recipe):
-    if recipe.training.strategy == "mirrored":
-        return tf.distribute.MirroredStrategy()
-    return tf.distribute.get_strategy()

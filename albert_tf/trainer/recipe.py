@@ -17,6 +17,8 @@ else:
     import tomli as tomllib
 
 
+Strategy = Literal["one_device", "mirrored", "multi_worker", "tpu"]
+
 _SOURCES = ("examples", "documents")
 
 
@@ -49,7 +51,10 @@ class DataRecipe(Section):
 
 
 class TrainingRecipe(Section):
-    """How long, how many at once, and how often to look up. All intervals count updates."""
+    """How long, how many at once, and how often to look up. All intervals count updates.
+
+    `best_metric` is that of the held-out examples by which the best checkpoint is kept beside the newest ones.
+    """
 
     num_train_steps: int = pydantic.Field(gt=0)
     batch_size: int = pydantic.Field(gt=0)
@@ -59,9 +64,10 @@ class TrainingRecipe(Section):
     evaluate_every: int = pydantic.Field(default=1000, gt=0)
     save_every: int = pydantic.Field(default=1000, gt=0)
     keep_checkpoints: int = pydantic.Field(default=3, gt=0)
+    best_metric: str = "masked_lm_loss"
     stop_above_best: float | None = pydantic.Field(default=3.0, gt=0)
     steps_per_execution: int = pydantic.Field(default=1, gt=0)
-    strategy: Literal["one_device", "mirrored"] = "one_device"
+    strategy: Strategy = "one_device"
     dtype_policy: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     jit_compile: bool | Literal["auto"] = "auto"
     remat: str | int = "none"

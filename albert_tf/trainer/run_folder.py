@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,12 +11,14 @@ from albert_tf.checkpoints import write_whole
 RECIPE_FILE = "recipe.json"
 
 
-def claim_folder(folder: pathlib.Path, recipe: Mapping[str, Any]) -> None:
+def claim_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed: bool | None = None) -> None:
     """Makes the folder and writes its recipe there, or checks that the one there is the same.
 
     Args:
         folder: made if it does not exist.
         recipe: values that JSON can hold.
+        allow_changed: whether to go on, with a warning, where the recipe there is another; None where nobody may ask
+            for that.
 
     Raises:
         ValueError: where the folder belongs to another recipe, saying what differs, or holds something else.
@@ -23,22 +26,36 @@ def claim_folder(folder: pathlib.Path, recipe: Mapping[str, Any]) -> None:
     file = folder / RECIPE_FILE
     wanted = json.loads(json.dumps(recipe))
     if file.is_file():
-        differences = _differences(json.loads(file.read_text(encoding="utf-8")), wanted)
-        if differences:
+        found = differences(json.loads(file.read_text(encoding="utf-8")), wanted)
+        if found and not allow_changed:
+            cure = "remove this one" if allow_changed is None else "go on with the changes by `--allow-changed`"
             raise ValueError(
                 f"The output folder must belong to this recipe. Received: {folder}, which differs in "
-                f"{'; '.join(differences[:5])}; give another folder, or remove this one."
+                f"{'; '.join(found[:5])}; give another folder, or {cure}."
             )
+        if found:
+            warnings.warn(f"The recipe of {folder} changes: {'; '.join(found)}.", stacklevel=2)
+            _write(file, wanted)
         return
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (not folder.is_dir() or _others(folder)):
         raise ValueError(f"The output folder must be new or empty. Received: {folder}, which holds other things.")
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(file, (json.dumps(wanted, indent=2, sort_keys=True) + "\n").encode())
+    _write(file, wanted)
 
 
-def _differences(old: Any, new: Any, where: str = "") -> list[str]:
-    if isinstance(old, dict) and isinstance(new, dict):
-        keys = sorted({*old, *new})
-        found = [_differences(old.get(key), new.get(key), f"{where}.{key}" if where else key) for key in keys]
+def _write(file: pathlib.Path, recipe: Mapping[str, Any]) -> None:
+    write_whole(file, (json.dumps(recipe, indent=2, sort_keys=True) + "\n").encode())
+
+
+def _others(folder: pathlib.Path) -> bool:
+    """Whether a folder holds anything but a recipe whose writing was cut short."""
+    return any(not path.name.startswith(f".{RECIPE_FILE}.") for path in folder.iterdir())
+
+
+def differences(there: Any, here: Any, where: str = "") -> list[str]:
+    """Where two nested records differ, each in a few words."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        keys = sorted({*there, *here})
+        found = [differences(there.get(key), here.get(key), f"{where}.{key}" if where else key) for key in keys]
         return [difference for some in found for difference in some]
-    return [] if old == new else [f"{where} (there {old!r}, here {new!r})"]
+    return [] if there == here else [f"{where} (there {there!r}, here {here!r})"]

@@ -7,19 +7,28 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
+import keras
 import numpy as np
 import pytest
-import safetensors.numpy
 
 from albert_tf import AlbertForPreTraining, AlbertTokenizer
 from albert_tf.data import pretraining_dataset
-from albert_tf.trainer import load_recipe, parse_recipe, plot_losses, pretrain
+from albert_tf.trainer import load_recipe, parse_recipe, plot_losses, pretrain, pretraining
 from albert_tf.trainer.callbacks import read_metrics
 from albert_tf.trainer.pretraining import unigram_entropy
 from tests.small_road import REPOSITORY, VOCAB_SIZE, small_recipe
+from tests.trainer.runs import (
+    PRETRAIN,
+    largest_difference,
+    losses,
+    start,
+    wait_for_checkpoint,
+    weights,
+    write_recipe,
+)
 
+SHORT = {"num_train_steps": 10, "evaluate_every": 10, "save_every": 10}
 RECIPES = sorted((REPOSITORY / "training/recipes").glob("*.toml"))
 SMALL = {
     **{"embedding_size": 16, "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64},
@@ -32,10 +41,6 @@ def finished(road, tmp_path_factory):
     """A whole run, never stopped."""
     output = tmp_path_factory.mktemp("runs") / "whole"
     return pretrain(parse_recipe(small_recipe(road)), output, show_progress=False)
-
-
-def weights(folder: pathlib.Path) -> dict[str, np.ndarray]:
-    return safetensors.numpy.load_file(folder / "model.safetensors")
 
 
 def test_the_loss_falls_and_everything_is_written(finished):
@@ -71,42 +76,89 @@ def test_unigram_entropy_is_that_of_the_masked_tokens(road, finished):
 
 
 def test_a_killed_run_goes_on_to_the_same_bits(road, finished, tmp_path):
-    recipe, output = tmp_path / "recipe.json", tmp_path / "run"
-    recipe.write_text(json.dumps(small_recipe(road)))
-    program = (
-        "import json, sys; from albert_tf.trainer import parse_recipe, pretrain; "
-        "pretrain(parse_recipe(json.load(open(sys.argv[1]))), sys.argv[2], show_progress=False)"
-    )
-    command = [sys.executable, "-c", program, str(recipe), str(output)]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 240
-    while not (output / "checkpoints/step-20.json").exists():
-        assert process.poll() is None, "the run ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not (output / "model").exists(), "the run had finished before it was killed"
-    report = pretrain(parse_recipe(small_recipe(road)), output, show_progress=False)
-    whole, resumed = weights(finished.model_folder), weights(report.model_folder)
-    assert all(np.array_equal(whole[name], resumed[name]) for name in whole)
-    losses = [[entry["loss"] for entry in read_metrics(file)] for file in (finished.metrics_file, report.metrics_file)]
-    assert losses[0] == losses[1]
+    file, run = write_recipe(tmp_path / "recipe.toml", small_recipe(road)), tmp_path / "run"
+    process = start(*PRETRAIN, file, "--output", run)
+    wait_for_checkpoint(run, 20, process)
+    process.kill()
+    process.communicate()
+    assert not (run / "model").exists(), "the run had finished before it was killed"
+    pretrain(parse_recipe(small_recipe(road)), run, show_progress=False)
+    assert largest_difference(run, finished.model_folder.parent) == 0
+    assert losses(run) == losses(finished.model_folder.parent)
+
+
+@pytest.mark.parametrize("step", [23, 30])
+def test_a_run_that_is_told_to_stop_saves_at_once_and_goes_on_to_the_same_bits(road, finished, tmp_path, step):
+    """In the middle of an interval, whose means have to go on too, and at the end of one."""
+    stopped = stop_at(step, parse_recipe(small_recipe(road)), tmp_path / "run")
+    assert (stopped.finished, stopped.num_train_steps, stopped.results) == (False, step, {})
+    assert sorted(file.name for file in (tmp_path / "run/checkpoints").glob("*.json")) == [
+        "step-20.json",
+        f"step-{step}.json",
+    ]
+    report = pretrain(parse_recipe(small_recipe(road)), tmp_path / "run", show_progress=False)
+    assert (report.finished, report.num_train_steps) == (True, 60)
+    assert largest_difference(tmp_path / "run", finished.model_folder.parent) == 0
+    assert losses(tmp_path / "run") == losses(finished.model_folder.parent)
+
+
+def stop_at(step: int, recipe, run: pathlib.Path):
+    """Runs a recipe and sends this process SIGTERM in the middle of that step."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        class Terminator(keras.callbacks.Callback):
+            def on_train_batch_begin(self, batch, logs=None):
+                if self.model.optimizer.iterations.numpy() == step - 1:
+                    os.kill(os.getpid(), signal.SIGTERM)
+
+        patch.setattr(
+            pretraining, "_callbacks", lambda *arguments, own=pretraining._callbacks: [*own(*arguments), Terminator()]
+        )
+        return pretrain(recipe, run, show_progress=False)
 
 
 def test_a_finished_run_is_not_trained_again(road, finished):
-    before = weights(finished.model_folder)
+    before = weights(finished.model_folder.parent)
     again = pretrain(parse_recipe(small_recipe(road)), finished.model_folder.parent, show_progress=False)
-    after = weights(again.model_folder)
+    after = weights(again.model_folder.parent)
     assert again.num_train_steps == 60
     assert all(np.array_equal(before[name], after[name]) for name in before)
 
 
-def test_another_recipe_is_refused_naming_what_differs(road, finished):
-    other = small_recipe(road, batch_size=8)
-    with pytest.raises(ValueError, match=r"training\.batch_size \(there 16, here 8\)"):
-        pretrain(parse_recipe(other), finished.model_folder.parent)
+def test_another_recipe_is_refused_naming_what_differs_unless_it_is_allowed(road, finished, tmp_path):
+    other, run = parse_recipe(small_recipe(road, batch_size=8, num_train_steps=70)), tmp_path / "run"
+    shutil.copytree(finished.model_folder.parent, run)
+    with pytest.raises(ValueError, match=r"training\.batch_size \(there 16, here 8\).*--allow-changed"):
+        pretrain(other, run)
+    with pytest.warns(UserWarning, match=r"training\.batch_size \(there 16, here 8\)"):
+        report = pretrain(other, run, show_progress=False, allow_changed=True)
+    assert report.num_train_steps == 70
+    assert json.loads((run / "recipe.json").read_text())["training"]["batch_size"] == 8
+
+
+@pytest.mark.parametrize(
+    ("section", "changes", "message"),
+    [
+        (
+            "optimizer",
+            {"name": "adamw"},
+            "recipe's optimizer. Received: .*step-60, made with Lamb, and a recipe with AdamW",
+        ),
+        ("model", {"hidden_size": 16}, "recipe's model. Received: .*step-60"),
+    ],
+)
+def test_a_checkpoint_of_another_optimizer_or_model_is_refused(road, finished, tmp_path, section, changes, message):
+    shutil.copytree(finished.model_folder.parent, tmp_path / "run")
+    recipe = small_recipe(road)
+    recipe[section] |= changes
+    with pytest.warns(UserWarning, match="changes"), pytest.raises(ValueError, match=message) as caught:
+        pretrain(parse_recipe(recipe), tmp_path / "run", allow_changed=True)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_whose_recipe_was_cut_short_by_a_kill_is_taken(road, tmp_path):
+    (tmp_path / ".recipe.json.abc").write_text("{")
+    assert pretrain(parse_recipe(small_recipe(road, **SHORT)), tmp_path, show_progress=False).finished
 
 
 def test_a_folder_with_other_things_is_refused(road, tmp_path):
@@ -146,13 +198,24 @@ def test_a_loss_that_is_not_finite_stops_the_run_naming_the_step(road, tmp_path)
         pretrain(parse_recipe(recipe), tmp_path / "run", show_progress=False)
 
 
-def test_a_checkpoint_cut_short_is_named(road, tmp_path):
-    recipe = parse_recipe(small_recipe(road, num_train_steps=20))
-    pretrain(recipe, tmp_path / "run", show_progress=False)
-    (data,) = (tmp_path / "run/checkpoints").glob("step-20.data*")
-    data.write_bytes(data.read_bytes()[:1000])
-    with pytest.raises(ValueError, match=r"step-20.*remove it"):
-        pretrain(recipe, tmp_path / "run", show_progress=False)
+def test_a_damaged_checkpoint_is_left_out_with_a_warning_for_the_one_before(road, finished, tmp_path):
+    shutil.copytree(finished.model_folder.parent, tmp_path / "run")
+    (data,) = (tmp_path / "run/checkpoints").glob("step-60.data*")
+    content = bytearray(data.read_bytes())
+    content[len(content) // 2] ^= 1
+    data.write_bytes(content)
+    with pytest.warns(UserWarning, match=r"step-60.data\S* is not as it was written.*Going on from .*step-40"):
+        pretrain(parse_recipe(small_recipe(road)), tmp_path / "run", show_progress=False)
+    assert largest_difference(tmp_path / "run", finished.model_folder.parent) == 0
+    assert losses(tmp_path / "run") == losses(finished.model_folder.parent)
+
+
+def test_the_best_is_judged_by_a_metric_that_there_is(road, tmp_path):
+    recipe = parse_recipe(small_recipe(road, best_metric="masked_lm_los"))
+    with pytest.raises(
+        ValueError, match=r"`best_metric`.*Received: 'masked_lm_los'; choose one of \('loss', 'masked_lm"
+    ):
+        pretrain(recipe, tmp_path / "run")
 
 
 def test_a_full_disk_leaves_the_checkpoints_before_it_whole(road, finished, tmp_path):
