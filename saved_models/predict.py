@@ -34,7 +34,7 @@ def ask(signature, texts: list[str], pairs: list[str]) -> dict[str, tf.Tensor]:
     try:
         return signature(**{name: tf.constant(value) for name, value in given.items()})
     except tf.errors.InvalidArgumentError:
-        raise ValueError(f"Each text must hold [MASK] once. Received: {texts}; write it in place of one piece.") from None
+        raise ValueError(f"Each text must hold [MASK] once. Received: {texts}; write it for one piece.") from None
 
 
 def describe(signatures, outputs: dict[str, tf.Tensor], row: int) -> list[str]:

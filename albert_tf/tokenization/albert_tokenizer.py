@@ -13,7 +13,7 @@ import numpy as np
 from albert_tf.tokenization.batching import BatchLayout, SpecialIds, TokenRows, build_inputs
 from albert_tf.tokenization.folders import english_model_file, find_vocabulary
 from albert_tf.tokenization.loading import load_piece_model
-from albert_tf.tokenization.piece_model import PieceModel
+from albert_tf.tokenization.piece_model import PieceEncoder, PieceModel
 from albert_tf.tokenization.segmented_model import with_recorded_segmenter
 from albert_tf.tokenization.special_text import allowing_special
 
@@ -127,8 +127,8 @@ class AlbertTokenizer:
     def save_pretrained(self, folder: str | Path) -> None:
         """Writes the vocabulary and `tokenizer_config.json` as Hugging Face's tokenizers read them.
 
-        SentencePiece goes to `spiece.model`, unchanged, for AlbertTokenizer; a vocabulary file to `vocab.txt`, for
-        BertTokenizer. The scheme "word_end" is unknown there.
+        SentencePiece goes to `spiece.model`, unchanged, and the whole tokenizer to `tokenizer.json`, for
+        AlbertTokenizer; a vocabulary file to `vocab.txt`, for BertTokenizer. The scheme "word_end" is unknown there.
 
         Args:
             folder: where to; made if it is not there.
@@ -179,6 +179,11 @@ class AlbertTokenizer:
     def start_of_word(self) -> np.ndarray:
         """bool [V], whether each piece begins a word, as whole-word masking wants to know it."""
         return self._model.find_word_starts()
+
+    @functools.cached_property
+    def end_of_word(self) -> np.ndarray:
+        """bool [V], whether a word begins behind each piece, whatever comes: where pieces mark the ends of words."""
+        return self._model.find_word_ends()
 
     @functools.cached_property
     def vocab_hash(self) -> str:
@@ -295,10 +300,10 @@ class AlbertTokenizer:
         return AlbertTokenizer, (self._model,)
 
     @functools.cached_property
-    def _special_model(self) -> PieceModel:
+    def _special_model(self) -> PieceEncoder:
         return allowing_special(self._model)
 
-    def _choose_model(self, allow_special: bool) -> PieceModel:
+    def _choose_model(self, allow_special: bool) -> PieceEncoder:
         return self._special_model if allow_special else self._model
 
     def _encode_rows(self, texts: list[str], allow_special: bool) -> TokenRows:

@@ -176,7 +176,7 @@ def _spread(first: np.ndarray, second: np.ndarray | None, layout: BatchLayout) -
             f"Received: row {room.argmin()} with {first[room.argmin()]} ids for max_length={layout.max_length}; "
             "raise max_length or shorten the text."
         )
-    step = np.minimum(room, layout.doc_stride)
+    step = np.minimum(room, layout.doc_stride or room)
     counts = 1 + -(-np.maximum(lengths - room, 0) // step)  # [B]
     samples = np.repeat(np.arange(len(first)), counts)  # [R]
     starts = (np.arange(len(samples)) - np.repeat(np.cumsum(counts) - counts, counts)) * step[samples]

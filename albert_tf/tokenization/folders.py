@@ -138,6 +138,7 @@ def write_folder(folder: str | Path, model_proto: bytes, options: TokenizerOptio
         "pad_token": PAD_PIECE,
         "unk_token": UNK_PIECE,
         "mask_token": MASK_PIECE,
+        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
     }
     write_config(folder, config)
 

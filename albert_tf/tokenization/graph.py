@@ -24,6 +24,7 @@ from albert_tf.tokenization.piece_model import PieceModel
 from albert_tf.tokenization.ragged import take
 from albert_tf.tokenization.segmented_model import with_recorded_segmenter
 from albert_tf.tokenization.special_text import allowing_special
+from albert_tf.tokenization.tokenizers_file import TOKENIZERS_FILE
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -92,7 +93,8 @@ class TokenizerLayer(keras.layers.Layer):
         """Returns what `from_config` makes the same layer of: the vocabulary's files and all options."""
         with tempfile.TemporaryDirectory() as folder:
             self._model.save(folder)
-            files = {path.name: base64.b64encode(path.read_bytes()).decode() for path in Path(folder).iterdir()}
+            paths = [path for path in Path(folder).iterdir() if path.name != TOKENIZERS_FILE]
+            files = {path.name: base64.b64encode(path.read_bytes()).decode() for path in paths}
         return {
             "name": self.name,
             "files": files,

@@ -13,12 +13,13 @@ import sentencepiece
 
 from albert_tf.tokenization.charsmap import add_rules, compile_clean_up, leaves_alone
 from albert_tf.tokenization.digit_comma import WORD_START, apply_digit_comma, build_digit_comma_table
-from albert_tf.tokenization.folders import TokenizerOptions, write_folder
+from albert_tf.tokenization.folders import TokenizerOptions, write_file, write_folder
 from albert_tf.tokenization.hangul import warn_of_lost_hangul
-from albert_tf.tokenization.model_proto import digest, is_unigram, respell_pieces, user_defined_ids
+from albert_tf.tokenization.model_proto import digest, is_unigram, read_charsmap, respell_pieces, user_defined_ids
 from albert_tf.tokenization.offsets import as_utf8, encode_with_offsets
 from albert_tf.tokenization.piece_model import EncodedWithOffsets
 from albert_tf.tokenization.pieces import find_special_ids, starts_word
+from albert_tf.tokenization.tokenizers_file import TOKENIZERS_FILE, tokenizers_file
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.sentencepiece_graph import SentencePieceInGraph
@@ -69,13 +70,21 @@ class SentencePieceModel:
 
     def save(self, folder: str | Path) -> None:
         write_folder(folder, self._model_proto, self.options)
+        place = Path(folder) / TOKENIZERS_FILE
+        if not self._is_plain_unigram():
+            place.unlink(missing_ok=True)
+            return
+        split, charsmap = self._digit_comma.pieces.keys(), read_charsmap(self._compiled_proto)
+        write_file(place, tokenizers_file(self.pieces, self._scores(), split, charsmap, self.special))
 
     def find_word_starts(self) -> np.ndarray:
         return np.array([starts_word(piece) for piece in self.pieces], bool)
 
+    def find_word_ends(self) -> np.ndarray:
+        return np.zeros(len(self.pieces), bool)
+
     def hash_vocabulary(self) -> str:
-        size = len(self.pieces)
-        scores = struct.pack(f"<{size}f", *map(self.processor.GetScore, range(size)))
+        scores = struct.pack(f"<{len(self.pieces)}f", *self._scores())
         options = bytes(astuple(self.options))
         return digest(b"\0".join([options, scores, *(piece.encode() for piece in self.pieces)]))
 
@@ -144,12 +153,15 @@ class SentencePieceModel:
         return ~precedes_special | (ids != self._bare_start)
 
     def _suits_fast_op(self) -> bool:
+        own = [self.pieces[index] for index in user_defined_ids(self._model_proto)]
+        return self._is_plain_unigram() and leaves_alone(self._compiled_proto, own)
+
+    def _is_plain_unigram(self) -> bool:
         odd = (self.processor.IsByte, self.processor.IsUnused)
-        return (
-            is_unigram(self._model_proto)
-            and not any(test(index) for index in range(len(self.pieces)) for test in odd)
-            and leaves_alone(self._compiled_proto, [self.pieces[i] for i in user_defined_ids(self._model_proto)])
-        )
+        return is_unigram(self._model_proto) and not any(test(i) for i in range(len(self.pieces)) for test in odd)
+
+    def _scores(self) -> list[float]:
+        return [self.processor.GetScore(index) for index in range(len(self.pieces))]
 
     def _run(self, texts: Any, return_type: Any, num_threads: int = 1) -> Any:
         """Encodes; only where the fast call refuses a text is each one looked at."""

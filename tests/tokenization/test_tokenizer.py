@@ -147,7 +147,7 @@ def test_saved_folder(tmp_path):
     tokenizer = AlbertTokenizer.english(do_lower_case=False, keep_accents=True)
     tokenizer.save_pretrained(tmp_path / "new" / "folder")
     folder = tmp_path / "new" / "folder"
-    assert sorted(path.name for path in folder.iterdir()) == ["spiece.model", "tokenizer_config.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["spiece.model", "tokenizer.json", "tokenizer_config.json"]
     assert (folder / "spiece.model").read_bytes() == english_model_file().read_bytes()
     config = json.loads((folder / "tokenizer_config.json").read_text())
     assert config["tokenizer_class"] == "AlbertTokenizer"
