@@ -60,6 +60,28 @@ def test_batches_of_unknown_size(whole):
     assert largest_difference(model, whole[0]) < 1e-5
 
 
+@pytest.mark.parametrize("drop_remainder", [True, False])
+def test_weights_come_from_labels_without_a_forward_pass_where_shapes_are_known(drop_remainder):
+    calls = []
+
+    def count(logits):
+        calls.append(logits.shape)
+        return logits
+
+    class Counting(AlbertForPreTraining):
+        def call(self, inputs, training=False):
+            outputs = super().call(inputs, training=training)
+            if not training:
+                logits = outputs["masked_lm_logits"]
+                counted = tf.numpy_function(count, [logits], tf.float32, stateful=False)
+                outputs["masked_lm_logits"] = tf.ensure_shape(counted, logits.shape)
+            return outputs
+
+    model = make_model(kind=Counting, gradient_accumulation_steps=2, jit_compile=False)
+    fit(model, epochs=1, drop_remainder=drop_remainder)
+    assert len(calls) == (0 if drop_remainder else 2)
+
+
 def test_a_keras_loss_with_metrics_and_weights():
     def classifier(parts):
         accuracy = keras.metrics.SparseCategoricalAccuracy(name="weighted")
