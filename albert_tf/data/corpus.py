@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from albert_tf.data.documents import Document
-from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization import AlbertTokenizer, mark_word_starts
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,16 @@ class Vocabulary:
     sep_token_id: int
     mask_token_id: int
     start_of_word: npt.NDArray[np.bool_]  # [V]
+    end_of_word: npt.NDArray[np.bool_]  # [V]
 
     @classmethod
     def of(cls, tokenizer: AlbertTokenizer) -> "Vocabulary":
         """Takes the facts from a tokenizer."""
         return cls(**{field.name: getattr(tokenizer, field.name) for field in fields(cls)})
+
+    def word_starts(self, ids: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """Tells where words begin in rows of ids: bool, like `ids`."""
+        return mark_word_starts(ids, self.start_of_word, self.end_of_word)
 
 
 @dataclass(frozen=True)
@@ -107,11 +112,12 @@ def tokenize_documents(
     """
     texts = [text for document in documents for text in document.sentences]
     encoded = iter(tokenizer.encode_batch(texts, num_threads=1))
+    vocabulary = Vocabulary.of(tokenizer)
     segments, counts, keys = [], [], []
     for document in documents:
         parts = [next(encoded) for _ in document.sentences]
         if room is not None:
-            parts = [cut for ids in parts for cut in cut_segment(ids, tokenizer.start_of_word[ids], room)]
+            parts = [cut for ids in parts for cut in cut_segment(ids, vocabulary.word_starts(ids), room)]
         parts = [ids for ids in parts if len(ids)]
         if parts:
             segments.extend(parts)

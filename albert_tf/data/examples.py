@@ -141,7 +141,7 @@ def _lay_out(tokens: Ints, pairs: Pairs, options: ExampleOptions, vocabulary: Vo
     ids[content] = tokens[sources[content]]
     ids[special] = vocabulary.sep_token_id
     ids[:, 0] = vocabulary.cls_token_id
-    word_starts = vocabulary.start_of_word[ids] & content
+    word_starts = vocabulary.word_starts(ids) & content
     # A segment may begin in mid-word; the reference would add such a piece to the word before [SEP].
     starts = word_starts | (places == 1) | (in_second & (places == second_begin))
     return _Layout(

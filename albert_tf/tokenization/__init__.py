@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from albert_tf.tokenization.albert_tokenizer import AlbertTokenizer
     from albert_tf.tokenization.folders import TokenizerOptions, vocabulary_places
     from albert_tf.tokenization.normalization import clean_text
-    from albert_tf.tokenization.pieces import starts_word
+    from albert_tf.tokenization.pieces import mark_word_starts, starts_word
     from albert_tf.tokenization.training import train_sentencepiece
     from albert_tf.tokenization.vocabulary_report import VocabularyReport
     from albert_tf.tokenization.wordpiece_training import train_wordpiece
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     "AlbertTokenizer": "albert_tokenizer",
     "clean_text": "normalization",
+    "mark_word_starts": "pieces",
     "starts_word": "pieces",
     "TokenizerOptions": "folders",
     "train_sentencepiece": "training",
@@ -29,6 +30,7 @@ __all__ = [
     "TokenizerOptions",
     "VocabularyReport",
     "clean_text",
+    "mark_word_starts",
     "starts_word",
     "train_sentencepiece",
     "train_wordpiece",

@@ -104,6 +104,10 @@ class PieceModel(PieceEncoder, Protocol):
         """Returns bool [V], whether each piece begins a word."""
         ...
 
+    def find_word_ends(self) -> np.ndarray:
+        """Returns bool [V], whether behind each piece a word begins, whatever the next piece is."""
+        ...
+
     def tokenize(self, text: str | bytes) -> list[str]:
         """Splits a text into pieces; what no piece covers appears as it is after the clean-up."""
         ...

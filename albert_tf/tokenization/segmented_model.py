@@ -45,6 +45,9 @@ class SegmentedModel:
     def find_word_starts(self) -> np.ndarray:
         return self._model.find_word_starts()
 
+    def find_word_ends(self) -> np.ndarray:
+        return self._model.find_word_ends()
+
     def tokenize(self, text: str | bytes) -> list[str]:
         return [piece for piece in self._model.tokenize(self._mark([text])[0]) if piece != BORDER]
 

@@ -1,5 +1,6 @@
 """Small documents and vocabularies for the tests of this folder."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,12 @@ VOCABULARY = Vocabulary(
     sep_token_id=3,
     mask_token_id=4,
     start_of_word=np.arange(5000) % 2 == 0,
+    end_of_word=np.zeros(5000, bool),
+)
+
+# Pieces tell where words end: ids below 5 are special, odd ids end a word.
+MARKED_ENDS = dataclasses.replace(
+    VOCABULARY, start_of_word=np.arange(5000) < 5, end_of_word=(np.arange(5000) < 5) | (np.arange(5000) % 2 == 1)
 )
 
 

@@ -14,7 +14,7 @@ from albert_tf.data.in_graph import pairs as graph_pairs
 from albert_tf.data.options import ExampleOptions
 from albert_tf.data.pairs import make_pairs
 
-from .small_corpus import VOCABULARY, random_documents
+from .small_corpus import MARKED_ENDS, VOCABULARY, random_documents
 
 KEYS = draws.draw(np.uint64(5), np.arange(2000))
 CASES = {
@@ -22,6 +22,7 @@ CASES = {
     "reference": {"reference_pairs": True, "permutation": True, "max_predictions_per_seq": 5},
     "next_sentence": {"objective": "next_sentence", "ngram": 1},
     "random_next_sentence": {"objective": "next_sentence", "reference_pairs": True, "whole_word_masking": False},
+    "marked_ends": {},
     "none": {"objective": "none", "favor_shorter_ngram": False, "permutation": True, "masked_lm_prob": 0.3},
 }
 
@@ -50,21 +51,22 @@ def test_draws_are_equal():
 @pytest.mark.parametrize("case", CASES)
 def test_thousands_of_examples_are_equal(case):
     options = ExampleOptions(**{"max_seq_length": 64, "short_seq_prob": 0.3, **CASES[case]})
+    vocabulary = MARKED_ENDS if case == "marked_ends" else VOCABULARY
     documents = corpus()
     tensors = graph_pairs.GraphDocuments(*(tf.constant(array) for array in vars(documents).values()))
 
     @tf.function
     def in_graph(pass_number):
         pairs = graph_pairs.make_pairs(tensors, pass_number, options)
-        rows = graph_examples.lay_out(tensors, pairs, options, VOCABULARY)
-        return pairs, graph_examples.make_examples(rows, options, VOCABULARY)
+        rows = graph_examples.lay_out(tensors, pairs, options, vocabulary)
+        return pairs, graph_examples.make_examples(rows, options, vocabulary)
 
     for pass_number in (0, 11):
         pairs = make_pairs(documents, [pass_number], options).shuffled()
         graph, batch = in_graph(tf.constant(pass_number, tf.int64))
         for name, tensor in graph._asdict().items():
             assert np.array_equal(tensor.numpy(), getattr(pairs, name)), name
-        examples = make_examples(documents, pairs, options, VOCABULARY)
+        examples = make_examples(documents, pairs, options, vocabulary)
         assert len(examples) > 1500
         for name, tensor in batch.items():
             expected = getattr(examples, name)

@@ -96,6 +96,14 @@ def _layout(first_length: tf.Tensor, second_length: tf.Tensor, length: int) -> _
     )
 
 
+def _word_starts(ids: tf.Tensor, vocabulary: Vocabulary) -> tf.Tensor:
+    """`Vocabulary.word_starts` in the graph: bool [B, L]."""
+    starts = tf.gather(tf.constant(vocabulary.start_of_word), ids)
+    if not vocabulary.end_of_word.any():
+        return starts
+    return starts | tf.pad(tf.gather(tf.constant(vocabulary.end_of_word), ids[:, :-1]), [[0, 0], [1, 0]])
+
+
 def _hide(rows: Rows, layout: _Layout, options: ExampleOptions, vocabulary: Vocabulary) -> tuple[tf.Tensor, tf.Tensor]:
     """What the model sees, and which tokens it has to tell: int32 and bool [B, L]."""
     lengths = tf.reduce_sum(tf.cast(layout.content | layout.special, tf.int32), axis=1)
@@ -103,7 +111,7 @@ def _hide(rows: Rows, layout: _Layout, options: ExampleOptions, vocabulary: Voca
     budgets = tf.clip_by_value(tf.cast(shares, tf.int32), 1, options.largest_budget)
     starts = layout.content
     if options.whole_word_masking:
-        starts = (tf.gather(tf.constant(vocabulary.start_of_word), rows.ids) & layout.content) | layout.begins_segment
+        starts = (_word_starts(rows.ids, vocabulary) & layout.content) | layout.begins_segment
     choose = partial(
         choose_tokens,
         starts,
