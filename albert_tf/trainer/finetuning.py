@@ -58,6 +58,8 @@ class FinetuneOptions(pydantic.BaseModel):
         learning_rate: its peak, after which it falls to 0 in a straight line.
         warmup_proportion: share of all updates in which the rate rises to its peak.
         weight_decay: of all but biases and layer normalisation.
+        learning_rate_rules: pairs of a regular expression and a factor for the learning rate of the variables in whose
+            path it is found; the first one decides, and they must cover every variable. None: the same rate for all.
         optimizer: `"adamw"` or `"lamb"`.
         max_length: ids in a row; longer texts are cut. None: as many as the model takes.
         keep: which weights to keep, those of the epoch with the best score on `dev` or the last ones.
@@ -82,6 +84,7 @@ class FinetuneOptions(pydantic.BaseModel):
     learning_rate: float = pydantic.Field(default=3e-5, gt=0)
     warmup_proportion: float = pydantic.Field(default=0.1, ge=0, lt=1)
     weight_decay: float = pydantic.Field(default=0.01, ge=0)
+    learning_rate_rules: tuple[tuple[str, float], ...] | None = None
     optimizer: Literal["adamw", "lamb"] = "adamw"
     max_length: int | None = pydantic.Field(default=None, ge=3)
     keep: Literal["best", "last"] = "best"
@@ -191,6 +194,7 @@ def _fit(
         learning_rate=options.learning_rate,
         num_warmup_steps=round(options.warmup_proportion * steps),
         weight_decay=options.weight_decay,
+        learning_rate_rules=options.learning_rate_rules,
     )
     # Batches are of many lengths, and XLA would compile the step anew for each.
     model.compile(optimizer.build(steps, options.batch_size), jit_compile=False)

@@ -68,6 +68,15 @@ def test_the_folder_holds_the_weights_that_were_scored(learnt):
     assert again.majority_share == report.majority_share
 
 
+def test_rules_hold_the_encoder_still(files, tmp_path):
+    rules = (("encoder/", 0.0), (".*", 1.0))
+    finetune(options_for(files, tmp_path / "run", learning_rate=1e-2, learning_rate_rules=rules))
+    before, after = read(files / "pretrained").arrays, read(tmp_path / "run").arrays
+    kernels = [name for name in before if "attention" in name and "kernel" in name]
+    assert kernels
+    assert all(np.array_equal(before[name], after[name]) for name in kernels)
+
+
 def test_predictions_are_those_that_were_scored(learnt):
     options, report = learnt
     rows, texts = predictions(options.output), read_texts(options.dev)
