@@ -30,12 +30,16 @@ class AttentionOutput(NamedTuple):
 
 
 def mask_to_bias(attention_mask):
-    """Turns a mask [B, L] of ones (attend) and zeros into what is added to the logits, float32 [B, 1, 1, M].
+    """Turns a mask of ones (attend) and zeros into what is added to the logits, float32.
+
+    A mask [B, M] says which tokens are attended to, by all alike, and gives [B, 1, 1, M]; a mask [B, L, M] says it for
+    each token by itself and gives [B, 1, L, M].
 
     The reference adds -10000 rather than minus infinity, so that a row that is all padding still has finite numbers.
     """
     mask = ops.cast(attention_mask, "float32")
-    return (1.0 - mask[:, None, None, :]) * -10000.0
+    mask = mask[:, None, None, :] if len(mask.shape) == 2 else mask[:, None]
+    return (1.0 - mask) * -10000.0
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -50,7 +54,7 @@ class AttentionBlock(AlbertLayer):
 
     Call arguments:
         hidden: float tensor [B, L, D].
-        bias: float32 tensor [B, 1, 1, M] added to the logits, see `mask_to_bias`.
+        bias: float32 tensor [B, 1, 1, M] or [B, 1, L, M] added to the logits, see `mask_to_bias`.
         weights: AttentionWeights from `prepare`, or None to prepare them here.
 
     Returns:

@@ -22,6 +22,7 @@ class AlbertEmbeddings(AlbertLayer):
     Call arguments:
         input_ids: int tensor [B, L].
         token_type_ids: int tensor [B, L].
+        position_ids: int tensor [B, L], or None for 0, 1, 2 and so on.
 
     Returns:
         Float tensor [B, L, E].
@@ -45,16 +46,20 @@ class AlbertEmbeddings(AlbertLayer):
         self.layer_norm.build((None, None, self.config.embedding_size))
         self.built = True
 
-    def call(self, input_ids, token_type_ids, training=False):
+    def call(self, input_ids, token_type_ids, position_ids=None, training=False):
         self._check_length(input_ids.shape[1])
         words = ops.take(self.in_compute_dtype(self.word_embeddings), input_ids, axis=0)  # [B, L, E]
         chosen = ops.one_hot(token_type_ids, self.config.type_vocab_size, dtype=self.compute_dtype)  # [B, L, types]
         types = ops.matmul(chosen, self.in_compute_dtype(self.token_type_embeddings))  # [B, L, E]
-        return self.dropout(self.layer_norm(words + types + self._positions(input_ids)), training=training)
+        return self.dropout(
+            self.layer_norm(words + types + self._positions(input_ids, position_ids)), training=training
+        )
 
-    def _positions(self, input_ids):
-        """The first L rows of their table, [L, E]."""
+    def _positions(self, input_ids, position_ids):
+        """The rows of their table that are asked for, [B, L, E], or the first L, [L, E]."""
         table, length = self.in_compute_dtype(self.position_embeddings), ops.shape(input_ids)[1]
+        if position_ids is not None:
+            return ops.take(table, position_ids, axis=0)
         if isinstance(input_ids.shape[1], int | None):
             return table[:length]
         # On JAX an open length is a symbol, and a slice of it might be shorter: it cannot be added to the words.

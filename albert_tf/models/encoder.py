@@ -1,6 +1,6 @@
 """The ALBERT encoder: embeddings, projection, shared transformer blocks, pooler.
 
-Letters: B batch, L sequence, E embedding, D hidden, N heads.
+Letters: B batch, L sequence, E embedding, D hidden, N heads, S examples of a row.
 """
 
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, mask_to_bias
 from albert_tf.layers.attention import AttentionWeights
 from albert_tf.layers.feed_forward import FeedForwardWeights
+from albert_tf.layers.heads import gather_positions
 from albert_tf.models.base import AlbertModel
 from albert_tf.models.remat import recomputed
 
@@ -27,14 +28,17 @@ class AlbertEncoder(AlbertModel):
 
     Call arguments:
         inputs: dict of `input_ids` int [B, L], and optionally `attention_mask` int [B, L] (1 = attend, default all 1)
-            and `token_type_ids` int [B, L] (default all 0); or `input_ids` alone.
+            and `token_type_ids` int [B, L] (default all 0); or `input_ids` alone. Where rows hold several examples,
+            also `example_ids` int [B, L] (tokens attend to those of the same number), `position_ids` int [B, L] and
+            `cls_positions` int [B, S] (where each example begins).
         training: bool. Whether dropout is on.
         output_hidden_states: bool. Whether to return `hidden_states`.
         output_attentions: bool. Whether to return `attentions`.
 
     Returns:
-        dict: `sequence_output` [B, L, D]; `pooled_output` [B, D]; on demand `hidden_states`, a tuple of [B, L, D], the
-        embeddings after projection first, then one per block application, and `attentions`, a tuple of [B, N, L, L].
+        dict: `sequence_output` [B, L, D]; `pooled_output` [B, D], or [B, S, D] with `cls_positions`; on demand
+        `hidden_states`, a tuple of [B, L, D], the embeddings after projection first, then one per block application,
+        and `attentions`, a tuple of [B, N, L, L].
 
     Example:
 
@@ -90,11 +94,11 @@ class AlbertEncoder(AlbertModel):
                 self.pooler.build((None, config.hidden_size))
 
     def call(self, inputs, training=False, output_hidden_states=False, output_attentions=False):
-        input_ids, attention_mask, token_type_ids = _standardize(inputs)
-        hidden = self.embeddings(input_ids, token_type_ids, training=training)  # [B, L, E]
+        given = _standardize(inputs)
+        hidden = self.embeddings(given.ids, given.types, given.positions, training=training)  # [B, L, E]
         if self.projection is not None:
             hidden = self.projection(hidden)  # [B, L, D]
-        bias, states, attentions = mask_to_bias(attention_mask), [hidden], []
+        bias, states, attentions = mask_to_bias(given.mask), [hidden], []
         if self.recomputed_together and training and not (output_hidden_states or output_attentions):
             hidden = self._apply_recomputed(hidden, bias)
         else:
@@ -104,7 +108,9 @@ class AlbertEncoder(AlbertModel):
                 attentions.append(probabilities)
         outputs: dict[str, Any] = {"sequence_output": hidden}
         if self.pooler is not None:
-            outputs["pooled_output"] = self.pooler(hidden[:, 0])  # [B, D]
+            firsts = given.cls_positions
+            firsts = hidden[:, 0] if firsts is None else gather_positions(hidden, firsts)  # [B, D] or [B, S, D]
+            outputs["pooled_output"] = self.pooler(firsts)
         if output_hidden_states:
             outputs["hidden_states"] = tuple(states)
         if output_attentions:
@@ -157,8 +163,18 @@ class _Application(NamedTuple):
         return self.ffn(attended.hidden, self.ffn_weights, training=training), attended.probabilities
 
 
-def _standardize(inputs):
-    """Ids, mask and types as int32 [B, L] each, with the defaults filled in."""
+class _Inputs(NamedTuple):
+    """Ids and types, int32 [B, L]; mask [B, L], or [B, L, L] where rows hold several examples; positions as given."""
+
+    ids: Any
+    mask: Any
+    types: Any
+    positions: Any
+    cls_positions: Any
+
+
+def _standardize(inputs) -> _Inputs:
+    """What the inputs hold, checked, with the defaults filled in."""
     if not isinstance(inputs, dict):
         inputs = {"input_ids": inputs}
     if "input_ids" not in inputs:
@@ -166,15 +182,25 @@ def _standardize(inputs):
     ids = ops.cast(inputs["input_ids"], "int32")
     if len(ids.shape) != 2:
         raise ValueError(f"`input_ids` must have shape [B, L]. Received: shape={tuple(ids.shape)}; add a batch axis.")
-    mask, types = inputs.get("attention_mask"), inputs.get("token_type_ids")
-    for name, value in (("attention_mask", mask), ("token_type_ids", types)):
+    names = ("attention_mask", "token_type_ids", "position_ids", "example_ids")
+    mask, types, positions, examples = map(inputs.get, names)
+    for name, value in zip(names, (mask, types, positions, examples)):
         if value is not None and not _may_be_equal(value.shape, ids.shape):
             raise ValueError(
                 f"`{name}` must have the shape of `input_ids`. Received: shape={tuple(value.shape)} beside "
                 f"{tuple(ids.shape)}; give one number for each id."
             )
     mask = ops.ones_like(ids) if mask is None else mask
-    return ids, mask, ops.zeros_like(ids) if types is None else ops.cast(types, "int32")
+    types = ops.zeros_like(ids) if types is None else ops.cast(types, "int32")
+    if examples is not None:
+        if positions is None:
+            raise ValueError(
+                "`position_ids` must be given with `example_ids`. Received: no `position_ids`; count from 0 in each "
+                "example of a row."
+            )
+        same = ops.equal(examples[:, :, None], examples[:, None, :])  # [B, L, L]
+        mask = ops.cast(same, "int32") * ops.cast(mask, "int32")[:, None]
+    return _Inputs(ids, mask, types, positions, inputs.get("cls_positions"))
 
 
 def _may_be_equal(shape, other) -> bool:

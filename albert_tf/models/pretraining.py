@@ -1,6 +1,6 @@
 """Models for ALBERT's own objectives: masked language modelling and sentence order.
 
-Letters: B batch, L sequence, P predictions, V vocabulary.
+Letters: B batch, L sequence, P predictions, S examples of a row, V vocabulary.
 """
 
 from typing import Literal
@@ -35,6 +35,9 @@ class AlbertForPreTraining(AlbertModel):
     Returns:
         dict: `masked_lm_logits` float32 [B, P, V], or [B, L, V] where no positions are given, and
         `sentence_order_logits` float32 [B, 2].
+
+    Where a row holds several examples (inputs `example_ids`, `position_ids` and `cls_positions`), sentence-order labels
+    and logits are [B, S] and [B, S, 2], and `sentence_order_weights` float [B, S] says which are there.
 
     References:
         ALBERT sections 3.1 and 4.1; `run_pretraining.py` of google-research/albert.
@@ -82,9 +85,13 @@ class AlbertForPreTraining(AlbertModel):
         if self.objective == "none":
             return {}
         label = f"{self.objective}_labels"
+        logits = outputs["sentence_order_logits"]
         # The reference's files hold labels as [B, 1].
-        values = of_each(ops.reshape(y[label], (-1,)), outputs["sentence_order_logits"])
-        return {f"{self.objective}_{name}": weighted_mean(values, weights_of(label, sample_weight))}
+        values = of_each(ops.reshape(y[label], ops.shape(logits)[:-1]), logits)
+        weights = weights_of(label, sample_weight)
+        if f"{self.objective}_weights" in y:
+            weights = _with_rows(y[f"{self.objective}_weights"], weights)
+        return {f"{self.objective}_{name}": weighted_mean(values, weights)}
 
     def get_config(self):
         return {**super().get_config(), "objective": self.objective}
@@ -148,5 +155,10 @@ def masked_lm_accuracy(y, logits, sample_weight=None):
 
 def _token_weights(y, sample_weight):
     """The weight of each masked token [B, P], times its row's where there is one."""
-    weights, of_rows = ops.cast(y["masked_lm_weights"], "float32"), weights_of("masked_lm_ids", sample_weight)
+    return _with_rows(y["masked_lm_weights"], weights_of("masked_lm_ids", sample_weight))
+
+
+def _with_rows(weights, of_rows):
+    """Weights [B, ...], each times its row's [B] where there are any."""
+    weights = ops.cast(weights, "float32")
     return weights if of_rows is None else weights * ops.reshape(ops.cast(of_rows, "float32"), (-1, 1))

@@ -119,7 +119,8 @@ def test_the_folder_to_train_on_is_replaced_whatever_its_kind(tmp_path):
     path = tmp_path / "recipe.toml"
     path.write_text(
         '[model]\npreset = "tiny"\n[data]\nexamples = "examples"\nheldout = "heldout"\n'
-        "[optimizer]\nlearning_rate = 0.1\n[training]\nnum_train_steps = 100\nbatch_size = 8\nevaluate_every = 100\nsave_every = 100\n"
+        "[optimizer]\nlearning_rate = 0.1\n"
+        "[training]\nnum_train_steps = 100\nbatch_size = 8\nevaluate_every = 100\nsave_every = 100\n"
     )
     data = load_recipe(path, examples=None, documents=tmp_path / "documents").data
     assert (data.examples, data.documents, data.source) == (None, tmp_path / "documents", tmp_path / "documents")
