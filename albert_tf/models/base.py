@@ -113,8 +113,9 @@ class AlbertModel(keras.Model):
     def get_compile_config(self):
         """Keras' hook for a model that is saved with how it was compiled."""
         config = super().get_compile_config()
-        more = {"gradient_accumulation_steps": self.gradient_accumulation_steps, "remat": self.remat}
-        return {**config, **more} if config else config
+        if not config:  # a model that was never compiled
+            return config
+        return {**config, "gradient_accumulation_steps": self.gradient_accumulation_steps, "remat": self.remat}
 
     def compile_from_config(self, config):
         """Keras' hook for a loaded model: compiled as it was, with room for the optimizer's state."""
