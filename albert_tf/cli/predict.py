@@ -87,7 +87,7 @@ def _pieces(texts: list[str], predictions) -> Any:
 
     from albert_tf.cli.tables import plain_table
 
-    table = plain_table("▁ begins a word", "text", "piece", "probability")
+    table = plain_table("▁ begins a word, ## goes on in one", "text", "piece", "probability")
     for text, prediction in zip(texts, predictions):
         for number, (piece, share) in enumerate(zip(prediction.pieces, prediction.probabilities)):
             table.add_row("" if number else _shortened(text), escape(piece), f"{share:.4f}")
