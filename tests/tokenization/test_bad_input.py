@@ -1,0 +1,68 @@
+"""Proves that no input crashes SentencePiece or is silently lost, that both paths agree, and that time is linear."""
+
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.tokenization import AlbertTokenizer
+
+MEGABYTE = 1_000_000
+UNKNOWN, START = 1, 13
+
+# Each with what it must at least give: ids that something unknown, or something known, is there.
+CASES = {
+    "bytes that are no UTF-8": (b"a\xff\xfe\xc0\x80b", [21, UNKNOWN, 220]),
+    "a character that breaks off": (b"a\xe2\x82", [21, UNKNOWN]),
+    "a lone surrogate": ("a\ud800".encode("utf-8", "surrogatepass"), [21, UNKNOWN]),
+    "NUL": (b"a\0b", [21, UNKNOWN, 220]),
+    "nothing": (b"", []),
+    "white space alone": (" \t\r\n\u3000\u2028".encode(), []),
+    "combining marks alone": ("\u0301\u0302 \u0323".encode(), []),
+    "right to left": ("שלום عربي".encode(), [START, UNKNOWN, START, UNKNOWN]),
+    "emoji with joiners": (
+        "👩\u200d👩\u200d👧 🇰🇷".encode(),
+        [START, UNKNOWN, START, UNKNOWN, START, UNKNOWN, START, UNKNOWN],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return AlbertTokenizer.english()
+
+
+@pytest.fixture(scope="module")
+def layer(tokenizer):
+    return tokenizer.as_layer(max_length=2 * MEGABYTE, return_offsets=True)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_both_paths_give_what_is_there(tokenizer, layer, name):
+    text, ids = CASES[name]
+    assert tokenizer.encode(text) == ids
+    wanted = tokenizer([text], max_length=2 * MEGABYTE, return_offsets=True)
+    for key, array in layer(tf.constant([text])).items():
+        np.testing.assert_array_equal(array, wanted[key])
+
+
+@pytest.mark.parametrize("unit", ["x", "ab", "가", "9,"])
+def test_a_megabyte_without_a_space(tokenizer, layer, unit):
+    text = (unit * (MEGABYTE // len(unit.encode()))).encode()
+    start = time.process_time()
+    ids = tokenizer.encode(text)
+    in_python = time.process_time() - start
+    inputs = layer(tf.constant([text]))
+    in_graph = time.process_time() - start - in_python
+    assert inputs["input_ids"][0, 1:-1].numpy().tolist() == ids
+    assert inputs["offsets"][0, -2, 1] == len(text)
+    # Linear takes a second or two on a slow machine; anything quadratic takes many minutes.
+    assert (in_python < 20, in_graph < 20) == (True, True)
+
+
+def test_so_many_equal_scores_that_sums_lose_their_precision_are_the_known_limit(tokenizer, layer):
+    text = b"!" * MEGABYTE
+    ids = tokenizer.encode(text)
+    in_graph = layer(tf.constant([text]))["input_ids"][0, 1:-1].numpy().tolist()
+    assert sorted(in_graph) == sorted(ids)

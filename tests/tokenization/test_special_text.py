@@ -1,0 +1,107 @@
+"""Proves that literal special pieces are plain text unless they are allowed, and then stand for their ids."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions
+from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
+from albert_tf.tokenization.special_text import SplitAtSpecial
+from albert_tf.tokenization.wordpiece_folder import WordPieceOptions
+from albert_tf.tokenization.wordpiece_model import WordPieceModel
+
+from .golden import AWKWARD_TEXTS, read_lines
+
+LITERALS = "[MASK] [CLS][SEP] <pad>x<unk> [PAD] [UNK]"
+WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "his", "hand", "##s", "s", ".", "[", "]", "mask", "!")
+
+
+@pytest.fixture(scope="module")
+def english():
+    return AlbertTokenizer.english()
+
+
+@pytest.fixture(scope="module")
+def wordpiece():
+    return AlbertTokenizer(WordPieceModel(WORDS, WordPieceOptions()))
+
+
+def test_by_default_they_are_text_in_both_paths(english, wordpiece):
+    for tokenizer in (english, wordpiece):
+        special = {getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "mask")}
+        ids = tokenizer.encode(LITERALS)
+        in_graph = tokenizer.as_layer()(tf.constant([LITERALS]))["input_ids"][0, 1:-1].numpy().tolist()
+        assert in_graph == ids
+        assert not special & set(ids)
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("his [MASK] sat.", ["▁his", "[MASK]", "▁sat", "."]),
+        ("[MASK]", ["[MASK]"]),
+        (" \t[MASK],  yes", ["[MASK]", ",", "▁yes"]),
+        ("he\u3000 [MASK]s home", ["▁he", "[MASK]", "s", "▁home"]),
+        ("a[CLS][SEP] <pad>b", ["▁a", "[CLS]", "[SEP]", "<pad>", "b"]),
+        ("x<unk>y", ["▁x", "<unk>", "y"]),
+        ("[mask] [ MASK]", None),
+        ("\U0010fff0 \U0010fff3", ["▁", "<unk>", "▁", "<unk>"]),
+    ],
+)
+def test_allowed_ones_stand_for_their_ids(english, text, pieces):
+    ids = english.encode(text, allow_special=True)
+    assert ids == ([english.pieces.index(piece) for piece in pieces] if pieces else english.encode(text))
+    assert english(text, allow_special=True)["input_ids"][0, 1:-1].tolist() == ids
+
+
+def test_offsets_of_special_pieces(english):
+    text = "Café  [MASK]s [MASK]."
+    inputs = english([text], return_offsets=True, allow_special=True)
+    spans = [text[start:end] for start, end in inputs["offsets"][0, 1:-1]]
+    assert spans == ["Café", "[MASK]", "s", "[MASK]", "."]
+
+
+def test_texts_without_them_keep_their_ids(english):
+    texts = [line["text"] for line in read_lines("T1_tokenize")] + AWKWARD_TEXTS
+    texts = [text for text in texts if not any(piece in text for piece in english.pieces[:5])]
+    assert len(texts) == 2686
+    allowed = english.encode_batch(texts, allow_special=True)
+    for row, wanted in zip(allowed, english.encode_batch(texts), strict=True):
+        np.testing.assert_array_equal(row, wanted)
+
+
+def test_a_cased_text_that_cleans_up_to_a_special_piece_is_none():
+    model = SentencePieceModel(AlbertTokenizer.english()._model._model_proto, TokenizerOptions(do_lower_case=False))
+    tokenizer = AlbertTokenizer(model)
+    assert tokenizer.mask_token_id not in tokenizer.encode("［MASK］", allow_special=True)
+    assert tokenizer.mask_token_id in tokenizer.encode("[MASK]", allow_special=True)
+
+
+def test_between_them_a_vocabulary_file_sees_texts_of_their_own(wordpiece):
+    texts = ["his [MASK]s hand.", "[MASK][SEP]", "", "hands", b"his\xff[CLS]!", "[MASK] [MASK]"]
+    rows = [[WORDS[i] for i in wordpiece.encode(text, allow_special=True)] for text in texts]
+    assert rows[0] == ["his", "[MASK]", "s", "hand", "."]
+    assert rows[1] == ["[MASK]", "[SEP]"]
+    assert rows[3:4] == [["hand", "##s"]]
+    assert rows[4][-2:] == ["[CLS]", "!"]
+    inputs = wordpiece(texts[:4], return_offsets=True, allow_special=True)
+    spans = [texts[0][start:end] for start, end in inputs["offsets"][0, 1:-1]]
+    assert spans == ["his", "[MASK]", "s", "hand", "."]
+    raw = [text if isinstance(text, bytes) else text.encode() for text in texts]
+    in_graph = wordpiece.as_layer(allow_special=True)(tf.constant(raw))
+    for name, array in wordpiece(raw, allow_special=True).items():
+        np.testing.assert_array_equal(in_graph[name], array)
+
+
+def test_the_general_way_agrees_with_sentencepiece_where_words_end_at_special_pieces(english):
+    texts = ["his [MASK] sat", "Café [MASK]  [SEP] ½ b", "[CLS] x [MASK]", "no special", "\ud800 [MASK] é"]
+    general, exact = SplitAtSpecial(english._model), english._special_model
+    raw = [text.encode("utf-8", "surrogatepass") for text in texts]
+    for given in (texts, raw):
+        for row, wanted in zip(general.encode_batch(given), exact.encode_batch(given), strict=True):
+            np.testing.assert_array_equal(row, wanted)
+    in_graph = general.in_graph(with_offsets=True).tokenize_with_offsets(tf.constant(raw))
+    for index, text in enumerate(raw):
+        encoded = general.encode_with_offsets(text)
+        np.testing.assert_array_equal(in_graph.ids[index], encoded.ids)
+        np.testing.assert_array_equal(in_graph.offsets[index], encoded.offsets)

@@ -1,0 +1,46 @@
+"""Proves that the `tokenizer.json` of a saved vocabulary is the one that Hugging Face's library gave our ids with."""
+
+import base64
+import hashlib
+import json
+
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.model_proto import read_charsmap
+
+from .golden import TINY_MODEL
+
+# With this content transformers 5.23.0 (PreTrainedTokenizerFast) and 4.57.1 (AlbertTokenizerFast) gave the recorded ids
+# of all 2,664 lines of T1 without a literal special piece; `make parity-peers` compares anew.
+COMPARED = "f6e3a2f1ea81b582140ba395db2ea9d4f993df767c7df62d3124f3e622059d82"
+
+
+def _read(folder):
+    return json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+
+
+def test_content_is_what_was_compared(tmp_path):
+    AlbertTokenizer.english().save_pretrained(tmp_path)
+    assert hashlib.sha256((tmp_path / "tokenizer.json").read_bytes()).hexdigest() == COMPARED
+
+
+def test_vocabulary_clean_up_and_special_pieces(tmp_path):
+    tokenizer = AlbertTokenizer.from_pretrained(TINY_MODEL)
+    tokenizer.save_pretrained(tmp_path)
+    content, model = _read(tmp_path), tokenizer._model
+    assert tuple(piece for piece, _ in content["model"]["vocab"]) == tokenizer.pieces
+    split = [piece for piece, score in content["model"]["vocab"] if score < -100]
+    assert split == [piece for piece in tokenizer.pieces if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()]
+    assert base64.b64decode(content["normalizer"]["precompiled_charsmap"]) == read_charsmap(model._compiled_proto)
+    added = {token["id"]: token["content"] for token in content["added_tokens"]}
+    assert added == dict(enumerate(["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]))
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    assert config["model_input_names"] == ["input_ids", "token_type_ids", "attention_mask"]
+
+
+def test_other_kinds_of_models_leave_no_old_file(tmp_path):
+    from .test_graph import _train
+
+    tokenizer = _train(tmp_path, ["one two three four"] * 50, vocab_size=40, model_type="bpe")
+    (tmp_path / "tokenizer.json").write_text("{}")
+    tokenizer.save_pretrained(tmp_path)
+    assert not (tmp_path / "tokenizer.json").exists()
