@@ -1,6 +1,9 @@
 """A piece model behind a segmenter: pieces do not cross borders of morphemes, and the borders leave no ids."""
 
-from collections.abc import Sequence
+import copy
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -10,6 +13,7 @@ from albert_tf.tokenization.folders import CONFIG_FILE, add_to_config, read_conf
 from albert_tf.tokenization.model_proto import digest
 from albert_tf.tokenization.piece_model import EncodedWithOffsets, PieceModel
 from albert_tf.tokenization.segmentation import BORDER, Segmenter, load_segmenter
+from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
 
 
 class SegmentedModel:
@@ -24,7 +28,7 @@ class SegmentedModel:
     """
 
     def __init__(self, model: PieceModel, segmenter: Segmenter):
-        if BORDER not in model.pieces:
+        if not isinstance(model, SentencePieceModel) or BORDER not in model.pieces:
             raise ValueError(
                 "A vocabulary used with a segmenter must have been trained with it. "
                 f"Received: segmenter={segmenter.name!r} for {model.source}; train another vocabulary."
@@ -32,6 +36,8 @@ class SegmentedModel:
         self._model = model
         self._segmenter = segmenter
         self._border = model.pieces.index(BORDER)
+        # What is not analysed: special pieces, where a text may hold them.
+        self._literal = re.compile("(?!)")
         self.source, self.special, self.pieces = model.source, model.special, model.pieces
 
     @property
@@ -78,10 +84,23 @@ class SegmentedModel:
         self._model.save(folder)
         add_to_config(folder, segmenter=self._segmenter.name, segmenter_version=self._segmenter.version)
 
+    def allowing_special(self) -> "SegmentedModel":
+        """Returns a model that gives special pieces in a text their ids."""
+        other = copy.copy(self)
+        other._model = self._model.allowing_special()
+        other._literal = re.compile("|".join(re.escape(self.pieces[index]) for index in astuple(self.special)))
+        return other
+
     def _mark(self, texts: Sequence[str | bytes]) -> list[Any]:
         """Segments what is text; the rest is left for the other model to refuse."""
-        marked = iter(self._segmenter.mark([_as_text(text) for text in texts if isinstance(text, str | bytes)]))
-        return [next(marked) if isinstance(text, str | bytes) else text for text in texts]
+        given = [_as_text(text) if isinstance(text, str | bytes) else "" for text in texts]
+        marked = iter(self._segmenter.mark([part for text in given for part in self._literal.split(text)]))
+        joined = (self._join(text, marked) for text in given)
+        return [one if isinstance(text, str | bytes) else text for one, text in zip(joined, texts, strict=True)]
+
+    def _join(self, text: str, marked: Iterator[str]) -> str:
+        """Puts the special pieces of a text back between its marked parts."""
+        return next(marked) + "".join(literal + next(marked) for literal in self._literal.findall(text))
 
 
 def with_recorded_segmenter(model: PieceModel, folder: Path) -> PieceModel:

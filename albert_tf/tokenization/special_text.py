@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from albert_tf.tokenization.piece_model import EncodedWithOffsets, PieceEncoder, PieceModel
+from albert_tf.tokenization.segmented_model import SegmentedModel
 from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 def allowing_special(model: PieceModel) -> PieceEncoder:
     """Returns a model that gives special pieces in a text their ids."""
-    return model.allowing_special() if isinstance(model, SentencePieceModel) else SplitAtSpecial(model)
+    knows = isinstance(model, SentencePieceModel | SegmentedModel)
+    return model.allowing_special() if knows else SplitAtSpecial(model)
 
 
 class SplitAtSpecial:

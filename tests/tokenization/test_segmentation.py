@@ -88,6 +88,19 @@ def test_what_cannot_be_read_is_unknown_and_keeps_its_place(tokenizer):
     assert spans[-2][1] == 6
 
 
+def test_special_pieces_stay_whole_where_a_text_may_hold_them(tokenizer):
+    text = "나는 어제 [MASK]을 먹었다."
+    ids = tokenizer.encode(text, allow_special=True)
+    pieces = [tokenizer.pieces[index] for index in ids]
+    place = pieces.index("[MASK]")
+    assert pieces[place + 1] == "을"  # a particle, not the start of a word
+    assert ids[:place] == tokenizer.encode("나는 어제")
+    assert tokenizer.mask_token_id not in tokenizer.encode(text)
+    inputs = tokenizer(text, return_offsets=True, allow_special=True)
+    start, end = inputs["offsets"][0, 1 + place]
+    assert text[start:end].strip() == "[MASK]"
+
+
 def test_what_is_no_text_is_refused(tokenizer):
     with pytest.raises(ValueError, match=r"Received: None \(NoneType\) at position 1"):
         tokenizer.encode_batch(["a", None])
