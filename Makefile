@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: quickstart test lint format clean fuzz parity-tfa parity-google parity-peers test-backends
+.PHONY: quickstart nsmc test lint format clean fuzz parity-tfa parity-google parity-peers test-backends
 
 $(STAMP): pyproject.toml setup.py
 	@if command -v uv >/dev/null 2>&1; then \
@@ -17,6 +17,9 @@ $(STAMP): pyproject.toml setup.py
 
 quickstart: $(STAMP)
 	$(BIN)/albert-tf quickstart
+
+nsmc: $(STAMP)
+	$(BIN)/albert-tf nsmc
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile

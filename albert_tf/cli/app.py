@@ -14,6 +14,7 @@ from albert_tf.cli import (
     export,
     finetune,
     info,
+    nsmc,
     predict,
     prepare,
     pretrain,
@@ -31,7 +32,7 @@ app = typer.Typer(
 )
 for command in (
     *(quickstart, train_tokenizer, prepare, pretrain, finetune, evaluate, predict),
-    *(convert, verify, export, info),
+    *(convert, verify, export, info, nsmc),
 ):
     app.command(command.NAME)(command.run)
 

@@ -1,0 +1,61 @@
+"""The texts of `albert-tf nsmc`: film reviews in the files of the Naver sentiment movie corpus, and a baseline on them.
+
+`reviews.txt` holds a review a line, without labels; `ratings_train.txt` and `ratings_test.txt` hold `id`, `document`
+and `label` between tabs, as the corpus is published.
+"""
+
+import pathlib
+
+from albert_tf.data.classification import Columns, LabelledTexts, read_texts
+
+REVIEWS, TRAIN, TEST = "reviews.txt", "ratings_train.txt", "ratings_test.txt"
+TEXT_COLUMN, LABEL_COLUMN = "document", "label"
+HELD_OUT = 20  # one review in so many
+
+
+def write_reviews(data: pathlib.Path, folder: pathlib.Path) -> None:
+    """Writes `train.txt` and `heldout.txt`, a review a document, since its words tell of each other, not of the next.
+
+    Args:
+        data: folder with `reviews.txt`; without it the texts of `ratings_train.txt` are taken, without their labels.
+        folder: where to.
+
+    Raises:
+        ValueError: there is no such file.
+    """
+    if (data / REVIEWS).is_file():
+        lines = (data / REVIEWS).read_text(encoding="utf-8").splitlines()
+    else:
+        lines = [" ".join(text.split()) for text in read_labelled(data / TRAIN).texts]
+    reviews = [line for line in lines if line.strip()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, is_heldout in (("train", False), ("heldout", True)):
+        part = [text for number, text in enumerate(reviews) if (number % HELD_OUT == HELD_OUT - 1) is is_heldout]
+        (folder / f"{name}.txt").write_text("\n\n".join(part) + "\n", encoding="utf-8")
+
+
+def read_labelled(file: pathlib.Path) -> LabelledTexts:
+    """The texts and labels of one of the two tables.
+
+    Raises:
+        ValueError: there is no such file.
+    """
+    if not file.is_file():
+        raise ValueError(
+            f"The folder must hold {TRAIN} and {TEST} as the corpus has them. Received: no {file}; run from a checkout "
+            "of the project, or give --data."
+        )
+    return read_texts(file, Columns(TEXT_COLUMN, None, LABEL_COLUMN, True))
+
+
+def score_baseline(data: pathlib.Path) -> float | None:
+    """Accuracy of logistic regression over TF-IDF of runs of one to four characters; None without scikit-learn."""
+    try:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.linear_model import LogisticRegression
+    except ImportError:
+        return None
+    train, test = (read_labelled(data / name) for name in (TRAIN, TEST))
+    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(1, 4), sublinear_tf=True)
+    model = LogisticRegression(C=10, max_iter=1000).fit(vectorizer.fit_transform(train.texts), train.labels)
+    return float(model.score(vectorizer.transform(test.texts), test.labels))

@@ -1,0 +1,90 @@
+"""The Korean road runs from raw reviews to their sentiment, with and without morphemes, and no Hangul is lost on it."""
+
+import json
+import re
+import sys
+
+import pytest
+
+from albert_tf.cli.reviews import read_labelled, score_baseline, write_reviews
+from albert_tf.tokenization import AlbertTokenizer
+from tests.small_road import REPOSITORY
+
+from .terminal import mistake, output_of
+
+DATA = REPOSITORY / "training/sample_data/nsmc"
+SMALLER = {"vocab_size": 900, "embedding_size": 8, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """The first reviews of each file."""
+    folder = tmp_path_factory.mktemp("nsmc")
+    for file, lines in (("reviews.txt", 800), ("ratings_train.txt", 65), ("ratings_test.txt", 33)):
+        text = (DATA / file).read_text(encoding="utf-8").split("\n")[:lines]
+        (folder / file).write_text("\n".join(text) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory):
+    """The recipe that ships, shrunk to four updates of a smaller model."""
+    text = (REPOSITORY / "training/recipes/nsmc.toml").read_text(encoding="utf-8")
+    text = text.replace("[model]", "\n".join(["[model]", *(f"{name} = {value}" for name, value in SMALLER.items())]))
+    for name, value in (
+        ("num_train_steps", 4),
+        ("num_warmup_steps", 1),
+        ("log_every", 2),
+        ("evaluate_every", 4),
+        ("save_every", 4),
+    ):
+        text = re.sub(f"{name} = .*", f"{name} = {value}", text)
+    file = tmp_path_factory.mktemp("recipe") / "nsmc.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("segmenter", [None, "kiwi"])
+def test_the_whole_road(data, recipe, segmenter, tmp_path):
+    options = () if segmenter is None else ("--segmenter", segmenter)
+    printed = output_of("nsmc", "--output", tmp_path, "--data", data, "--recipe", recipe, *options)
+    for line in ("sentiment of 32 reviews", "same network without", "TF-IDF of characters", "강추!"):
+        assert line in printed
+    for folder in (tmp_path / "pretraining/model", tmp_path / "finetuning/pretrained"):
+        tokenizer = AlbertTokenizer.from_pretrained(folder)
+        config = json.loads((folder / "tokenizer_config.json").read_text())
+        assert config.get("segmenter") == segmenter
+        reviews = (data / "reviews.txt").read_text(encoding="utf-8").split()
+        ids = [index for row in tokenizer.encode_batch(reviews) for index in row]
+        assert ids.count(tokenizer.unk_token_id) < len(ids) / 100
+    if segmenter:
+        assert "must work without a segmenter" in mistake(
+            "export", tmp_path / "finetuning/pretrained", "--output", tmp_path / "saved", "--name", "sentiment"
+        )
+
+
+def test_reviews_are_documents_and_every_twentieth_is_held_out(data, tmp_path):
+    write_reviews(data, tmp_path)
+    train, heldout = ((tmp_path / f"{name}.txt").read_text().split("\n\n") for name in ("train", "heldout"))
+    assert (len(train), len(heldout)) == (380, 20)  # of 400 reviews, with an empty line behind each
+    assert not set(heldout) & set(train)
+
+
+def test_without_unlabelled_reviews_the_labelled_ones_are_read(data, tmp_path):
+    for name in ("ratings_train.txt", "ratings_test.txt"):
+        (tmp_path / name).write_bytes((data / name).read_bytes())
+    write_reviews(tmp_path, tmp_path / "corpus")
+    words = (tmp_path / "corpus/train.txt").read_text(encoding="utf-8").split()
+    assert set(words) <= {word for text in read_labelled(tmp_path / "ratings_train.txt").texts for word in text.split()}
+
+
+def test_a_folder_without_reviews_is_named(tmp_path, recipe):
+    sentence = mistake("nsmc", "--output", tmp_path / "out", "--data", tmp_path, "--recipe", recipe)
+    assert "ratings_train.txt" in sentence
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_baseline_is_left_out_where_it_cannot_be_had(data, monkeypatch):
+    assert 0.4 < score_baseline(data) < 1
+    monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
+    assert score_baseline(data) is None
