@@ -103,7 +103,8 @@ class AlbertModel(keras.Model):
                 of each block application (`"block"`), or those of so many applications together. Numbers stay the same.
         """
         super().compile(optimizer, keras.tree.map_structure(on_logits, loss), *args, **kwargs)
-        self.remat, getattr(self, "encoder", self).recomputed_together = remat, applications_at_once(remat)
+        encoder: Any = getattr(self, "encoder", self)
+        self.remat, encoder.recomputed_together = remat, applications_at_once(remat)
         self.step_record = None  # what `fit` keeps of its last step to look at, on TensorFlow
         self.gradient_accumulation_steps = _checked_parts(gradient_accumulation_steps, self.optimizer)
         names = () if self.uses_compiled_loss else self.reported_terms()

@@ -58,7 +58,7 @@ def sum_of_parts(batch: Batch, count: int, variables, names, one_part: Callable[
     return Part(
         [gradient if is_reached else None for gradient, is_reached in zip(gradients, traced["reached"])],
         loss,
-        {name: Term(*terms[name], term.epsilon) for name, term in traced["terms"].items()},
+        {name: Term(terms[name][0], terms[name][1], term.epsilon) for name, term in traced["terms"].items()},
     )
 
 

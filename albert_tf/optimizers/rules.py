@@ -51,9 +51,9 @@ def check_factors(name: str, rules: Iterable[tuple[str, float]] | None) -> tuple
         return None
     checked = []
     for rule in rules:
-        pattern, factor = rule if isinstance(rule, list | tuple) and len(rule) == 2 else (rule, None)
+        pattern, factor = rule if isinstance(rule, list | tuple) and len(rule) == 2 else (rule, math.nan)
         is_number = isinstance(factor, int | float) and not isinstance(factor, bool)
-        if not is_number or not 0 <= factor < math.inf:
+        if not (is_number and 0 <= factor < math.inf):
             raise ValueError(
                 f"`{name}` must hold pairs of a regular expression and a factor of at least 0. Received: {rule!r}; "
                 "write (pattern, factor)."

@@ -12,7 +12,7 @@ RUNS = ("pretraining", "keras_loss", "clipping", "in_parts", "overflowing")
 @pytest.fixture(scope="module")
 def results(run_python):
     script = pathlib.Path(__file__).with_name("mirrored_run.py")
-    return json.loads(run_python(script, timeout=400).stdout.splitlines()[-1])
+    return json.loads(run_python(script, timeout=900).stdout.splitlines()[-1])
 
 
 def largest_difference(run, other):
