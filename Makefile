@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: quickstart nsmc test lint format clean fuzz parity-tfa parity-google parity-peers test-backends
+.PHONY: quickstart nsmc test lint format clean fuzz soak parity-tfa parity-google parity-peers test-backends
 
 $(STAMP): pyproject.toml setup.py
 	@if command -v uv >/dev/null 2>&1; then \
@@ -76,6 +76,9 @@ test-backends: $(STAMP) .venv-jax/.installed .venv-torch/.installed
 
 fuzz: $(STAMP)
 	$(BIN)/python -m tests.checkpoints.fuzz
+
+soak: $(STAMP)
+	$(BIN)/python -m tests.trainer.soak
 
 clean:
 	rm -rf .venv .venv-parity-* .venv-jax .venv-torch build dist *.egg-info runs

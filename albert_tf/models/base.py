@@ -102,6 +102,8 @@ class AlbertModel(keras.Model):
             remat: str or int. Which activations `fit` computes again on the way back rather than keep: `"none"`, those
                 of each block application (`"block"`), or those of so many applications together. Numbers stay the same.
         """
+        if _has_many_devices(self):
+            kwargs = {**kwargs, "jit_compile": _without_xla(kwargs.get("jit_compile", "auto"))}
         super().compile(optimizer, keras.tree.map_structure(on_logits, loss), *args, **kwargs)
         encoder: Any = getattr(self, "encoder", self)
         self.remat, encoder.recomputed_together = remat, applications_at_once(remat)
@@ -249,6 +251,20 @@ def _checked_parts(count: int, optimizer) -> int:
             "gradient_accumulation_steps; give that argument to compile."
         )
     return count
+
+
+def _has_many_devices(model) -> bool:
+    strategy = getattr(model, "distribute_strategy", None)
+    return strategy is not None and strategy.num_replicas_in_sync > 1
+
+
+def _without_xla(jit_compile):
+    """Keras' own choice would be XLA on GPUs, which compiles a program for one device only."""
+    if jit_compile not in ("auto", False):
+        raise ValueError(
+            f"`jit_compile` must be False or 'auto' where several devices share a batch. Received: {jit_compile!r}."
+        )
+    return False
 
 
 def _scope_of(model):

@@ -107,7 +107,7 @@ def _index(jobs: Mapping[str, tuple[str, ...]], task: Mapping[str, Any], text: s
     addresses = [address for job in _JOBS for address in jobs[job]]
     if len(jobs["chief"]) > 1 or len(set(addresses)) < len(addresses):
         raise _refused("must name each worker once, and at most one chief", text)
-    kind, index = task.get("type"), task.get("index")
+    kind, index = str(task.get("type")), task.get("index")
     if kind not in jobs:
         raise _refused(f'must have a task of type "worker" or "chief", not {kind!r}', text)
     if type(index) is not int or not 0 <= index < len(jobs[kind]):

@@ -147,7 +147,8 @@ def _train(run: _Run, devices: Devices, saved: SavedState | None) -> TrainingSta
             gradient_accumulation_steps=training.gradient_accumulation_steps,
             remat=training.remat,
             steps_per_execution=training.steps_per_execution,
-            jit_compile=training.jit_compile,
+            # A TPU compiles all by itself.
+            jit_compile=False if training.strategy == "tpu" else training.jit_compile,
         )
         about = {"recipe": recipe.model_dump(mode="json"), "vocab_hash": run.tokenizer.vocab_hash}
         state = TrainingState(run.checkpoints, model, training, about)

@@ -102,6 +102,15 @@ class TrainingRecipe(Section):
             )
         return self
 
+    @pydantic.model_validator(mode="after")
+    def _check_xla(self):
+        if self.jit_compile is True and self.strategy != "one_device":
+            raise ValueError(
+                f'`jit_compile` must be false or "auto" with several devices. Received: jit_compile=true, '
+                f'strategy="{self.strategy}"; XLA compiles the program of one device (TPUs compile by themselves).'
+            )
+        return self
+
 
 class Recipe(Section):
     """One pretraining run.

@@ -68,7 +68,7 @@ class TrainingState:
             content = {"step": self.step, "held_out": held_out, "metrics": self._local_metrics(), **self.about}
             seal(prefix, content)
         except (tf.errors.OpError, OSError) as error:
-            reason = error.message.splitlines()[0] if isinstance(error, tf.errors.OpError) else str(error)
+            reason = getattr(error, "message", str(error)).splitlines()[0]
             raise OSError(
                 f"A checkpoint must find room on the disk. Received: {reason} at step {self.step}; those before it in "
                 f"{self.folder} are whole: make room and give the same command again."

@@ -15,7 +15,7 @@ from albert_tf.trainer.callbacks import read_metrics
 from tests.small_road import REPOSITORY
 
 PRETRAIN = [sys.executable, "-c", "from albert_tf.cli.app import main; main()", "pretrain"]
-LAUNCHER = REPOSITORY / "training/launch/local_workers.py"
+LAUNCHER = REPOSITORY / "training/launch/workers.py"
 
 
 def write_recipe(file: pathlib.Path, values: dict) -> pathlib.Path:

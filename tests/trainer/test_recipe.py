@@ -29,6 +29,12 @@ def renamed(section: str, old: str, new: str) -> dict:
     return recipe
 
 
+def xla_on(strategy: str) -> dict:
+    recipe = changed("training", "strategy", strategy)
+    recipe["training"]["jit_compile"] = True
+    return recipe
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -41,6 +47,7 @@ def renamed(section: str, old: str, new: str) -> dict:
         (changed("model", "hidden_size", 130), "multiple of `num_attention_heads`"),
         (changed("optimizer", "learning_rate", -1), "`optimizer.learning_rate` must be valid.*Received: -1"),
         (changed("training", "log_every", 33), "multiple of `log_every`"),
+        (xla_on("mirrored"), '`jit_compile` must be false or "auto".*strategy="mirrored"'),
         ({key: value for key, value in GOOD.items() if key != "training"}, "`training` must be given"),
         (changed("training", "gradient_accumulation_steps", 3), "multiple of `gradient_accumulation_steps`"),
         (changed("training", "remat", "blocks"), '`training.remat` must be "none", "block" or a number'),

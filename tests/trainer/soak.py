@@ -1,0 +1,144 @@
+"""Run as a script, `make soak`: kills runs at random moments, and trains on more machines than the suite does.
+
+Prints what it found; ends with 1 where weights or loss logs are not what they should be. Takes a quarter of an hour on
+two cores, most of it for starting TensorFlow.
+
+    python -m tests.trainer.soak [FOLDER] [NUMBER_OF_KILLS]
+"""
+
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+from tests.small_road import REPOSITORY, make_small_road, small_recipe
+from tests.trainer.runs import PRETRAIN, largest_difference, losses, start, start_workers, write_recipe
+from tests.trainer.two_hosts import two_hosts
+
+STEPS = 2000
+EXACT = 0.0
+CLOSE = 1e-5
+
+
+class Soak:
+    """All runs below one folder."""
+
+    def __init__(self, folder: pathlib.Path, seed: int):
+        self.folder, self.random, self.failed = folder, random.Random(seed), False
+        self.road = make_small_road(folder)
+
+    def recipe(self, name: str, dropout: float, **training) -> pathlib.Path:
+        values = small_recipe(self.road, **{"log_every": 10, "save_every": 20, "evaluate_every": 100, **training})
+        values["model"] |= {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+        return write_recipe(self.folder / f"{name}.toml", values)
+
+    def report(self, what: str, run: str, reference: str, allowed: float) -> None:
+        """Compares two runs' weights and loss logs."""
+        runs = self.folder / run, self.folder / reference
+        weights = largest_difference(*runs)
+        logs = [losses(run) for run in runs]
+        same_lines = [entry.keys() for entry in logs[0]] == [entry.keys() for entry in logs[1]]
+        log = max(abs(a[name] - b[name]) for a, b in zip(*logs) for name in a) if same_lines else float("inf")
+        good = max(weights, log) <= allowed
+        self.failed |= not good
+        print(
+            f"{what}: largest difference of weights {weights:.3g}, of {len(logs[0])} lines of the loss log {log:.3g} "
+            f"(allowed {allowed:g}){'' if good else '  FAILED'}",
+            flush=True,
+        )
+
+    def expect(self, what: str, is_so: bool) -> None:
+        """Prints a finding that must hold."""
+        self.failed |= not is_so
+        print(f"{what}{'' if is_so else '  FAILED'}", flush=True)
+
+    def finish(self, processes: list[subprocess.Popen]) -> list[str]:
+        """Waits for runs that are to end well."""
+        said = [process.communicate()[0] for process in processes]
+        self.expect(
+            f"ended with {[process.returncode for process in processes]}", not any(p.returncode for p in processes)
+        )
+        return said
+
+    def kill_one_device(self, kills: int) -> None:
+        """The same command, killed at random moments of start, training, evaluation and saving, until it ends."""
+        file = self.recipe("one", 0.1, num_train_steps=STEPS)
+        begun = time.monotonic()
+        self.finish([start(*PRETRAIN, file, "--output", self.folder / "one")])
+        whole = time.monotonic() - begun
+        killed, run = [], self.folder / "one-killed"
+        while len(killed) < kills:
+            process = start(*PRETRAIN, file, "--output", run)
+            try:
+                process.wait(self.random.uniform(0.1, 1.0) * whole / 2)
+                break
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                killed.append(newest_step(run))
+        print(f"one device: {len(killed)} kills, the newest checkpoint after each: {killed}", flush=True)
+        self.finish([start(*PRETRAIN, file, "--output", run)])
+        self.report("one device, killed again and again", "one-killed", "one", EXACT)
+
+    def kill_one_of_two_workers(self, kills: int) -> None:
+        """A worker is killed, the other stops with a sentence, and the same command goes on."""
+        file = self.recipe("two", 0.1, num_train_steps=STEPS // 4, strategy="multi_worker")
+        begun = time.monotonic()
+        self.finish(start_workers(2, *PRETRAIN, file, "--output", self.folder / "two"))
+        whole, run, seconds, said = time.monotonic() - begun, self.folder / "two-killed", [], []
+        for _ in range(kills):
+            workers = start_workers(2, *PRETRAIN, file, "--output", run)
+            dead = self.random.randrange(2)
+            time.sleep(self.random.uniform(0.6, 0.9) * whole)
+            workers[dead].kill()
+            killed = time.monotonic()
+            workers[dead].communicate()
+            said.append(workers[1 - dead].communicate()[0].strip().splitlines()[-1])
+            seconds.append(round(time.monotonic() - killed, 1))
+        self.expect(f"two workers: one killed {kills} times, the other stopped after {seconds} s", max(seconds) < 60)
+        for line in said:
+            print(f"    it said: {re.sub(r'port=[0-9]+', 'port', line)[:300]}")
+        self.finish(start_workers(2, *PRETRAIN, file, "--output", run))
+        self.report("two workers, one killed again and again", "two-killed", "two", EXACT)
+
+    def equal_machines(self) -> None:
+        """Four processes, and two hosts with addresses of their own, against one device."""
+        short = {"num_train_steps": 40, "evaluate_every": 20}
+        one, many = self.recipe("equal", 0.0, **short), self.recipe("many", 0.0, strategy="multi_worker", **short)
+        self.finish([start(*PRETRAIN, one, "--output", self.folder / "equal")])
+        self.finish(start_workers(4, *PRETRAIN, many, "--output", self.folder / "four"))
+        self.report("four processes beside one device", "four", "equal", CLOSE)
+        try:
+            with two_hosts() as hosts:
+                command = [*PRETRAIN, str(many), "--output", str(self.folder / "hosts")]
+                environment = {"PYTHONPATH": str(REPOSITORY), "TF_CPP_MIN_LOG_LEVEL": "3"}
+                pipes = {"env": environment, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+                self.finish([hosts.start(command, index, **pipes) for index in range(2)])
+        except OSError as error:
+            print(f"two hosts: not tried, {error}")
+            return
+        self.report("two hosts with addresses of their own beside one device", "hosts", "equal", CLOSE)
+
+
+def newest_step(run: pathlib.Path) -> int:
+    """The newest checkpoint's step; 0 where there is none."""
+    return max((int(file.stem.split("-")[1]) for file in (run / "checkpoints").glob("step-*.json")), default=0)
+
+
+def main() -> None:
+    """Runs the command line."""
+    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="soak-"))
+    kills = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+    folder.mkdir(parents=True, exist_ok=True)
+    soak = Soak(folder, seed=int(time.time()))
+    soak.equal_machines()
+    soak.kill_one_device(kills)
+    soak.kill_one_of_two_workers(max(1, kills // 4))
+    sys.exit(int(soak.failed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""What can be said of TPUs without one: XLA takes the step with fixed shapes, and the input needs no Python."""
+
+import re
+
+import keras
+import pytest
+import tensorflow as tf
+from tensorflow.core.framework import graph_pb2
+
+from albert_tf import AlbertForPreTraining, AlbertTokenizer
+from albert_tf.data import PrepareOptions, prepare
+from albert_tf.models import training_step
+from albert_tf.trainer import parse_recipe
+from albert_tf.trainer.batches import heldout_batches, train_batches
+from tests.small_road import LENGTH, small_recipe
+
+# What a TPU's own compiler knows; anything else would be a call to code of the CPU that this was compiled on.
+KNOWN_CALLS = {"Sharding", "TopK"}
+
+
+@pytest.fixture(scope="module", params=["examples", "documents"])
+def recipe(request, road, tmp_path_factory):
+    values = small_recipe(road)
+    if request.param == "documents":
+        folder = tmp_path_factory.mktemp("documents") / "documents"
+        prepare(
+            PrepareOptions(
+                inputs=(road.text,),
+                output_dir=folder,
+                tokenizer=road.vocabulary,
+                split_sentences=True,
+                max_seq_length=LENGTH,
+                format="documents",
+            )
+        )
+        values["data"]["documents"] = str(folder)
+        del values["data"]["examples"]
+    return parse_recipe(values)
+
+
+def operations(dataset: tf.data.Dataset) -> set[str]:
+    """Names of all operations of a pipeline, those inside its functions too."""
+    graph = graph_pb2.GraphDef.FromString(tf.raw_ops.DatasetToGraphV2(input_dataset=dataset._variant_tensor).numpy())
+    return {
+        node.op for part in (graph, *graph.library.function) for node in getattr(part, "node", None) or part.node_def
+    }
+
+
+def test_no_python_runs_in_the_input_and_shapes_are_fixed(recipe, road):
+    tokenizer = AlbertTokenizer.from_pretrained(road.vocabulary)
+    train, heldout = train_batches(recipe, tokenizer), heldout_batches(recipe, tokenizer)
+    for dataset in (train, heldout):
+        assert not [name for name in operations(dataset) if "Py" in name or "Numpy" in name]
+    assert all(spec.shape.is_fully_defined() for spec in tf.nest.flatten(train.element_spec))
+
+
+def test_a_python_function_would_show():
+    dataset = tf.data.Dataset.range(3).map(lambda x: tf.py_function(abs, [x], tf.int64))
+    assert "EagerPyFunc" in operations(dataset)
+
+
+def hlo(step, model, batch) -> str:
+    compiled = tf.function(lambda *data: step(model, data), jit_compile=True)
+    return compiled.experimental_get_compiler_ir(*batch)(stage="hlo")
+
+
+def faults(text: str) -> list[str]:
+    """What in a program a TPU cannot run."""
+    calls = set(re.findall(r'custom_call_target="([^"]+)"', text)) - KNOWN_CALLS
+    patterns = {
+        "a shape that is not fixed": r"\[[^\]]*<=",
+        "a size asked for at run time": r"(?:get|set)-dimension-size\(",
+        "a way to the host": r"\b(?:infeed|outfeed|send|recv)\(",
+        "float64": r"\bf64\[",
+    }
+    return [f"calls {sorted(calls)}"] * bool(calls) + [what for what, how in patterns.items() if re.search(how, text)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "changes"),
+    [
+        ("float32", {}),
+        ("mixed_bfloat16", {}),
+        ("float32", {"gradient_accumulation_steps": 2, "remat": "block"}),
+    ],
+)
+def test_the_step_compiles_with_fixed_shapes_and_never_leaves_the_device(road, policy, changes):
+    recipe = parse_recipe(small_recipe(road))
+    batch = next(iter(train_batches(recipe, AlbertTokenizer.from_pretrained(road.vocabulary))))
+    keras.config.set_dtype_policy(policy)
+    try:
+        model = AlbertForPreTraining(recipe.config)
+        model.compile(recipe.optimizer.build(60, 16), **changes)
+        model.make_train_function()
+        assert faults(hlo(training_step._train_step, model, batch)) == []
+        assert faults(hlo(training_step._test_step, model, batch)) == []
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+
+def test_what_a_tpu_cannot_run_would_show():
+    found = hlo(lambda _, data: tf.boolean_mask(data[0], data[0] > 0), None, (tf.range(4.0),))
+    assert "a shape that is not fixed" in faults(found)
+    assert "float64" in faults(hlo(lambda _, data: tf.cast(data[0], tf.float64) + 1, None, (tf.range(4.0),)))
