@@ -200,7 +200,7 @@ class AlbertTokenizer:
             )
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Splits a text into pieces; what no piece covers appears as it is after the clean-up."""
+        """Splits a text into pieces; what no piece covers appears cleaned, or as [UNK] where the word was lost."""
         return self._model.tokenize(text)
 
     def encode(self, text: str | bytes, *, allow_special: bool = False) -> list[int]:
@@ -236,7 +236,7 @@ class AlbertTokenizer:
         return self._choose_model(allow_special).encode_batch(list(texts), num_threads)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Joins ids to a text, leaving special ones out; an unknown piece shows as " ⁇ "."""
+        """Joins ids to a text, leaving special ones out; an unknown piece shows as " ⁇ ", or as "[UNK]"."""
         ids = [int(index) for index in ids]
         wrong = [index for index in ids if not 0 <= index < self.vocab_size]
         if wrong:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 MAX_WORD_LENGTH = 200
-# The key under which a node holds the ids of the piece that ends there; no character is the empty string.
+# The key under which a node holds the piece that ends there, as id and length; no character is the empty string.
 _END = ""
 
 
@@ -38,23 +38,22 @@ class LongestMatch:
         self.unknown = _as_bytes(unknown)
 
     def __call__(self, word: str) -> bytes:
-        length = len(word)
-        if length > MAX_WORD_LENGTH:
+        if len(word) > MAX_WORD_LENGTH:
             return self.unknown
         ids: list[bytes] = []
-        start, node = 0, self._initial
-        while start < length:
-            found, end = None, start
-            for place in range(start, length):
-                node = node.get(word[place])
+        rest, node = word, self._initial
+        while rest:
+            found = None
+            for character in rest:
+                node = node.get(character)
                 if node is None:
                     break
                 if _END in node:
-                    found, end = node[_END], place + 1
+                    found = node[_END]
             if found is None:
                 return self.unknown
-            ids.append(found)
-            start, node = end, self._following
+            ids.append(found[0])
+            rest, node = rest[found[1] :], self._following
         return b"".join(ids)
 
 
@@ -64,7 +63,7 @@ def _tree(pieces: Iterable[tuple[str, int]]) -> dict:
         node = root
         for character in piece:
             node = node.setdefault(character, {})
-        node[_END] = _as_bytes(index)
+        node[_END] = _as_bytes(index), len(piece)
     return root
 
 

@@ -109,7 +109,7 @@ class PieceModel(PieceEncoder, Protocol):
         ...
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Splits a text into pieces; what no piece covers appears as it is after the clean-up."""
+        """Splits a text into pieces; what no piece covers appears cleaned, or as [UNK] where the word was lost."""
         ...
 
     def decode(self, ids: list[int]) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Python splits a text at these, while the clean-up drops them.
 _CONTROL_SPACES = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
-_MOST_REMEMBERED, _LONGEST_REMEMBERED = 1 << 18, 64
+_MOST_REMEMBERED, _LONGEST_REMEMBERED = 1 << 17, 64
 
 
 class WordPieceModel:
@@ -167,16 +167,20 @@ class WordPieceModel:
 
 
 class _Memory(dict):
-    """Remembers what a function made of strings; forgets everything before it takes too much room."""
+    """Remembers what a function made of strings; before it takes too much room, it forgets what was not asked for."""
 
     def __init__(self, function: Callable[[str], bytes]):
         super().__init__()
         self._function = function
+        self._older: dict[str, bytes] = {}
 
     def __missing__(self, key: str) -> bytes:
-        value = self._function(key)
+        value = self._older.get(key)
+        if value is None:
+            value = self._function(key)
         if len(key) <= _LONGEST_REMEMBERED:
             if len(self) >= _MOST_REMEMBERED:
+                self._older = dict(self)
                 self.clear()
             self[key] = value
         return value
