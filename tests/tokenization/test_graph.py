@@ -1,6 +1,7 @@
 """Proves that the layer in the graph gives the Python tokenizer's arrays, and that a SavedModel carries it along."""
 
 import functools
+import itertools
 import random
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.sentencepiece_graph import is_utf8
 
 from .golden import AWKWARD_TEXTS, TINY_MODEL, read_lines
 
@@ -190,3 +192,25 @@ def test_saved_models_without_this_package(tmp_path):
         for batch in (texts, texts[:1], []):
             got = np.load(tmp_path / f"{name}.{len(batch)}.npy")
             np.testing.assert_array_equal(got, tokenizer(batch)["input_ids"])
+
+
+def _is_utf8(text):
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def test_utf8_is_told_from_other_bytes_as_python_tells_it():
+    """All strings of up to three bytes that are borders of a rule of UTF-8, and of four with a leading F0 to F5."""
+    borders = bytes.fromhex("00 0a 41 7f 80 8f 90 9f a0 bf c0 c1 c2 df e0 e1 ec ed ee ef f0 f1 f3 f4 f5 f7 f8 ff")
+    short = (itertools.product(borders, repeat=length) for length in range(4))
+    long = itertools.product(bytes.fromhex("f0 f1 f3 f4 f5"), *[bytes.fromhex("41 7f 80 8f 90 9f a0 bf c0 ff")] * 3)
+    texts = [bytes(values) for values in itertools.chain(*short, long)]
+    np.testing.assert_array_equal(is_utf8(tf.constant(texts)), [_is_utf8(text) for text in texts])
+
+
+def test_a_text_of_every_character_is_utf8():
+    characters = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
+    assert is_utf8(tf.constant([characters.encode()])).numpy().all()
