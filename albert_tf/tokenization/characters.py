@@ -8,6 +8,8 @@ that comes in as single letters (U+1100 to U+11FF) stays so.
 import unicodedata
 from dataclasses import dataclass
 
+from albert_tf.tokenization.piece_model import refuse_text
+
 # As the reference has them: Han characters without Japanese kana and Korean Hangul, which are written in words.
 _CHINESE = (
     range(0x4E00, 0xA000),
@@ -120,7 +122,7 @@ def as_characters(text: str | bytes, index: int = 0) -> str:
         return text
     if isinstance(text, bytes):
         return text.decode("utf-8", "surrogateescape")
-    raise ValueError(f"Every text must be a string. Received: {text!r} ({type(text).__name__}) at position {index}.")
+    refuse_text(text, index)
 
 
 def _is_dropped(character: str) -> bool:

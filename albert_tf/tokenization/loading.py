@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from albert_tf.tokenization.folders import TokenizerOptions, is_vocabulary_file, read_options
 from albert_tf.tokenization.piece_model import PieceModel
@@ -11,7 +12,7 @@ from albert_tf.tokenization.wordpiece_folder import WordPieceOptions, read_wordp
 from albert_tf.tokenization.wordpiece_model import WordPieceModel
 
 
-def load_piece_model(file: Path, **given: str | bool | None) -> PieceModel:
+def load_piece_model(file: Path, **given: Any) -> PieceModel:
     """Reads a SentencePiece model or a vocabulary file.
 
     Args:

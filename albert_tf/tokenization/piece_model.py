@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -119,3 +119,8 @@ class PieceModel(PieceEncoder, Protocol):
     def save(self, folder: str | Path) -> None:
         """Writes the vocabulary and `tokenizer_config.json`."""
         ...
+
+
+def refuse_text(text: object, index: int) -> NoReturn:
+    """Raises the ValueError for what is no text, at its place among others."""
+    raise ValueError(f"Every text must be a string. Received: {text!r} ({type(text).__name__}) at position {index}.")

@@ -17,7 +17,7 @@ from albert_tf.tokenization.folders import TokenizerOptions, write_file, write_f
 from albert_tf.tokenization.hangul import warn_of_lost_hangul
 from albert_tf.tokenization.model_proto import digest, is_unigram, read_charsmap, respell_pieces, user_defined_ids
 from albert_tf.tokenization.offsets import as_utf8, encode_with_offsets
-from albert_tf.tokenization.piece_model import EncodedWithOffsets
+from albert_tf.tokenization.piece_model import EncodedWithOffsets, refuse_text
 from albert_tf.tokenization.pieces import find_special_ids, starts_word
 from albert_tf.tokenization.tokenizers_file import TOKENIZERS_FILE, tokenizers_file
 
@@ -176,7 +176,5 @@ class SentencePieceModel:
 
 def _checked(text: Any, index: int) -> Any:
     if not isinstance(text, str | bytes):
-        raise ValueError(
-            f"Every text must be a string. Received: {text!r} ({type(text).__name__}) at position {index}."
-        )
+        refuse_text(text, index)
     return as_utf8(text)

@@ -92,3 +92,23 @@ def test_every_code_point(kind):
 @given(texts=st.lists(TEXTS, min_size=8, max_size=8))
 def test_any_text(kind, texts):
     _assert_same_spans(kind, texts)
+
+
+@pytest.mark.parametrize("kind", ["lower", "word_end"])
+def test_the_layer_gives_the_arrays_of_a_call(kind):
+    tokenizer = TOKENIZERS[kind]
+    texts, pairs = ["밥을 a\u0301b", "[MASK]", ""], ["a b c " * 30, "", "먹었다 [SEP]"]
+    for options in (
+        {"max_length": 16, "pad_to_multiple_of": 8},
+        {"max_length": 24, "doc_stride": 5, "padding": "max_length"},
+        {"max_length": 64, "allow_special": True},
+    ):
+        layer = tokenizer.as_layer(return_offsets=True, **options)
+        for used in (layer, type(layer).from_config(layer.get_config())):
+            got = used((tf.constant(texts), tf.constant(pairs)))
+            wanted = tokenizer(
+                [_as_bytes(text) for text in texts], [_as_bytes(text) for text in pairs], return_offsets=True, **options
+            )
+            assert got.keys() == wanted.keys()
+            for name, array in wanted.items():
+                np.testing.assert_array_equal(got[name], array, err_msg=name)
