@@ -16,7 +16,7 @@ FLOORS = {
 }
 # Keras alone, so that these run on all its backends; but for the training step's files, which are about tf.distribute.
 KERAS_ONLY = ("config.py", "costs.py", "layers/", "models/", "optimizers/")
-ABOUT_TENSORFLOW = ("models/training_step.py", "models/parts.py", "models/update.py")
+ABOUT_TENSORFLOW = tuple(f"models/{name}.py" for name in ("training_step", "parts", "update", "input_wait"))
 MAX_FILE, MAX_FUNCTION = 400, 50
 
 

@@ -1,7 +1,7 @@
 """The step of `model.fit` and `model.evaluate` for TensorFlow and every tf.distribute strategy.
 
-This file, `parts.py` and `update.py` are those of the room that import TensorFlow. The step differs from Keras' own in
-three places, so that the numbers do not depend on how many replicas share a batch:
+This file, `parts.py`, `update.py` and `input_wait.py` are those of the room that import TensorFlow. The step differs
+from Keras' own in three places, so that the numbers do not depend on how many replicas share a batch:
 
 1. a mean is divided by its weight over all replicas (a replica with few masked tokens does not count for more);
 2. gradients are summed over replicas first and clipped once, by the norm of the whole batch's gradient;
@@ -16,6 +16,7 @@ import tensorflow as tf
 from keras import tree
 from keras.utils import unpack_x_y_sample_weight
 
+from albert_tf.models.input_wait import standstill, timed_next
 from albert_tf.models.losses import Term
 from albert_tf.models.parts import Batch, Part, sum_of_parts, weights_of_parts
 from albert_tf.models.update import StepRecord, apply_once, sum_over_replicas
@@ -28,12 +29,16 @@ def make_train_function(model):
         with model.distribute_strategy.scope():
             model.optimizer.build(model.trainable_variables)
     model.step_record = StepRecord(model.trainable_variables, model.distribute_strategy)
-    return _over_iterator(model, lambda data: _train_step(model, data))
+
+    def note_wait(seconds):
+        model.step_record.seconds_waiting += float(seconds)
+
+    return _over_iterator(model, lambda data: _train_step(model, data), note_wait)
 
 
 def make_test_function(model):
     """The function that `evaluate` calls with an iterator, for `steps_per_execution` steps; returns logs."""
-    return _over_iterator(model, lambda data: _test_step(model, data))
+    return _over_iterator(model, lambda data: _test_step(model, data), note_wait=lambda seconds: None)
 
 
 def first_local_batch(model, epoch_iterator):
@@ -43,7 +48,7 @@ def first_local_batch(model, epoch_iterator):
     return tree.map_structure(lambda value: local(value)[0], next(batch))
 
 
-def _over_iterator(model, step):
+def _over_iterator(model, step, note_wait):
     strategy = model.distribute_strategy
 
     @tf.autograph.experimental.do_not_convert
@@ -56,21 +61,25 @@ def _over_iterator(model, step):
         one_step = tf.function(one_step, reduce_retracing=True, jit_compile=model.jit_compile)
 
     def first_step(iterator):
-        return one_step(iterator.get_next())
+        batch, waited = timed_next(iterator)
+        return one_step(batch), waited
 
     # The loop ends where the data do; asking in a `tf.cond` of its own fails, because a step adds up over replicas.
     @tf.autograph.experimental.do_not_convert
     def several_steps(iterator):
-        def more(done, logs, batch):
+        def more(done, logs, waited, batch):
             return tf.logical_and(done < model.steps_per_execution, batch.has_value())
 
-        def another_step(done, logs, batch):
+        def another_step(done, logs, waited, batch):
             logs = one_step(batch.get_value())
             is_last = done + 1 >= model.steps_per_execution
-            return done + 1, logs, tf.cond(is_last, lambda: batch, iterator.get_next_as_optional)
+            following = tf.cond(is_last, lambda: batch, iterator.get_next_as_optional)
+            return done + 1, logs, waited + standstill(logs, following), following
 
-        start = tf.constant(1), first_step(iterator), iterator.get_next_as_optional()
-        return tf.while_loop(more, another_step, start)[1]
+        logs, waited = first_step(iterator)
+        following = iterator.get_next_as_optional()
+        start = tf.constant(1), logs, waited + standstill(logs, following), following
+        return tf.while_loop(more, another_step, start)[1:3]
 
     steps = first_step if model.steps_per_execution == 1 else several_steps
     if not model.run_eagerly:
@@ -79,7 +88,11 @@ def _over_iterator(model, step):
     def function(iterator):
         is_dataset = isinstance(iterator, (tf.data.Iterator, tf.distribute.DistributedIterator))
         # `train_on_batch` and `test_on_batch` come with a Python iterator over their one batch.
-        return steps(iterator) if is_dataset else one_step(next(iterator))
+        if not is_dataset:
+            return one_step(next(iterator))
+        logs, waited = steps(iterator)
+        note_wait(waited)
+        return logs
 
     return function
 

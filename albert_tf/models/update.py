@@ -93,10 +93,14 @@ class StepRecord:
     Args:
         variables: the model's trainable variables.
         strategy: a tf.distribute strategy.
+
+    Attributes:
+        seconds_waiting: for how long all steps so far stood still because their batch was not there.
     """
 
     def __init__(self, variables, strategy):
         self.paths = [variable.path for variable in variables]
+        self.seconds_waiting = 0.0
         with strategy.scope():
             self._norms, self._finite_norms = (_same_everywhere(tf.zeros([len(variables)])) for _ in range(2))
             self._loss, self._rate = (_same_everywhere(tf.zeros([])) for _ in range(2))

@@ -1,0 +1,59 @@
+"""Proves that the seconds for which steps wait for their batches are those that the data took too long."""
+
+import time
+
+import keras
+import pytest
+import tensorflow as tf
+
+from albert_tf import AlbertForPreTraining
+from albert_tf.optimizers import AdamW
+
+from .small import CONFIG, make_pretraining_batch
+
+STEPS, DELAY = 12, 0.2
+
+
+def slow_batches(seconds: float) -> tf.data.Dataset:
+    """The same batch again and again, each made only when it is asked for and after so many seconds."""
+    inputs, labels = make_pretraining_batch(4)
+
+    def wait(number):
+        time.sleep(seconds)
+        return number
+
+    def batch(number):
+        with tf.control_dependencies([tf.numpy_function(wait, [number], tf.int64)]):
+            return tf.nest.map_structure(tf.identity, (inputs, labels))
+
+    return tf.data.Dataset.range(10 * STEPS).map(batch)
+
+
+def seconds_waiting(data, strategy=None, **compile_arguments) -> float:
+    """Of the second half of the steps, when all is traced."""
+    keras.utils.set_random_seed(0)
+    with (strategy or tf.distribute.get_strategy()).scope():
+        model = AlbertForPreTraining(CONFIG)
+        model.compile(AdamW(1e-3), **compile_arguments)
+    waited = []
+    note = keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: waited.append(model.step_record.seconds_waiting))
+    model.fit(data, epochs=2, steps_per_epoch=STEPS, callbacks=[note], shuffle=False, verbose=0)
+    return waited[1] - waited[0]
+
+
+@pytest.mark.parametrize("steps_per_execution", [1, 4])
+def test_slow_data_are_waited_for(steps_per_execution):
+    waited = seconds_waiting(slow_batches(DELAY), steps_per_execution=steps_per_execution)
+    # At most all of the delay; what a step takes may hide some of it, as batches may be fetched at the same time.
+    assert 0.5 * STEPS * DELAY < waited < 1.25 * STEPS * DELAY
+
+
+def test_slow_data_are_waited_for_on_mirrored_devices():
+    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    assert 0.5 * STEPS * DELAY < seconds_waiting(slow_batches(DELAY), strategy) < 1.25 * STEPS * DELAY
+
+
+@pytest.mark.parametrize("steps_per_execution", [1, 4])
+def test_data_that_are_there_are_not_waited_for(steps_per_execution):
+    data = slow_batches(0.0).take(1).cache().repeat().prefetch(4)
+    assert seconds_waiting(data, steps_per_execution=steps_per_execution) < 0.25 * STEPS * DELAY
