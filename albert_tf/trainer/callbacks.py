@@ -133,7 +133,7 @@ class SaveState(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         step, held_out = self.state.step, (logs or {}).get(f"val_{self.training.best_metric}")
         is_due = step % self.training.save_every == 0 or step == self.training.num_train_steps
-        if is_due or (held_out is not None and self.state.is_best(held_out)):
+        if is_due or (held_out is not None and self.state.writer.is_best(held_out)):
             self.state.save(held_out)
 
 

@@ -63,9 +63,13 @@ def seal(prefix: pathlib.Path, about: Mapping[str, Any]) -> SavedState:
     return SavedState(prefix, content)
 
 
-def unseal(prefix: pathlib.Path) -> None:
-    """Makes files no checkpoint any more, before they are written anew."""
-    prefix.with_name(prefix.name + ".json").unlink(missing_ok=True)
+def discard(prefix: pathlib.Path) -> None:
+    """Removes a checkpoint, or what is left of one: first what makes it one."""
+    files = [
+        path for path in prefix.parent.iterdir() if (match := _NAME.fullmatch(path.name)) and match[1] == prefix.name
+    ]
+    for path in sorted(files, key=lambda path: path.name != prefix.name + ".json"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def saved_states(folder: pathlib.Path) -> list[SavedState]:
@@ -99,11 +103,9 @@ def newest_whole(folder: pathlib.Path) -> SavedState | None:
 def remove_others(folder: pathlib.Path, kept: Collection[SavedState]) -> None:
     """Removes all checkpoints but these, and what interrupted writing has left."""
     names = {saved.prefix.name for saved in kept}
-    for path in sorted(folder.iterdir(), key=lambda path: path.suffix != ".json"):
-        match = _NAME.fullmatch(path.name)
-        if match is None or (match[1] in names and not path.name.startswith(".") and not path.is_dir()):
-            continue
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    found = {match[1] for path in folder.iterdir() if (match := _NAME.fullmatch(path.name))}
+    for name in found - names:
+        discard(folder / name)
 
 
 def _read(file: pathlib.Path) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class Fitting:
             if done < total and not stop.is_told:
                 whole = {"initial_epoch": done, "epochs": total, "steps_per_epoch": interval}
                 self._fit(train, heldout, whole, [stop])
+        self.state.writer.wait()
 
     def _fit(self, train, heldout, epochs: dict[str, int], callbacks: list[Any]) -> None:
         callbacks = [*self.callbacks, *callbacks]

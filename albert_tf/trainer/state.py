@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.trainer.checkpoint_files import SavedState, remove_others, saved_states, seal, unseal
+from albert_tf.trainer.checkpoint_files import SavedState
+from albert_tf.trainer.checkpoint_writer import CheckpointWriter
 from albert_tf.trainer.recipe import TrainingRecipe
 
 
@@ -34,13 +35,11 @@ class TrainingState:
                 f"choose one of {metrics}."
             )
         model.optimizer.build(model.trainable_variables)
-        self.folder, self.model, self.keep = folder, model, training.keep_checkpoints
-        self.about = {**about, "optimizer": type(model.optimizer).__name__}
-        self._higher_is_better = training.best_metric.endswith("accuracy")
-        self._checkpoint = tf.train.Checkpoint(
-            variables=[variable.value for variable in model.variables],
-            optimizer=[variable.value for variable in model.optimizer.variables],
-        )
+        self.model, self.about = model, {**about, "optimizer": type(model.optimizer).__name__}
+        self.writer = CheckpointWriter(folder, training.keep_checkpoints, training.best_metric.endswith("accuracy"))
+        # By their places: Keras numbers the names of optimizers and generators, and another process does so otherwise.
+        self._variables = {f"model/{place}": variable for place, variable in enumerate(model.variables)}
+        self._variables |= {f"optimizer/{place}": variable for place, variable in enumerate(model.optimizer.variables)}
         self._metrics: list[float] = []
         self.saved_step = -1
 
@@ -50,31 +49,25 @@ class TrainingState:
         return int(self.model.optimizer.iterations.numpy())
 
     def save(self, held_out: float | None = None) -> None:
-        """Writes a checkpoint; one with values that are not finite is never written.
+        """Writes a checkpoint while training goes on; one with values that are not finite is never written.
 
         Args:
             held_out: the model's score on held-out examples, where it has just been evaluated.
 
         Raises:
             ValueError: naming a variable that is not finite.
-            OSError: where it cannot be written; checkpoints written before stay whole.
+            OSError: where the checkpoint before could not be written; those before that stay whole.
         """
-        self._check_finite()
-        prefix = self.folder / f"step-{self.step}"
-        unseal(prefix)
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._checkpoint.write(str(prefix))
-            content = {"step": self.step, "held_out": held_out, "metrics": self._local_metrics(), **self.about}
-            seal(prefix, content)
-        except (tf.errors.OpError, OSError) as error:
-            reason = getattr(error, "message", str(error)).splitlines()[0]
-            raise OSError(
-                f"A checkpoint must find room on the disk. Received: {reason} at step {self.step}; those before it in "
-                f"{self.folder} are whole: make room and give the same command again."
-            ) from None
-        self.saved_step = self.step
-        remove_others(self.folder, self._kept())
+        step = self.step
+        arrays = {name: np.array(variable.value.numpy()) for name, variable in self._variables.items()}
+        for name, variable in self._variables.items():
+            if variable.trainable and not np.all(np.isfinite(arrays[name])):
+                raise ValueError(
+                    f"Weights must stay finite. Received: {variable.path} with values that are not, at step {step}; "
+                    f"lower the learning rate and start again from the last checkpoint in {self.writer.folder}."
+                )
+        self.writer.begin(arrays, {"step": step, "held_out": held_out, "metrics": self._local_metrics(), **self.about})
+        self.saved_step = step
 
     def restore(self, saved: SavedState | None) -> None:
         """Takes up a checkpoint, if there is one.
@@ -90,13 +83,15 @@ class TrainingState:
                 f"A checkpoint must be of the recipe's optimizer. Received: {saved.prefix}, made with {there}, and a "
                 f"recipe with {here}; go on with {there}, or start in another folder."
             )
-        try:
-            self._checkpoint.read(str(saved.prefix)).assert_existing_objects_matched()
-        except (tf.errors.OpError, ValueError, IndexError, AssertionError) as error:
+        reader = tf.train.load_checkpoint(str(saved.prefix))
+        there = {name: tuple(shape) for name, shape in reader.get_variable_to_shape_map().items()}
+        if there != {name: tuple(variable.shape) for name, variable in self._variables.items()}:
             raise ValueError(
-                f"A checkpoint must be of the recipe's model. Received: {saved.prefix} ({str(error).splitlines()[0]}); "
-                "go on with the recipe that made it, or start in another folder."
-            ) from None
+                f"A checkpoint must be of the recipe's model. Received: {saved.prefix}, with other variables; go "
+                "on with the recipe that made it, or start in another folder."
+            )
+        for name, variable in self._variables.items():
+            variable.assign(reader.get_tensor(name))
         self._metrics = saved.about["metrics"]
 
     def restore_metrics(self) -> None:
@@ -108,31 +103,6 @@ class TrainingState:
             # In every replica its own: assigned from outside, a value would be dealt out among them.
             strategy.run(lambda variable=variable, value=value: variable.assign(value))
 
-    def is_best(self, held_out: float) -> bool:
-        """Whether a score is better than those of all checkpoints."""
-        scores = [saved.held_out for saved in saved_states(self.folder) if saved.held_out is not None]
-        return all(self._order(held_out) < self._order(score) for score in scores)
-
-    def _kept(self) -> list[SavedState]:
-        saved = [one for one in saved_states(self.folder) if one.step <= self.step]  # newer ones were damaged
-        best = self._best(saved)
-        return saved[-self.keep :] + ([best] if best else [])
-
-    def _best(self, saved: list[SavedState]) -> SavedState | None:
-        scored = {self._order(one.held_out): one for one in reversed(saved) if one.held_out is not None}
-        return scored[min(scored)] if scored else None
-
-    def _order(self, held_out: float) -> float:
-        return -held_out if self._higher_is_better else held_out
-
     def _local_metrics(self) -> list[float]:
         local = self.model.distribute_strategy.experimental_local_results
         return [float(local(variable.value)[0].numpy()) for variable in self.model.metrics_variables]
-
-    def _check_finite(self) -> None:
-        for variable in self.model.trainable_variables:
-            if not np.all(np.isfinite(variable.numpy())):
-                raise ValueError(
-                    f"Weights must stay finite. Received: {variable.path} with values that are not, at step "
-                    f"{self.step}; lower the learning rate and start again from the last checkpoint in {self.folder}."
-                )

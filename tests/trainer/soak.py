@@ -9,6 +9,7 @@ two cores, most of it for starting TensorFlow.
 import pathlib
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -66,22 +67,24 @@ class Soak:
     def kill_one_device(self, kills: int) -> None:
         """The same command, killed at random moments of start, training, evaluation and saving, until it ends."""
         file = self.recipe("one", 0.1, num_train_steps=STEPS)
-        begun = time.monotonic()
         self.finish([start(*PRETRAIN, file, "--output", self.folder / "one")])
-        whole = time.monotonic() - begun
         killed, run = [], self.folder / "one-killed"
-        while len(killed) < kills:
+        for target in sorted(self.random.sample(range(int(0.9 * STEPS)), kills)):
             process = start(*PRETRAIN, file, "--output", run)
-            try:
-                process.wait(self.random.uniform(0.1, 1.0) * whole / 2)
-                break
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.communicate()
-                killed.append(newest_step(run))
-        print(f"one device: {len(killed)} kills, the newest checkpoint after each: {killed}", flush=True)
+            # Every fourth somewhere in the start, the others somewhere in training, evaluation or saving.
+            starts = self.random.random() < 0.25
+            deadline = time.monotonic() + self.random.uniform(0, 10) if starts else float("inf")
+            while process.poll() is None and newest_step(run) <= target and time.monotonic() < deadline:
+                time.sleep(0.01)
+            time.sleep(self.random.uniform(0, 0.5))
+            process.kill()
+            process.communicate()
+            killed.append(newest_step(run))
+            self.expect(
+                f"kill {len(killed)}: the newest checkpoint is {killed[-1]}", process.returncode == -signal.SIGKILL
+            )
         self.finish([start(*PRETRAIN, file, "--output", run)])
-        self.report("one device, killed again and again", "one-killed", "one", EXACT)
+        self.report(f"one device, killed {len(killed)} times in a row", "one-killed", "one", EXACT)
 
     def kill_one_of_two_workers(self, kills: int) -> None:
         """A worker is killed, the other stops with a sentence, and the same command goes on."""
