@@ -79,7 +79,7 @@ def verify(path: str | pathlib.Path, published: Sequence[PublishedModel] = PUBLI
     count = sum(array.size for array in checkpoint.arrays.values())
     return [
         Check("files", True, f"{len(checkpoint.arrays)} tensors with {count:,} values are whole."),
-        _attempt("weights", lambda: _load_wholly(checkpoint)),
+        _attempt("weights", lambda: load_wholly(checkpoint)),
         _attempt("values", lambda: _check_values(checkpoint)),
         _attempt("parameters", lambda: _check_parameters(checkpoint)),
         *_vocabulary_checks(path, checkpoint.config.vocab_size),
@@ -111,7 +111,8 @@ def _parts(checkpoint: checkpoints.Checkpoint) -> set[str]:
 # === Weights ===
 
 
-def _load_wholly(checkpoint: checkpoints.Checkpoint) -> str:
+def load_wholly(checkpoint: checkpoints.Checkpoint) -> str:
+    """Makes each model that the checkpoint has a part for; raises where a tensor is missing, left over or misshapen."""
     checkpoints.refuse_another_size(checkpoint)
     heads = _parts(checkpoint) - {"encoder"}
     _filled(AlbertEncoder, checkpoint, add_pooling_layer="encoder/pooler/kernel" in checkpoint.arrays)

@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from albert_tf import AlbertTokenizer, checkpoints
 
@@ -117,3 +118,22 @@ def test_mistakes(google, tmp_path):
     assert "must be whole" in mistake("convert", google, new, "--to", "huggingface")
     assert not new.exists()
     assert "must be empty" in mistake("convert", google, google, "--to", "huggingface")
+
+
+def test_a_config_of_another_vocabulary_is_refused_with_both_sizes(google, tmp_path):
+    config = json.loads((google / "albert_config.json").read_text())
+    (google / "albert_config.json").chmod(0o644)
+    (google / "albert_config.json").write_text(json.dumps({**config, "vocab_size": 77}))
+    sentence = mistake("convert", google, tmp_path / "out", "--to", "huggingface")
+    assert "encoder/embeddings/word_embeddings (120, 16) for (77, 16)" in sentence
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_checkpoint_without_one_of_its_tensors_is_refused(google, tmp_path):
+    output_of("convert", google, tmp_path / "whole", "--to", "huggingface")
+    tensors = load_file(tmp_path / "whole" / "model.safetensors")
+    del tensors["albert.encoder.embedding_hidden_mapping_in.bias"]
+    save_file(tensors, tmp_path / "whole" / "model.safetensors")
+    sentence = mistake("convert", tmp_path / "whole", tmp_path / "out", "--to", "google")
+    assert "without encoder/projection/bias" in sentence
+    assert not (tmp_path / "out").exists()
