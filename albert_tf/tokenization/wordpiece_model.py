@@ -109,15 +109,9 @@ class WordPieceModel:
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
         cleaned = CleanedText.of(as_characters(text), self._clean_up)
         words = cleaned.words()
-        marks = [self._marks_ends] * len(words)
-        if self.options.bare_final and words:
-            marks[-1] = False
-        rows = [
-            np.frombuffer(self._match(word.text + END_MARK * mark), np.int32)
-            for word, mark in zip(words, marks, strict=True)
-        ]
-        lengths = [self._lengths(row.tolist(), len(word.text)) for word, row in zip(words, rows, strict=True)]
-        return place_pieces(cleaned, rows, lengths, text)
+        bare = words[-1:] if self.options.bare_final else []
+        rows = [*map(self._words.__getitem__, words[: len(words) - len(bare)]), *map(self._match, bare)]
+        return place_pieces(cleaned, rows, self._piece_lengths, text)
 
     def decode(self, ids: list[int]) -> str:
         hidden = set(self._special_ids()) - {self.special.unk}
@@ -154,16 +148,13 @@ class WordPieceModel:
     def _match_word(self, word: str) -> bytes:
         return self._match(word + END_MARK if self._marks_ends else word)
 
-    def _lengths(self, ids: list[int], word_length: int) -> list[int]:
-        """Returns how many characters of its word each id covers."""
-        if ids == [self.special.unk]:
-            return [word_length]
-        lengths = [len(self.pieces[index].removeprefix(CONTINUATION)) for index in ids]
-        if self._marks_ends:
-            lengths = [len(self.pieces[index]) for index in ids]
-            lengths[-1] -= sum(lengths) - word_length
-            return lengths
-        return [len(self.pieces[ids[0]]), *lengths[1:]]
+    @functools.cached_property
+    def _piece_lengths(self) -> np.ndarray:
+        """How many characters each piece takes; the unknown one takes all of its word."""
+        marks = 0 if self._marks_ends else len(CONTINUATION)
+        lengths = np.array([len(piece) - marks * _continues(piece) for piece in self.pieces], np.int64)
+        lengths[self.special.unk] = np.iinfo(np.int32).max
+        return lengths
 
 
 class _Memory(dict):

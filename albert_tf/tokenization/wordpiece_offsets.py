@@ -13,14 +13,6 @@ _WORD = re.compile(r"\S+")
 
 
 @dataclass(frozen=True)
-class Word:
-    """A word of a cleaned text, and where it begins there."""
-
-    text: str
-    start: int
-
-
-@dataclass(frozen=True)
 class CleanedText:
     """A text after the clean-up.
 
@@ -45,38 +37,44 @@ class CleanedText:
             origins += [place] * len(rewritten[character])
         return cls("".join(characters), np.array([*origins, len(text)], np.int64))
 
-    def words(self) -> list[Word]:
+    def words(self) -> list[str]:
         """Returns the words in order."""
-        return [Word(match[0], match.start()) for match in _WORD.finditer(self.text)]
+        return self.text.split()
+
+    def word_starts(self) -> np.ndarray:
+        """Returns where each word begins in the cleaned text, int64 [W]."""
+        return np.array([match.start() for match in _WORD.finditer(self.text)], np.int64)
 
 
 def place_pieces(
-    cleaned: CleanedText, rows: Sequence[np.ndarray], lengths: Sequence[Sequence[int]], text: str | bytes
+    cleaned: CleanedText, rows: Sequence[bytes], piece_lengths: np.ndarray, text: str | bytes
 ) -> EncodedWithOffsets:
     """Gives every id its span.
 
     Args:
         cleaned: the cleaned text.
-        rows: the ids of each of its words.
-        lengths: how many characters of the word each id covers.
+        rows: the ids of each of its words, bytes of int32.
+        piece_lengths: int [V], how many characters of a word each piece takes; more than the word has where the piece
+            is the unknown one, or holds the mark of a word's end.
         text: the original; spans are in bytes where it is bytes.
 
     Returns:
         Ids and spans. Characters that the clean-up drops belong to the piece in front of them.
     """
-    starts = [word.start for word in cleaned.words()]
-    ends = [start + np.cumsum(row) for start, row in zip(starts, lengths, strict=True)]
-    if not ends:
-        return EncodedWithOffsets(np.zeros(0, np.int32), np.zeros((0, 2), np.int32))
-    last = np.concatenate(ends)
-    taken = np.concatenate([np.array(row) for row in lengths])
+    ids = np.frombuffer(b"".join(rows), np.int32)
+    counts = np.array([len(row) for row in rows], np.int64) // ids.itemsize
+    word_lengths = np.repeat(np.array([len(word) for word in cleaned.words()], np.int64), counts)
+    sums = np.concatenate([[0], np.cumsum(np.minimum(piece_lengths[ids], word_lengths))])
+    before = sums[:-1] - np.repeat(sums[np.cumsum(counts) - counts], counts)
+    first, last = (np.minimum(place, word_lengths) for place in (before, before + piece_lengths[ids]))
+    starts = np.repeat(cleaned.word_starts(), counts)
     origins = cleaned.origins
     # What became several characters is covered by every id with a part of it: an id ends where the next origin begins.
     following = origins[np.searchsorted(origins, origins[:-1], side="right")]
-    spans = np.stack([origins[last - taken], following[np.maximum(last - 1, 0)]], axis=1)
+    spans = np.stack([origins[starts + first], following[starts + np.maximum(last - 1, 0)]], axis=1)
     # A piece that only marks the end of a word takes nothing.
-    spans[taken == 0, 0] = spans[taken == 0, 1]
+    spans[first == last, 0] = spans[first == last, 1]
     if isinstance(text, bytes):
         characters = text.decode("utf-8", "surrogateescape")
         spans = np.cumsum([0, *(len(one.encode("utf-8", "surrogateescape")) for one in characters)])[spans]
-    return EncodedWithOffsets(np.concatenate(rows), spans.astype(np.int32))
+    return EncodedWithOffsets(ids, spans.astype(np.int32))
