@@ -4,12 +4,13 @@
 
 For each config there is a folder, and in it one for each model: `config.json` and `model.safetensors` as
 `save_pretrained` writes them, the variables by path in `variables.npz`, the outputs in `outputs.npz`. The programs
-`peer_*.py` read these in environments of their own.
+`peer_*.py` read these in environments of their own. `tokenizer` holds the English tokenizer and its ids.
 
 Letters: B batch, C choices, L sequence.
 """
 
 import json
+import lzma
 import pathlib
 import sys
 
@@ -20,6 +21,7 @@ import albert_tf
 from albert_tf import AlbertConfig
 
 LENGTHS = (12, 7, 4, 1)
+LINES = pathlib.Path(__file__).parents[1] / "golden" / "T1_tokenize" / "lines.jsonl.xz"
 CONFIG = AlbertConfig(
     vocab_size=120,
     embedding_size=16,
@@ -90,8 +92,19 @@ def write(folder: pathlib.Path, model, inputs) -> None:
     np.savez(folder / "outputs.npz", **outputs_of(model, inputs))
 
 
+def write_tokenizer(folder: pathlib.Path) -> None:
+    """The English tokenizer, and its ids of the lines that the reference's ids are recorded of."""
+    tokenizer = albert_tf.AlbertTokenizer.english()
+    tokenizer.save_pretrained(folder)
+    with lzma.open(LINES, "rt", encoding="utf-8") as file:
+        texts = [json.loads(line)["text"] for line in file]
+    ids = {text: row.tolist() for text, row in zip(texts, tokenizer.encode_batch(texts))}
+    (folder / "ids.json").write_text(json.dumps({"ids": ids, "special": tokenizer.pieces[:5]}), encoding="utf-8")
+
+
 def main(root: pathlib.Path) -> None:
     """Writes everything."""
+    write_tokenizer(root / "tokenizer")
     inputs = make_inputs()
     for title, config in CONFIGS.items():
         for name in MODELS:
