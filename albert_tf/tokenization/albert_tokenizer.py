@@ -61,7 +61,7 @@ class AlbertTokenizer:
     >>> tokenizer(["Hello world"], ["Bye"])["input_ids"].tolist()
     [[2, 10975, 126, 3, 34, 62, 3]]
     >>> tokenizer("one two three four five", max_length=5, doc_stride=2)["input_ids"].tolist()
-    [[2, 53, 81, 132, 3], [2, 132, 187, 355, 3]]
+    [[2, 53, 81, 132, 3], [2, 132, 222, 355, 3]]
 
     References:
         google-research/albert, tokenization.py.

@@ -32,14 +32,13 @@ def tokenizers_file(
     vocabulary = [
         [piece, score - _PENALTY * (index in split)] for index, (piece, score) in enumerate(zip(pieces, scores))
     ]
+    special_ids = sorted((special.pad, special.unk, special.cls, special.sep, special.mask))
     word_starts = {"type": "Metaspace", "replacement": WORD_START, "prepend_scheme": "always", "split": True}
     content = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [
-            _added(index, pieces[index], index == special.mask) for index in sorted(vars(special).values())
-        ],
+        "added_tokens": [_added(index, pieces[index], index == special.mask) for index in special_ids],
         "normalizer": {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap).decode()},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, word_starts]},
         "post_processor": _template(pieces[special.cls], pieces[special.sep], special),
