@@ -36,6 +36,10 @@ def run(
     seed: Annotated[int, typer.Option(help="Examples are a function of it and of the documents.")] = 12345,
     num_shards: Annotated[int, typer.Option(help="Files to write.")] = 8,
     num_processes: Annotated[int, typer.Option(help="Worker processes.")] = 1,
+    runner: Annotated[str, typer.Option(help="local, or beam: Apache Beam (albert_tf[beam]).")] = "local",
+    beam_options: Annotated[
+        str, typer.Option(help="Of Beam's pipeline, such as '--runner=FlinkRunner --flink_master=host:8081'.")
+    ] = "",
 ) -> None:
     """Turns text into TFRecord shards of masked pairs of segments, or of tokenised documents, with a manifest.
 
@@ -43,11 +47,14 @@ def run(
 
     Example: albert-tf prepare corpus/*.txt --output examples --max-seq-length 128
     """
+    import shlex
+
     from albert_tf.data import PrepareOptions, prepare
     from albert_tf.trainer.validation import checked
 
     values = {name: value for name, value in locals().items() if name in PrepareOptions.model_fields}
-    options = checked(PrepareOptions, {**values, "inputs": tuple(inputs), "output_dir": output})
+    values |= {"inputs": tuple(inputs), "output_dir": output, "beam_options": tuple(shlex.split(beam_options))}
+    options = checked(PrepareOptions, values)
     with _progress_bar() as show:
         report = prepare(options, show)
     _print_report(report)

@@ -118,6 +118,9 @@ class PrepareOptions(ExampleOptions):
         num_shards: files to write; a document goes to the one that the hash of its text chooses.
         num_processes: worker processes. With more than one, a script that calls `prepare` needs the usual
             `if __name__ == "__main__":`.
+        runner: `"local"`, or `"beam"`: Apache Beam, which `albert_tf[beam]` brings. The result is the same.
+        beam_options: of Beam's pipeline, such as `"--runner=FlinkRunner"`; without any, Beam runs in this process.
+            Every worker must see the inputs, the tokenizer and `output_dir` under the same paths.
 
     Example:
 
@@ -134,6 +137,8 @@ class PrepareOptions(ExampleOptions):
     document_gap: int = Field(default=1, ge=0)
     num_shards: int = Field(default=8, ge=1, le=100_000)
     num_processes: int = Field(default=1, ge=1)
+    runner: Literal["local", "beam"] = "local"
+    beam_options: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _check_format(self) -> "PrepareOptions":
@@ -141,5 +146,20 @@ class PrepareOptions(ExampleOptions):
             raise ValueError(
                 "`pack` must be False where examples are made on the fly. Received: pack=True, format='documents'. "
                 "Choose one of the two."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_runner(self) -> "PrepareOptions":
+        if self.runner == "local" and self.beam_options:
+            raise ValueError(
+                f"`beam_options` must be empty unless Beam runs. Received: runner='local', "
+                f"beam_options={list(self.beam_options)}. Set runner='beam' or leave them out."
+            )
+        if self.runner == "beam" and self.num_processes > 1:
+            raise ValueError(
+                f"`num_processes` must be 1 where Beam runs. Received: runner='beam', num_processes="
+                f"{self.num_processes}. Ask Beam: beam_options=['--direct_running_mode=multi_processing', "
+                f"'--direct_num_workers={self.num_processes}']."
             )
         return self

@@ -4,25 +4,28 @@
 2. For every shard, `dupe_factor` passes of examples are made from the spool and written, or the spool as it is.
 3. The manifest is written, and the workspace removed.
 
-Steps 1 and 2 use worker processes; how many does not change a byte of the result. A run that was killed is taken up by
-the same command after its last finished shard.
+Steps 1 and 2 use worker processes, or Apache Beam; neither changes a byte of the result. A run that was killed is
+taken up by the same command after its last finished shard.
 """
 
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from albert_tf.data.corpus import Vocabulary
 from albert_tf.data.folders import Workspace, open_folder
 from albert_tf.data.manifest import CorpusFile, Manifest, Recipe
 from albert_tf.data.options import ExampleOptions, PrepareOptions
 from albert_tf.data.progress import PrepareProgress, Reporter
-from albert_tf.data.spool import Counts, PrepareContext, check_counts, spool_corpus
-from albert_tf.data.workers import Workers
+from albert_tf.data.spool import Counts, LocalRunner, PrepareContext, check_counts, spool_corpus
 from albert_tf.data.writing import write_shards
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.text_files import find_files
+
+if TYPE_CHECKING:
+    from albert_tf.data.beam import BeamRunner
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
     Raises:
         ValueError: an input is not there or not UTF-8, the corpus is too small, or the folder holds something else.
         OSError: the disk is full; shards written before are whole, and no half one is left.
-        RuntimeError: a worker process died.
+        RuntimeError: a worker process died, or Beam's pipeline failed.
 
     Example:
 
@@ -83,18 +86,26 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
     workspace = Workspace.start(options.output_dir, recipe)
     reporter = Reporter(progress or (lambda _: None))
     context = PrepareContext(options, tokenizer, Vocabulary.of(tokenizer), workspace.folder)
-    with Workers(context, options.num_processes) as workers:
+    with _open_runner(context) as runner:
         try:
-            counts = workspace.recall("counts", Counts) or spool_corpus(workers, files, options, workspace, reporter)
+            counts = workspace.recall("counts", Counts) or spool_corpus(runner, files, options, workspace, reporter)
             check_counts(counts, options)
         except ValueError:
             workspace.remove()
             raise
-        shards, fresh = write_shards(workers, counts, options, workspace, reporter)
+        shards, fresh = write_shards(runner, counts, options, workspace, reporter)
     manifest = Manifest.of(recipe, sum(counts.documents), counts.segments, sum(counts.tokens), shards)
     workspace.finish(manifest)
     seconds = time.monotonic() - started
     return PrepareReport(options.output_dir, manifest, seconds, fresh.tokens / seconds, reused=False)
+
+
+def _open_runner(context: PrepareContext) -> "LocalRunner | BeamRunner":
+    if context.options.runner == "local":
+        return LocalRunner(context)
+    from albert_tf.data.beam import BeamRunner
+
+    return BeamRunner(context)
 
 
 def _load_tokenizer(options: PrepareOptions) -> AlbertTokenizer:

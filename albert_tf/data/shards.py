@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+from uuid import uuid4
 
 import google_crc32c
 
@@ -38,7 +39,7 @@ def atomic_file(path: Path, workspace: Path) -> Iterator[BinaryIO]:
     Raises:
         OSError: the disk is full or cannot be written; nothing is left under `path` or in `workspace`.
     """
-    partial = workspace / f"{path.name}.{os.getpid()}.partial"
+    partial = workspace / f"{path.name}.{uuid4().hex}.partial"
     try:
         with explain_disk_errors(path):
             with partial.open("wb", buffering=2**20) as file:

@@ -5,10 +5,10 @@ does not grow with the corpus.
 """
 
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,24 +25,35 @@ from albert_tf.data.workers import Report, Workers
 from albert_tf.tokenization import AlbertTokenizer
 
 _BATCH_BYTES = 2**20
+Arrays = Mapping[str, npt.NDArray]
 
 
-def append_to_spool(folder: Path, documents: TokenizedDocuments, rows: npt.ArrayLike) -> None:
-    """Appends the documents at `rows` to the spool in `folder`."""
-    with explain_disk_errors(folder), ExitStack() as stack:
+def split_by_shard(documents: TokenizedDocuments, num_shards: int) -> Iterator[tuple[int, Arrays]]:
+    """Yields shards and what goes to the spool of each, the documents in their order."""
+    shards, of_document = np.unique(documents.document_keys % np.uint64(num_shards), return_inverse=True)
+    segments, tokens = np.diff(documents.document_offsets), np.diff(documents.segment_offsets)
+    of_segment = np.repeat(of_document, segments)
+    parts = {
+        "keys": _parts(documents.document_keys, of_document),
+        "documents": _parts(segments, of_document),
+        "segments": _parts(tokens, of_segment),
+        "tokens": _parts(documents.tokens, np.repeat(of_segment, tokens)),
+    }
+    for place, shard in enumerate(shards):
+        yield int(shard), {name: parts[name][place] for name in ARRAYS}
+
+
+def _parts(values: npt.NDArray, places: npt.NDArray) -> list[npt.NDArray]:
+    return np.split(values[np.argsort(places, kind="stable")], np.cumsum(np.bincount(places))[:-1])
+
+
+def append_to_spool(folder: Path, arrays: Arrays) -> None:
+    """Appends the arrays that `ARRAYS` names to the spool in `folder`."""
+    with explain_disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        files = {name: stack.enter_context((folder / name).open("ab")) for name in ARRAYS}
-        for row in np.atleast_1d(rows):
-            first, stop = documents.document_offsets[row : row + 2]
-            offsets = documents.segment_offsets[first : stop + 1]
-            record = {
-                "tokens": documents.tokens[offsets[0] : offsets[-1]],
-                "segments": np.diff(offsets),
-                "documents": stop - first,
-                "keys": documents.document_keys[row],
-            }
-            for name, dtype in ARRAYS.items():
-                files[name].write(np.asarray(record[name], dtype=dtype).tobytes())
+        for name, dtype in ARRAYS.items():
+            with (folder / name).open("ab") as file:
+                file.write(np.asarray(arrays[name], dtype=dtype).tobytes())
 
 
 def spool_arrays(folder: Path) -> dict[str, npt.NDArray]:
@@ -77,39 +88,64 @@ class PrepareContext:
     workspace: Path
 
 
+class Runner(Protocol):
+    """Who does the work: processes of this machine, or Apache Beam."""
+
+    def spool(self, files: list[Path], report: Report) -> None:
+        """Tokenises the corpus into one spool a shard."""
+        ...
+
+    def run(self, function: Callable[[PrepareContext, int, Report], object], items: list[int], report: Report) -> None:
+        """Calls the function for every item, in any order."""
+        ...
+
+
+class LocalRunner(Workers[PrepareContext]):
+    """Does the work in processes of this machine."""
+
+    def __init__(self, context: PrepareContext):
+        super().__init__(context, context.options.num_processes)
+
+    def spool(self, files: list[Path], report: Report) -> None:
+        """Tokenises the corpus into one spool a shard."""
+        options = self.context.options
+        for batch in self.map(tokenize_batch, read_batches(files, options, report), report):
+            for shard, arrays in split_by_shard(batch, options.num_shards):
+                append_to_spool(spool_folder(self.context.workspace, shard), arrays)
+
+
 def spool_corpus(
-    workers: Workers[PrepareContext],
-    files: list[Path],
-    options: PrepareOptions,
-    workspace: Workspace,
-    reporter: Reporter,
+    runner: Runner, files: list[Path], options: PrepareOptions, workspace: Workspace, reporter: Reporter
 ) -> Counts:
-    """Tokenises the corpus into one spool a shard."""
+    """Has the corpus tokenised into one spool a shard, and counts what it holds."""
     shutil.rmtree(workspace.folder / "spool", ignore_errors=True)
+    (workspace.folder / "spool").mkdir()
     reporter.start("tokenize", sum(file.stat().st_size for file in files))
-    documents, tokens = np.zeros((2, options.num_shards), np.int64)
-    segments = longest = 0
-    batches = _batches(files, options, reporter.add)
-    for batch in workers.map(_tokenize, batches, reporter.add):
-        shards = (batch.document_keys % np.uint64(options.num_shards)).astype(np.int64)
-        for shard in np.unique(shards):
-            append_to_spool(spool_folder(workspace.folder, shard), batch, np.flatnonzero(shards == shard))
-        documents += np.bincount(shards, minlength=options.num_shards)
-        np.add.at(tokens, shards, np.diff(batch.segment_offsets[batch.document_offsets]))
-        segments += len(batch.segment_offsets) - 1
-        longest = max(longest, int(np.diff(batch.document_offsets).max(initial=0)))
-    counts = Counts(
-        documents=tuple(documents.tolist()), tokens=tuple(tokens.tolist()), segments=segments, longest=longest
-    )
+    runner.spool(files, reporter.add)
+    counts = _count_spools(workspace.folder, options.num_shards)
     workspace.remember("counts", counts)
     return counts
+
+
+def _count_spools(workspace: Path, num_shards: int) -> Counts:
+    documents, tokens = np.zeros((2, num_shards), np.int64)
+    segments = longest = 0
+    for shard in range(num_shards):
+        folder = spool_folder(workspace, shard)
+        if folder.is_dir():
+            arrays = spool_arrays(folder)
+            documents[shard], tokens[shard] = len(arrays["documents"]), len(arrays["tokens"])
+            segments, longest = segments + len(arrays["segments"]), max(longest, int(arrays["documents"].max()))
+    return Counts(
+        documents=tuple(documents.tolist()), tokens=tuple(tokens.tolist()), segments=segments, longest=longest
+    )
 
 
 def spool_folder(workspace: Path, shard: int) -> Path:
     return workspace / "spool" / str(shard)
 
 
-def _batches(files: Iterable[Path], options: PrepareOptions, report: Report) -> Iterator[list[Document]]:
+def read_batches(files: Iterable[Path], options: PrepareOptions, report: Report) -> Iterator[list[Document]]:
     """Yields the corpus in lists of documents, about a megabyte each."""
     batch, size = [], 0
     for file in files:
@@ -127,7 +163,8 @@ def _batches(files: Iterable[Path], options: PrepareOptions, report: Report) -> 
         yield batch
 
 
-def _tokenize(context: PrepareContext, documents: list[Document], report: Report) -> TokenizedDocuments:
+def tokenize_batch(context: PrepareContext, documents: list[Document], report: Report) -> TokenizedDocuments:
+    """Tokenises a few documents."""
     options = context.options
     return tokenize_documents(documents, context.tokenizer, None if options.reference_pairs else options.room)
 

@@ -46,7 +46,7 @@ class Workers(Generic[Context]):
     """
 
     def __init__(self, context: Context, num_processes: int):
-        self._context = context
+        self.context = context
         self._num_processes = num_processes
         self._pool: ProcessPoolExecutor | None = None
         self._missing_reports = 0
@@ -55,7 +55,7 @@ class Workers(Generic[Context]):
         if self._num_processes > 1:
             spawn = get_context("spawn")
             self._queue = spawn.Queue()
-            self._pool = ProcessPoolExecutor(self._num_processes, spawn, _start, (self._context, self._queue))
+            self._pool = ProcessPoolExecutor(self._num_processes, spawn, _start, (self.context, self._queue))
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -77,7 +77,7 @@ class Workers(Generic[Context]):
         """
         if not self._pool:
             for item in items:
-                yield function(self._context, item, report)
+                yield function(self.context, item, report)
             return
         waiting: deque[Future[tuple[Result, int]]] = deque()
         try:
@@ -96,6 +96,10 @@ class Workers(Generic[Context]):
         # Reports travel on a thread of their own and may come after the result.
         while self._missing_reports > 0:
             self._receive(report, block=True)
+
+    def run(self, function: Callable[[Context, Item, Report], object], items: Iterable[Item], report: Report) -> None:
+        """Calls the function for what it does; otherwise like `map`."""
+        deque(self.map(function, items, report), maxlen=0)
 
     def _result(self, future: "Future[tuple[Result, int]]", report: Report) -> Result:
         while not future.done():

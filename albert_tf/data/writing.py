@@ -17,27 +17,24 @@ from albert_tf.data.pairs import Pairs, make_pairs
 from albert_tf.data.progress import Reporter
 from albert_tf.data.serialization import serialize_examples
 from albert_tf.data.shards import atomic_file, write_records
-from albert_tf.data.spool import Counts, PrepareContext, load_spool, spool_arrays, spool_folder
-from albert_tf.data.workers import Report, Workers
+from albert_tf.data.spool import Counts, PrepareContext, Runner, load_spool, spool_arrays, spool_folder
+from albert_tf.data.workers import Report
 
 _BLOCK_TOKENS = 2**18
 _PAIRS_AT_ONCE = 2**20
 
 
 def write_shards(
-    workers: Workers[PrepareContext], counts: Counts, options: PrepareOptions, workspace: Workspace, reporter: Reporter
+    runner: Runner, counts: Counts, options: PrepareOptions, workspace: Workspace, reporter: Reporter
 ) -> tuple[tuple[Shard, ...], ExampleStatistics]:
     """Writes the shards that are not there yet; returns all of them, and the statistics of the new ones."""
     numbers = [number for number, documents in enumerate(counts.documents) if documents]
-    finished = {number: shard for number in numbers if (shard := workspace.recall(f"shard-{number}", Shard))}
-    missing = [number for number in numbers if number not in finished]
+    missing = [number for number in numbers if not workspace.recall(f"shard-{number}", Shard)]
     passes = options.dupe_factor if options.format == "examples" else 1
     reporter.start("write", sum(counts.tokens[number] for number in missing) * passes)
-    fresh = ExampleStatistics()
-    for number, shard in zip(missing, workers.map(_write_shard, missing, reporter.add), strict=True):
-        workspace.remember(f"shard-{number}", shard)
-        finished[number] = shard
-        fresh += shard.statistics
+    runner.run(_write_shard, missing, reporter.add)
+    finished = {number: _finished(workspace, number) for number in numbers}
+    fresh = sum((finished[number].statistics for number in missing), ExampleStatistics())
     # Documents without a partner make shards without examples; a file without records would only be in the way.
     shards = tuple(finished[number] for number in numbers if finished[number].records)
     for number in numbers:
@@ -46,7 +43,18 @@ def write_shards(
     return shards, fresh
 
 
-def _write_shard(context: PrepareContext, number: int, report: Report) -> Shard:
+def _finished(workspace: Workspace, number: int) -> Shard:
+    shard = workspace.recall(f"shard-{number}", Shard)
+    if not shard:
+        raise RuntimeError(
+            f"Every worker must write to the folder that this process sees. Received: no word of shard {number} in "
+            f"{workspace.folder}. Choose an output folder on a file system that all of them share."
+        )
+    return shard
+
+
+def _write_shard(context: PrepareContext, number: int, report: Report) -> None:
+    """Writes a shard and leaves word of it in the workspace: with it the shard is finished."""
     options = context.options
     kind = "pretraining" if options.format == "examples" else "documents"
     path = options.output_dir / f"{kind}-{number:05d}-of-{options.num_shards:05d}.tfrecord"
@@ -59,7 +67,8 @@ def _write_shard(context: PrepareContext, number: int, report: Report) -> Shard:
             statistics, records = ExampleStatistics(), len(arrays)
         else:
             statistics, records = _write_examples(file, load_spool(spool), context, report)
-    return Shard(name=path.name, bytes=path.stat().st_size, records=records, statistics=statistics)
+    shard = Shard(name=path.name, bytes=path.stat().st_size, records=records, statistics=statistics)
+    Workspace(options.output_dir).remember(f"shard-{number}", shard)
 
 
 def _write_examples(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from albert_tf.data.corpus import cut_segment, tokenize_documents
 from albert_tf.data.documents import Document, read_documents
-from albert_tf.data.spool import append_to_spool, load_spool
+from albert_tf.data.spool import append_to_spool, load_spool, split_by_shard
 from albert_tf.tokenization import AlbertTokenizer
 
 from .small_corpus import CORPUS
@@ -59,7 +59,14 @@ def test_spool_gives_back_what_was_put_in(tmp_path):
     tokenize = partial(tokenize_documents, tokenizer=AlbertTokenizer.english())
     for first in range(0, len(documents), 7):
         batch = tokenize(documents[first : first + 7])
-        append_to_spool(tmp_path / "spool", batch, np.arange(len(batch)))
-    loaded, expected = load_spool(tmp_path / "spool"), tokenize(documents)
+        for shard, arrays in split_by_shard(batch, 3):
+            append_to_spool(tmp_path / str(shard), arrays)
+    in_shards = [[document for document in documents if document.key % 3 == shard] for shard in range(3)]
+    assert all(in_shards)
+    for shard in range(3):
+        check_equal(load_spool(tmp_path / str(shard)), tokenize(in_shards[shard]))
+
+
+def check_equal(loaded, expected):
     for name in ("tokens", "segment_offsets", "document_offsets", "document_keys"):
         assert np.array_equal(getattr(loaded, name), getattr(expected, name))

@@ -1,0 +1,98 @@
+"""Apache Beam writes the bytes of the local runner, and what goes wrong inside it comes out as one sentence."""
+
+import sys
+
+import pytest
+
+from albert_tf.data import PrepareOptions, prepare
+
+from .small_corpus import CORPUS
+
+LINES = [line for line in CORPUS.read_text().splitlines() if line][:600]
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Three files of documents, the same one twice among them, so that their order in the corpus matters."""
+    documents = ["\n".join(LINES[start : start + 20]) for start in range(0, 600, 20)]
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for name, part in (("b", documents[:14]), ("a", documents[14:]), ("c", documents[:1])):
+        (folder / f"{name}.txt").write_text("\n\n".join(part))
+    return folder
+
+
+def options_for(corpus, output_dir, **changes):
+    return PrepareOptions(
+        **{"inputs": (corpus,), "output_dir": output_dir, "max_seq_length": 64, "dupe_factor": 2, **changes}
+    )
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        # Random partners depend on the other documents of a shard and on their order.
+        {"objective": "next_sentence", "num_shards": 2},
+        {"format": "documents", "num_shards": 40},
+    ],
+)
+def test_beam_writes_the_same_bytes(corpus, tmp_path, monkeypatch, changes):
+    monkeypatch.setattr("albert_tf.data.spool._BATCH_BYTES", 4000)
+    local = prepare(options_for(corpus, tmp_path / "local", **changes))
+    beam = prepare(options_for(corpus, tmp_path / "beam", runner="beam", **changes))
+    assert contents(beam.folder) == contents(local.folder)
+    assert beam.manifest == local.manifest
+
+
+def test_beam_takes_up_what_the_local_runner_began(corpus, tmp_path):
+    options = options_for(corpus, tmp_path / "begun", num_shards=3)
+
+    def stop(progress):
+        if len(list(options.output_dir.glob("*.tfrecord"))) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare(options, stop)
+    (finished,) = options.output_dir.glob("*.tfrecord")
+    written = finished.stat().st_mtime_ns
+    prepare(options.model_copy(update={"runner": "beam"}))
+    assert finished.stat().st_mtime_ns == written
+    assert contents(options.output_dir) == contents(
+        prepare(options_for(corpus, tmp_path / "other", num_shards=3)).folder
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "beam_options", "kind", "message"),
+    [
+        (b"ok\n\xff\n", (), ValueError, r"text\.txt with byte 0xff at byte offset 3"),
+        (b"\n", (), ValueError, "must hold text. Received: 0 documents"),
+        (b"A.\nB.\n", ("--runner=NoSuchRunner",), RuntimeError, "must run to its end. Received: .*NoSuchRunner"),
+    ],
+)
+def test_mistakes_are_told(tmp_path, text, beam_options, kind, message):
+    (tmp_path / "text.txt").write_bytes(text)
+    with pytest.raises(kind, match=message):
+        prepare(options_for(tmp_path, tmp_path / "examples", runner="beam", beam_options=beam_options))
+
+
+def test_without_beam_one_sentence_says_what_to_install(corpus, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "apache_beam", None)
+    with pytest.raises(ValueError, match=r"`pip install albert_tf\[beam\]`"):
+        prepare(options_for(corpus, tmp_path / "examples", runner="beam"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"runner": "local", "beam_options": ("--runner=FlinkRunner",)}, "`beam_options` must be empty unless"),
+        ({"runner": "beam", "num_processes": 2}, "`num_processes` must be 1 where Beam runs"),
+    ],
+)
+def test_options_that_do_not_go_together(corpus, tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        options_for(corpus, tmp_path / "examples", **changes)
