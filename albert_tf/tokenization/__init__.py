@@ -9,12 +9,15 @@ if TYPE_CHECKING:
     from albert_tf.tokenization.folders import TokenizerOptions, vocabulary_places
     from albert_tf.tokenization.normalization import clean_text
     from albert_tf.tokenization.pieces import mark_word_starts, starts_word
+    from albert_tf.tokenization.spans import cut_text, find_tokens
     from albert_tf.tokenization.training import train_sentencepiece
     from albert_tf.tokenization.vocabulary_report import VocabularyReport
     from albert_tf.tokenization.wordpiece_training import train_wordpiece
 
 _MODULE_OF = {
     "AlbertTokenizer": "albert_tokenizer",
+    "cut_text": "spans",
+    "find_tokens": "spans",
     "clean_text": "normalization",
     "mark_word_starts": "pieces",
     "starts_word": "pieces",
@@ -30,6 +33,8 @@ __all__ = [
     "TokenizerOptions",
     "VocabularyReport",
     "clean_text",
+    "cut_text",
+    "find_tokens",
     "mark_word_starts",
     "starts_word",
     "train_sentencepiece",
