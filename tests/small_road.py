@@ -3,7 +3,7 @@
 import pathlib
 from typing import NamedTuple
 
-from albert_tf.data import PrepareOptions, prepare
+from albert_tf.data import Objective, PrepareOptions, prepare
 from albert_tf.tokenization import train_sentencepiece
 
 REPOSITORY = pathlib.Path(__file__).parent.parent
@@ -20,7 +20,7 @@ class SmallRoad(NamedTuple):
     heldout: pathlib.Path
 
 
-def make_small_road(folder: pathlib.Path) -> SmallRoad:
+def make_small_road(folder: pathlib.Path, objective: str = Objective.SENTENCE_ORDER) -> SmallRoad:
     """Writes everything below `folder`."""
     chapters = NOVEL.read_text(encoding="utf-8").split("\n\n")
     road = SmallRoad(folder / "train.txt", folder / "vocabulary", folder / "examples", folder / "heldout")
@@ -38,6 +38,7 @@ def make_small_road(folder: pathlib.Path) -> SmallRoad:
                 max_seq_length=LENGTH,
                 dupe_factor=2,
                 num_shards=2,
+                objective=Objective(objective),
             )
         )
     return road

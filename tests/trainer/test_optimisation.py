@@ -13,6 +13,8 @@ from albert_tf import AlbertForPreTraining
 from albert_tf.optimizers import Lamb
 from albert_tf.trainer import parse_recipe, pretrain
 from albert_tf.trainer.callbacks import GradientLog, MetricsLog, StopAtBadLoss, read_metrics
+from albert_tf.trainer.checkpoint_files import newest_whole
+from albert_tf.trainer.recipe import TrainingRecipe
 from albert_tf.trainer.state import TrainingState
 from tests.models.small import CONFIG, make_pretraining_batch
 from tests.small_road import small_recipe
@@ -79,21 +81,25 @@ def test_the_model_is_the_average_and_a_finished_run_gives_it_again(everything):
 
 @pytest.mark.parametrize("initial_scale", [2.0**15, 3e38])
 def test_averages_and_the_scale_of_the_loss_are_resumed(initial_scale, tmp_path):
+    training = TrainingRecipe(num_train_steps=100, batch_size=4)
+
     def start(folder):
         inner = Lamb(0.02, use_ema=True, ema_momentum=0.8)
         model = make_model(keras.optimizers.LossScaleOptimizer(inner, initial_scale=initial_scale), DROPOUT)
-        return model, TrainingState(folder, model, 3, {})
+        return model, TrainingState(folder, model, training, {})
 
     class Save(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):
             stopped_state.save()
+            stopped_state.writer.wait()
 
     whole, _ = start(tmp_path / "whole")
     whole.fit(BATCHES, shuffle=False, verbose=0)
     stopped, stopped_state = start(tmp_path / "run")
     stopped.fit(BATCHES.take(3), shuffle=False, verbose=0, callbacks=[Save()])
     resumed, state = start(tmp_path / "run")
-    assert state.restore() == 3  # skipped steps count
+    state.restore(newest_whole(tmp_path / "run"))
+    assert state.step == 3  # skipped steps count
     resumed.fit(BATCHES.skip(3), shuffle=False, verbose=0)
     for a, b in zip(whole.get_weights(), resumed.get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -160,7 +166,7 @@ def test_the_largest_gradients_come_first():
 def test_an_explosion_after_a_resume_is_measured_by_the_losses_before(tmp_path):
     file = tmp_path / "metrics.jsonl"
     file.write_text(json.dumps({"step": 0, "loss": 0.5}) + "\n")
-    callbacks = [GradientLog(), MetricsLog(file, 1), StopAtBadLoss(3.0, file)]
+    callbacks = [GradientLog(), MetricsLog(file), StopAtBadLoss(3.0, file)]
     with pytest.raises(ValueError, match=r"stay within 3 of the best .* where the best was 0\.500"):
         make_model().fit(BATCHES.take(1), shuffle=False, verbose=0, callbacks=callbacks)
     assert read_metrics(file)[-1]["loss"] > 3.5
