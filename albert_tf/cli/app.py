@@ -19,6 +19,7 @@ from albert_tf.cli import (
     prepare,
     pretrain,
     quickstart,
+    report,
     train_tokenizer,
     verify,
 )
@@ -31,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (
-    *(quickstart, train_tokenizer, prepare, pretrain, finetune, evaluate, predict),
+    *(quickstart, train_tokenizer, prepare, pretrain, report, finetune, evaluate, predict),
     *(convert, verify, export, info, nsmc),
 ):
     app.command(command.NAME)(command.run)

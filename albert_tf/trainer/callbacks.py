@@ -14,6 +14,7 @@ import rich.console
 import rich.progress
 
 from albert_tf.checkpoints import write_whole
+from albert_tf.trainer.speed import Speed, Stopwatch
 
 
 class StopAtBadLoss(keras.callbacks.Callback):
@@ -85,34 +86,24 @@ class GradientLog(keras.callbacks.Callback):
 
 
 class MetricsLog(keras.callbacks.Callback):
-    """Appends one JSON line for every interval to a file: step, metrics, learning rate, tokens per second.
+    """Appends one JSON line for every interval to a file: its step and all of its logs.
 
     Args:
         file: a `.jsonl` file; lines beyond the step that training starts from are dropped.
-        tokens_per_step: int.
     """
 
-    def __init__(self, file: pathlib.Path, tokens_per_step: int):
+    def __init__(self, file: pathlib.Path):
         super().__init__()
-        self.file, self.tokens_per_step = file, tokens_per_step
+        self.file = file
 
     def on_train_begin(self, logs=None):
         step = int(self.model.optimizer.iterations.numpy())
         kept = [entry for entry in read_metrics(self.file) if entry["step"] <= step]
         write_whole(self.file, "".join(json.dumps(entry) + "\n" for entry in kept).encode())
-        self._step, self._time = step, time.monotonic()
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self._step, self._time = int(self.model.optimizer.iterations.numpy()), time.monotonic()
-
-    def on_train_batch_end(self, batch, logs=None):
-        self._seconds = time.monotonic() - self._time  # evaluation, which follows, does not count
 
     def on_epoch_end(self, epoch, logs=None):
         step = int(self.model.optimizer.iterations.numpy())
         entry = {"step": step, **{name: float(value) for name, value in (logs or {}).items()}}
-        entry["learning_rate"] = float(self.model.optimizer.learning_rate)
-        entry["tokens_per_second"] = (step - self._step) * self.tokens_per_step / max(self._seconds, 1e-9)
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
 
@@ -138,7 +129,7 @@ class SaveState(keras.callbacks.Callback):
 
 
 class ProgressLine(keras.callbacks.Callback):
-    """A progress bar with loss, tokens per second and remaining time; plain lines where there is no terminal.
+    """A progress bar with loss, speed of the interval and remaining time; plain lines where there is no terminal.
 
     Args:
         title: what is being done.
@@ -167,14 +158,18 @@ class ProgressLine(keras.callbacks.Callback):
         self._bar.start()
         self._task = self._bar.add_task(self.title, total=self.total, completed=self._first, loss=math.nan, rate="")
 
+    def on_epoch_begin(self, epoch, logs=None):
+        self._stopwatch = Stopwatch(self.model, self.tokens_per_step)
+
     def on_train_batch_end(self, batch, logs=None):
-        step, loss = self._step(), float((logs or {}).get("loss", math.nan))
-        speed = (step - self._first) / max(time.monotonic() - self._begun, 1e-9)
-        rate = f"{speed * self.tokens_per_step / 1000:.1f}k tokens/s"
+        step, loss, rate = self._step(), float((logs or {}).get("loss", math.nan)), _in_words(self._stopwatch.read())
         self._bar.update(self._task, completed=step, loss=loss, rate=rate)
         if not self.console.is_terminal and step % self.lines_every == 0:
-            left = (self.total - step) / max(speed, 1e-9)
-            self.console.print(f"{self.title} {step}/{self.total}  loss {loss:.3f}  {rate}  {left:.0f} s left")
+            # Evaluation and saving take their time again, so that the mean of the whole run tells what is left.
+            left = (self.total - step) * (time.monotonic() - self._begun) / max(step - self._first, 1)
+            self.console.print(
+                f"{self.title} {step}/{self.total}  loss {loss:.3f}  {rate}  {left:.0f} s left", soft_wrap=True
+            )
 
     def on_train_end(self, logs=None):
         if self._bar is not None:
@@ -182,6 +177,13 @@ class ProgressLine(keras.callbacks.Callback):
 
     def _step(self) -> int:
         return int(self.model.optimizer.iterations.numpy())
+
+
+def _in_words(speed: Speed) -> str:
+    return (
+        f"{speed.tokens_per_second / 1000:.1f}k tokens/s  {speed.seconds_per_step:.3g} s/step  "
+        f"input wait {speed.input_wait_share:.1%}"
+    )
 
 
 def read_metrics(file: pathlib.Path) -> list[dict[str, float]]:

@@ -27,12 +27,14 @@ from albert_tf.data.manifest import CorpusFile
 from albert_tf.metrics import ClassificationScores, RegressionScores
 from albert_tf.models import AlbertForSequenceClassification
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.callbacks import ProgressLine, StopAtBadLoss
+from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, StopAtBadLoss
 from albert_tf.trainer.evaluation import MAIN_SCORES, Evaluation, Evaluator, targets_of, write_predictions
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe
 from albert_tf.trainer.run_folder import claim_folder
+from albert_tf.trainer.speed import SpeedLog
 
 REPORT_FILE = "metrics.json"
+METRICS_FILE = "metrics.jsonl"
 PREDICTIONS_FILE = "dev_predictions.tsv"
 
 
@@ -101,7 +103,7 @@ class FinetuneReport(pydantic.BaseModel):
 
     Attributes:
         folder: model and tokenizer in Hugging Face layout, `recipe.json`, this report as `metrics.json`, and
-            `dev_predictions.tsv`.
+            `dev_predictions.tsv`; one line for each epoch in `metrics.jsonl`.
         scores: of the weights that were kept, on `dev`.
         main_score: name of the score that epochs were compared by.
         score_by_epoch: that score after each epoch.
@@ -198,9 +200,10 @@ def _fit(
     )
     # Batches are of many lengths, and XLA would compile the step anew for each.
     model.compile(optimizer.build(steps, options.batch_size), jit_compile=False)
-    callbacks: list[Any] = [StopAtBadLoss(), selection]
+    tokens_per_step = round(encoded.lengths.mean() * options.batch_size)
+    log = [SpeedLog(tokens_per_step), MetricsLog(options.output / METRICS_FILE)]
+    callbacks: list[Any] = [StopAtBadLoss(), selection, *log]
     if show_progress:
-        tokens_per_step = round(encoded.lengths.mean() * options.batch_size)
         callbacks.append(ProgressLine("finetune", steps, tokens_per_step, lines_every=max(1, steps // 20)))
     model.fit(
         training_dataset(encoded, labels, options.batch_size, options.seed, options.epochs),
@@ -231,6 +234,8 @@ class _Selection(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         evaluation = self.evaluator.run()
         score = evaluation.main_score
+        if logs is not None:
+            logs[f"val_{MAIN_SCORES[evaluation.problem]}"] = score
         # Pearson's correlation is not a number where all predictions are equal; any number is better.
         best = np.nanmax([-np.inf, *self.history])
         if not self.history or self.keep == "last" or score > best:

@@ -1,8 +1,16 @@
-"""A picture of a run: its losses over updates, as PNG."""
+"""Pictures of a run over its updates: its losses as PNG, all of its curves as SVG."""
 
+import io
 import pathlib
+import re
+from collections.abc import Sequence
+
+import numpy as np
 
 from albert_tf.trainer.callbacks import read_metrics
+
+_NOT_DRAWN = ("step", "seconds_per_step")
+_RATIO = "trust_ratio/"
 
 
 def plot_losses(metrics_file: str | pathlib.Path, output: str | pathlib.Path, floor: float | None = None) -> None:
@@ -13,20 +21,85 @@ def plot_losses(metrics_file: str | pathlib.Path, output: str | pathlib.Path, fl
         output: PNG file to write.
         floor: float. A level to mark as the entropy of single tokens, in nats.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    figure, axes = _figure(8, 4.5)
     entries = read_metrics(pathlib.Path(metrics_file))
-    figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
     for name, label in (("masked_lm_loss", "training"), ("val_masked_lm_loss", "held-out")):
-        points = [(entry["step"], entry[name]) for entry in entries if name in entry]
-        if points:
-            axes.plot(*zip(*points), marker="o" if len(points) < 40 else None, label=label)
+        _draw(axes, entries, name, label)
     if floor is not None:
         axes.axhline(floor, linestyle="--", color="grey", label="entropy of single tokens")
     axes.set(xlabel="updates", ylabel="masked-LM loss, nats per token")
     axes.legend()
     figure.savefig(output, dpi=120)
-    pyplot.close(figure)
+
+
+def curves_svg(entries: Sequence[dict[str, float]]) -> str:
+    """Draws everything that was logged, a chart for each name, held-out values beside those of training.
+
+    Trust ratios share a chart: the smallest, the median and the largest of all variables.
+
+    Args:
+        entries: lines of `metrics.jsonl`.
+
+    Returns:
+        An `<svg>` element for an HTML page. The curve of a log has the id `curve-NAME`.
+    """
+    import matplotlib
+
+    entries = [_with_ratios_summed_up(entry) for entry in entries]
+    charts = _charts(entries)
+    rows = -(-len(charts) // 2)
+    # Text stays text, and the same run gives the same picture.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "albert_tf"}):
+        figure, grid = _figure(11, 2.8 * rows, rows=rows, columns=2)
+        for (title, names), axes in zip(charts.items(), grid.flat):
+            for name in names:
+                _draw(axes, entries, name, _label(name, title))
+            axes.set_title(title.replace("_", " "), fontsize=10)
+            if len(names) > 1:
+                axes.legend(fontsize=8)
+        for axes in grid.flat[len(charts) :]:
+            axes.set_axis_off()
+        picture = io.StringIO()
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(picture, format="svg", metadata=nothing)
+    svg = picture.getvalue()
+    return re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg[svg.index("<svg") :])  # inside HTML they are understood
+
+
+def _figure(width: float, height: float, rows: int = 1, columns: int = 1):
+    """A figure that no window and no global state knows of."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns)
+
+
+def _draw(axes, entries: Sequence[dict[str, float]], name: str, label: str) -> None:
+    points = [(entry["step"], entry[name]) for entry in entries if name in entry]
+    if points:
+        (line,) = axes.plot(*zip(*points), marker="o" if len(points) < 40 else None, markersize=3, label=label)
+        line.set_gid(f"curve-{name}")
+
+
+def _charts(entries: Sequence[dict[str, float]]) -> dict[str, list[str]]:
+    """The logs that share a chart, by its title, in the order in which they first come."""
+    charts: dict[str, list[str]] = {}
+    for name in dict.fromkeys(name for entry in entries for name in entry if name not in _NOT_DRAWN):
+        title = "trust_ratio" if name.startswith(_RATIO) else name.removeprefix("val_")
+        charts.setdefault(title, []).append(name)
+    return charts
+
+
+def _label(name: str, title: str) -> str:
+    if name.startswith(_RATIO):
+        return name.removeprefix(_RATIO)
+    return "training" if name == title else "held-out"
+
+
+def _with_ratios_summed_up(entry: dict[str, float]) -> dict[str, float]:
+    ratios = [value for name, value in entry.items() if name.startswith(_RATIO)]
+    rest = {name: value for name, value in entry.items() if not name.startswith(_RATIO)}
+    if not ratios:
+        return rest
+    summary = {"smallest": np.min(ratios), "median": np.median(ratios), "largest": np.max(ratios)}
+    return {**rest, **{_RATIO + name: float(value) for name, value in summary.items()}}

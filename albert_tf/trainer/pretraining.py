@@ -22,7 +22,9 @@ from albert_tf.trainer.devices import Devices, connect, shared_evenly
 from albert_tf.trainer.fitting import Fitting
 from albert_tf.trainer.recipe import Recipe
 from albert_tf.trainer.run_folder import claim_folder
+from albert_tf.trainer.speed import SpeedLog
 from albert_tf.trainer.state import TrainingState
+from albert_tf.trainer.tensorboard import TensorBoardLog
 
 METRICS_FILE = "metrics.jsonl"
 RESULTS_FILE = "results.json"
@@ -162,7 +164,7 @@ def _train(run: _Run, devices: Devices, saved: SavedState | None) -> TrainingSta
 def _describe_peak(run: _Run) -> None:
     optimizer, batch_size = run.recipe.optimizer, run.recipe.training.batch_size
     optimizer.warn_if_unscaled(batch_size)
-    if run.show_progress:
+    if run.show_progress and optimizer.learning_rate_scaling is not None:
         rich.console.Console(stderr=True).print(optimizer.describe_peak(batch_size))
 
 
@@ -174,11 +176,12 @@ def _callbacks(run: _Run, state: TrainingState, devices: Devices) -> list[Any]:
     tokens_per_step = training.batch_size * sequence_length(run.recipe)
     callbacks: list[Any] = [
         GradientLog(),
+        SpeedLog(tokens_per_step),
         # Metrics first: lines beyond the checkpoint that a run goes on from are dropped, but lost ones stay lost.
-        MetricsLog(file, tokens_per_step),
+        MetricsLog(file),
+        TensorBoardLog(run.output / "logs", training.evaluate_every if training.histograms else None),
         stop,
         SaveState(state, training),
-        keras.callbacks.TensorBoard(str(run.output / "logs"), write_graph=False, profile_batch=0),
     ]
     if run.show_progress:
         lines_every = max(training.log_every, training.num_train_steps // 20)

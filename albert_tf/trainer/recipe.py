@@ -53,7 +53,8 @@ class DataRecipe(Section):
 class TrainingRecipe(Section):
     """How long, how many at once, and how often to look up. All intervals count updates.
 
-    `best_metric` is that of the held-out examples by which the best checkpoint is kept beside the newest ones.
+    `best_metric` is that of the held-out examples by which the best checkpoint is kept beside the newest ones, and
+    `histograms` says whether TensorBoard gets those of the weights, at every evaluation.
     """
 
     num_train_steps: int = pydantic.Field(gt=0)
@@ -71,6 +72,7 @@ class TrainingRecipe(Section):
     dtype_policy: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     jit_compile: bool | Literal["auto"] = "auto"
     remat: str | int = "none"
+    histograms: bool = True
 
     @pydantic.field_validator("remat")
     @classmethod

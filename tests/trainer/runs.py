@@ -1,5 +1,6 @@
 """Runs of `albert-tf pretrain` in processes of their own, and what they leave."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import numpy as np
 import safetensors.numpy
 
 from albert_tf.trainer.callbacks import read_metrics
+from albert_tf.trainer.speed import Speed
 from tests.small_road import REPOSITORY
 
 PRETRAIN = [sys.executable, "-c", "from albert_tf.cli.app import main; main()", "pretrain"]
@@ -73,8 +75,8 @@ def weights(run: pathlib.Path) -> dict[str, np.ndarray]:
 
 def losses(run: pathlib.Path) -> list[dict[str, float]]:
     """The loss log: all that `metrics.jsonl` says but the speed."""
-    entries = read_metrics(run / "metrics.jsonl")
-    return [{name: value for name, value in entry.items() if name != "tokens_per_second"} for entry in entries]
+    entries, speed = read_metrics(run / "metrics.jsonl"), {field.name for field in dataclasses.fields(Speed)}
+    return [{name: value for name, value in entry.items() if name not in speed} for entry in entries]
 
 
 def largest_difference(run: pathlib.Path, other: pathlib.Path) -> float:

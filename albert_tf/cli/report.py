@@ -1,0 +1,34 @@
+"""`albert-tf report`: one HTML page about a run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+NAME = "report"
+
+
+def run(
+    folder: Annotated[Path, typer.Argument(help="Folder of a run, finished or not.")],
+    output: Annotated[Path | None, typer.Option(help="File for the page; else report.html in that folder.")] = None,
+) -> None:
+    """Makes one HTML page about a run: curves, throughput, masked words, configuration. It opens without a network.
+
+    Example: albert-tf report runs/base
+    """
+    import os
+
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    import rich
+
+    from albert_tf.cli.tables import plain_table
+    from albert_tf.trainer import write_report
+
+    report = write_report(folder, output)
+    if report.speed is not None:
+        table = plain_table(f"{report.step:,} updates", "median of the intervals", "value")
+        table.add_row("tokens per second", f"{report.speed.tokens_per_second:,.0f}")
+        table.add_row("seconds per step", f"{report.speed.seconds_per_step:.4g}")
+        table.add_row("input wait, share of a step", f"{report.speed.input_wait_share:.2%}")
+        rich.print(table)
+    typer.echo(f"page in {report.file}")

@@ -1,0 +1,215 @@
+"""One HTML page about a run, which needs nothing but a browser: curves, throughput, masked words, configuration."""
+
+import dataclasses
+import html
+import json
+import pathlib
+import statistics
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from albert_tf.checkpoints import write_whole
+from albert_tf.trainer.callbacks import read_metrics
+from albert_tf.trainer.plot import curves_svg
+from albert_tf.trainer.recipe import parse_recipe
+from albert_tf.trainer.run_folder import RECIPE_FILE
+from albert_tf.trainer.speed import Speed
+
+REPORT_PAGE = "report.html"
+_RESULT_FILES = ("results.json", "metrics.json")  # of pretraining, of fine-tuning
+_MOST_ROWS = 100
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+h1, h2 { font-weight: 600; } h2 { margin-top: 2.5rem; }
+svg { max-width: 100%; height: auto; }
+table { border-collapse: collapse; font-size: 13px; } th, td { padding: 2px 10px; border-bottom: 1px solid #ddd; }
+th { text-align: left; } td.number { text-align: right; font-variant-numeric: tabular-nums; }
+.wide { overflow-x: auto; }
+ins, del { border-radius: 3px; padding: 0 2px; } ins { background: #cdeccd; text-decoration: none; }
+del { background: #f6d5d5; } small { color: #777; }
+"""
+# Whatever the page holds, a browser loads nothing for it.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+@dataclasses.dataclass(frozen=True)
+class RunReport:
+    """A page and what it begins with.
+
+    Attributes:
+        file: the page.
+        step: updates of the last interval that was logged.
+        total: updates that the recipe asks for; None for a fine-tuning, which counts epochs.
+        speed: medians over intervals, but for the first, in which the step is compiled; None before there are any.
+        results: what came out at the end; empty before.
+    """
+
+    file: pathlib.Path
+    step: int
+    total: int | None
+    speed: Speed | None
+    results: dict[str, Any]
+
+
+def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = None) -> RunReport:
+    """Writes the page about a run, which may still be going on.
+
+    Args:
+        run: folder of a pretraining or a fine-tuning.
+        output: the page; by default `report.html` in that folder.
+
+    Returns:
+        RunReport.
+
+    Raises:
+        ValueError: the folder is none of a run.
+    """
+    run = pathlib.Path(run)
+    recipe, entries = _read_recipe(run), _read_entries(run)
+    report = RunReport(
+        file=run / REPORT_PAGE if output is None else pathlib.Path(output),
+        step=int(entries[-1]["step"]) if entries else 0,
+        total=recipe.get("training", {}).get("num_train_steps"),
+        speed=_median_speed(entries),
+        results=_read_results(run),
+    )
+    sections = {
+        "Curves": curves_svg(entries) if entries else "<p>No interval has been logged yet.</p>",
+        "Throughput": _throughput(report),
+        "Results": _table(flat(report.results).items()) if report.results else "<p>The run is not finished.</p>",
+        "Masked pieces of held-out examples": _guesses(run, recipe),
+        "Configuration": _table(flat(recipe).items()),
+        "Metrics": _metrics_table(entries),
+    }
+    write_whole(report.file, _page(run.resolve().name, report, sections).encode())
+    return report
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested values by their paths, `section.key`.
+
+    Example:
+
+    >>> flat({"training": {"seed": 1}, "labels": ["a"]})
+    {'training.seed': 1, 'labels': ['a']}
+    """
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found.update(flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value})
+    return found
+
+
+def _read_recipe(run: pathlib.Path) -> dict[str, Any]:
+    file = run / RECIPE_FILE
+    try:
+        recipe = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        recipe = None
+    if not isinstance(recipe, dict):
+        raise ValueError(
+            f"A run's folder must hold the {RECIPE_FILE} that it began with. Received: {run}; name the folder that "
+            "`albert-tf pretrain` or `albert-tf finetune` got as --output."
+        )
+    return recipe
+
+
+def _read_entries(run: pathlib.Path) -> list[dict[str, float]]:
+    file = run / "metrics.jsonl"
+    try:
+        entries = read_metrics(file)
+        if all("step" in entry for entry in entries):
+            return entries
+    except (ValueError, TypeError):
+        pass
+    raise ValueError(
+        f"Each line of a metrics file must be as the run wrote it. Received: {file}; restore it from a copy, or remove "
+        "it to do without its curves."
+    )
+
+
+def _read_results(run: pathlib.Path) -> dict[str, Any]:
+    for name in _RESULT_FILES:
+        if (run / name).is_file():
+            return {key: value for key, value in json.loads((run / name).read_bytes()).items() if key != "folder"}
+    return {}
+
+
+def _median_speed(entries: list[dict[str, float]]) -> Speed | None:
+    names = [field.name for field in dataclasses.fields(Speed)]
+    measured = [entry for entry in entries if all(name in entry for name in names)]
+    measured = measured[1:] or measured
+    return Speed(*(statistics.median(entry[name] for entry in measured) for name in names)) if measured else None
+
+
+def _throughput(report: RunReport) -> str:
+    if report.speed is None:
+        return "<p>No interval has been measured yet.</p>"
+    rows = {
+        "tokens per second": f"{report.speed.tokens_per_second:,.0f}",
+        "seconds per step": f"{report.speed.seconds_per_step:.4g}",
+        "input wait, share of a step": f"{report.speed.input_wait_share:.2%}",
+    }
+    note = "<p><small>Medians of the intervals; the first one, in which the step is compiled, is left out.</small></p>"
+    return _table(rows.items()) + note
+
+
+def _guesses(run: pathlib.Path, recipe: Mapping[str, Any]) -> str:
+    if "training" not in recipe:
+        return "<p>A fine-tuning masks none.</p>"
+    from albert_tf.trainer.guesses import guess_heldout
+
+    try:
+        texts = guess_heldout(run, parse_recipe(recipe, RECIPE_FILE))
+    except (ValueError, OSError) as error:  # files may have been moved since
+        return f"<p>None: {html.escape(str(error))}</p>"
+    lines = [f'<p class="guessed">{"".join(map(_part, text.parts))}</p>' for text in texts]
+    legend = "<p><small>Right guesses are green; for others the guess is struck out before what was there.</small></p>"
+    return legend + "\n".join(lines) if lines else "<p>The recipe names no held-out examples.</p>"
+
+
+def _part(part) -> str:
+    if isinstance(part, str):
+        return html.escape(part)
+    shares = " | ".join(f"{piece.strip()} {share:.2f}" for piece, share in zip(part.pieces, part.probabilities))
+    space, truth = " " * part.truth.startswith(" "), html.escape(part.truth.strip())
+    wrong = "" if part.pieces[0] == part.truth else f"<del>{html.escape(part.pieces[0].strip())}</del> "
+    kind = "b" if wrong else "ins"
+    return f'{space}<span title="{html.escape(shares)}">{wrong}<{kind}>{truth}</{kind}></span>'
+
+
+def _metrics_table(entries: list[dict[str, float]]) -> str:
+    if not entries:
+        return "<p>None yet.</p>"
+    count = min(len(entries), _MOST_ROWS)
+    chosen = [entries[(number + 1) * len(entries) // count - 1] for number in range(count)]  # the last one among them
+    names = [n for n in dict.fromkeys(n for entry in entries for n in entry) if not n.startswith("trust_ratio/")]
+    head = "".join(f"<th>{html.escape(name.replace('_', ' '))}</th>" for name in names)
+    rows = "\n".join(f"<tr>{''.join(_number(entry.get(name)) for name in names)}</tr>" for entry in chosen)
+    table = f'<div class="wide"><table id="metrics"><tr>{head}</tr>\n{rows}</table></div>'
+    return f"<details><summary>{count} of {len(entries)} intervals</summary>{table}</details>"
+
+
+def _number(value: float | None) -> str:
+    return f'<td class="number">{"" if value is None else f"{value:.6g}"}</td>'
+
+
+def _table(rows: Iterable[tuple[str, Any]]) -> str:
+    cells = (f"<tr><th>{html.escape(str(name))}</th><td>{html.escape(_shown(value))}</td></tr>" for name, value in rows)
+    return f"<table>{''.join(cells)}</table>"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _page(name: str, report: RunReport, sections: Mapping[str, str]) -> str:
+    title, of_all = html.escape(name), "" if report.total is None else f" of {report.total:,}"
+    body = "\n".join(f"<h2>{heading}</h2>\n{content}" for heading, content in sections.items())
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f"<title>{title}</title>\n<style>{_STYLE}</style></head>\n"
+        f"<body>\n<h1>{title}</h1>\n<p>{report.step:,}{of_all} updates.</p>\n{body}\n</body>\n</html>\n"
+    )

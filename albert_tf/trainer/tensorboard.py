@@ -1,0 +1,55 @@
+"""A run as TensorBoard shows it: scalars of every interval, and histograms of the weights."""
+
+import pathlib
+
+import keras
+import tensorflow as tf
+
+
+class TensorBoardLog(keras.callbacks.Callback):
+    """Writes what an interval's logs say over the number of updates made, which Keras' own callback does not.
+
+    Scalars come as `train/NAME`, `held_out/NAME`, `speed/NAME`, `gradients/NAME` and `trust_ratio/PATH`.
+
+    Args:
+        folder: for the event files.
+        histograms_every: updates between two histograms of each trainable variable; None: none.
+    """
+
+    def __init__(self, folder: pathlib.Path, histograms_every: int | None = None):
+        super().__init__()
+        self.folder, self.histograms_every = folder, histograms_every
+
+    def on_train_begin(self, logs=None):
+        self._writer = tf.summary.create_file_writer(str(self.folder))
+
+    def on_epoch_end(self, epoch, logs=None):
+        step = int(self.model.optimizer.iterations.numpy())
+        with self._writer.as_default(step=step):
+            for name, value in (logs or {}).items():
+                tf.summary.scalar(scalar_name(name), value)
+            if self.histograms_every is not None and step % self.histograms_every == 0:
+                for variable in self.model.trainable_variables:
+                    tf.summary.histogram(f"weights/{variable.path}", variable.numpy())
+        self._writer.flush()
+
+    def on_train_end(self, logs=None):
+        self._writer.close()
+
+
+_GROUPS = {
+    "tokens_per_second": "speed",
+    "seconds_per_step": "speed",
+    "input_wait_share": "speed",
+    "gradient_norm": "gradients",
+    "loss_scale": "gradients",
+}
+
+
+def scalar_name(log: str) -> str:
+    """The name under which TensorBoard shows a log."""
+    if log.startswith("trust_ratio/"):
+        return log
+    if log.startswith("val_"):
+        return f"held_out/{log.removeprefix('val_')}"
+    return f"{_GROUPS.get(log, 'train')}/{log}"
