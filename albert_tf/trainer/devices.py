@@ -3,6 +3,8 @@
 import contextlib
 import os
 import re
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -11,7 +13,7 @@ import tensorflow as tf
 from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.trainer.cluster import Cluster
 from albert_tf.trainer.recipe import Strategy
-from albert_tf.trainer.rendezvous import meet
+from albert_tf.trainer.rendezvous import Company, meet
 
 
 class Devices:
@@ -20,10 +22,13 @@ class Devices:
     Args:
         strategy: `tf.distribute.Strategy`.
         cluster: Cluster where there are several processes, else None.
+        company: those processes.
     """
 
-    def __init__(self, strategy: tf.distribute.Strategy, cluster: Cluster | None = None):
-        self.strategy, self.cluster = strategy, cluster
+    def __init__(
+        self, strategy: tf.distribute.Strategy, cluster: Cluster | None = None, company: Company | None = None
+    ):
+        self.strategy, self.cluster, self._company = strategy, cluster, company
         self._sum = tf.function(self._sum_over_processes)
 
     @property
@@ -106,11 +111,22 @@ def connect(kind: Strategy, facts: Mapping[str, Any]) -> Devices:
         return Devices(tf.distribute.MirroredStrategy())
     if kind == "multi_worker":
         cluster = Cluster.from_environment()
-        meet(cluster, facts)
-        return Devices(tf.distribute.MultiWorkerMirroredStrategy(), cluster)
+        with meet(cluster, facts) as company, _keeping_signals():
+            devices = Devices(tf.distribute.MultiWorkerMirroredStrategy(), cluster, company)
+            devices.wait_for_all()
+        return devices
     if kind == "tpu":
         return Devices(_tpu_strategy())
     return Devices(tf.distribute.get_strategy())
+
+
+@contextlib.contextmanager
+def _keeping_signals() -> Iterator[None]:
+    """Puts back who hears SIGTERM: TensorFlow takes it for itself when many machines start, and then ignores it."""
+    handler = signal.getsignal(signal.SIGTERM)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)
 
 
 def _tpu_strategy() -> tf.distribute.Strategy:
@@ -125,8 +141,7 @@ def _tpu_strategy() -> tf.distribute.Strategy:
 
 
 def _lost(cluster: Cluster, message: str) -> str:
-    tasks = [int(task) for task in re.findall(r"task:(\d+)", message)]
-    lost = [
-        f"worker {task} ({cluster.addresses[task]})" for task in dict.fromkeys(tasks) if task < len(cluster.addresses)
-    ]
+    tasks = dict.fromkeys(int(task) for task in re.findall(r"task:(\d+)", message))
+    others = [task for task in tasks if task < len(cluster.addresses) and task != cluster.index]
+    lost = [f"worker {task} ({cluster.addresses[task]})" for task in others]
     return f"no answer from {', '.join(lost)}" if lost else message.splitlines()[0]

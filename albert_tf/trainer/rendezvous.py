@@ -1,15 +1,21 @@
 """Workers meet before TensorFlow starts, so that one that is missing or trains something else is named at once.
 
-Each sends the chief one line of JSON and gets one line back: nothing if all agree, else what is wrong.
+Each sends the chief one line of JSON and gets one line back: nothing if all agree, else what is wrong. The connections
+stay open while TensorFlow starts, because it waits without end for a worker that dies then.
 """
 
+import contextlib
 import json
+import os
 import select
 import socket
+import subprocess
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from albert_tf.trainer import start_watch
 from albert_tf.trainer.cluster import Cluster, listening
 from albert_tf.trainer.run_folder import differences
 
@@ -18,13 +24,40 @@ _LINE_SECONDS = 10.0
 _LONGEST_LINE = 1 << 20
 
 
-def meet(cluster: Cluster, facts: Mapping[str, Any], timeout: float = 600.0) -> None:
+class Company:
+    """Workers that have met. While it is entered, this process is ended with a sentence when one of them has gone.
+
+    It has to be kept as long as the process lives: connections end with it.
+
+    Args:
+        cluster: Cluster.
+        others: connections by the index of who is at the other end: the workers for the chief, the chief for them.
+    """
+
+    def __init__(self, cluster: Cluster, others: Mapping[int, socket.socket]):
+        self.cluster, self.others = cluster, others
+
+    def __enter__(self) -> "Company":
+        addresses = self.cluster.addresses
+        names = [(one.fileno(), f"worker {index} ({addresses[index]})") for index, one in self.others.items()]
+        command = [sys.executable, "-I", start_watch.__file__, str(os.getpid()), json.dumps(names)]
+        self._watch = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[number for number, _ in names])
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._watch.communicate()
+
+
+def meet(cluster: Cluster, facts: Mapping[str, Any], timeout: float = 600.0) -> Company:
     """Waits for all workers and compares what they are about to do.
 
     Args:
         cluster: Cluster.
         facts: values that JSON can hold and that must be the same at every worker.
         timeout: seconds to wait for the others.
+
+    Returns:
+        Company.
 
     Raises:
         ValueError: the workers differ; all of them say in what.
@@ -35,39 +68,48 @@ def meet(cluster: Cluster, facts: Mapping[str, Any], timeout: float = 600.0) -> 
     deadline = time.monotonic() + timeout
     with listening(cluster) as listener:
         if cluster.is_chief:
-            _receive_all(cluster, greeting, listener, deadline)
-    if not cluster.is_chief:
-        _greet_chief(cluster, greeting, deadline)
+            return Company(cluster, _receive_all(cluster, greeting, listener, deadline))
+    return Company(cluster, {0: _greet_chief(cluster, greeting, deadline)})
 
 
-def _receive_all(cluster: Cluster, own: dict, listener: socket.socket, deadline: float) -> None:
+def _receive_all(cluster: Cluster, own: dict, listener: socket.socket, deadline: float) -> dict[int, socket.socket]:
     waiting: dict[int, socket.socket] = {}
-    problem = ""
     try:
         while len(waiting) < len(cluster.addresses) - 1:
             listener.settimeout(_seconds_left(deadline, cluster, waiting))
-            try:
-                connection, _ = listener.accept()
-            except TimeoutError:
-                continue
-            greeting = _read_line(connection)
-            waiting = {index: other for index, other in waiting.items() if not _is_closed(other)}
-            problem = problem or ("" if greeting is None else _problem(own, greeting, waiting))
-            if problem:
-                _send_line(connection, {"problem": problem})
-            if problem or greeting is None:
-                connection.close()
-            else:
-                waiting[greeting["index"]] = connection
-            if problem:
-                break
-        for connection in waiting.values():
-            _send_line(connection, {"problem": problem})
-    finally:
+            with contextlib.suppress(TimeoutError):
+                _receive(own, listener.accept()[0], waiting)
+    except BaseException as error:
+        if isinstance(error, (ValueError, TimeoutError)):
+            _tell(waiting.values(), str(error))
         for connection in waiting.values():
             connection.close()
-    if problem:
-        raise ValueError(problem)
+        raise
+    _tell(waiting.values(), "")
+    return waiting
+
+
+def _receive(own: dict, connection: socket.socket, waiting: dict[int, socket.socket]) -> None:
+    """Lets one worker in, or who else comes to the port out again."""
+    greeting = _read_line(connection)
+    for index in _gone(waiting):
+        waiting.pop(index).close()
+    if greeting is None:
+        connection.close()
+        return
+    problem = _problem(own, greeting, waiting)
+    if not problem:
+        waiting[greeting["index"]] = connection
+        return
+    _tell([connection], problem)
+    connection.close()
+    raise ValueError(problem)
+
+
+def _tell(connections: Iterable[socket.socket], problem: str) -> None:
+    for connection in connections:
+        with contextlib.suppress(OSError):  # who has gone hears nothing
+            _send_line(connection, {"problem": problem})
 
 
 def _problem(own: dict, other: dict, here: Mapping[int, Any]) -> str:
@@ -106,22 +148,22 @@ def _seconds_left(deadline: float, cluster: Cluster, here: Mapping[int, Any]) ->
     return min(seconds, 1.0)
 
 
-def _greet_chief(cluster: Cluster, greeting: dict, deadline: float) -> None:
+def _greet_chief(cluster: Cluster, greeting: dict, deadline: float) -> socket.socket:
     address = (cluster.host_of(0), cluster.port_of(0))
     while time.monotonic() < deadline:
-        try:
-            with socket.create_connection(address, timeout=_LINE_SECONDS) as connection:
-                _send_line(connection, greeting)
-                connection.settimeout(max(deadline - time.monotonic(), _RETRY_SECONDS))
-                answer = _read_line(connection, seconds=None)
-        except OSError:
-            answer = None
-        if answer is None:
-            time.sleep(_RETRY_SECONDS)
-        elif answer.get("problem"):
+        connection, answer = None, None
+        with contextlib.suppress(OSError):
+            connection = socket.create_connection(address, timeout=_LINE_SECONDS)
+            _send_line(connection, greeting)
+            connection.settimeout(max(deadline - time.monotonic(), _RETRY_SECONDS))
+            answer = _read_line(connection, seconds=None)
+        if connection is not None and answer is not None and not answer.get("problem"):
+            return connection
+        if connection is not None:
+            connection.close()
+        if answer is not None:
             raise ValueError(answer["problem"])
-        else:
-            return
+        time.sleep(_RETRY_SECONDS)
     raise TimeoutError(
         f"The chief must start in time. Received: nothing from {cluster.addresses[0]}; start it with the same command, "
         "or correct TF_CONFIG."
@@ -137,13 +179,14 @@ def _read_line(connection: socket.socket, seconds: float | None = _LINE_SECONDS)
     if seconds is not None:
         connection.settimeout(seconds)
     try:
-        with connection.makefile("rb") as file:
+        with connection.makefile("rb", buffering=0) as file:
             value = json.loads(file.readline(_LONGEST_LINE))
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
 
 
-def _is_closed(connection: socket.socket) -> bool:
-    """Whether a worker that waits has gone: it sends nothing more, so what can be read is the end."""
-    return bool(select.select([connection], [], [], 0)[0])
+def _gone(others: Mapping[int, socket.socket], seconds: float = 0) -> list[int]:
+    """Who of those that have said all has gone; waits so long for one that does."""
+    readable = select.select(list(others.values()), [], [], seconds)[0]
+    return [index for index, connection in others.items() if connection in readable]

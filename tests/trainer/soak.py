@@ -8,7 +8,6 @@ two cores, most of it for starting TensorFlow.
 
 import pathlib
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -89,23 +88,29 @@ class Soak:
     def kill_one_of_two_workers(self, kills: int) -> None:
         """A worker is killed, the other stops with a sentence, and the same command goes on."""
         file = self.recipe("two", 0.1, num_train_steps=STEPS // 4, strategy="multi_worker")
-        begun = time.monotonic()
         self.finish(start_workers(2, *PRETRAIN, file, "--output", self.folder / "two"))
-        whole, run, seconds, said = time.monotonic() - begun, self.folder / "two-killed", [], []
-        for _ in range(kills):
+        run, seconds, said = self.folder / "two-killed", [], []
+        for target in sorted(self.random.sample(range(int(0.9 * STEPS / 4)), kills)):
             workers = start_workers(2, *PRETRAIN, file, "--output", run)
             dead = self.random.randrange(2)
-            time.sleep(self.random.uniform(0.6, 0.9) * whole)
+            while workers[0].poll() is None and newest_step(run) <= target:
+                time.sleep(0.01)
             workers[dead].kill()
             killed = time.monotonic()
             workers[dead].communicate()
-            said.append(workers[1 - dead].communicate()[0].strip().splitlines()[-1])
+            lines = workers[1 - dead].communicate()[0].splitlines()
+            said.append(next((line for line in lines if line.startswith("albert-tf: ")), "NOTHING"))
             seconds.append(round(time.monotonic() - killed, 1))
         self.expect(f"two workers: one killed {kills} times, the other stopped after {seconds} s", max(seconds) < 60)
-        for line in said:
-            print(f"    it said: {re.sub(r'port=[0-9]+', 'port', line)[:300]}")
+        self.expect(f"it said each time: {said[0]}", all("must stay alive" in line for line in said))
+        workers = start_workers(2, *PRETRAIN, file, "--output", run)
+        while workers[0].poll() is None and newest_step(run) <= 0.95 * STEPS / 4:
+            time.sleep(0.01)
+        workers[1].terminate()
+        said = self.finish(workers)
+        self.expect(f"one was told to stop: {said[0].strip().splitlines()[-1]}", "Stopped at step" in said[0])
         self.finish(start_workers(2, *PRETRAIN, file, "--output", run))
-        self.report("two workers, one killed again and again", "two-killed", "two", EXACT)
+        self.report("two workers, one killed and told to stop again and again", "two-killed", "two", EXACT)
 
     def equal_machines(self) -> None:
         """Four processes, and two hosts with addresses of their own, against one device."""

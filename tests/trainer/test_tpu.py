@@ -78,11 +78,7 @@ def faults(text: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("policy", "changes"),
-    [
-        ("float32", {}),
-        ("mixed_bfloat16", {}),
-        ("float32", {"gradient_accumulation_steps": 2, "remat": "block"}),
-    ],
+    [("float32", {}), ("mixed_bfloat16", {"gradient_accumulation_steps": 2, "remat": "block"})],
 )
 def test_the_step_compiles_with_fixed_shapes_and_never_leaves_the_device(road, policy, changes):
     recipe = parse_recipe(small_recipe(road))
