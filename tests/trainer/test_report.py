@@ -1,0 +1,243 @@
+"""Proves that the page about a run shows the run's own numbers and loads nothing, and what TensorBoard gets."""
+
+import html.parser
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from albert_tf import AlbertForPreTraining, AlbertTokenizer
+from albert_tf.data import pretraining_dataset
+from albert_tf.trainer import parse_recipe, pretrain, write_report
+from albert_tf.trainer.callbacks import read_metrics
+from albert_tf.trainer.guesses import Guess, guess_heldout
+from albert_tf.trainer.plot import curves_svg
+from tests.small_road import small_recipe
+
+EVERY = {"num_train_steps": 12, "log_every": 3, "evaluate_every": 6, "save_every": 6}
+
+
+@pytest.fixture(scope="module")
+def values(road):
+    recipe = small_recipe(road, **EVERY)
+    recipe["optimizer"] |= {"log_trust_ratios": True, "num_warmup_steps": 1}
+    return recipe
+
+
+@pytest.fixture(scope="module")
+def run(values, tmp_path_factory):
+    """The folder of a finished run, with a name that HTML has to escape."""
+    folder = tmp_path_factory.mktemp("report") / "<run> & co"
+    pretrain(parse_recipe(values), folder, show_progress=False)
+    return folder
+
+
+class Page(html.parser.HTMLParser):
+    """Cells by row and table, all attributes, and text."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.tables, self.attributes, self.tags, self.texts, self.open = [], [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if {"td", "th"} & set(self.open):
+            self.tables[-1][-1][-1] += data
+        elif "svg" not in self.open and "style" not in self.open:
+            self.texts.append(data)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """All tables of two columns."""
+        return {row[0]: row[1] for table in self.tables for row in table if len(row) == 2}
+
+
+@pytest.fixture(scope="module")
+def page(run):
+    return Page(write_report(run).file.read_text(encoding="utf-8"))
+
+
+def test_nothing_is_loaded(page):
+    names = {name for name, _ in page.attributes}
+    assert not {"script", "link", "img", "iframe", "image", "object", "embed"} & set(page.tags)
+    assert not names & {"src", "srcset", "href", "data"}
+    assert all(value.startswith("#") for name, value in page.attributes if name == "xlink:href")
+    assert not any("://" in (value or "") for _, value in page.attributes)
+    assert not any(re.search(r"url\((?!#)", value or "") for _, value in page.attributes)
+
+
+def test_names_are_escaped(page, run):
+    assert run.name in page.texts
+    assert "run" not in page.tags
+
+
+def test_the_table_is_the_metrics_file(page, run):
+    entries, table = read_metrics(run / "metrics.jsonl"), page.tables[-1]
+    names = [name.replace(" ", "_") for name in table[0]]
+    assert {"step", "loss", "val_loss", "learning_rate", "gradient_norm", "input_wait_share"} <= set(names)
+    assert len(table) == 1 + len(entries) == 5
+    for row, entry in zip(table[1:], entries):
+        assert row == [f"{entry[name]:.6g}" if name in entry else "" for name in names]
+
+
+def test_speed_results_and_configuration_are_those_of_the_run(page, run):
+    later = read_metrics(run / "metrics.jsonl")[1:]
+    assert page.facts["tokens per second"] == f"{np.median([entry['tokens_per_second'] for entry in later]):,.0f}"
+    assert page.facts["seconds per step"] == f"{np.median([entry['seconds_per_step'] for entry in later]):.4g}"
+    share = np.median([entry["input_wait_share"] for entry in later])
+    assert page.facts["input wait, share of a step"] == f"{share:.2%}"
+    results = json.loads((run / "results.json").read_text())
+    assert all(page.facts[name] == f"{value:.6g}" for name, value in results.items())
+    assert (page.facts["training.batch_size"], page.facts["optimizer.name"]) == ("16", "lamb")
+    assert "12 of 12 updates." in page.texts
+
+
+@pytest.mark.parametrize("name", ["loss", "val_loss", "masked_lm_accuracy", "learning_rate", "input_wait_share"])
+def test_a_curve_goes_through_the_logged_values(run, name):
+    entries = read_metrics(run / "metrics.jsonl")
+    drawn = curve(curves_svg(entries), name)
+    logged = np.array([(entry["step"], entry[name]) for entry in entries if name in entry])
+    assert drawn.shape == logged.shape
+    for axis, upwards in ((0, 1), (1, -1)):  # a picture counts downwards
+        slope, offset = np.polyfit(logged[:, axis], drawn[:, axis], 1)
+        assert slope * upwards > 0
+        np.testing.assert_allclose(slope * logged[:, axis] + offset, drawn[:, axis], atol=1e-3)
+
+
+def curve(svg: str, name: str) -> np.ndarray:
+    """The corners of a line, in the picture's units."""
+    path = re.search(rf'<g id="curve-{name}">\s*<path d="([^"]*)"', svg)[1]
+    return np.array(re.findall(r"[ML] ([-\d.]+) ([-\d.]+)", path), float)
+
+
+def test_trust_ratios_are_summed_up(run):
+    entry = read_metrics(run / "metrics.jsonl")[0]
+    ratios = [value for name, value in entry.items() if name.startswith("trust_ratio/")]
+    assert len(ratios) > 10
+    svg = curves_svg([{"step": 1.0, "trust_ratio/a": 1.0, "trust_ratio/b": 3.0, "trust_ratio/c": 2.0}])
+    assert re.findall(r'id="curve-trust_ratio/(\w+)"', svg) == ["smallest", "median", "largest"]
+
+
+def test_guesses_are_the_saved_models(run, values, road):
+    texts = guess_heldout(run, parse_recipe(values), count=3)
+    inputs, labels = next(iter(pretraining_dataset(road.heldout, 3, shuffle=False, repeat=False)))
+    logits = AlbertForPreTraining.from_pretrained(run / "model")(inputs, training=False)["masked_lm_logits"].numpy()
+    pieces = AlbertTokenizer.from_pretrained(road.vocabulary).pieces
+    for row, text in enumerate(texts):
+        guesses = [part for part in text.parts if isinstance(part, Guess)]
+        weights, ids = labels["masked_lm_weights"][row].numpy(), labels["masked_lm_ids"][row].numpy()
+        assert len(guesses) == weights.sum()
+        for guess, truth, row_logits in zip(guesses, ids, logits[row]):
+            assert guess.truth.strip() == (pieces[truth].removeprefix("▁") or "▁")
+            assert guess.pieces[0].strip() == (pieces[row_logits.argmax()].removeprefix("▁") or "▁")
+            best = np.sort(np.exp(row_logits) / np.exp(row_logits).sum())[::-1][:3]
+            np.testing.assert_allclose(guess.probabilities, best, atol=1e-6)
+        assert any(isinstance(part, str) and "[CLS]" in part for part in text.parts)
+
+
+def test_a_run_without_a_model_is_guessed_from_its_newest_checkpoint(run, values, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    finished = guess_heldout(tmp_path / "run", parse_recipe(values), count=2)
+    shutil.rmtree(tmp_path / "run/model")
+    (tmp_path / "run/results.json").unlink()
+    again = guess_heldout(tmp_path / "run", parse_recipe(values), count=2)
+    for one, other in zip(finished, again):
+        for part, same in zip(one.parts, other.parts):
+            assert isinstance(part, str) or np.allclose(part.probabilities, same.probabilities, atol=1e-6)
+    page = Page(write_report(tmp_path / "run").file.read_text(encoding="utf-8"))
+    assert "The run is not finished." in page.texts
+    assert {"ins", "b"} & set(page.tags)
+
+
+def test_a_run_that_has_just_begun_has_a_page(values, tmp_path):
+    recipe = parse_recipe(values).model_dump(mode="json")
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe))
+    report = write_report(tmp_path, tmp_path / "page.html")
+    assert (report.step, report.total, report.speed, report.results) == (0, 12, None, {})
+    text = report.file.read_text(encoding="utf-8")
+    assert "No interval has been logged yet" in text
+    assert "must have saved a model or a checkpoint" in text
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"must hold the recipe\.json") as caught:
+        write_report(tmp_path)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "recipe.json").write_text("{}")
+    (tmp_path / "metrics.jsonl").write_text("loss 3\n")
+    with pytest.raises(ValueError, match="must be as the run wrote it"):
+        write_report(tmp_path)
+
+
+# === TensorBoard ===
+
+
+@pytest.fixture(scope="module")
+def events(run):
+    accumulator = EventAccumulator(str(run / "logs"), size_guidance={"tensors": 0, "histograms": 0})
+    accumulator.Reload()
+    return accumulator
+
+
+def test_tensorboard_gets_every_scalar_over_updates(run, events):
+    entries = read_metrics(run / "metrics.jsonl")
+    tags = {
+        **{
+            "train/loss": "loss",
+            "held_out/masked_lm_loss": "val_masked_lm_loss",
+            "train/learning_rate": "learning_rate",
+        },
+        **{"speed/tokens_per_second": "tokens_per_second", "speed/input_wait_share": "input_wait_share"},
+        **{"gradients/gradient_norm": "gradient_norm", "speed/seconds_per_step": "seconds_per_step"},
+    }
+    tags |= {name: name for name in entries[0] if name.startswith("trust_ratio/")}
+    for tag, name in tags.items():
+        logged = [(entry["step"], entry[name]) for entry in entries if name in entry]
+        written = [(event.step, tf.make_ndarray(event.tensor_proto)) for event in events.Tensors(tag)]
+        np.testing.assert_allclose(written, logged, rtol=1e-6)
+
+
+def test_tensorboard_gets_histograms_of_the_weights_at_every_evaluation(run, events):
+    paths = AlbertForPreTraining.from_pretrained(run / "model").trainable_variables
+    written = {tag for tag in events.Tags()["tensors"] if tag.startswith("weights/")}
+    assert written == {f"weights/{variable.path}" for variable in paths}
+    assert [event.step for event in events.Tensors(f"weights/{paths[0].path}")] == [6, 12]
+
+
+def test_histograms_can_be_switched_off(values, tmp_path):
+    values = {**values, "training": {**values["training"], "histograms": False, "num_train_steps": 6}}
+    pretrain(parse_recipe(values), tmp_path / "run", show_progress=False)
+    events = EventAccumulator(str(tmp_path / "run/logs")).Reload()
+    tags = events.Tags()["tensors"]
+    assert "train/loss" in tags
+    assert not [tag for tag in tags if tag.startswith("weights/")]
+
+
+def test_the_progress_line_says_how_fast_and_how_long(values, tmp_path, capsys):
+    training = {**values["training"], "num_train_steps": 6, "histograms": False}
+    pretrain(parse_recipe({**values, "training": training}), tmp_path / "run")
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("pretrain ")]
+    pattern = r"pretrain \d+/6  loss \d\.\d+  \d+\.\dk tokens/s  \S+ s/step  input wait \d+\.\d%  \d+ s left"
+    assert len(lines) == 2
+    assert all(re.fullmatch(pattern, line) for line in lines), lines
