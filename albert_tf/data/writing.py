@@ -21,7 +21,7 @@ from albert_tf.data.spool import Counts, PrepareContext, Runner, load_spool, spo
 from albert_tf.data.workers import Report
 
 _BLOCK_TOKENS = 2**18
-_PAIRS_AT_ONCE = 2**20
+_PAIRS_AT_ONCE = 2**18
 
 
 def write_shards(
