@@ -142,7 +142,7 @@ class ProgressLine(keras.callbacks.Callback):
         super().__init__()
         self.title, self.total, self.tokens_per_step, self.lines_every = title, total, tokens_per_step, lines_every
         self.console = rich.console.Console(stderr=True)
-        self._bar: rich.progress.Progress | None = None
+        self._bar: Any = None
 
     def on_train_begin(self, logs=None):
         columns: tuple[Any, ...] = (

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from albert_tf import AlbertForPreTraining, AlbertTokenizer
-from albert_tf.data import pretraining_dataset
+from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
 from albert_tf.trainer import load_recipe, parse_recipe, plot_losses, pretrain, pretraining
 from albert_tf.trainer.callbacks import read_metrics
 from albert_tf.trainer.pretraining import unigram_entropy
-from tests.small_road import REPOSITORY, VOCAB_SIZE, make_small_road, small_recipe
+from tests.small_road import LENGTH, REPOSITORY, VOCAB_SIZE, make_small_road, small_recipe
 from tests.trainer.runs import (
     PRETRAIN,
     largest_difference,
@@ -182,6 +182,22 @@ def test_examples_of_another_vocabulary_are_refused(road, tmp_path):
     recipe["model"]["vocab_size"] = 30000
     with pytest.raises(ValueError, match="vocabulary"):
         pretrain(parse_recipe(recipe), tmp_path / "run")
+
+
+def test_data_of_several_vocabularies_do_not_mix(road, tmp_path):
+    recipe = small_recipe(road)
+    options = {"inputs": (road.text,), "split_sentences": True, "max_seq_length": LENGTH, "num_shards": 2}
+    prepare(PrepareOptions(output_dir=tmp_path / "english", **options))
+    recipe["data"]["heldout"] = str(tmp_path / "english")
+    with pytest.raises(ValueError, match="made with the vocabulary that is asked for"):
+        pretrain(parse_recipe(recipe), tmp_path / "run")
+    mixed = pathlib.Path(shutil.copytree(road.examples, tmp_path / "mixed"))
+    ours, theirs = (sorted(folder.glob("*.tfrecord"))[0] for folder in (mixed, tmp_path / "english"))
+    shutil.copy(theirs, ours)
+    recipe["data"] |= {"examples": str(mixed), "heldout": str(road.heldout)}
+    with pytest.raises(ValueError, match=f"{ours.name}"):
+        pretrain(parse_recipe(recipe), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_examples_longer_than_the_model_takes_are_refused(road, tmp_path):
