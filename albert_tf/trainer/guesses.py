@@ -5,6 +5,7 @@ Letters: B batch, P predictions, K best pieces, V vocabulary.
 
 import dataclasses
 import pathlib
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -59,7 +60,8 @@ def guess_heldout(run: pathlib.Path, recipe: Recipe, count: int = 8) -> list[Gue
         return []
     model, vocabulary = _model(run, recipe)
     tokenizer = AlbertTokenizer.english() if vocabulary is None else AlbertTokenizer.from_pretrained(vocabulary)
-    batch = next(iter(heldout_batches(recipe, tokenizer).unbatch().batch(count)))
+    examples: Any = heldout_batches(recipe, tokenizer)
+    batch = next(iter(examples.unbatch().batch(count)))
     inputs, labels = tf.nest.map_structure(lambda tensor: tensor.numpy(), batch)
     logits = model(inputs, training=False)["masked_lm_logits"]  # [B, P, V]
     shares = ops.convert_to_numpy(ops.softmax(ops.cast(logits, "float32")))
@@ -119,7 +121,7 @@ def _guess(shown: list[str], truth: int, shares: np.ndarray) -> Guess:
 def _guessed(shown: list[str], ids: np.ndarray, guesses: dict[int, Guess]) -> GuessedText:
     parts: list[str | Guess] = []
     for position, index in enumerate(ids):
-        part = guesses.get(position, shown[index])
+        part: str | Guess = guesses[position] if position in guesses else shown[index]
         if isinstance(part, str) and parts and isinstance(parts[-1], str):
             parts[-1] += part
         else:
