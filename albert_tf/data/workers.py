@@ -6,7 +6,10 @@ from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from queue import Empty
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Context = TypeVar("Context")
 Item = TypeVar("Item")
@@ -51,7 +54,7 @@ class Workers(Generic[Context]):
         self._pool: ProcessPoolExecutor | None = None
         self._missing_reports = 0
 
-    def __enter__(self) -> "Workers[Context]":
+    def __enter__(self) -> "Self":
         if self._num_processes > 1:
             spawn = get_context("spawn")
             self._queue = spawn.Queue()
