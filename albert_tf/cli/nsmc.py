@@ -6,6 +6,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from albert_tf.cli.pretrain import end_if_stopped
+
 NAME = "nsmc"
 MAX_LENGTH = 64  # a review in pieces; one in thirty is longer
 EXAMPLE_LENGTH = 32  # most reviews fit; the fewer the places, the sooner a small model learns what neighbours tell
@@ -86,7 +88,9 @@ def pretrain_model(recipe: pathlib.Path, folders: _Folders):
 
     typer.echo("pretraining")
     data = {name: folders.examples / part for name, part in (("examples", "train"), ("heldout", "heldout"))}
-    return pretrain(load_recipe(recipe, **data, tokenizer=folders.vocabulary), folders.pretraining)
+    report = pretrain(load_recipe(recipe, **data, tokenizer=folders.vocabulary), folders.pretraining)
+    end_if_stopped(report)
+    return report
 
 
 def finetune_classifiers(data: pathlib.Path, folders: _Folders) -> dict[str, Any]:

@@ -36,13 +36,21 @@ def run(
     from albert_tf.trainer import pretrain  # TensorFlow's start-up lines are not for a recipe that cannot be
 
     report = pretrain(checked_recipe, output, skip_corrupt=skip_corrupt, allow_changed=allow_changed)
+    end_if_stopped(report)
     if not report.is_chief:
-        return
-    if not report.finished:
-        steps = f"step {report.num_train_steps:,} of {checked_recipe.training.num_train_steps:,}"
-        rich.print(f"Stopped at {steps} because told so; all is saved, and the same command goes on from there.")
         return
     table = plain_table(f"model in {report.model_folder}, {report.num_train_steps:,} updates", "held-out", "value")
     for name, value in report.results.items():
         table.add_row(name.replace("_", " "), f"{value:.4f}")
     rich.print(table)
+
+
+def end_if_stopped(report) -> None:
+    """Ends a command whose pretraining was told to stop, with 0 and how to go on."""
+    if not report.finished:
+        if report.is_chief:
+            typer.echo(
+                f"Stopped at step {report.num_train_steps:,} because told so; all is saved, and the same command goes "
+                "on from there."
+            )
+        raise typer.Exit

@@ -6,6 +6,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from albert_tf.cli.pretrain import end_if_stopped
+
 NAME = "quickstart"
 TRAIN_PASSAGES, DEV_PASSAGES = 200, 100  # for each author
 MAX_LENGTH = 64
@@ -101,6 +103,7 @@ def pretrain_model(recipe: pathlib.Path, folders: _Folders):
     _say("pretraining")
     data = {name: folders.examples / part for name, part in (("examples", "train"), ("heldout", "heldout"))}
     report = pretrain(load_recipe(recipe, **data, tokenizer=folders.vocabulary), folders.pretraining)
+    end_if_stopped(report)
     plot_losses(report.metrics_file, folders.pretraining / PLOT, report.results["unigram_entropy"])
     return report
 

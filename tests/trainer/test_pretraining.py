@@ -11,8 +11,10 @@ import sys
 import keras
 import numpy as np
 import pytest
+import typer
 
 from albert_tf import AlbertForPreTraining, AlbertTokenizer
+from albert_tf.cli.pretrain import end_if_stopped
 from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
 from albert_tf.trainer import load_recipe, parse_recipe, plot_losses, pretrain, pretraining
 from albert_tf.trainer.callbacks import read_metrics
@@ -88,7 +90,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(road, finished, tmp_path):
 
 
 @pytest.mark.parametrize("step", [23, 30])
-def test_a_run_that_is_told_to_stop_saves_at_once_and_goes_on_to_the_same_bits(road, finished, tmp_path, step):
+def test_a_run_that_is_told_to_stop_saves_at_once_and_goes_on_to_the_same_bits(road, finished, tmp_path, capsys, step):
     """In the middle of an interval, whose means have to go on too, and at the end of one."""
     stopped = stop_at(step, parse_recipe(small_recipe(road)), tmp_path / "run")
     assert (stopped.finished, stopped.num_train_steps, stopped.results) == (False, step, {})
@@ -96,8 +98,15 @@ def test_a_run_that_is_told_to_stop_saves_at_once_and_goes_on_to_the_same_bits(r
         "step-20.json",
         f"step-{step}.json",
     ]
+    with pytest.raises(typer.Exit) as ended:
+        end_if_stopped(stopped)
+    assert ended.value.exit_code == 0
+    assert (
+        f"Stopped at step {step} because told so; all is saved, and the same command goes on" in capsys.readouterr().out
+    )
     report = pretrain(parse_recipe(small_recipe(road)), tmp_path / "run", show_progress=False)
     assert (report.finished, report.num_train_steps) == (True, 60)
+    assert end_if_stopped(report) is None
     assert largest_difference(tmp_path / "run", finished.model_folder.parent) == 0
     assert losses(tmp_path / "run") == losses(finished.model_folder.parent)
 
