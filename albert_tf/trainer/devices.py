@@ -15,6 +15,13 @@ from albert_tf.trainer.cluster import Cluster
 from albert_tf.trainer.recipe import Strategy
 from albert_tf.trainer.rendezvous import Company, meet
 
+_OF_LOSS = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+)
+
 
 class Devices:
     """A strategy of tf.distribute, and this process' part in it.
@@ -71,8 +78,8 @@ class Devices:
         """
         try:
             yield
-        except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as error:
-            if self.cluster is None:
+        except tf.errors.OpError as error:
+            if self.cluster is None or not (isinstance(error, _OF_LOSS) or "Collective ops" in error.message):
                 raise
             raise RuntimeError(
                 f"Every worker must stay alive and within reach. Received: {_lost(self.cluster, error.message)}; look "
@@ -144,4 +151,5 @@ def _lost(cluster: Cluster, message: str) -> str:
     tasks = dict.fromkeys(int(task) for task in re.findall(r"task:(\d+)", message))
     others = [task for task in tasks if task < len(cluster.addresses) and task != cluster.index]
     lost = [f"worker {task} ({cluster.addresses[task]})" for task in others]
-    return f"no answer from {', '.join(lost)}" if lost else message.splitlines()[0]
+    reason = message.splitlines()[0].rpartition("}} ")[2]  # without the names of TensorFlow's own functions
+    return f"no answer from {', '.join(lost) or f'the others ({reason})'}"

@@ -15,8 +15,16 @@ import tempfile
 import time
 
 from tests.small_road import REPOSITORY, make_small_road, small_recipe
-from tests.trainer.runs import PRETRAIN, largest_difference, losses, start, start_workers, write_recipe
-from tests.trainer.two_hosts import two_hosts
+from tests.trainer.runs import (
+    PRETRAIN,
+    largest_difference,
+    losses,
+    start,
+    start_workers,
+    wait_for_checkpoint,
+    write_recipe,
+)
+from tests.trainer.two_hosts import TwoHosts, two_hosts
 
 STEPS = 2000
 EXACT = 0.0
@@ -108,7 +116,7 @@ class Soak:
             time.sleep(0.01)
         workers[1].terminate()
         said = self.finish(workers)
-        self.expect(f"one was told to stop: {said[0].strip().splitlines()[-1]}", "Stopped at step" in said[0])
+        self.expect("one was told to stop: " + said[0].strip().splitlines()[-1], "Stopped at step" in said[0])
         self.finish(start_workers(2, *PRETRAIN, file, "--output", run))
         self.report("two workers, one killed and told to stop again and again", "two-killed", "two", EXACT)
 
@@ -121,14 +129,31 @@ class Soak:
         self.report("four processes beside one device", "four", "equal", CLOSE)
         try:
             with two_hosts() as hosts:
-                command = [*PRETRAIN, str(many), "--output", str(self.folder / "hosts")]
-                environment = {"PYTHONPATH": str(REPOSITORY), "TF_CPP_MIN_LOG_LEVEL": "3"}
-                pipes = {"env": environment, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-                self.finish([hosts.start(command, index, **pipes) for index in range(2)])
+                self.finish(start_on(hosts, many, self.folder / "hosts"))
+                self.report("two hosts with addresses of their own beside one device", "hosts", "equal", CLOSE)
+                self.cut_cable(hosts)
         except OSError as error:
             print(f"two hosts: not tried, {error}")
-            return
-        self.report("two hosts with addresses of their own beside one device", "hosts", "equal", CLOSE)
+
+    def cut_cable(self, hosts: TwoHosts) -> None:
+        """Both workers stop when neither hears of the other any more."""
+        file, run = self.recipe("long", 0.0, num_train_steps=10 * STEPS, strategy="multi_worker"), self.folder / "cut"
+        workers = start_on(hosts, file, run)
+        wait_for_checkpoint(run, 20, workers[0])
+        hosts.cut_cable()
+        cut = time.monotonic()
+        said = [worker.communicate()[0].strip().splitlines()[-1] for worker in workers]
+        seconds = time.monotonic() - cut
+        self.expect(f"the cable between two hosts was cut: both stopped after {seconds:.1f} s", seconds < 60)
+        self.expect(f"they said: {said}", all("must stay alive" in line for line in said))
+
+
+def start_on(hosts: TwoHosts, recipe: pathlib.Path, run: pathlib.Path) -> list[subprocess.Popen]:
+    """Starts a worker on each host."""
+    environment = {"PYTHONPATH": str(REPOSITORY), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    pipes = {"env": environment, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    command = [*PRETRAIN, str(recipe), "--output", str(run)]
+    return [hosts.start(command, index, **pipes) for index in range(2)]
 
 
 def newest_step(run: pathlib.Path) -> int:

@@ -23,6 +23,10 @@ class TwoHosts:
         environment = {**os.environ, **options.pop("env", {}), "TF_CONFIG": json.dumps(config)}
         return subprocess.Popen(["ip", "netns", "exec", self.names[index], *command], env=environment, **options)
 
+    def cut_cable(self) -> None:
+        """Neither host hears of the other any more."""
+        _ip("-n", self.names[0], "link", "set", "cable", "down")
+
 
 @contextlib.contextmanager
 def two_hosts() -> Iterator[TwoHosts]:
