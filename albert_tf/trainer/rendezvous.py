@@ -155,7 +155,8 @@ def _greet_chief(cluster: Cluster, greeting: dict, deadline: float) -> socket.so
         with contextlib.suppress(OSError):
             connection = socket.create_connection(address, timeout=_LINE_SECONDS)
             _send_line(connection, greeting)
-            connection.settimeout(max(deadline - time.monotonic(), _RETRY_SECONDS))
+            # The chief, whose time ends no later, says who else is missing.
+            connection.settimeout(max(deadline - time.monotonic(), 0) + _LINE_SECONDS)
             answer = _read_line(connection, seconds=None)
         if connection is not None and answer is not None and not answer.get("problem"):
             return connection
