@@ -3,6 +3,7 @@
 A command's file imports what is heavy inside its function, so that `--help` answers at once.
 """
 
+import os
 import sys
 import warnings
 
@@ -40,6 +41,7 @@ for command in (
 
 def main() -> None:
     """Runs a command; a user's mistake is one sentence on stderr and exit code 2, a warning one sentence alone."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # read where TensorFlow is first imported
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: print(f"albert-tf: {message}", file=sys.stderr)
         try:

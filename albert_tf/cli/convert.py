@@ -17,9 +17,6 @@ def run(
 
     Example: albert-tf convert albert_base_v2 converted --to huggingface
     """
-    import os
-
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import rich
 
     from albert_tf import checkpoints

@@ -22,9 +22,6 @@ def run(
 
     Example: albert-tf evaluate runs/task --data test.tsv
     """
-    import os
-
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import rich
 
     from albert_tf.cli.scores import scores_table

@@ -19,9 +19,6 @@ def run(
 
     Example: albert-tf export runs/task --name task
     """
-    import os
-
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import rich
 
     from albert_tf.cli.tables import plain_table

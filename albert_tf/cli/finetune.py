@@ -33,9 +33,6 @@ def run(
 
     Example: albert-tf finetune runs/base/model --train train.tsv --dev dev.tsv --output runs/task
     """
-    import os
-
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     values = dict(locals())
     import rich
 

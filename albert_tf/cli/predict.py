@@ -24,9 +24,6 @@ def run(
 
     Example: albert-tf predict runs/base/model "He put his hand in his [MASK]."
     """
-    import os
-
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import rich
 
     if pair and len(pair) != len(texts):

@@ -24,9 +24,6 @@ def run(
 
     Example: albert-tf pretrain training/recipes/base_v2.toml --examples examples --output runs/base
     """
-    import os
-
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import rich
 
     from albert_tf.cli.tables import plain_table

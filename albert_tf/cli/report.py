@@ -16,9 +16,6 @@ def run(
 
     Example: albert-tf report runs/base
     """
-    import os
-
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import rich
 
     from albert_tf.cli.tables import plain_table

@@ -26,7 +26,7 @@ def write_reviews(data: pathlib.Path, folder: pathlib.Path) -> None:
     if (data / REVIEWS).is_file():
         lines = (data / REVIEWS).read_text(encoding="utf-8").splitlines()
     else:
-        lines = [" ".join(text.split()) for text in read_labelled(data / TRAIN).texts]
+        lines = [" ".join(text.split()) for text in read_labelled(data, TRAIN).texts]
     reviews = [line for line in lines if line.strip()]
     folder.mkdir(parents=True, exist_ok=True)
     for name, is_heldout in (("train", False), ("heldout", True)):
@@ -34,18 +34,23 @@ def write_reviews(data: pathlib.Path, folder: pathlib.Path) -> None:
         (folder / f"{name}.txt").write_text("\n\n".join(part) + "\n", encoding="utf-8")
 
 
-def read_labelled(file: pathlib.Path) -> LabelledTexts:
-    """The texts and labels of one of the two tables.
+def find_labelled(data: pathlib.Path, name: str) -> pathlib.Path:
+    """One of the two tables.
 
     Raises:
         ValueError: there is no such file.
     """
-    if not file.is_file():
+    if not (data / name).is_file():
         raise ValueError(
-            f"The folder must hold {TRAIN} and {TEST} as the corpus has them. Received: no {file}; run from a checkout "
-            "of the project, or give --data."
+            f"The folder must hold {TRAIN} and {TEST} as the corpus has them. Received: no {data / name}; run from a "
+            "checkout of the project, or give --data."
         )
-    return read_texts(file, Columns(TEXT_COLUMN, None, LABEL_COLUMN, True))
+    return data / name
+
+
+def read_labelled(data: pathlib.Path, name: str) -> LabelledTexts:
+    """The texts and labels of one of the two tables."""
+    return read_texts(find_labelled(data, name), Columns(TEXT_COLUMN, None, LABEL_COLUMN, True))
 
 
 def score_baseline(data: pathlib.Path) -> float | None:
@@ -55,7 +60,7 @@ def score_baseline(data: pathlib.Path) -> float | None:
         from sklearn.linear_model import LogisticRegression
     except ImportError:
         return None
-    train, test = (read_labelled(data / name) for name in (TRAIN, TEST))
+    train, test = (read_labelled(data, name) for name in (TRAIN, TEST))
     vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(1, 4), sublinear_tf=True)
     model = LogisticRegression(C=10, max_iter=1000).fit(vectorizer.fit_transform(train.texts), train.labels)
     return float(model.score(vectorizer.transform(test.texts), test.labels))

@@ -15,9 +15,6 @@ def run(
 
     Example: albert-tf verify albert_base_v2
     """
-    import os
-
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import rich
     from rich.text import Text
 

@@ -75,7 +75,7 @@ def test_without_unlabelled_reviews_the_labelled_ones_are_read(data, tmp_path):
         (tmp_path / name).write_bytes((data / name).read_bytes())
     write_reviews(tmp_path, tmp_path / "corpus")
     words = (tmp_path / "corpus/train.txt").read_text(encoding="utf-8").split()
-    assert set(words) <= {word for text in read_labelled(tmp_path / "ratings_train.txt").texts for word in text.split()}
+    assert set(words) <= {word for text in read_labelled(tmp_path, "ratings_train.txt").texts for word in text.split()}
 
 
 def test_a_folder_without_reviews_is_named(tmp_path, recipe):
