@@ -32,6 +32,11 @@ class DigitCommaTable:
         """int32 [V], how many ids stand in place of each piece."""
         return np.diff(self.row_splits)
 
+    @functools.cached_property
+    def is_split(self) -> np.ndarray:
+        """bool [V], whether each piece is replaced."""
+        return self.lengths != 1
+
 
 def build_digit_comma_table(
     pieces: Sequence[str],
@@ -76,7 +81,11 @@ def apply_digit_comma(table: DigitCommaTable, rows: list[np.ndarray]) -> list[np
     """
     if not table.pieces or not rows:
         return rows
-    hits = np.flatnonzero(table.lengths[np.concatenate(rows)] != 1)
+    # Joining buffers takes a third of the time of concatenating arrays.
+    ids = np.frombuffer(b"".join(rows), np.int32)  # pyright: ignore[reportArgumentType]
+    hits = np.flatnonzero(table.is_split.take(ids))
+    if not hits.size:
+        return rows
     ends = np.cumsum([len(row) for row in rows])
     for index in np.unique(np.searchsorted(ends, hits, side="right")).tolist():
         rows[index] = _replace(table, rows[index])

@@ -78,26 +78,19 @@ class SentencePieceInGraph(tf.Module):
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Turns tf.string [B] into int32 ids [B, (T)], without special ones."""
-        ids = self._op.tokenize(texts).ids
-        if self._digit_comma.pieces:
-            ids = ids.with_values(tf.gather(self._replacements(), ids.values)).merge_dims(1, 2)
+        ids = _split_off_commas(self._digit_comma, self._op.tokenize(texts).ids)
         return select(ids, self._kept(ids)) if self._options.special_ids else ids
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> RaggedPieces:
         """Turns tf.string [B] into int32 ids [B, (T)] and spans int32 [B, (T), 2] in bytes of the texts."""
         whole = self._op.tokenize(texts)
-        ids = whole.ids.with_values(tf.gather(self._replacements(), whole.ids.values))  # [B, (T), (parts)]
         lengths = self._spans.lengths(whole.ids.values, whole.unknown_lengths)
-        ids = ids.merge_dims(1, 2)
+        ids = _split_off_commas(self._digit_comma, whole.ids)
         offsets = self._spans.of_pieces(texts, ids.with_values(lengths))
         if not self._options.special_ids:
             return RaggedPieces(ids, offsets)
         kept = self._kept(ids)
         return RaggedPieces(select(ids, kept), select(offsets, kept))
-
-    def _replacements(self) -> tf.RaggedTensor:
-        table = self._digit_comma
-        return tf.RaggedTensor.from_row_splits(table.values, table.row_splits, validate=False)  # [V, (parts)]
 
     def _kept(self, ids: tf.RaggedTensor) -> tf.Tensor:
         is_special = tf.reduce_any(ids.values[:, tf.newaxis] == self._options.special_ids, axis=1)
@@ -141,12 +134,54 @@ class _FastOp(tf.Module):
         flat, splits = gen_fast_sentencepiece_tokenizer.tf_text_fast_sentencepiece_tokenize(
             self._model, _spell_out(texts), 0, 0, add_bos, add_eos, reverse
         )
-        rows = tf.RaggedTensor.from_row_splits(flat, tf.cast(splits, tf.int32), validate=False)
         is_unknown = tf.equal(flat, self._unknown)
-        begins = ~(is_unknown & follows_in_row(rows, is_unknown))
-        ids = select(rows.with_values(tf.where(is_unknown, self._unk, flat)), begins)
-        lengths = tf.math.segment_sum(tf.cast(is_unknown, tf.int32), tf.cumsum(tf.cast(begins, tf.int32)) - 1)
-        return _WholePieces(ids, lengths)
+        ids, splits = tf.where(is_unknown, self._unk, flat), tf.cast(splits, tf.int32)
+        neighbours = tf.reduce_any(is_unknown[1:] & is_unknown[:-1])
+        ids, splits, lengths = tf.cond(
+            neighbours,
+            lambda: _join_unknown(ids, splits, is_unknown),
+            lambda: (ids, splits, tf.cast(is_unknown, tf.int32)),
+        )
+        return _WholePieces(tf.RaggedTensor.from_row_splits(ids, splits, validate=False), lengths)
+
+
+def _join_unknown(ids: tf.Tensor, splits: tf.Tensor, is_unknown: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Makes one id of unknown ones that follow each other in a text.
+
+    Args:
+        ids: int32 [T], of all texts.
+        splits: int32 [B + 1], where each text begins and ends.
+        is_unknown: bool [T].
+
+    Returns:
+        Ids and splits as given, fewer; and int32, for each of these ids how many unknown ones it stands for.
+    """
+    rows = tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
+    begins = ~(is_unknown & follows_in_row(rows, is_unknown))
+    rows = select(rows, begins)
+    lengths = tf.math.segment_sum(tf.cast(is_unknown, tf.int32), tf.cumsum(tf.cast(begins, tf.int32)) - 1)
+    return rows.values, rows.row_splits, lengths
+
+
+def _split_off_commas(table: DigitCommaTable, rows: tf.RaggedTensor) -> tf.RaggedTensor:
+    """As `digit_comma.apply_digit_comma`: int32 [B, (T)] in and out, more ids in the same rows.
+
+    Few batches hold a piece that the rule splits; the others are not made anew.
+    """
+    if not table.pieces:
+        return rows
+    ids, splits = rows.values, rows.row_splits
+    lengths = tf.gather(table.lengths, ids)
+
+    def split() -> tuple[tf.Tensor, tf.Tensor]:
+        ends = tf.cumsum(lengths)
+        # How far each output id's place inside `values` is from its place in the output.
+        shift = tf.repeat(tf.gather(table.row_splits, ids) - (ends - lengths), lengths)
+        parts = tf.gather(table.values, shift + tf.range(tf.size(shift)))
+        return parts, tf.gather(tf.concat([[0], ends], axis=0), splits)
+
+    ids, splits = tf.cond(tf.reduce_all(tf.equal(lengths, 1)), lambda: (ids, splits), split)
+    return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
 
 
 def _spell_out(texts: tf.Tensor) -> tf.Tensor:
