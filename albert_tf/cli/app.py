@@ -10,6 +10,7 @@ import warnings
 import typer
 
 from albert_tf.cli import (
+    ablations,
     convert,
     evaluate,
     export,
@@ -34,7 +35,7 @@ app = typer.Typer(
 )
 for command in (
     *(quickstart, train_tokenizer, prepare, pretrain, report, finetune, evaluate, predict),
-    *(convert, verify, export, info, nsmc),
+    *(convert, verify, export, info, nsmc, ablations),
 ):
     app.command(command.NAME)(command.run)
 

@@ -1,4 +1,4 @@
-"""The quickstart's texts: novels become a corpus to learn from and passages whose author is to be told.
+"""The texts of `quickstart` and `ablations`: a corpus to learn from and passages whose author is to be told.
 
 A file is named `Author_Title_Year.txt` and holds a paragraph a line and an empty line between chapters. Every fifth
 chapter is held out whole, from the corpus and from the passages, so that no passage has a neighbour that was seen.
@@ -9,10 +9,14 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import typer
+
+from albert_tf.cli.steps import Folders
 from albert_tf.data.documents import split_sentences
 
 HELD_OUT = 5  # one chapter in so many
 PASSAGE_CHARACTERS = 200
+TRAIN_PASSAGES, DEV_PASSAGES = 200, 100  # for each author
 
 
 class Chapter(NamedTuple):
@@ -41,6 +45,28 @@ def read_chapters(folder: pathlib.Path) -> list[Chapter]:
         for file in files
         for number, text in enumerate(file.read_text(encoding="utf-8").rstrip("\n").split("\n\n"))
     ]
+
+
+def write_texts(data: pathlib.Path, folder: pathlib.Path) -> None:
+    """Splits the novels by chapters into what is learnt from and what is held out, and takes passages from both."""
+    typer.echo("reading the novels")
+    chapters = read_chapters(data)
+    parts = {"train": [c for c in chapters if not c.is_heldout], "heldout": [c for c in chapters if c.is_heldout]}
+    for name, part in parts.items():
+        write_corpus(part, folder / name)
+    write_passages(parts["train"], folder / "passages_train.tsv", TRAIN_PASSAGES, seed=0)
+    write_passages(parts["heldout"], folder / "passages_dev.tsv", DEV_PASSAGES, seed=0)
+
+
+def learn_vocabulary(folders: Folders, vocab_size: int) -> dict[str, pathlib.Path]:
+    """Trains a vocabulary on the part of the corpus that is learnt from; returns the folders of both parts."""
+    from albert_tf.tokenization import train_sentencepiece
+
+    typer.echo("training a vocabulary")
+    texts = {part: folders.corpus / part for part in ("train", "heldout")}
+    files = {part: sorted(folder.glob("*.txt")) for part, folder in texts.items()}
+    train_sentencepiece(files["train"], folders.vocabulary, vocab_size, heldout_files=files["heldout"])
+    return texts
 
 
 def write_corpus(chapters: list[Chapter], folder: pathlib.Path) -> None:

@@ -9,7 +9,6 @@ import typer
 from albert_tf.cli.steps import Folders, finetune_classifiers, pretrain_model, print_results, write_examples
 
 NAME = "quickstart"
-TRAIN_PASSAGES, DEV_PASSAGES = 200, 100  # for each author
 PLOT = "losses.png"
 
 
@@ -24,9 +23,11 @@ def run(
 
     Example: albert-tf quickstart --output runs/quickstart
     """
+    from albert_tf.cli.novels import write_texts
+
     begun = time.monotonic()
     folders = Folders.below(output)
-    write_texts(data, folders)
+    write_texts(data, folders.corpus)
     make_examples(recipe, folders)
     pretrained = pretrain_model(recipe, folders)
     plot(pretrained, folders)
@@ -37,29 +38,12 @@ def run(
     show_predictions(exported, folders)
 
 
-def write_texts(data: pathlib.Path, folders: Folders) -> None:
-    """Splits the novels by chapters into what is learnt from and what is held out."""
-    from albert_tf.cli.novels import read_chapters, write_corpus, write_passages
-
-    typer.echo("reading the novels")
-    chapters = read_chapters(data)
-    parts = {"train": [c for c in chapters if not c.is_heldout], "heldout": [c for c in chapters if c.is_heldout]}
-    for name, part in parts.items():
-        write_corpus(part, folders.corpus / name)
-    write_passages(parts["train"], folders.corpus / "passages_train.tsv", TRAIN_PASSAGES, seed=0)
-    write_passages(parts["heldout"], folders.corpus / "passages_dev.tsv", DEV_PASSAGES, seed=0)
-
-
 def make_examples(recipe: pathlib.Path, folders: Folders) -> None:
     """Trains the vocabulary and writes pretraining examples."""
-    from albert_tf.tokenization import train_sentencepiece
+    from albert_tf.cli.novels import learn_vocabulary
     from albert_tf.trainer import load_recipe
 
-    typer.echo("training a vocabulary")
-    vocab_size = load_recipe(recipe).config.vocab_size
-    texts = {part: folders.corpus / part for part in ("train", "heldout")}
-    files = {part: sorted(folder.glob("*.txt")) for part, folder in texts.items()}
-    train_sentencepiece(files["train"], folders.vocabulary, vocab_size, heldout_files=files["heldout"])
+    texts = learn_vocabulary(folders, load_recipe(recipe).config.vocab_size)
     write_examples(folders, texts, split_sentences=True, max_seq_length=64)
 
 

@@ -31,17 +31,17 @@ def write_examples(folders: Folders, inputs: Mapping[str, pathlib.Path], **optio
     """Writes pretraining examples, twenty passes over the `train` part of the text and one over `heldout`."""
     from albert_tf.data import PrepareOptions, prepare
 
-    for part, passes in (("train", 20), ("heldout", 1)):
+    for part, file_or_folder in inputs.items():
         typer.echo(f"writing {part} examples")
         report = prepare(
             PrepareOptions(
-                inputs=(inputs[part],),
+                inputs=(file_or_folder,),
                 output_dir=folders.examples / part,
                 tokenizer=folders.vocabulary,
                 # What a small model learns soonest from: many single words to guess, rather than few runs of words.
                 masked_lm_prob=0.25,
                 ngram=1,
-                dupe_factor=passes,
+                dupe_factor=20 if part == "train" else 1,
                 num_shards=4 if part == "train" else 1,
                 **options,
             )
@@ -62,25 +62,27 @@ def pretrain_model(recipe: pathlib.Path, folders: Folders):
 
 def finetune_classifiers(folders: Folders, train: pathlib.Path, dev: pathlib.Path, **columns: Any) -> dict[str, Any]:
     """Fine-tunes the pretrained network, and the same network from scratch."""
-    from albert_tf.trainer import FinetuneOptions, finetune
-
     reports = {}
     for name, from_scratch in (("pretrained", False), ("from scratch", True)):
         typer.echo(f"fine-tuning, {name}")
-        options = FinetuneOptions(
-            pretrained=folders.pretraining / "model",
-            train=train,
-            dev=dev,
-            output=folders.finetuning / name.replace(" ", "_"),
-            from_scratch=from_scratch,
-            epochs=5,
-            learning_rate=1e-3,
-            max_length=MAX_LENGTH,
-            keep="last",  # the best epoch would be chosen on the very texts that it is measured on
-            **columns,
-        )
-        reports[name] = finetune(options, show_progress=True)
+        place = folders.finetuning / name.replace(" ", "_")
+        options = {**columns, "from_scratch": from_scratch}
+        reports[name] = finetune_classifier(folders.pretraining / "model", place, train, dev, **options)
     return reports
+
+
+def finetune_classifier(
+    pretrained: pathlib.Path, output: pathlib.Path, train: pathlib.Path, dev: pathlib.Path, **options: Any
+):
+    """Fine-tunes a small network on small tables."""
+    from albert_tf.trainer import FinetuneOptions, finetune
+
+    options = {
+        **{"pretrained": pretrained, "output": output, "train": train, "dev": dev, **options},
+        **{"epochs": 5, "learning_rate": 1e-3, "max_length": MAX_LENGTH},
+        "keep": "last",  # the best epoch would be chosen on the very texts that it is measured on
+    }
+    return finetune(FinetuneOptions(**options), show_progress=True)
 
 
 def print_results(title: str, column: str, rows: Mapping[str, str]) -> None:

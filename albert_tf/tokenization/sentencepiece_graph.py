@@ -28,7 +28,7 @@ from tensorflow_text.python.ops.fast_sentencepiece_tokenizer import gen_fast_sen
 from albert_tf.tokenization.digit_comma import DigitCommaTable
 from albert_tf.tokenization.fast_op_model import complete_fast_model
 from albert_tf.tokenization.piece_model import RaggedPieces
-from albert_tf.tokenization.ragged import follows_in_row, precedes_in_row, select
+from albert_tf.tokenization.ragged import precedes_in_row, select
 from albert_tf.tokenization.spans_in_graph import SpansInGraph
 
 # Two code points that will never be characters: no vocabulary has them and no clean-up changes them. A byte that is no
@@ -156,11 +156,13 @@ def _join_unknown(ids: tf.Tensor, splits: tf.Tensor, is_unknown: tf.Tensor) -> t
     Returns:
         Ids and splits as given, fewer; and int32, for each of these ids how many unknown ones it stands for.
     """
-    rows = tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
-    begins = ~(is_unknown & follows_in_row(rows, is_unknown))
-    rows = select(rows, begins)
-    lengths = tf.math.segment_sum(tf.cast(is_unknown, tf.int32), tf.cumsum(tf.cast(begins, tf.int32)) - 1)
-    return rows.values, rows.row_splits, lengths
+    rows = _rows_of(splits)
+    goes_on = is_unknown[1:] & is_unknown[:-1] & tf.equal(rows[1:], rows[:-1])
+    begins = tf.concat([[True], ~goes_on], axis=0)
+    first = tf.cast(tf.where(begins)[:, 0], tf.int32)  # of several unknown ids, and every other id
+    unknown_before = tf.gather(_sums(tf.cast(is_unknown, tf.int32)), tf.concat([first, splits[-1:]], axis=0))
+    new_splits = tf.gather(_sums(tf.cast(begins, tf.int32)), splits)
+    return tf.gather(ids, first), new_splits, unknown_before[1:] - unknown_before[:-1]
 
 
 def _split_off_commas(table: DigitCommaTable, rows: tf.RaggedTensor) -> tf.RaggedTensor:
@@ -174,11 +176,11 @@ def _split_off_commas(table: DigitCommaTable, rows: tf.RaggedTensor) -> tf.Ragge
     lengths = tf.gather(table.lengths, ids)
 
     def split() -> tuple[tf.Tensor, tf.Tensor]:
-        ends = tf.cumsum(lengths)
+        starts = _sums(lengths)
         # How far each output id's place inside `values` is from its place in the output.
-        shift = tf.repeat(tf.gather(table.row_splits, ids) - (ends - lengths), lengths)
-        parts = tf.gather(table.values, shift + tf.range(tf.size(shift)))
-        return parts, tf.gather(tf.concat([[0], ends], axis=0), splits)
+        shift = tf.gather(tf.gather(table.row_splits, ids) - starts[:-1], _rows_of(starts))
+        parts = tf.gather(table.values, shift + tf.range(starts[-1]))
+        return parts, tf.gather(starts, splits)
 
     ids, splits = tf.cond(tf.reduce_all(tf.equal(lengths, 1)), lambda: (ids, splits), split)
     return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
@@ -201,13 +203,28 @@ def is_utf8(texts: tf.Tensor) -> tf.Tensor:
 
 
 def _replace_bytes(texts: tf.Tensor) -> tf.Tensor:
-    points, starts = tf.strings.unicode_decode_with_offsets(
-        texts, "UTF-8", errors="replace", replacement_char=_REPLACEMENT
-    )
-    others = tf.strings.unicode_decode(texts, "UTF-8", errors="replace", replacement_char=_OTHER_REPLACEMENT)
-    borders = tf.concat([starts, tf.cast(tf.strings.length(texts), tf.int64)[:, tf.newaxis]], axis=1)
-    widths = (borders[:, 1:] - borders[:, :-1]).values
+    # Bare ops, no ragged tensors: every new iterator of tf.data optimises these nodes, used or not, and ten times as
+    # many would take it a quarter of a second.
+    decode = {"input": texts, "input_encoding": "UTF-8", "errors": "replace", "Tsplits": tf.int64}
+    splits, points, starts = tf.raw_ops.UnicodeDecodeWithOffsets(replacement_char=_REPLACEMENT, **decode)
+    _, others = tf.raw_ops.UnicodeDecode(replacement_char=_OTHER_REPLACEMENT, **decode)
+    borders = _sums(tf.strings.length(texts))  # of the texts, among the bytes of all
+    places = tf.cast(starts, tf.int32) + tf.gather(borders, _rows_of(splits))
+    widths = tf.concat([places[1:], borders[-1:]], axis=0) - places
     # Both libraries agree on what is wrong, but TensorFlow reads a character that breaks off as one.
-    times = tf.where(tf.equal(points.values, others.values), tf.ones_like(widths), widths)
-    repeated = tf.RaggedTensor.from_row_lengths(tf.repeat(points.values, times), times, validate=False)
-    return tf.strings.unicode_encode(points.with_values(repeated).merge_dims(1, 2), "UTF-8")
+    new = _sums(tf.where(tf.equal(points, others), 1, widths))
+    repeated = tf.gather(points, _rows_of(new))
+    return tf.raw_ops.UnicodeEncode(
+        input_values=repeated, input_splits=tf.gather(new, splits), errors="replace", output_encoding="UTF-8"
+    )
+
+
+def _sums(values: tf.Tensor) -> tf.Tensor:
+    """Returns the sum of the values in front of each, and of all: [T + 1]."""
+    return tf.pad(tf.cumsum(values), [[1, 0]])
+
+
+def _rows_of(splits: tf.Tensor) -> tf.Tensor:
+    """Returns which row each value is in, given where rows begin and end: int32, one for each value of all rows."""
+    values = tf.range(splits[-1])
+    return tf.raw_ops.UpperBound(sorted_inputs=splits[tf.newaxis, 1:], values=values[tf.newaxis])[0]

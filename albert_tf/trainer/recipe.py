@@ -156,10 +156,7 @@ def load_recipe(path: str | pathlib.Path, **data: pathlib.Path | None) -> Recipe
     Raises:
         ValueError: naming the key that is unknown, with the nearest known one, or the value that cannot be.
     """
-    try:
-        values = tomllib.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"A recipe must be a TOML file. Received: {path} ({error}); mend that line.") from None
+    values = read_toml(path)
     given = {key: str(value) for key, value in data.items() if value is not None}
     if given:
         kept = values.get("data", {})
@@ -167,6 +164,14 @@ def load_recipe(path: str | pathlib.Path, **data: pathlib.Path | None) -> Recipe
             kept = {key: value for key, value in kept.items() if key not in _SOURCES}
         values["data"] = {**kept, **given}
     return parse_recipe(values, str(path))
+
+
+def read_toml(path: str | pathlib.Path) -> dict[str, Any]:
+    """Returns the values of a recipe file, or of part of one, unchecked."""
+    try:
+        return tomllib.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"A recipe must be a TOML file. Received: {path} ({error}); mend that line.") from None
 
 
 def parse_recipe(values: Mapping[str, Any], source: str = "the recipe") -> Recipe:

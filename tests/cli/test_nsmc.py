@@ -1,7 +1,6 @@
 """The Korean road runs from raw reviews to their sentiment, with and without morphemes, and no Hangul is lost on it."""
 
 import json
-import re
 import sys
 
 import pytest
@@ -10,10 +9,10 @@ from albert_tf.cli.reviews import read_labelled, score_baseline, write_reviews
 from albert_tf.tokenization import AlbertTokenizer
 from tests.small_road import REPOSITORY
 
+from .small_recipes import shrink
 from .terminal import mistake, output_of
 
 DATA = REPOSITORY / "training/sample_data/nsmc"
-SMALLER = {"vocab_size": 900, "embedding_size": 8, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16}
 
 
 @pytest.fixture(scope="module")
@@ -28,20 +27,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory):
-    """The recipe that ships, shrunk to four updates of a smaller model."""
-    text = (REPOSITORY / "training/recipes/nsmc.toml").read_text(encoding="utf-8")
-    text = text.replace("[model]", "\n".join(["[model]", *(f"{name} = {value}" for name, value in SMALLER.items())]))
-    for name, value in (
-        ("num_train_steps", 4),
-        ("num_warmup_steps", 1),
-        ("log_every", 2),
-        ("evaluate_every", 4),
-        ("save_every", 4),
-    ):
-        text = re.sub(f"{name} = .*", f"{name} = {value}", text)
-    file = tmp_path_factory.mktemp("recipe") / "nsmc.toml"
-    file.write_text(text, encoding="utf-8")
-    return file
+    return shrink(REPOSITORY / "training/recipes/nsmc.toml", tmp_path_factory.mktemp("recipe"))
 
 
 @pytest.mark.parametrize("segmenter", [None, "kiwi"])

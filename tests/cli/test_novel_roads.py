@@ -1,0 +1,98 @@
+"""The roads on novels run from texts to their tables: the quickstart, and the variants of one small model."""
+
+import json
+
+import pytest
+
+from albert_tf.models import AlbertForPreTraining
+from albert_tf.trainer import parse_recipe
+from albert_tf.trainer.recipe import read_toml
+from tests.small_road import REPOSITORY
+
+from .small_recipes import shrink
+from .terminal import mistake, output_of
+
+NOVELS = REPOSITORY / "training/sample_data/novels"
+RECIPES = REPOSITORY / "training/recipes"
+
+
+@pytest.fixture(scope="module")
+def novels(tmp_path_factory):
+    """The beginnings of some chapters of two novels."""
+    folder = tmp_path_factory.mktemp("novels")
+    for file in sorted(NOVELS.glob("*.txt"))[:2]:
+        chapters = file.read_text(encoding="utf-8").split("\n\n")[:15]
+        chapters = ["\n".join(chapter.split("\n")[:25]) for chapter in chapters]
+        (folder / file.name).write_text("\n\n".join(chapters) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_the_quickstart(novels, tmp_path):
+    recipe = shrink(RECIPES / "quickstart.toml", tmp_path)
+    printed = output_of("quickstart", "--output", tmp_path / "out", "--data", novels, "--recipe", recipe)
+    for line in ("masked-LM loss, nats", "author of a passage", "same network without pretraining", "sentence order  "):
+        assert line in printed
+    assert (tmp_path / "out/pretraining/losses.png").is_file()
+    metrics = json.loads((tmp_path / "out/finetuning/pretrained/metrics.json").read_text())
+    assert f"{metrics['score_by_epoch'][-1]:.3f}" in printed
+    (row,) = (line for line in printed.split("\n") if "exported model against Keras" in line)
+    assert float(row.split()[-2]) < 1e-5
+
+
+@pytest.fixture(scope="module")
+def ablations(novels, tmp_path_factory):
+    """What the command printed for four of the variants that ship, and its folder."""
+    folder = tmp_path_factory.mktemp("ablations")
+    shrink(RECIPES / "ablations/base.toml", folder)
+    lines = ["['first']", "['no sharing'.model]", "share = 'none'"]
+    lines += [f"['{name}'.data]\nobjective = '{name}'" for name in ("next_sentence", "none")]
+    (folder / "variants.toml").write_text("\n".join(lines), encoding="utf-8")
+    command = ("ablations", "--output", folder / "out", "--data", novels, "--recipes", folder)
+    return output_of(*command), folder, command
+
+
+def test_ablations_print_a_row_for_each_variant(ablations):
+    printed, folder, _ = ablations
+    rows = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in printed.split("\n") if line.count("│") > 5}
+    assert list(rows) == ["first", "no sharing", "next_sentence", "none"]
+    for name, (parameters, milliseconds, loss, *accuracies) in rows.items():
+        place = folder / "out/pretraining" / name.replace(" ", "_")
+        model = AlbertForPreTraining.from_pretrained(place / "model")
+        assert int(parameters.replace(",", "")) == model.config.num_parameters()
+        results = json.loads((place / "results.json").read_text())
+        assert float(loss) == pytest.approx(results["masked_lm_loss"], abs=1e-3)
+        assert float(milliseconds) > 0
+        assert all(0 <= float(accuracy) <= 1 for accuracy in accuracies)
+        own = {"next_sentence": 1, "none": None}.get(name, 0)  # the task of pairs that it was trained on
+        if own is not None:
+            task = ("sentence_order", "next_sentence")[own]
+            assert float(accuracies[own]) == pytest.approx(results[f"{task}_accuracy"], abs=1e-3)
+    assert int(rows["no sharing"][0].replace(",", "")) > int(rows["first"][0].replace(",", ""))
+
+
+def test_ablations_train_nothing_twice(ablations):
+    _, folder, command = ablations
+    files = sorted((folder / "out").glob("*ing/*/model/model.*")) + sorted(
+        (folder / "out").glob("*ing/*/metrics.jsonl")
+    )
+    before = {file: file.read_bytes() for file in files}
+    assert len(before) >= 8
+    output_of(*command)
+    assert {file: file.read_bytes() for file in files} == before
+
+
+def test_the_variants_that_ship_are_of_the_paper():
+    base, changes = (read_toml(RECIPES / f"ablations/{name}.toml") for name in ("base", "variants"))
+    base["data"] |= {"examples": "examples"}
+    recipes = [
+        parse_recipe({**base, **{section: {**base[section], **own} for section, own in change.items()}})
+        for change in changes.values()
+    ]
+    assert {recipe.config.share for recipe in recipes} == {"all", "attention", "ffn", "none"}
+    assert {recipe.config.embedding_size for recipe in recipes} == {32, 64, 128}
+    assert {recipe.data.objective for recipe in recipes} == {"sentence_order", "next_sentence", "none"}
+    assert len({recipe.training.model_dump_json() for recipe in recipes}) == 1  # the same budget
+
+
+def test_a_folder_without_novels_is_named(tmp_path):
+    assert "without novels" in mistake("ablations", "--output", tmp_path / "out", "--data", tmp_path)
