@@ -25,6 +25,7 @@ from albert_tf.trainer.run_folder import claim_folder
 from albert_tf.trainer.speed import SpeedLog
 from albert_tf.trainer.state import TrainingState
 from albert_tf.trainer.tensorboard import TensorBoardLog
+from albert_tf.trainer.texts import prepare_texts
 
 METRICS_FILE = "metrics.jsonl"
 RESULTS_FILE = "results.json"
@@ -87,6 +88,7 @@ def pretrain(
     begun = time.monotonic()
     tokenizer = _tokenizer(recipe)
     tokenizer.check_fits(recipe.config.vocab_size)
+    recipe = prepare_texts(recipe, pathlib.Path(output), allow_changed)
     run = _Run(recipe, pathlib.Path(output), tokenizer, show_progress, skip_corrupt, allow_changed)
     saved = newest_whole(run.checkpoints)
     devices = connect(recipe.training.strategy, run.facts(saved))

@@ -19,34 +19,48 @@ else:
 
 Strategy = Literal["one_device", "mirrored", "multi_worker", "tpu"]
 
-_SOURCES = ("examples", "documents")
+_SOURCES = ("examples", "documents", "texts")
 
 
 class DataRecipe(Section):
     """Folders made by `albert-tf prepare`, the objective that they were made for, and their vocabulary.
 
-    What to train on is `examples`, or `documents` of which examples are made on the fly. Without a vocabulary it is the
-    published English one.
+    What to train on is `examples`, or `documents` of which examples are made on the fly, or `texts`: files, folders or
+    patterns that the run itself makes such documents of, with the options of `prepare`. Held-out examples are made of
+    `heldout_texts` likewise. Without a vocabulary it is the published English one.
     """
 
     examples: pathlib.Path | None = None
     documents: pathlib.Path | None = None
+    texts: tuple[str, ...] | None = None
     heldout: pathlib.Path | None = None
+    heldout_texts: tuple[str, ...] | None = None
+    prepare: dict[str, Any] = {}
     tokenizer: pathlib.Path | None = None
     objective: Literal["sentence_order", "next_sentence", "none"] = "sentence_order"
 
     @pydantic.model_validator(mode="after")
     def _check_source(self):
-        if (self.examples is None) == (self.documents is None):
+        given = {name: getattr(self, name) for name in _SOURCES if getattr(self, name) is not None}
+        if len(given) != 1:
             raise ValueError(
-                f"`[data]` must have either `examples` or `documents`. Received: examples={self.examples}, "
-                f"documents={self.documents}; name one folder."
+                "`[data]` must have one of `examples`, `documents` and `texts`. Received: "
+                f"{', '.join(f'{name}={value}' for name, value in given.items()) or 'none'}; name one of them."
+            )
+        if self.texts is None and (self.heldout_texts is not None or self.prepare):
+            raise ValueError(
+                "`heldout_texts` and `prepare` must go with `texts`. Received: "
+                f"{', '.join(given)}; leave them out, since a folder says how it was made."
+            )
+        if self.heldout is not None and self.heldout_texts is not None:
+            raise ValueError(
+                f"`[data]` must have `heldout` or `heldout_texts`. Received: both, heldout={self.heldout}; name one."
             )
         return self
 
     @property
     def source(self) -> pathlib.Path:
-        """The folder to train on."""
+        """The folder to train on, once there is one."""
         return self.examples or self.documents  # type: ignore[return-value]
 
 
@@ -161,7 +175,9 @@ def load_recipe(path: str | pathlib.Path, **data: pathlib.Path | None) -> Recipe
     if given:
         kept = values.get("data", {})
         if given.keys() & set(_SOURCES):
-            kept = {key: value for key, value in kept.items() if key not in _SOURCES}
+            kept = {key: value for key, value in kept.items() if key not in (*_SOURCES, "heldout_texts", "prepare")}
+        if "heldout" in given:
+            kept = {key: value for key, value in kept.items() if key != "heldout_texts"}
         values["data"] = {**kept, **given}
     return parse_recipe(values, str(path))
 
