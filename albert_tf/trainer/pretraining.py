@@ -11,6 +11,7 @@ import numpy as np
 import rich.console
 import tensorflow as tf
 
+from albert_tf import checkpoints
 from albert_tf.checkpoints import write_whole
 from albert_tf.data import name_damage
 from albert_tf.models import AlbertForPreTraining
@@ -146,6 +147,8 @@ def _train(run: _Run, devices: Devices, saved: SavedState | None) -> TrainingSta
         _describe_peak(run)
     with devices.strategy.scope():
         model = AlbertForPreTraining(recipe.config, objective=recipe.data.objective)
+        if recipe.weights is not None and saved is None:
+            checkpoints.assign(checkpoints.read(recipe.weights), model.variables_by_path(), recipe.new_head)
         model.compile(
             optimizer=recipe.optimizer.build(training.num_train_steps, training.batch_size),
             gradient_accumulation_steps=training.gradient_accumulation_steps,

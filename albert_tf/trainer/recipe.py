@@ -1,5 +1,6 @@
 """A recipe: everything that decides a pretraining run, in one TOML file that is checked before anything starts."""
 
+import functools
 import pathlib
 import sys
 from collections.abc import Mapping
@@ -132,7 +133,8 @@ class Recipe(Section):
     """One pretraining run.
 
     Args:
-        model: `preset` and any fields of AlbertConfig that differ from it.
+        model: `preset` and any fields of AlbertConfig that differ from it; or `weights`, any checkpoint to start from,
+            with `new_head = true` where heads that it does not have may start fresh.
         data: DataRecipe.
         optimizer: OptimizerRecipe.
         training: TrainingRecipe.
@@ -154,10 +156,37 @@ class Recipe(Section):
         """The model's config."""
         return _config_of(self.model)
 
+    @property
+    def weights(self) -> pathlib.Path | None:
+        """The checkpoint to start from."""
+        return pathlib.Path(self.model["weights"]) if "weights" in self.model else None
+
+    @property
+    def new_head(self) -> bool:
+        """Whether heads that the checkpoint does not have start fresh."""
+        return self.model.get("new_head", False)
+
 
 def _config_of(values: Mapping[str, Any]) -> AlbertConfig:
-    changes = dict(values)
-    return AlbertConfig.from_preset(changes.pop("preset", "base_v2")).replace(**changes)
+    changes = {name: value for name, value in values.items() if name not in ("weights", "new_head")}
+    weights, new_head = values.get("weights"), values.get("new_head", False)
+    if weights is None and "new_head" not in values:
+        return AlbertConfig.from_preset(changes.pop("preset", "base_v2")).replace(**changes)
+    if not isinstance(weights, str) or not isinstance(new_head, bool) or "preset" in changes:
+        raise ValueError(
+            "`[model]` must have `weights`, the path of a checkpoint, without `preset`, and may then have `new_head`, "
+            f"true or false. Received: {dict(values)}; leave one of them out."
+        )
+    return _config_of_checkpoint(weights).replace(**changes)
+
+
+@functools.lru_cache(maxsize=4)
+def _config_of_checkpoint(path: str) -> AlbertConfig:
+    from albert_tf import checkpoints
+
+    checkpoint = checkpoints.read(path)
+    checkpoints.refuse_another_size(checkpoint)
+    return checkpoint.config
 
 
 def load_recipe(path: str | pathlib.Path, **data: pathlib.Path | None) -> Recipe:
