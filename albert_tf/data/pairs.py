@@ -151,7 +151,9 @@ class _Chunks:
         labels = coin & (options.objective is not Objective.NONE)
         following = end
         if options.reference_pairs or options.objective is Objective.NEXT_SENTENCE:
-            random = (lone & options.reference_pairs) | (coin & (options.objective is Objective.NEXT_SENTENCE))
+            random = coin & (options.objective is Objective.NEXT_SENTENCE)
+            # A random partner for lone segments alone would tell the label by their number.
+            random = random | lone if options.reference_pairs else random & ~lone
             start, length = self._partners(lanes, keys, first_length)
             second_start, second_length = np.where(random, start, second_start), np.where(random, length, second_length)
             labels = labels | random

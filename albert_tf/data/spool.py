@@ -174,13 +174,12 @@ def check_counts(counts: Counts, options: PrepareOptions) -> None:
     received = f"Received: {sum(counts.documents)} documents with {counts.segments} sentences"
     if not sum(counts.tokens):
         raise ValueError(f"The input files must hold text. {received}. Check that they are the right files.")
-    if options.reference_pairs or options.objective is Objective.NEXT_SENTENCE:
-        if 1 in counts.documents:
-            raise ValueError(
-                f"Every shard must hold at least two documents, to draw random partners from. {received}, "
-                f"and a shard with one of them. Use fewer shards or another objective."
-            )
-    elif options.objective is Objective.SENTENCE_ORDER and counts.longest < 2:
+    if (options.reference_pairs or options.objective is Objective.NEXT_SENTENCE) and 1 in counts.documents:
+        raise ValueError(
+            f"Every shard must hold at least two documents, to draw random partners from. {received}, "
+            f"and a shard with one of them. Use fewer shards or another objective."
+        )
+    if options.objective is not Objective.NONE and not options.reference_pairs and counts.longest < 2:
         raise ValueError(
             f"At least one document must have two sentences, to make pairs of. {received}. "
             f"Put one sentence on each line, with empty lines between documents only, or set split_sentences=True for "

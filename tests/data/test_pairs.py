@@ -107,7 +107,9 @@ def pairs_of_one_document(documents, number, pass_number, options):
 @pytest.mark.parametrize(("objective", "reference_pairs"), MODES)
 @pytest.mark.parametrize("longest", [8, 90])  # segments far below, and some above, the 61 tokens that fit
 def test_equals_the_rule_for_one_document(objective, reference_pairs, longest):
-    documents, options = random_documents(longest, longest=longest), options_for(objective, reference_pairs)
+    documents = random_documents(longest, documents=40, longest=longest)
+    options = options_for(objective, reference_pairs)
+    assert 1 in np.diff(documents.document_offsets)  # a document of a single segment
     expected = [
         pair
         for number in range(len(documents))
@@ -159,6 +161,18 @@ def test_next_sentence_negatives_come_from_elsewhere_and_half_are_negative():
     home = np.searchsorted(boundaries, pairs.first_start, side="right")
     other = np.searchsorted(boundaries, pairs.second_start, side="right")
     assert np.array_equal(pairs.labels == 1, home != other)
+    assert abs(pairs.labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(pairs))
+
+
+@pytest.mark.parametrize("objective", [Objective.SENTENCE_ORDER, Objective.NEXT_SENTENCE])
+def test_a_document_of_one_segment_makes_no_example_and_half_are_negative_without_it(objective):
+    segments = np.tile([1, 6], 200)
+    lengths = np.full(segments.sum(), 9)
+    keys = mix(np.arange(400, dtype=np.uint64))
+    documents = TokenizedDocuments.from_lengths(np.arange(lengths.sum(), dtype=np.int32), lengths, segments, keys)
+    pairs = make_pairs(documents, np.arange(4), options_for(objective))
+    home = np.searchsorted(documents.segment_offsets[documents.document_offsets], pairs.first_start, side="right") - 1
+    assert set(segments[home]) == {6}
     assert abs(pairs.labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(pairs))
 
 

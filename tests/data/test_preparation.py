@@ -169,6 +169,7 @@ def test_a_folder_with_other_things_is_refused(corpus, tmp_path):
         (b"\n \n", {}, "must hold text"),
         (b"A single line.\n", {}, "must have two sentences, to make pairs of. Received: 1 documents with 1 sentences"),
         (b"A.\n\nB.\n\nC.\n", {}, "must have two sentences"),
+        (b"A.\n\nB.\n", {"objective": Objective.NEXT_SENTENCE, "num_shards": 1}, "must have two sentences"),
         (b"ok\n\xff\n", {}, r"text\.txt with byte 0xff at byte offset 3"),
         (b"A.\nB.\n", {"objective": Objective.NEXT_SENTENCE}, "Every shard must hold at least two documents"),
     ],

@@ -112,7 +112,8 @@ def _next_pairs(documents: GraphDocuments, lanes: _Lanes, step: tf.Tensor, optio
         labels = tf.zeros_like(coin)
     if options.reference_pairs or options.objective is Objective.NEXT_SENTENCE:
         random = coin if options.objective is Objective.NEXT_SENTENCE else tf.zeros_like(coin)
-        random = random | (tf.equal(end - begin, 1) if options.reference_pairs else tf.zeros_like(coin))
+        lone = tf.equal(end - begin, 1)
+        random = random | lone if options.reference_pairs else random & ~lone
         second = _choose(random, _partners(documents, lanes, keys, first.length), second)
         labels = labels | random if options.objective is Objective.SENTENCE_ORDER else random
         # The segments that the partner displaced go into the next chunk.
