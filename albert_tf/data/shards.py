@@ -79,7 +79,8 @@ def write_records(file: BinaryIO, records: Iterable[bytes]) -> None:
     """Appends records to a file."""
     for record in records:
         length = _LENGTH.pack(len(record))
-        file.write(b"".join((length, masked_checksum(length), record, masked_checksum(record))))
+        for part in (length, masked_checksum(length), record, masked_checksum(record)):
+            file.write(part)
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,21 @@ class ShardFault:
         return f"{self.path} is damaged at record {self.record} ({self.reason})"
 
 
+class DamagedShardError(ValueError):
+    """A file is no TFRecord file, or a damaged one.
+
+    Attributes:
+        fault: where and why.
+    """
+
+    def __init__(self, fault: ShardFault):
+        self.fault = fault
+        super().__init__(
+            f"A TFRecord file must be readable to its end. Received: {fault}; see that it is the right file, or make "
+            f"it again."
+        )
+
+
 def find_fault(path: Path, records: int | None = None) -> ShardFault | None:
     """Reads a TFRecord file through and checks every checksum.
 
@@ -104,28 +120,34 @@ def find_fault(path: Path, records: int | None = None) -> ShardFault | None:
     Returns:
         The first fault, or None.
     """
-    count = 0
-    with path.open("rb") as file:
-        while header := file.read(12):
-            if len(header) < 12:
-                return ShardFault(path, count, "the file ends inside the record's header")
-            if masked_checksum(header[:8]) != header[8:]:
-                return ShardFault(path, count, "the checksum of the record's length is wrong")
-            (length,) = _LENGTH.unpack(header[:8])
-            body = file.read(length + 4)
-            if len(body) < length + 4:
-                return ShardFault(path, count, "the file ends inside the record")
-            if masked_checksum(body[:-4]) != body[-4:]:
-                return ShardFault(path, count, "the checksum of the record's data is wrong")
-            count += 1
+    try:
+        count = sum(1 for _ in read_records(path))
+    except DamagedShardError as error:
+        return error.fault
     if records is not None and count != records:
         return ShardFault(path, min(count, records), f"the file holds {count} records instead of {records}")
     return None
 
 
 def read_records(path: Path) -> Iterator[bytes]:
-    """Yields the records of an undamaged TFRecord file."""
+    """Yields the records of a TFRecord file.
+
+    Raises:
+        DamagedShardError: a record is cut short, or one of its checksums is wrong.
+    """
+    number = 0
+
+    def check(holds: bool, reason: str) -> None:
+        if not holds:
+            raise DamagedShardError(ShardFault(path, number, reason))
+
     with path.open("rb") as file:
         while header := file.read(12):
-            yield file.read(_LENGTH.unpack(header[:8])[0])
-            file.read(4)
+            check(len(header) == 12, "the file ends inside the record's header")
+            check(masked_checksum(header[:8]) == header[8:], "the checksum of the record's length is wrong")
+            (length,) = _LENGTH.unpack(header[:8])
+            record, checksum = file.read(length), file.read(4)
+            check(len(record) == length and len(checksum) == 4, "the file ends inside the record")
+            check(masked_checksum(record) == checksum, "the checksum of the record's data is wrong")
+            yield record
+            number += 1

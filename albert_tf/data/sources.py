@@ -37,7 +37,7 @@ def find_shards(source: Source, expected: Format | None = "examples") -> Shards:
         expected: what a folder must hold; None: anything.
 
     Raises:
-        ValueError: a folder has no manifest or holds something else, or a file has no examples.
+        ValueError: a folder has no manifest or holds something else, or a file is no TFRecord file or has no examples.
     """
     if isinstance(source, str | Path) and Path(source).is_file():
         source = [source]
@@ -162,13 +162,13 @@ def verify_shards(source: Source) -> list[ShardFault]:
 
 
 @contextmanager
-def name_damage(source: Source) -> Iterator[None]:
+def name_damage(*sources: Source) -> Iterator[None]:
     """Turns TensorFlow's error about unreadable data into one that names the shard and the record.
 
     TensorFlow's own message names neither, so the shards are read through when it comes.
 
     Args:
-        source: what the dataset reads.
+        *sources: what datasets read.
 
     Raises:
         ValueError: the block ended with a `DataLossError` and a shard is damaged.
@@ -176,7 +176,7 @@ def name_damage(source: Source) -> Iterator[None]:
     try:
         yield
     except tf.errors.DataLossError as error:
-        faults = verify_shards(source)
+        faults = [fault for source in sources for fault in verify_shards(source)]
         if not faults:
             raise
         raise _damaged(faults) from error

@@ -138,6 +138,10 @@ def test_unfit_folders_are_refused(folder, tmp_path):
         pretraining_dataset(tmp_path, 8)
     with pytest.raises(ValueError, match=r"missing \(FileNotFoundError\)"):
         pretraining_dataset([tmp_path / "missing"], 8)
+    for number, text in enumerate((b"Plain text, and more of it than a header.\n", b"Short.\n")):
+        (tmp_path / f"{number}.txt").write_bytes(text)
+        with pytest.raises(ValueError, match=rf"{number}\.txt is damaged at record 0 \((the checksum|the file ends)"):
+            pretraining_dataset(tmp_path / f"{number}.txt", 8)
     with pytest.raises(ValueError, match="no files"):
         pretraining_dataset([], 8)
 
@@ -163,7 +167,7 @@ def corrupt_record(path, number):
     path.write_bytes(bytes(data))
 
 
-def test_corrupt_record_is_named_when_it_is_read(copy):
+def test_corrupt_record_is_named_when_it_is_read(copy, folder):
     path = shards_of(copy)[2]
     corrupt_record(path, 5)
     dataset = read(copy)
@@ -171,6 +175,8 @@ def test_corrupt_record_is_named_when_it_is_read(copy):
     with pytest.raises(ValueError, match=reason), name_damage(copy):
         rows_of(dataset)
     assert [(fault.path, fault.record) for fault in verify_shards(copy)] == [(path, 5)]
+    with pytest.raises(ValueError, match=reason), name_damage(folder, copy):  # damage in any of several sources
+        rows_of(dataset)
 
 
 def test_other_errors_pass_through():

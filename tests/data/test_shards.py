@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from albert_tf.data.shards import atomic_file, find_fault, read_records, write_records
+from albert_tf.data.shards import DamagedShardError, atomic_file, find_fault, read_records, write_records
 
 RECORDS = [b"", b"a", b"some bytes" * 50, bytes(range(256))]
 
@@ -42,6 +42,9 @@ def test_every_truncation_is_found(tmp_path):
         assert fault.record == int(size >= 19)
         # A file that ends between records is only short of some.
         assert (find_fault(path) is None) == (size in (0, 19))
+        if size not in (0, 19):
+            with pytest.raises(DamagedShardError, match="must be readable to its end"):
+                list(read_records(path))
 
 
 def test_every_flipped_byte_is_found(tmp_path):
