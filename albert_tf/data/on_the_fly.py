@@ -27,7 +27,7 @@ from albert_tf.data.manifest import Manifest
 from albert_tf.data.options import ExampleOptions, Objective
 from albert_tf.data.pairs import make_pairs as make_pairs_on_host
 from albert_tf.data.sharding import EVERYTHING, InputShard
-from albert_tf.data.sources import check_expectations, find_shards, whole_shards
+from albert_tf.data.sources import check_expectations, find_shards, undamaged_shards, whole_shards
 from albert_tf.tokenization import AlbertTokenizer
 
 _SHARD_ORDER_STREAM = 200
@@ -44,6 +44,7 @@ def documents_dataset(
     *,
     max_seq_length: int | None = None,
     objective: Objective | str = Objective.SENTENCE_ORDER,
+    skip_corrupt: bool = False,
     first_batch: int = 0,
     shard: InputShard = EVERYTHING,
 ) -> tf.data.Dataset:
@@ -55,6 +56,7 @@ def documents_dataset(
         batch_size: B.
         max_seq_length: L that the caller expects, or None.
         objective: what the examples are to teach beside masked tokens; a folder made for another one is refused.
+        skip_corrupt: read every shard through first and leave damaged ones out with a warning.
         first_batch: the batch to begin with. Those before are not made; their examples are counted from the lengths of
             the documents alone.
         shard: which rows of each batch to give, where several hosts share it.
@@ -64,7 +66,8 @@ def documents_dataset(
 
     Raises:
         ValueError: the folder is not a finished one of documents, was made for another length, vocabulary or objective,
-            or a shard is missing or cut short. Damage inside a shard is found when it is read; see `name_damage`.
+            or a shard is missing, cut short or (with `skip_corrupt`, where none is left) damaged. Damage inside a shard
+            is found when it is read; see `name_damage`.
 
     Example:
 
@@ -82,7 +85,8 @@ def documents_dataset(
     found = find_shards(folder, "documents")
     objective = Objective(objective)
     check_expectations(found, max_seq_length, tokenizer.vocab_hash, objective)
-    paths, options = whole_shards(found), Manifest.load(folder).recipe.examples
+    paths = undamaged_shards(found.paths, found.records) if skip_corrupt else whole_shards(found)
+    options = Manifest.load(folder).recipe.examples
     vocabulary = Vocabulary.of(tokenizer)
     start = _find(first_batch * batch_size, paths, options)
     rows = _rows(paths, start, options, vocabulary)

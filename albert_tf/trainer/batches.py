@@ -4,6 +4,7 @@ import hashlib
 
 import tensorflow as tf
 
+from albert_tf.config import AlbertConfig
 from albert_tf.data import documents_dataset, pretraining_dataset
 from albert_tf.data.manifest import MANIFEST_NAME
 from albert_tf.data.sharding import EVERYTHING, InputShard
@@ -24,7 +25,7 @@ def train_batches(
     Args:
         recipe: Recipe.
         tokenizer: the one that the examples were made with.
-        skip_corrupt: leave damaged shards of examples out with a warning.
+        skip_corrupt: leave damaged shards out with a warning.
         first_batch: the batch to begin with, that is, the updates made before.
         shard: which rows of each batch to give, where several hosts share it.
 
@@ -32,7 +33,7 @@ def train_batches(
         ValueError: the data are not those that the recipe asks for, or their examples are too long for the model.
     """
     training, data = recipe.training, recipe.data
-    place = {"objective": data.objective, "first_batch": first_batch, "shard": shard}
+    place = {"objective": data.objective, "skip_corrupt": skip_corrupt, "first_batch": first_batch, "shard": shard}
     if data.documents is not None:
         batches = documents_dataset(data.documents, tokenizer, training.batch_size, **place)
     else:
@@ -41,15 +42,19 @@ def train_batches(
             training.batch_size,
             seed=training.seed,
             vocab_hash=tokenizer.vocab_hash,
-            skip_corrupt=skip_corrupt,
             **place,
         )
-    if sequence_length(recipe) > recipe.config.max_position_embeddings:
-        raise ValueError(
-            f"Examples must not be longer than `max_position_embeddings`. Received: length={sequence_length(recipe)}, "
-            f"max_position_embeddings={recipe.config.max_position_embeddings}; prepare shorter ones or raise the limit."
-        )
+    check_length(sequence_length(recipe), recipe.config)
     return batches
+
+
+def check_length(length: int, config: AlbertConfig) -> None:
+    """Raises a ValueError where examples are longer than the model takes."""
+    if length > config.max_position_embeddings:
+        raise ValueError(
+            f"Examples must not be longer than `max_position_embeddings`. Received: length={length}, "
+            f"max_position_embeddings={config.max_position_embeddings}; prepare shorter ones or raise the limit."
+        )
 
 
 def heldout_batches(recipe: Recipe, tokenizer: AlbertTokenizer) -> tf.data.Dataset | None:

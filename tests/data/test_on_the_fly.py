@@ -1,6 +1,7 @@
 """Examples made while training are those that `prepare` writes, in an order that neither hosts nor stops change."""
 
 import itertools
+import shutil
 
 import pytest
 import tensorflow as tf
@@ -130,3 +131,17 @@ def test_unfit_folders_and_damage_are_named(folders, tokenizer, tmp_path):
         (tmp_path / path.name).write_bytes(data)
     with pytest.raises(ValueError, match="tfrecord is damaged at record 3"), name_damage(tmp_path):
         rows_of(documents_dataset(tmp_path, tokenizer, BATCH).take(1))
+    with pytest.raises(ValueError, match="tfrecord is damaged at record 3"):
+        documents_dataset(tmp_path, tokenizer, BATCH, skip_corrupt=True)
+
+
+def test_damaged_shards_are_left_out_when_told_to(folders, tokenizer, tmp_path):
+    copy = shutil.copytree(folders / "documents", tmp_path / "copy")
+    damaged = sorted(copy.glob("*.tfrecord"))[1]
+    data = bytearray(damaged.read_bytes())
+    data[-100] ^= 1
+    damaged.write_bytes(data)
+    first, _, last = written(folders / "one_pass")
+    with pytest.warns(UserWarning, match=f"Left out: .*{damaged.name} is damaged at record 3"):
+        made = documents_dataset(copy, tokenizer, 1, skip_corrupt=True)
+    assert sorted(rows_of(made.take(len(first) + len(last)))) == sorted(first + last)
