@@ -1,15 +1,24 @@
 """The output folder of `prepare`: empty, in the making (a workspace inside it) or finished (a manifest)."""
 
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from albert_tf.data.manifest import MANIFEST_NAME, Manifest, Recipe, to_json
 from albert_tf.data.shards import atomic_file
 
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None
+
 _WORKSPACE_NAME = ".prepare"
+_LOCK_NAME = "lock"
 Record = TypeVar("Record", bound=BaseModel)
 
 
@@ -60,16 +69,41 @@ class Workspace:
         self.folder = output_dir / _WORKSPACE_NAME
 
     @classmethod
-    def start(cls, output_dir: Path, recipe: Recipe) -> "Workspace":
-        """Opens the workspace of an unfinished run of the same recipe, or makes a new one."""
+    @contextmanager
+    def start(cls, output_dir: Path, recipe: Recipe) -> Iterator["Workspace"]:
+        """Opens the workspace of an unfinished run of the same recipe, or makes a new one, for this run alone.
+
+        Raises:
+            ValueError: another run has it.
+        """
         workspace = cls(output_dir)
-        if workspace.recall("recipe", Recipe) != recipe:
-            shutil.rmtree(workspace.folder, ignore_errors=True)
         workspace.folder.mkdir(parents=True, exist_ok=True)
-        for partial in workspace.folder.glob("*.partial"):
-            partial.unlink()
-        workspace.remember("recipe", recipe)
-        return workspace
+        with workspace._lock():
+            same = workspace.recall("recipe", Recipe) == recipe
+            for path in workspace.folder.iterdir():
+                if path.is_dir() and not same:
+                    shutil.rmtree(path)
+                elif path.suffix == ".partial" or (not same and path.name != _LOCK_NAME):
+                    path.unlink()
+            workspace.remember("recipe", recipe)
+            yield workspace
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Holds the workspace; the system lets go of it when the process ends, however it does.
+
+        Raises:
+            ValueError: another run holds it, or had it until now and is done.
+        """
+        with (self.folder / _LOCK_NAME).open("ab") as file:
+            alone = _lock_file(file)
+            finished = os.fstat(file.fileno()).st_nlink == 0 or (self.output_dir / MANIFEST_NAME).exists()
+            if not alone or finished:
+                raise ValueError(
+                    f"`output_dir` must not be written by another run at the same time. Received: {self.output_dir}, "
+                    f"which one is writing; wait for it, or choose another folder."
+                )
+            yield
 
     def remember(self, name: str, record: BaseModel) -> None:
         """Keeps a record for a later run."""
@@ -95,3 +129,16 @@ class Workspace:
         shutil.rmtree(self.folder, ignore_errors=True)
         if not any(self.output_dir.iterdir()):
             self.output_dir.rmdir()
+
+
+def _lock_file(file: BinaryIO) -> bool:
+    """Locks a file; returns False where another process has. Where there are no locks, nothing keeps two runs apart."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some network file systems have no locks
+        return True
+    return True

@@ -60,7 +60,8 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
         bytes.
 
     Raises:
-        ValueError: an input is not there or not UTF-8, the corpus is too small, or the folder holds something else.
+        ValueError: an input is not there or not UTF-8, the corpus is too small, or the folder holds something else or
+            is being written by another run.
         OSError: the disk is full; shards written before are whole, and no half one is left.
         RuntimeError: a worker process died, or Beam's pipeline failed.
 
@@ -82,20 +83,21 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
     recipe = _recipe(options, files, tokenizer)
     existing = open_folder(options.output_dir, recipe)
     if existing:
+        Workspace(options.output_dir).remove()  # left there by a run that was killed at its very end
         return PrepareReport(options.output_dir, existing, time.monotonic() - started, 0.0, reused=True)
-    workspace = Workspace.start(options.output_dir, recipe)
     reporter = Reporter(progress or (lambda _: None))
-    context = PrepareContext(options, tokenizer, Vocabulary.of(tokenizer), workspace.folder)
-    with _open_runner(context) as runner:
-        try:
-            counts = workspace.recall("counts", Counts) or spool_corpus(runner, files, options, workspace, reporter)
-            check_counts(counts, options)
-        except ValueError:
-            workspace.remove()
-            raise
-        shards, fresh = write_shards(runner, counts, options, workspace, reporter)
-    manifest = Manifest.of(recipe, sum(counts.documents), counts.segments, sum(counts.tokens), shards)
-    workspace.finish(manifest)
+    with Workspace.start(options.output_dir, recipe) as workspace:
+        context = PrepareContext(options, tokenizer, Vocabulary.of(tokenizer), workspace.folder)
+        with _open_runner(context) as runner:
+            try:
+                counts = workspace.recall("counts", Counts) or spool_corpus(runner, files, options, workspace, reporter)
+                check_counts(counts, options)
+            except ValueError:
+                workspace.remove()
+                raise
+            shards, fresh = write_shards(runner, counts, options, workspace, reporter)
+        manifest = Manifest.of(recipe, sum(counts.documents), counts.segments, sum(counts.tokens), shards)
+        workspace.finish(manifest)
     seconds = time.monotonic() - started
     return PrepareReport(options.output_dir, manifest, seconds, fresh.tokens / seconds, reused=False)
 

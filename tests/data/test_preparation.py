@@ -1,6 +1,7 @@
 """`prepare` from text to a finished folder: same bytes however it runs, nothing half done, clear refusals."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -236,6 +237,27 @@ def test_a_killed_run_leaves_no_half_shard_and_is_taken_up(corpus, tmp_path, ste
     assert all((report.folder / name).stat().st_mtime_ns == written for name, written in finished.items())
     uninterrupted = prepare(options_for(corpus, tmp_path / "other", dupe_factor=30, num_shards=4))
     assert contents(report.folder) == contents(uninterrupted.folder)
+
+
+def test_a_second_run_at_the_same_time_is_refused_and_disturbs_nothing(prepared, corpus, tmp_path):
+    """Another process halts in the middle of its work, while runs of the same recipe and of another one come."""
+    options = options_for(corpus, tmp_path / "examples")
+    command = [sys.executable, "-c", KILLED, options.model_dump_json()]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline()
+        for second in (options, options_for(corpus, tmp_path / "examples", seed=1)):
+            with pytest.raises(ValueError, match="must not be written by another run at the same time"):
+                prepare(second)
+        process.communicate("\n" * 100)
+    assert process.returncode == 0
+    assert contents(tmp_path / "examples") == contents(prepared.folder)
+
+
+def test_what_a_run_killed_at_its_very_end_left_is_removed(prepared, corpus, tmp_path):
+    copy = shutil.copytree(prepared.folder, tmp_path / "copy")
+    (copy / ".prepare/spool").mkdir(parents=True)
+    assert prepare(options_for(corpus, copy)).reused
+    assert contents(copy) == contents(prepared.folder)
 
 
 def test_an_unfinished_folder_of_another_recipe_is_refused_only_if_it_holds_shards(corpus, tmp_path):
