@@ -1,6 +1,7 @@
 """A checkpoint in memory, and how it becomes a model's variables: wholly, or not at all."""
 
 import dataclasses
+import hashlib
 import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -26,6 +27,14 @@ class Checkpoint:
     config: AlbertConfig
     arrays: Mapping[str, np.ndarray]
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def digest(self) -> str:
+        """SHA-256 of all arrays with their names, in hexadecimal."""
+        digest = hashlib.sha256()
+        for path, array in sorted(self.arrays.items()):
+            digest.update(f"{path} {array.dtype} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
 
 
 def under_our_names(

@@ -44,7 +44,7 @@ class Fitting:
                 rest = {"initial_epoch": done, "epochs": done + 1, "steps_per_epoch": interval - begun}
                 self._fit(train, heldout, rest, [stop, _GoOnWithInterval(self.state)])
                 done += 1
-                train = open_train(self.state.step) if done < total else None
+                train = open_train(self.state.step) if done < total and not stop.is_told else None
             if done < total and not stop.is_told:
                 whole = {"initial_epoch": done, "epochs": total, "steps_per_epoch": interval}
                 self._fit(train, heldout, whole, [stop])

@@ -16,6 +16,7 @@ from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.batches import heldout_batches
 from albert_tf.trainer.checkpoint_files import newest_whole
 from albert_tf.trainer.recipe import Recipe
+from albert_tf.trainer.texts import with_folders
 
 TOP = 3
 
@@ -56,6 +57,7 @@ def guess_heldout(run: pathlib.Path, recipe: Recipe, count: int = 8) -> list[Gue
     Raises:
         ValueError: there is neither model nor checkpoint, or vocabulary or examples are not there any more.
     """
+    recipe = with_folders(recipe, run)
     if recipe.data.heldout is None:
         return []
     model, vocabulary = _model(run, recipe)
@@ -85,7 +87,7 @@ def guess_heldout(run: pathlib.Path, recipe: Recipe, count: int = 8) -> list[Gue
 def _model(run: pathlib.Path, recipe: Recipe) -> tuple[AlbertForPreTraining, pathlib.Path | None]:
     """The model, and where its vocabulary is."""
     folder = run / "model"
-    if (folder / "config.json").is_file():
+    if (run / "results.json").is_file() and (folder / "config.json").is_file():
         return AlbertForPreTraining.from_pretrained(folder), folder
     saved = newest_whole(run / "checkpoints")
     if saved is None:

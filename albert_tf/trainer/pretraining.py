@@ -1,6 +1,7 @@
 """Pretraining: a recipe and an output folder become a model that has learnt from text."""
 
 import dataclasses
+import functools
 import json
 import pathlib
 import time
@@ -22,11 +23,11 @@ from albert_tf.trainer.checkpoint_files import SavedState, newest_whole
 from albert_tf.trainer.devices import Devices, connect, shared_evenly
 from albert_tf.trainer.fitting import Fitting
 from albert_tf.trainer.recipe import Recipe
-from albert_tf.trainer.run_folder import claim_folder
+from albert_tf.trainer.run_folder import check_folder, write_recipe
 from albert_tf.trainer.speed import SpeedLog
 from albert_tf.trainer.state import TrainingState
 from albert_tf.trainer.tensorboard import TensorBoardLog
-from albert_tf.trainer.texts import prepare_texts
+from albert_tf.trainer.texts import prepare_texts, with_folders
 
 METRICS_FILE = "metrics.jsonl"
 RESULTS_FILE = "results.json"
@@ -89,11 +90,17 @@ def pretrain(
     begun = time.monotonic()
     tokenizer = _tokenizer(recipe)
     tokenizer.check_fits(recipe.config.vocab_size)
-    recipe = prepare_texts(recipe, pathlib.Path(output), allow_changed)
-    run = _Run(recipe, pathlib.Path(output), tokenizer, show_progress, skip_corrupt, allow_changed)
+    output = pathlib.Path(output)
+    prepare_texts(recipe, output)
+    run = _Run(recipe, with_folders(recipe, output), output, tokenizer, show_progress, skip_corrupt, allow_changed)
     saved = newest_whole(run.checkpoints)
+    if saved is not None and saved.step > recipe.training.num_train_steps:
+        raise ValueError(
+            f"`num_train_steps` must not be less than the updates made. Received: {recipe.training.num_train_steps}, "
+            f"and {saved.prefix} after {saved.step}; raise it, or start in another folder."
+        )
     devices = connect(recipe.training.strategy, run.facts(saved))
-    with devices.naming_lost_workers():
+    with devices.naming_lost_workers(), name_damage(*run.sources):
         state = _train(run, devices, saved)
         finished = state.step == recipe.training.num_train_steps
         results = _finish(run, devices, state.model) if finished else {}
@@ -104,8 +111,9 @@ def pretrain(
 
 @dataclasses.dataclass(frozen=True)
 class _Run:
-    """What a run is made of before there are devices."""
+    """What a run is made of before there are devices: the recipe as it was given, and with folders for its texts."""
 
+    given: Recipe
     recipe: Recipe
     output: pathlib.Path
     tokenizer: AlbertTokenizer
@@ -120,10 +128,22 @@ class _Run:
 
     def facts(self, saved: SavedState | None) -> dict[str, Any]:
         """What has to be the same at every worker."""
-        recipe = self.recipe.model_dump(mode="json", exclude={"data"})
+        recipe = self.recipe.model_dump(mode="json", exclude={"data": True, "model": {"weights"}})
+        if self.recipe.weights is not None and saved is None:
+            recipe["weights"] = checkpoints.read(self.recipe.weights).digest()
         checkpoint = None if saved is None else f"{saved.prefix.name} {saved.about['sha256']}"
-        data = data_facts(self.recipe, self.tokenizer)
-        return {"recipe": recipe, "data": data, "checkpoint": checkpoint, "tensorflow": tf.__version__}
+        return {"recipe": recipe, "data": self.data_facts, "checkpoint": checkpoint, "tensorflow": tf.__version__}
+
+    @functools.cached_property
+    def data_facts(self) -> dict[str, str]:
+        """What tells these data from others, wherever they lie."""
+        return data_facts(self.recipe, self.tokenizer)
+
+    @property
+    def sources(self) -> list[pathlib.Path]:
+        """The folders that are read."""
+        data = self.recipe.data
+        return [data.source] if data.heldout is None else [data.source, data.heldout]
 
     def train(self, devices: Devices, first_step: int):
         """Batches to train on, each host's own rows of them."""
@@ -139,14 +159,13 @@ class _Run:
 def _train(run: _Run, devices: Devices, saved: SavedState | None) -> TrainingState:
     recipe, training = run.recipe, run.recipe.training
     keras.utils.set_random_seed(training.seed)  # before the data are opened: it enters the order of examples too
-    keras.config.set_dtype_policy(training.dtype_policy)
-    # Before the folder is claimed: examples that do not fit leave no trace.
+    # Before the folder is claimed: what does not fit leaves no trace.
     train, heldout = run.train(devices, 0 if saved is None else saved.step), run.heldout()
     if devices.is_chief:
-        claim_folder(run.output, recipe.model_dump(mode="json"), run.allow_changed)
+        check_folder(run.output, run.given.model_dump(mode="json"), run.allow_changed)
         _describe_peak(run)
     with devices.strategy.scope():
-        model = AlbertForPreTraining(recipe.config, objective=recipe.data.objective)
+        model = AlbertForPreTraining(recipe.config, objective=recipe.data.objective, dtype=training.dtype_policy)
         if recipe.weights is not None and saved is None:
             checkpoints.assign(checkpoints.read(recipe.weights), model.variables_by_path(), recipe.new_head)
         model.compile(
@@ -157,12 +176,15 @@ def _train(run: _Run, devices: Devices, saved: SavedState | None) -> TrainingSta
             # A TPU compiles all by itself.
             jit_compile=False if training.strategy == "tpu" else training.jit_compile,
         )
-        about = {"recipe": recipe.model_dump(mode="json"), "vocab_hash": run.tokenizer.vocab_hash}
+        about = {"recipe": run.given.model_dump(mode="json"), "data": run.data_facts}
         state = TrainingState(run.checkpoints, model, training, about)
-        state.restore(saved)
+        state.restore(saved, run.allow_changed)
+    if devices.is_chief:
+        write_recipe(run.output, run.given.model_dump(mode="json"))
+        if state.step < training.num_train_steps:  # those of an earlier end, where a recipe was made longer
+            (run.output / RESULTS_FILE).unlink(missing_ok=True)
     fitting = Fitting(state, training, devices, _callbacks(run, state, devices))
-    with name_damage(recipe.data.source):
-        fitting.run(train, lambda step: run.train(devices, step), heldout)
+    fitting.run(train, lambda step: run.train(devices, step), heldout)
     return state
 
 

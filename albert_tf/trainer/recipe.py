@@ -21,6 +21,7 @@ else:
 Strategy = Literal["one_device", "mirrored", "multi_worker", "tpu"]
 
 _SOURCES = ("examples", "documents", "texts")
+_NOT_TO_PREPARE = {"inputs", "output_dir", "format", "tokenizer", "do_lower_case", "objective", "dupe_factor"}
 
 
 class DataRecipe(Section):
@@ -33,10 +34,10 @@ class DataRecipe(Section):
 
     examples: pathlib.Path | None = None
     documents: pathlib.Path | None = None
-    texts: tuple[str, ...] | None = None
+    texts: tuple[str, ...] | None = pydantic.Field(default=None, min_length=1)
     heldout: pathlib.Path | None = None
-    heldout_texts: tuple[str, ...] | None = None
-    prepare: dict[str, Any] = {}
+    heldout_texts: tuple[str, ...] | None = pydantic.Field(default=None, min_length=1)
+    prepare: dict[str, Any] | None = None
     tokenizer: pathlib.Path | None = None
     objective: Literal["sentence_order", "next_sentence", "none"] = "sentence_order"
 
@@ -48,10 +49,15 @@ class DataRecipe(Section):
                 "`[data]` must have one of `examples`, `documents` and `texts`. Received: "
                 f"{', '.join(f'{name}={value}' for name, value in given.items()) or 'none'}; name one of them."
             )
-        if self.texts is None and (self.heldout_texts is not None or self.prepare):
+        if self.texts is None and (self.heldout_texts is not None or self.prepare is not None):
             raise ValueError(
                 "`heldout_texts` and `prepare` must go with `texts`. Received: "
                 f"{', '.join(given)}; leave them out, since a folder says how it was made."
+            )
+        if elsewhere := _NOT_TO_PREPARE & (self.prepare or {}).keys():
+            raise ValueError(
+                f"`prepare` must not have {', '.join(sorted(_NOT_TO_PREPARE))}. Received: "
+                f"{', '.join(sorted(elsewhere))}; leave them out, since the rest of the recipe decides them."
             )
         if self.heldout is not None and self.heldout_texts is not None:
             raise ValueError(
@@ -75,7 +81,7 @@ class TrainingRecipe(Section):
     num_train_steps: int = pydantic.Field(gt=0)
     batch_size: int = pydantic.Field(gt=0)
     gradient_accumulation_steps: int = pydantic.Field(default=1, gt=0)
-    seed: int = 0
+    seed: int = pydantic.Field(default=0, ge=0, lt=2**31)
     log_every: int = pydantic.Field(default=100, gt=0)
     evaluate_every: int = pydantic.Field(default=1000, gt=0)
     save_every: int = pydantic.Field(default=1000, gt=0)

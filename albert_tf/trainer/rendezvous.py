@@ -187,7 +187,7 @@ def _read_line(connection: socket.socket, seconds: float | None = _LINE_SECONDS)
     return value if isinstance(value, dict) else None
 
 
-def _gone(others: Mapping[int, socket.socket], seconds: float = 0) -> list[int]:
-    """Who of those that have said all has gone; waits so long for one that does."""
-    readable = select.select(list(others.values()), [], [], seconds)[0]
+def _gone(others: Mapping[int, socket.socket]) -> list[int]:
+    """Who of those that have said all has gone."""
+    readable = select.select(list(others.values()), [], [], 0)[0]
     return [index for index, connection in others.items() if connection in readable]

@@ -11,11 +11,20 @@ from albert_tf.checkpoints import write_whole
 RECIPE_FILE = "recipe.json"
 
 
-def claim_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed: bool | None = None) -> None:
-    """Makes the folder and writes its recipe there, or checks that the one there is the same.
+DATA_FOLDER = "data"  # what a run that begins with text makes of it
+
+
+def claim_folder(folder: pathlib.Path, recipe: Mapping[str, Any]) -> None:
+    """Makes the folder and writes its recipe there, or checks that the one there is the same; raises as the check."""
+    check_folder(folder, recipe)
+    write_recipe(folder, recipe)
+
+
+def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed: bool | None = None) -> None:
+    """Checks that a folder is free for a recipe, or its own; writes nothing.
 
     Args:
-        folder: made if it does not exist.
+        folder: it may not exist.
         recipe: values that JSON can hold.
         allow_changed: whether to go on, with a warning, where the recipe there is another; None where nobody may ask
             for that.
@@ -35,21 +44,21 @@ def claim_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed:
             )
         if found:
             warnings.warn(f"The recipe of {folder} changes: {'; '.join(found)}.", stacklevel=2)
-            _write(file, wanted)
         return
     if folder.exists() and (not folder.is_dir() or _others(folder)):
         raise ValueError(f"The output folder must be new or empty. Received: {folder}, which holds other things.")
+
+
+def write_recipe(folder: pathlib.Path, recipe: Mapping[str, Any]) -> None:
+    """Writes what the folder is for; made if it does not exist."""
     folder.mkdir(parents=True, exist_ok=True)
-    _write(file, wanted)
-
-
-def _write(file: pathlib.Path, recipe: Mapping[str, Any]) -> None:
-    write_whole(file, (json.dumps(recipe, indent=2, sort_keys=True) + "\n").encode())
+    write_whole(folder / RECIPE_FILE, (json.dumps(recipe, indent=2, sort_keys=True) + "\n").encode())
 
 
 def _others(folder: pathlib.Path) -> bool:
-    """Whether a folder holds anything but a recipe whose writing was cut short."""
-    return any(not path.name.startswith(f".{RECIPE_FILE}.") for path in folder.iterdir())
+    """Whether a folder holds anything but prepared texts and a recipe whose writing was cut short."""
+    names = (path.name for path in folder.iterdir())
+    return any(name != DATA_FOLDER and not name.startswith(f".{RECIPE_FILE}.") for name in names)
 
 
 def differences(there: Any, here: Any, where: str = "") -> list[str]:

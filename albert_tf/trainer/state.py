@@ -1,6 +1,7 @@
 """The state of a run on disk: weights, optimizer slots, counters and generators, so that it can be taken up again."""
 
 import pathlib
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import tensorflow as tf
 from albert_tf.trainer.checkpoint_files import SavedState
 from albert_tf.trainer.checkpoint_writer import CheckpointWriter
 from albert_tf.trainer.recipe import TrainingRecipe
+from albert_tf.trainer.run_folder import differences
 
 
 class TrainingState:
@@ -35,7 +37,8 @@ class TrainingState:
                 f"choose one of {metrics}."
             )
         model.optimizer.build(model.trainable_variables)
-        self.model, self.about = model, {**about, "optimizer": type(model.optimizer).__name__}
+        optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)  # what scales a loss is around another
+        self.model, self.about = model, {**about, "optimizer": type(optimizer).__name__}
         self.writer = CheckpointWriter(folder, training.keep_checkpoints, training.best_metric.endswith("accuracy"))
         # By their places: Keras numbers the names of optimizers and generators, and another process does so otherwise.
         self._variables = {f"model/{place}": variable for place, variable in enumerate(model.variables)}
@@ -69,11 +72,15 @@ class TrainingState:
         self.writer.begin(arrays, {"step": step, "held_out": held_out, "metrics": self._local_metrics(), **self.about})
         self.saved_step = step
 
-    def restore(self, saved: SavedState | None) -> None:
+    def restore(self, saved: SavedState | None, allow_changed: bool = False) -> None:
         """Takes up a checkpoint, if there is one.
 
+        Args:
+            saved: the checkpoint.
+            allow_changed: whether it may have been trained on other data, with a warning.
+
         Raises:
-            ValueError: it is that of another model or optimizer.
+            ValueError: it is that of another model or optimizer, or of other data.
         """
         if saved is None:
             return
@@ -87,9 +94,17 @@ class TrainingState:
         there = {name: tuple(shape) for name, shape in reader.get_variable_to_shape_map().items()}
         if there != {name: tuple(variable.shape) for name, variable in self._variables.items()}:
             raise ValueError(
-                f"A checkpoint must be of the recipe's model. Received: {saved.prefix}, with other variables; go "
-                "on with the recipe that made it, or start in another folder."
+                f"A checkpoint must be of the recipe's model and precision. Received: {saved.prefix}, with other "
+                "variables; go on with the recipe that made it, or start in another folder."
             )
+        if others := differences(saved.about.get("data"), self.about.get("data")):
+            changed = f"{saved.prefix}, trained on others: {'; '.join(others)}"
+            if not allow_changed:
+                raise ValueError(
+                    f"Examples and vocabulary must be those that the run began with. Received: {changed}; bring them "
+                    "back, give another folder, or go on by `--allow-changed`."
+                )
+            warnings.warn(f"The data of the run change: {changed}.", stacklevel=2)
         for name, variable in self._variables.items():
             variable.assign(reader.get_tensor(name))
         self._metrics = saved.about["metrics"]

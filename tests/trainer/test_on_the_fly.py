@@ -9,6 +9,7 @@ import pytest
 from albert_tf.data import PrepareOptions, prepare
 from albert_tf.trainer import load_recipe, parse_recipe, pretrain
 from albert_tf.trainer.callbacks import read_metrics
+from albert_tf.trainer.guesses import guess_heldout
 from tests.small_road import LENGTH, small_recipe
 
 TRAINING = {"num_train_steps": 12, "log_every": 4, "save_every": 4, "evaluate_every": 12, "batch_size": 8}
@@ -52,7 +53,6 @@ def test_a_stopped_run_goes_on_to_the_same_bits(recipe, tmp_path):
     for path in (stopped / "checkpoints").glob("step-*"):
         if path.name.split(".")[0] != "step-4":
             path.unlink()
-    (stopped / "checkpoints/checkpoint").write_text('model_checkpoint_path: "step-4"\n')
     resumed = pretrain(parse_recipe(recipe), stopped, show_progress=False)
     for file in ("model/model.safetensors", "results.json"):
         assert (tmp_path / "whole" / file).read_bytes() == (stopped / file).read_bytes()
@@ -89,16 +89,22 @@ def test_a_run_that_begins_with_text_is_the_same(recipe, of_texts, tmp_path):
     assert begun.results["masked_lm_loss"] > 0
     made = sorted((tmp_path / "texts/data").rglob("*.tfrecord"))
     assert len(made) == 2
+    assert json.loads((tmp_path / "texts/recipe.json").read_text())["data"]["texts"] == of_texts["data"]["texts"]
     written = [file.stat().st_mtime_ns for file in made]
-    assert pretrain(parse_recipe(of_texts), tmp_path / "texts", show_progress=False).results == begun.results
-    assert [file.stat().st_mtime_ns for file in made] == written
+    moved = (tmp_path / "texts").rename(tmp_path / "moved")
+    assert pretrain(parse_recipe(of_texts), moved, show_progress=False).results == begun.results
+    assert [file.stat().st_mtime_ns for file in sorted((moved / "data").rglob("*.tfrecord"))] == written
+    assert guess_heldout(moved, parse_recipe(of_texts), count=2)
 
 
 @pytest.mark.parametrize(
     ("section", "change", "message"),
     [
         ("data", {"prepare": {"max_seq_length": LENGTH, "n_gram": 3}}, "Received: 'n_gram' in \\[data.prepare\\]"),
+        ("data", {"prepare": {"dupe_factor": 3}}, "`prepare` must not have .* Received: dupe_factor; leave them out"),
+        ("data", {"prepare": {"max_seq_length": 64}}, "max_position_embeddings"),
         ("data", {"texts": ["nowhere/*.txt"]}, "nowhere"),
+        ("data", {"texts": []}, "`data.texts` must be valid"),
         ("data", {"texts": None, "documents": "there"}, "`heldout_texts` and `prepare` must go with `texts`"),
         ("data", {"heldout": "there"}, "must have `heldout` or `heldout_texts`"),
         ("training", {"strategy": "multi_worker"}, "must name a folder where many machines train"),
@@ -111,10 +117,11 @@ def test_texts_that_cannot_be_are_refused(of_texts, section, change, message, tm
 
 
 def test_other_options_need_another_folder(of_texts, tmp_path):
-    pretrain(parse_recipe(of_texts), tmp_path / "run", show_progress=False)
+    shorter = {**of_texts, "training": {**of_texts["training"], "num_train_steps": 8, "evaluate_every": 8}}
+    pretrain(parse_recipe(shorter), tmp_path / "run", show_progress=False)
     changed = {**of_texts["data"], "prepare": {**of_texts["data"]["prepare"], "masked_lm_prob": 0.3}}
     with pytest.raises(ValueError, match="masked_lm_prob"):
-        pretrain(parse_recipe({**of_texts, "data": changed}), tmp_path / "run", show_progress=False)
+        pretrain(parse_recipe({**shorter, "data": changed}), tmp_path / "run", show_progress=False)
 
 
 def test_folders_on_the_command_line_replace_the_texts(of_texts, tmp_path):
@@ -124,7 +131,7 @@ def test_folders_on_the_command_line_replace_the_texts(of_texts, tmp_path):
     assert load_recipe(file).data.texts == tuple(of_texts["data"]["texts"])
     replaced = load_recipe(file, examples=tmp_path / "mine", heldout=tmp_path / "held").data
     assert (replaced.source, replaced.heldout) == (tmp_path / "mine", tmp_path / "held")
-    assert (replaced.texts, replaced.heldout_texts, replaced.prepare) == (None, None, {})
+    assert (replaced.texts, replaced.heldout_texts, replaced.prepare) == (None, None, None)
 
 
 def _toml(values):

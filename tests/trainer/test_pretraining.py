@@ -111,7 +111,7 @@ def test_a_run_that_is_told_to_stop_saves_at_once_and_goes_on_to_the_same_bits(r
     assert losses(tmp_path / "run") == losses(finished.model_folder.parent)
 
 
-def stop_at(step: int, recipe, run: pathlib.Path):
+def stop_at(step: int, recipe, run: pathlib.Path, **options):
     """Runs a recipe and sends this process SIGTERM in the middle of that step."""
     with pytest.MonkeyPatch.context() as patch:
 
@@ -123,7 +123,7 @@ def stop_at(step: int, recipe, run: pathlib.Path):
         patch.setattr(
             pretraining, "_callbacks", lambda *arguments, own=pretraining._callbacks: [*own(*arguments), Terminator()]
         )
-        return pretrain(recipe, run, show_progress=False)
+        return pretrain(recipe, run, show_progress=False, **options)
 
 
 def test_a_finished_run_is_not_trained_again(road, finished):
@@ -153,7 +153,8 @@ def test_another_recipe_is_refused_naming_what_differs_unless_it_is_allowed(road
             {"name": "adamw"},
             "recipe's optimizer. Received: .*step-60, made with Lamb, and a recipe with AdamW",
         ),
-        ("model", {"hidden_size": 16}, "recipe's model. Received: .*step-60"),
+        ("model", {"hidden_size": 16}, "recipe's model and precision. Received: .*step-60"),
+        ("training", {"dtype_policy": "mixed_float16"}, "recipe's model and precision. Received: .*step-60"),
     ],
 )
 def test_a_checkpoint_of_another_optimizer_or_model_is_refused(road, finished, tmp_path, section, changes, message):
@@ -163,6 +164,57 @@ def test_a_checkpoint_of_another_optimizer_or_model_is_refused(road, finished, t
     with pytest.warns(UserWarning, match="changes"), pytest.raises(ValueError, match=message) as caught:
         pretrain(parse_recipe(recipe), tmp_path / "run", allow_changed=True)
     assert "\n" not in str(caught.value)
+    # The refusal has left the folder to the recipe that made it.
+    again = pretrain(parse_recipe(small_recipe(road)), tmp_path / "run", show_progress=False)
+    assert again.results == finished.results
+
+
+def test_fewer_updates_than_were_made_are_refused(road, finished, tmp_path):
+    shutil.copytree(finished.model_folder.parent, tmp_path / "run")
+    recipe = parse_recipe(small_recipe(road, num_train_steps=40))
+    with pytest.raises(ValueError, match=r"Received: 40, and .*step-60 after 60; raise it"):
+        pretrain(recipe, tmp_path / "run", allow_changed=True)
+
+
+def test_a_longer_recipe_has_no_results_until_it_ends(road, finished, tmp_path):
+    run = pathlib.Path(shutil.copytree(finished.model_folder.parent, tmp_path / "run"))
+    recipe = parse_recipe(small_recipe(road, num_train_steps=80))
+    with pytest.warns(UserWarning, match="num_train_steps"):
+        stopped = stop_at(65, recipe, run, allow_changed=True)
+    assert not stopped.finished
+    assert not (run / "results.json").exists()
+    assert pretrain(recipe, run, show_progress=False).results == json.loads((run / "results.json").read_text())
+
+
+def test_other_data_under_the_same_path_are_refused_unless_it_is_allowed(road, finished, tmp_path):
+    run = shutil.copytree(finished.model_folder.parent, tmp_path / "run")
+    examples = pathlib.Path(shutil.copytree(road.examples, tmp_path / "examples"))
+    values = small_recipe(road)
+    values["data"]["examples"] = str(examples)
+    file = run / "recipe.json"
+    file.write_text(json.dumps(parse_recipe(values).model_dump(mode="json")))
+    moved = pretrain(parse_recipe(values), run, show_progress=False)  # the same data elsewhere
+    assert moved.results == finished.results
+    shutil.rmtree(examples)
+    options = {"inputs": (road.text,), "split_sentences": True, "max_seq_length": LENGTH, "num_shards": 2}
+    prepare(PrepareOptions(output_dir=examples, tokenizer=road.vocabulary, dupe_factor=2, seed=7, **options))
+    with pytest.raises(ValueError, match="must be those that the run began with") as caught:
+        pretrain(parse_recipe(values), run, show_progress=False)
+    assert "source (there" in str(caught.value)
+    with pytest.warns(UserWarning, match="The data of the run change"):
+        pretrain(parse_recipe(values), run, show_progress=False, allow_changed=True)
+
+
+def test_damage_in_held_out_examples_is_named(road, tmp_path):
+    heldout = pathlib.Path(shutil.copytree(road.heldout, tmp_path / "heldout"))
+    shard = max(heldout.glob("*.tfrecord"), key=lambda file: file.stat().st_size)
+    content = bytearray(shard.read_bytes())
+    content[len(content) // 2] ^= 1
+    shard.write_bytes(content)
+    values = small_recipe(road, **SHORT)
+    values["data"]["heldout"] = str(heldout)
+    with pytest.raises(ValueError, match=f"{shard.name}.*record"):
+        pretrain(parse_recipe(values), tmp_path / "run", show_progress=False)
 
 
 def test_a_folder_whose_recipe_was_cut_short_by_a_kill_is_taken(road, tmp_path):

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 
+from albert_tf.data import PrepareOptions
 from albert_tf.trainer import load_recipe, parse_recipe
 from tests.small_road import REPOSITORY
 
@@ -107,10 +108,18 @@ def test_data_on_the_command_line_replaces_the_recipes(tmp_path):
     assert recipe.data.heldout is None
 
 
+def test_recipes_that_begin_with_text_prepare_what_their_model_takes():
+    begun = [recipe for recipe in map(load_recipe, RECIPES) if recipe.data.texts]
+    assert begun
+    for recipe in begun:
+        options = PrepareOptions(inputs=recipe.data.texts, output_dir="there", **recipe.data.prepare)
+        assert options.max_seq_length == recipe.config.max_position_embeddings
+
+
 @pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)
 def test_published_recipes_are_of_the_published_size(file):
     recipe = load_recipe(file)
-    if file.stem not in ("quickstart", "nsmc"):
+    if file.stem not in ("quickstart", "nsmc", "novels"):
         size, version = file.stem.split("_")
         assert recipe.model == {"preset": f"{size}_{version}"}
         assert recipe.config.hidden_dropout_prob == (0.1 if version == "v1" and size != "xxlarge" else 0.0)
@@ -119,7 +128,7 @@ def test_published_recipes_are_of_the_published_size(file):
 
 def test_all_published_runs_have_a_recipe():
     names = {f"{size}_{version}" for size in ("base", "large", "xlarge", "xxlarge") for version in ("v1", "v2")}
-    assert {file.stem for file in RECIPES} == names | {"quickstart", "nsmc"}
+    assert {file.stem for file in RECIPES} == names | {"quickstart", "nsmc", "novels"}
 
 
 def test_the_folder_to_train_on_is_replaced_whatever_its_kind(tmp_path):
