@@ -64,6 +64,11 @@ def respell_pieces(model_proto: bytes, texts: Mapping[int, str]) -> bytes:
     return bytes(raw)
 
 
+def add_piece(model_proto: bytes, text: str, score: float) -> bytes:
+    """Returns the model with one piece more, behind the others."""
+    return model_proto + _piece(text, score, _NORMAL)
+
+
 def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
     """Returns the model with other normalisation rules, and with white space collapsed as the clean-up demands."""
     replaced = (_SPEC_CHARSMAP, _SPEC_REMOVE_EXTRA_WHITESPACES)

@@ -15,6 +15,7 @@ from albert_tf.tokenization.charsmap import add_rules, compile_clean_up, leaves_
 from albert_tf.tokenization.digit_comma import WORD_START, apply_digit_comma, build_digit_comma_table
 from albert_tf.tokenization.folders import TokenizerOptions, write_file, write_folder
 from albert_tf.tokenization.hangul import warn_of_lost_hangul
+from albert_tf.tokenization.joined_texts import MANY, JoinedTexts
 from albert_tf.tokenization.model_proto import digest, is_unigram, read_charsmap, respell_pieces, user_defined_ids
 from albert_tf.tokenization.offsets import as_utf8, encode_with_offsets
 from albert_tf.tokenization.piece_model import EncodedWithOffsets, refuse_text
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from albert_tf.tokenization.sentencepiece_graph import SentencePieceInGraph
 
 _ALL_CORES = -1
+_FEW = 2  # texts
 # Code points for private use: the first of those that stand for special pieces, and one that no vocabulary has.
 _FIRST_STAND_IN, _UNKNOWN_CHARACTER = 0x10FFF0, "\U0010fff8"
 
@@ -95,7 +97,14 @@ class SentencePieceModel:
         return [part for i, piece in zip(ids, pieces, strict=True) for part in replaced.get(i, (piece,))]
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
-        rows = self._run(list(texts), "numpy", num_threads=_ALL_CORES if num_threads is None else num_threads)
+        num_threads = _ALL_CORES if num_threads is None else num_threads
+        joined = self._joined if len(texts) >= MANY and not self._yields else None
+        flat = joined.encode(texts, num_threads) if joined else None
+        if flat is not None:
+            return flat.split(self._digit_comma)
+        # A list of texts costs the start of a thread.
+        one_by_one = len(texts) < _FEW
+        rows = [self._run(text, "numpy") for text in texts] if one_by_one else self._run(texts, "numpy", num_threads)
         rows = apply_digit_comma(self._digit_comma, rows)
         return [row[self._kept(row)] for row in rows] if self._yields else rows
 
@@ -141,6 +150,11 @@ class SentencePieceModel:
 
     def __reduce__(self):
         return functools.partial(SentencePieceModel, source=self.source), (self._model_proto, self.options)
+
+    @functools.cached_property
+    def _joined(self) -> JoinedTexts | None:
+        joined = JoinedTexts(self._compiled_proto, self.pieces, self.processor) if self._is_plain_unigram() else None
+        return joined if joined and joined.fits else None
 
     @property
     def _bare_start(self) -> int:
