@@ -4,6 +4,7 @@ A file is named `Author_Title_Year.txt` and holds a paragraph a line and an empt
 chapter is held out whole, from the corpus and from the passages, so that no passage has a neighbour that was seen.
 """
 
+import itertools
 import pathlib
 import random
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import typer
 
 from albert_tf.cli.steps import Folders
 from albert_tf.data.documents import split_sentences
+from albert_tf.tokenization.text_files import read_lines
 
 HELD_OUT = 5  # one chapter in so many
 PASSAGE_CHARACTERS = 200
@@ -32,19 +34,25 @@ def read_chapters(folder: pathlib.Path) -> list[Chapter]:
     """All chapters of all novels of a folder, in order of file names.
 
     Raises:
-        ValueError: where there are no novels.
+        ValueError: where there are no novels, or one is not UTF-8.
     """
     files = sorted(folder.glob("*_*.txt"))
     if not files:
         raise ValueError(
-            f"The quickstart's data must be there. Received: {folder} without novels; run from a checkout of the "
-            "project, or give --data."
+            f"The folder must hold novels, each an Author_Title_Year.txt. Received: {folder} without novels; run from "
+            "a checkout of the project, or give --data."
         )
     return [
-        Chapter(file.stem.split("_")[0], file.stem, text.splitlines(), number % HELD_OUT == HELD_OUT - 1)
+        Chapter(file.stem.split("_")[0], file.stem, paragraphs, number % HELD_OUT == HELD_OUT - 1)
         for file in files
-        for number, text in enumerate(file.read_text(encoding="utf-8").rstrip("\n").split("\n\n"))
+        for number, paragraphs in enumerate(_split_chapters(file))
     ]
+
+
+def _split_chapters(file: pathlib.Path) -> list[list[str]]:
+    """The paragraphs of each chapter."""
+    lines = itertools.groupby((line.text for line in read_lines(file)), key=bool)
+    return [list(paragraphs) for is_text, paragraphs in lines if is_text]
 
 
 def write_texts(data: pathlib.Path, folder: pathlib.Path) -> None:

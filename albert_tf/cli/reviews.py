@@ -7,6 +7,7 @@ and `label` between tabs, as the corpus is published.
 import pathlib
 
 from albert_tf.data.classification import Columns, LabelledTexts, read_texts
+from albert_tf.tokenization.text_files import read_lines
 
 REVIEWS, TRAIN, TEST = "reviews.txt", "ratings_train.txt", "ratings_test.txt"
 TEXT_COLUMN, LABEL_COLUMN = "document", "label"
@@ -21,13 +22,13 @@ def write_reviews(data: pathlib.Path, folder: pathlib.Path) -> None:
         folder: where to.
 
     Raises:
-        ValueError: there is no such file.
+        ValueError: there is no such file, or it is not UTF-8.
     """
     if (data / REVIEWS).is_file():
-        lines = (data / REVIEWS).read_text(encoding="utf-8").splitlines()
+        lines = [line.text for line in read_lines(data / REVIEWS)]
     else:
         lines = [" ".join(text.split()) for text in read_labelled(data, TRAIN).texts]
-    reviews = [line for line in lines if line.strip()]
+    reviews = [line for line in lines if line]
     folder.mkdir(parents=True, exist_ok=True)
     for name, is_heldout in (("train", False), ("heldout", True)):
         part = [text for number, text in enumerate(reviews) if (number % HELD_OUT == HELD_OUT - 1) is is_heldout]

@@ -64,6 +64,15 @@ def test_without_unlabelled_reviews_the_labelled_ones_are_read(data, tmp_path):
     assert set(words) <= {word for text in read_labelled(tmp_path, "ratings_train.txt").texts for word in text.split()}
 
 
+def test_reviews_that_are_not_utf_8_are_named_and_only_line_ends_part_them(tmp_path):
+    (tmp_path / "reviews.txt").write_text("one\u2028review\r\nanother\n", encoding="utf-8")
+    write_reviews(tmp_path, tmp_path / "corpus")
+    assert (tmp_path / "corpus/train.txt").read_text(encoding="utf-8") == "one\u2028review\n\nanother\n"
+    (tmp_path / "reviews.txt").write_bytes("영화".encode("cp949"))
+    with pytest.raises(ValueError, match=r"reviews\.txt with byte 0xbf at byte offset 0"):
+        write_reviews(tmp_path, tmp_path / "corpus")
+
+
 def test_a_folder_without_reviews_is_named(tmp_path, recipe):
     sentence = mistake("nsmc", "--output", tmp_path / "out", "--data", tmp_path, "--recipe", recipe)
     assert "ratings_train.txt" in sentence
