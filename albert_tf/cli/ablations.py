@@ -28,8 +28,9 @@ def run(
 ) -> None:
     """Pretrains and fine-tunes variants of one small model and prints a row for each.
 
-    The same command goes on where it was stopped. Measured on held-out chapters, on both tasks of pairs whichever of
-    them a variant was trained on, and on whose passages these are.
+    The same command goes on where it was stopped. Measured on held-out chapters: the masked-LM loss on the examples of
+    sentence order, the same ones for every variant; both tasks of pairs, whichever of them a variant was trained on;
+    and whose passages these are.
 
     Example: albert-tf ablations --output runs/ablations
     """
@@ -66,9 +67,13 @@ def make_examples(base: Mapping[str, Any], changes: Mapping[str, Any], folders: 
 def make_recipe(base: Mapping[str, Any], change: Mapping[str, Mapping[str, Any]], folders: Folders) -> "Recipe":
     """The base recipe with a variant's changes, on the examples of its objective."""
     from albert_tf.trainer import parse_recipe
+    from albert_tf.trainer.recipe import DataRecipe
 
-    values = {section: {**base.get(section, {}), **change.get(section, {})} for section in {**base, **change}}
-    examples = folders.examples / values["data"]["objective"]
+    values = {
+        section: {**base.get(section, {}), **change.get(section, {})} for section in {**base, **change, "data": {}}
+    }
+    objective = values["data"].setdefault("objective", DataRecipe.model_fields["objective"].default)
+    examples = folders.examples / str(objective)
     values["data"] |= {"examples": examples / "train", "heldout": examples / "heldout", "tokenizer": folders.vocabulary}
     return parse_recipe(values)
 
@@ -81,17 +86,18 @@ def train_variant(name: str, recipe: "Recipe", folders: Folders) -> dict[str, fl
     place = "_".join(name.replace(",", "").replace("=", "").split())
     report = pretrain(recipe, folders.pretraining / place)
     end_if_stopped(report)
-    scores = {"masked_lm_loss": report.results["masked_lm_loss"]}
-    for task in PAIR_TASKS:
-        scores[task] = evaluate_pairs(report.model_folder, recipe, task, folders)
+    results = {task: evaluate_pairs(report.model_folder, recipe, task, folders) for task in PAIR_TASKS}
+    scores = {task: results[task][f"{task}_accuracy"] for task in PAIR_TASKS}
+    # Examples of other objectives have other lengths and pairs, and so another loss for the same model.
+    scores["masked_lm_loss"] = results["sentence_order"]["masked_lm_loss"]
     passages = (folders.corpus / f"passages_{part}.tsv" for part in ("train", "dev"))
     typer.echo(f"fine-tuning, {name}")
     tuned = finetune_classifier(report.model_folder, folders.finetuning / place, *passages, label_column="author")
     return {**scores, "author": tuned.score_by_epoch[-1]}
 
 
-def evaluate_pairs(model_folder: pathlib.Path, recipe: "Recipe", task: str, folders: Folders) -> float:
-    """Accuracy of a model's head for pairs on a task, be it the one that it has learnt or the other."""
+def evaluate_pairs(model_folder: pathlib.Path, recipe: "Recipe", task: str, folders: Folders) -> dict[str, float]:
+    """Losses and accuracies of a model on the held-out examples of a task, be it the one that it has learnt or not."""
     from albert_tf.data import pretraining_dataset
     from albert_tf.models import AlbertForPreTraining
 
@@ -105,7 +111,7 @@ def evaluate_pairs(model_folder: pathlib.Path, recipe: "Recipe", task: str, fold
         drop_remainder=False,
         objective=task,
     )
-    return float(model.evaluate(heldout, return_dict=True, verbose=0)[f"{task}_accuracy"])
+    return model.evaluate(heldout, return_dict=True, verbose=0)
 
 
 def measure_steps(variants: Mapping[str, "Recipe"]) -> dict[str, float]:

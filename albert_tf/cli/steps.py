@@ -1,4 +1,4 @@
-"""Steps that the commands for a whole road share, `quickstart` and `nsmc`."""
+"""Steps that the commands for a whole road share: `quickstart`, `nsmc` and `ablations`."""
 
 import pathlib
 from collections.abc import Mapping
@@ -46,7 +46,8 @@ def write_examples(folders: Folders, inputs: Mapping[str, pathlib.Path], **optio
                 **options,
             )
         )
-        typer.echo(f"  {report.manifest.statistics.examples:,} examples, {report.tokens_per_second:,.0f} tokens/s")
+        speed = "already there" if report.reused else f"{report.tokens_per_second:,.0f} tokens/s"
+        typer.echo(f"  {report.manifest.statistics.examples:,} examples, {speed}")
 
 
 def pretrain_model(recipe: pathlib.Path, folders: Folders):
@@ -66,8 +67,8 @@ def finetune_classifiers(folders: Folders, train: pathlib.Path, dev: pathlib.Pat
     for name, from_scratch in (("pretrained", False), ("from scratch", True)):
         typer.echo(f"fine-tuning, {name}")
         place = folders.finetuning / name.replace(" ", "_")
-        options = {**columns, "from_scratch": from_scratch}
-        reports[name] = finetune_classifier(folders.pretraining / "model", place, train, dev, **options)
+        model = folders.pretraining / "model"
+        reports[name] = finetune_classifier(model, place, train, dev, from_scratch=from_scratch, **columns)
     return reports
 
 
@@ -77,12 +78,18 @@ def finetune_classifier(
     """Fine-tunes a small network on small tables."""
     from albert_tf.trainer import FinetuneOptions, finetune
 
-    options = {
-        **{"pretrained": pretrained, "output": output, "train": train, "dev": dev, **options},
-        **{"epochs": 5, "learning_rate": 1e-3, "max_length": MAX_LENGTH},
-        "keep": "last",  # the best epoch would be chosen on the very texts that it is measured on
-    }
-    return finetune(FinetuneOptions(**options), show_progress=True)
+    checked = FinetuneOptions(
+        pretrained=pretrained,
+        output=output,
+        train=train,
+        dev=dev,
+        epochs=5,
+        learning_rate=1e-3,
+        max_length=MAX_LENGTH,
+        keep="last",  # the best epoch would be chosen on the very texts that it is measured on
+        **options,
+    )
+    return finetune(checked, show_progress=True)
 
 
 def print_results(title: str, column: str, rows: Mapping[str, str]) -> None:

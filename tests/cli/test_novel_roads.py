@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from albert_tf.cli.ablations import make_recipe
+from albert_tf.cli.steps import Folders
+from albert_tf.data import pretraining_dataset
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.trainer import parse_recipe
 from albert_tf.trainer.recipe import read_toml
@@ -14,6 +17,7 @@ from .terminal import mistake, output_of
 
 NOVELS = REPOSITORY / "training/sample_data/novels"
 RECIPES = REPOSITORY / "training/recipes"
+ONCE = {"shuffle": False, "repeat": False, "drop_remainder": False}
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +64,15 @@ def test_ablations_print_a_row_for_each_variant(ablations):
         model = AlbertForPreTraining.from_pretrained(place / "model")
         assert int(parameters.replace(",", "")) == model.config.num_parameters()
         results = json.loads((place / "results.json").read_text())
-        assert float(loss) == pytest.approx(results["masked_lm_loss"], abs=1e-3)
+        same_examples = pretraining_dataset(folder / "out/examples/sentence_order/heldout", 64, **ONCE)
+        model = AlbertForPreTraining.from_pretrained(place / "model", objective="sentence_order")
+        model.compile()
+        scores = model.evaluate(same_examples, return_dict=True, verbose=0)
+        assert float(loss) == pytest.approx(scores["masked_lm_loss"], abs=1e-3)
         assert float(milliseconds) > 0
         assert all(0 <= float(accuracy) <= 1 for accuracy in accuracies)
+        if name in ("first", "no sharing"):
+            assert float(loss) == pytest.approx(results["masked_lm_loss"], abs=1e-3)
         own = {"next_sentence": 1, "none": None}.get(name, 0)  # the task of pairs that it was trained on
         if own is not None:
             task = ("sentence_order", "next_sentence")[own]
@@ -77,7 +87,9 @@ def test_ablations_train_nothing_twice(ablations):
     )
     before = {file: file.read_bytes() for file in files}
     assert len(before) >= 8
-    output_of(*command)
+    printed = output_of(*command)
+    assert printed.count("examples, already there") == 6  # to train on and held-out, of three objectives
+    assert "tokens/s" not in printed
     assert {file: file.read_bytes() for file in files} == before
 
 
@@ -92,6 +104,22 @@ def test_the_variants_that_ship_are_of_the_paper():
     assert {recipe.config.embedding_size for recipe in recipes} == {32, 64, 128}
     assert {recipe.data.objective for recipe in recipes} == {"sentence_order", "next_sentence", "none"}
     assert len({recipe.training.model_dump_json() for recipe in recipes}) == 1  # the same budget
+
+
+@pytest.mark.parametrize("data", [{}, {"data": {"tokenizer": "elsewhere"}}])
+def test_the_objective_has_the_default_of_a_recipe(data, tmp_path):
+    base = read_toml(RECIPES / "ablations/base.toml")
+    del base["data"]
+    recipe = make_recipe({**base, **data}, {}, Folders.below(tmp_path))
+    assert recipe.data.objective == "sentence_order"
+    assert recipe.data.examples == tmp_path / "examples/sentence_order/train"
+
+
+def test_a_novel_that_is_not_utf_8_is_named(tmp_path):
+    (tmp_path / "Author_Title_1900.txt").write_bytes("Caf\u00e9.\n".encode("latin-1"))
+    for command in ("quickstart", "ablations"):
+        sentence = mistake(command, "--output", tmp_path / "out", "--data", tmp_path)
+        assert "Author_Title_1900.txt with byte 0xe9 at byte offset 3" in sentence
 
 
 def test_a_folder_without_novels_is_named(tmp_path):
