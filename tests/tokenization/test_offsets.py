@@ -1,12 +1,15 @@
 """Proves that offsets point into the original text, leave nothing of it out, and fit their ids."""
 
 import itertools
+import random
+import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece
+from albert_tf.tokenization.offsets import as_utf8
 
 from .golden import AWKWARD_TEXTS, TINY_MODEL, read_lines
 
@@ -15,6 +18,7 @@ TOKENIZERS = {
     "digit_comma": AlbertTokenizer.from_pretrained(TINY_MODEL),
     "digit_comma_reference": AlbertTokenizer.from_pretrained(TINY_MODEL, reference_digit_comma=True),
 }
+_BYTE = re.compile("<0x..>")
 TEXTS = st.text() | st.text("  a1,9/３ﬁ½é\u0301가\u1100\u1161\u11a8\ud800\x00\u3000¨▁")
 
 
@@ -26,20 +30,43 @@ def _spans(tokenizer, text):
 
 
 def _check_cover(tokenizer, text):
-    spans = _spans(tokenizer, text)
+    ids, spans = tokenizer.encode(text), _spans(tokenizer, text)
+    assert len(spans) == len(ids)
     if not spans:
-        assert tokenizer.encode(text) == []
         return
-    assert all(0 <= start <= end <= len(text) for start, end in spans)
+    _check_spans(tokenizer, text, ids, spans)
     # What lies outside is nothing: white space, or characters that the clean-up deletes.
     assert tokenizer.encode(text[: spans[0][0]]) == []
     assert tokenizer.encode(text[spans[-1][1] :]) == []
-    for (_, end), (start, next_end) in itertools.pairwise(spans):
-        # Without a gap, and an overlap is one character (or one syllable's parts) that became several pieces.
-        assert start <= end <= max(end, next_end)
-        assert start == end or tokenizer._model.processor.Normalize(text[start:end]).removeprefix("▁") != ""
-    inside = text[spans[0][0] : spans[-1][1]]
-    assert tokenizer.encode(inside) == tokenizer.encode(text)
+    assert tokenizer.encode(text[spans[0][0] : spans[-1][1]]) == ids
+
+
+def _check_spans(tokenizer, text, ids, spans):
+    pieces = [tokenizer.pieces[index] for index in ids]
+    assert all(0 <= start <= end <= len(text) for start, end in spans)
+    for place, (start, end) in enumerate(spans):
+        if start == end:
+            # A word start that no text stands for: in front of a text, or as the reference's digit-comma rule puts it.
+            assert pieces[place] == "▁"
+            assert place == 0 or tokenizer.options.reference_digit_comma
+            assert start == spans[place + 1][0]
+        elif ids[place] != tokenizer.unk_token_id and not _BYTE.fullmatch(pieces[place]):
+            assert pieces[place].removeprefix("▁") in _clean(tokenizer, text[start:end])
+    filled = [(*span, piece) for span, piece in zip(spans, pieces, strict=True) if span[0] < span[1]]
+    for (start, end, piece), (next_start, next_end, _) in itertools.pairwise(filled):
+        assert start <= next_start <= end <= next_end
+        if next_start < end:
+            # What two ids share is one character of the text, with what is deleted behind it, or spells one syllable;
+            # and it became several characters, or bytes.
+            shared = _clean(tokenizer, text[next_start:end])
+            assert _clean(tokenizer, text[next_start + 1 : end]) == "" or len(shared) == 1
+            assert len(shared) > 1 or _BYTE.fullmatch(piece)
+
+
+def _clean(tokenizer, text):
+    cleaned = tokenizer._model.processor.Normalize(as_utf8("." + text))  # white space behind the dot is not dropped
+    cleaned = cleaned.decode(errors="replace") if isinstance(cleaned, bytes) else cleaned
+    return cleaned.removeprefix("▁.")
 
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS.keys())
@@ -52,6 +79,19 @@ def test_spans_cover_any_text(tokenizer, text):
 @pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS.keys())
 def test_spans_cover_awkward_texts(tokenizer):
     for text in AWKWARD_TEXTS:
+        _check_cover(tokenizer, text)
+
+
+def test_spans_cover_texts_spelled_in_bytes(tmp_path):
+    (tmp_path / "corpus.txt").write_text("the old man and the sea, 1999\n" * 20, encoding="utf-8")
+    train_sentencepiece(tmp_path / "corpus.txt", tmp_path / "bytes", vocab_size=285, byte_fallback=True)
+    tokenizer = AlbertTokenizer.from_pretrained(tmp_path / "bytes")
+    draw = random.Random(0)
+    drawn = [
+        "".join(draw.choices("  ae9,½é가\u0301\u1100\u1161\ud800漢😀¨▁", k=draw.randrange(20))) for _ in range(500)
+    ]
+    assert any(_BYTE.fullmatch(piece) for piece in tokenizer.tokenize("½"))
+    for text in AWKWARD_TEXTS + drawn:
         _check_cover(tokenizer, text)
 
 
@@ -69,6 +109,27 @@ def test_where_nothing_is_changed_spans_spell_the_pieces():
             continue
         pieces = [text[start:end].replace(" ", "▁") for start, end in _spans(tokenizer, text)]
         assert ["▁" + pieces[0], *pieces[1:]] == tokenizer.tokenize(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "spans"),
+    [
+        ("the cat", [(0, 7), (0, 7)]),  # all of the text for every id
+        ("the cat", [(0, 4), (3, 7)]),  # an overlap of a character that did not become several
+        ("the cat", [(0, 3), (4, 7)]),  # a gap
+        ("the cat", [(0, 3), (3, 8)]),  # beyond the text
+        ("the cat", [(0, 7), (7, 7)]),  # nothing for a piece of the text
+        ("the cat", [(3, 7), (0, 3)]),  # the other way round
+        ("½½", [(0, 1), (0, 1), (0, 2), (0, 2), (1, 2)]),  # an overlap of two characters
+    ],
+)
+def test_wrong_spans_are_noticed(text, spans):
+    tokenizer = TOKENIZERS["english"]
+    ids = tokenizer.encode(text)
+    assert len(ids) == len(spans)
+    _check_spans(tokenizer, text, ids, _spans(tokenizer, text))
+    with pytest.raises(AssertionError):
+        _check_spans(tokenizer, text, ids, spans)
 
 
 @pytest.mark.parametrize(
