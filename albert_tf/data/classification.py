@@ -251,8 +251,8 @@ def _example(row: Row, columns: Columns) -> tuple[int, str, str | None, str]:
     text = row.text(columns.text)
     pair = None if columns.pair is None else row.text(columns.pair)
     label = row.field(columns.label)
-    label = label.strip() if isinstance(label, str) else json.dumps(label)
-    if not label or label == "null":
+    label = "" if label is None else label.strip() if isinstance(label, str) else json.dumps(label)
+    if not label:
         raise ValueError(
             f"Every row must have a label. Received: {row.source}, line {row.line}, with an empty {columns.label!r}; "
             "fill it in or delete the row."

@@ -46,9 +46,10 @@ def test_csv_has_commas_quotes_and_lines_inside_fields(tmp_path):
 
 def test_jsonl_takes_labels_of_any_simple_kind(tmp_path):
     rows = [{"text": "one\u2028line", "label": 2}, {"text": "", "label": "x"}, {"label": 0.5, "text": "\ud800"}]
+    rows.append({"text": "a word as any other", "label": "null"})
     texts = read_texts(write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows))))
-    assert texts.texts == ("one\u2028line", "", "\ud800")
-    assert texts.labels == ("2", "x", "0.5")
+    assert texts.texts == ("one\u2028line", "", "\ud800", "a word as any other")
+    assert texts.labels == ("2", "x", "0.5", "null")
 
 
 def test_without_header_columns_are_numbers_and_rows_may_differ_in_length(tmp_path):

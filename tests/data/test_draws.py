@@ -1,7 +1,6 @@
-"""Draws are SplitMix64's, even, independent of what else is drawn, and the same in TensorFlow."""
+"""Draws are SplitMix64's, even, and independent of what else is drawn."""
 
 import numpy as np
-import tensorflow as tf
 
 from albert_tf.data.draws import below, below_low, child_keys, draw, happens
 
@@ -36,18 +35,3 @@ def test_draws_are_even_and_uncorrelated():
 def test_children_of_neighbouring_keys_and_values_differ():
     keys = child_keys(np.arange(300)[:, None], np.arange(300))
     assert len(np.unique(keys)) == 300 * 300
-
-
-def test_tensorflow_draws_the_same_bits():
-    def mix(values):
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            values = tf.bitwise.bitwise_xor(values, tf.bitwise.right_shift(values, tf.constant(shift, tf.uint64)))
-            values *= tf.constant(factor, tf.uint64)
-        return tf.bitwise.bitwise_xor(values, tf.bitwise.right_shift(values, tf.constant(31, tf.uint64)))
-
-    keys, counters = child_keys(3, np.arange(100)), np.arange(100, dtype=np.uint64)
-    graph = mix(
-        tf.constant(keys)
-        + (tf.constant(counters) + tf.constant(1, tf.uint64)) * tf.constant(0x9E3779B97F4A7C15, tf.uint64)
-    )
-    assert np.array_equal(graph.numpy(), draw(keys, counters))
