@@ -13,7 +13,7 @@ import numpy as np
 from albert_tf.tokenization.batching import BatchLayout, SpecialIds, TokenRows, build_inputs
 from albert_tf.tokenization.folders import english_model_file, find_vocabulary
 from albert_tf.tokenization.loading import load_piece_model
-from albert_tf.tokenization.piece_model import PieceEncoder, PieceModel
+from albert_tf.tokenization.piece_model import PieceEncoder, PieceModel, refuse_text
 from albert_tf.tokenization.segmented_model import with_recorded_segmenter
 from albert_tf.tokenization.special_text import allowing_special
 
@@ -129,6 +129,7 @@ class AlbertTokenizer:
 
         SentencePiece goes to `spiece.model`, unchanged, and the whole tokenizer to `tokenizer.json`, for
         AlbertTokenizer; a vocabulary file to `vocab.txt`, for BertTokenizer. The scheme "word_end" is unknown there.
+        So is a segmenter: with one there is no `tokenizer.json` and no `tokenizer_class`, as without it other ids come.
 
         Args:
             folder: where to; made if it is not there.
@@ -223,7 +224,7 @@ class AlbertTokenizer:
 
         Args:
             texts: the texts.
-            num_threads: how many threads to use, by default one per core.
+            num_threads: how many threads to use, by default one per core; a vocabulary file always uses one.
             allow_special: as in a call.
 
         Returns:
@@ -310,7 +311,11 @@ class AlbertTokenizer:
         return TokenRows(self.encode_batch(texts, allow_special=allow_special))
 
     def _encode_with_offsets(self, texts: list[str], allow_special: bool) -> TokenRows:
-        encoded = [self._choose_model(allow_special).encode_with_offsets(text) for text in texts]
+        model, encoded = self._choose_model(allow_special), []
+        for index, text in enumerate(texts):
+            if not isinstance(text, str | bytes):
+                refuse_text(text, index)
+            encoded.append(model.encode_with_offsets(text))
         return TokenRows([one.ids for one in encoded], [one.offsets for one in encoded])
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from albert_tf.tokenization.piece_model import EncodedWithOffsets, PieceEncoder, PieceModel
+from albert_tf.tokenization.piece_model import EncodedWithOffsets, PieceEncoder, PieceModel, refuse_text
 from albert_tf.tokenization.segmented_model import SegmentedModel
 from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
 
@@ -35,7 +35,7 @@ class SplitAtSpecial:
         self._pattern, self._pattern_of_bytes = re.compile(f"({literals})"), re.compile(f"({literals})".encode())
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
-        parts = [self._split(text) for text in texts]
+        parts = [self._split(text, index) for index, text in enumerate(texts)]
         rows = iter(self._model.encode_batch([part for row in parts for part in row[::2]], num_threads))
         return [np.concatenate(list(self._join(row, rows))) for row in parts]
 
@@ -56,11 +56,11 @@ class SplitAtSpecial:
 
         return SplitAtSpecialInGraph(self._model.in_graph(with_offsets=with_offsets), self._ids)
 
-    def _split(self, text: str | bytes) -> list[str] | list[bytes]:
-        """Returns what is between special pieces, and at every second place one of these."""
+    def _split(self, text: str | bytes, index: int = 0) -> list[str] | list[bytes]:
+        """Returns what is between special pieces, and at every second place one of these. `index`: of the text."""
         if isinstance(text, bytes):
             return self._pattern_of_bytes.split(text)
-        return self._pattern.split(text) if isinstance(text, str) else [text]
+        return self._pattern.split(text) if isinstance(text, str) else refuse_text(text, index)
 
     def _join(self, parts: Sequence[str | bytes], between: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
         for place, part in enumerate(parts):

@@ -19,7 +19,7 @@ def read_vocabulary(path: str | Path) -> tuple[str, ...]:
     """Reads the pieces in order of their ids.
 
     Args:
-        path: a UTF-8 file, one piece a line.
+        path: a UTF-8 file, one piece a line; a byte-order mark at its start is dropped.
 
     Returns:
         The pieces. A blank line is a piece that no text yields.
@@ -28,7 +28,7 @@ def read_vocabulary(path: str | Path) -> tuple[str, ...]:
         ValueError: if the file is not UTF-8, or is empty.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise ValueError(
             f"A vocabulary file must be UTF-8 text. Received: {path}, where byte {error.start} is no UTF-8; convert "

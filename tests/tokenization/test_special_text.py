@@ -26,6 +26,14 @@ def wordpiece():
     return AlbertTokenizer(WordPieceModel(WORDS, WordPieceOptions()))
 
 
+@pytest.mark.parametrize("return_offsets", [False, True])
+@pytest.mark.parametrize("allow_special", [False, True])
+def test_what_is_no_text_is_named_by_its_place(english, wordpiece, allow_special, return_offsets):
+    for tokenizer in (english, wordpiece):
+        with pytest.raises(ValueError, match=r"Received: None \(NoneType\) at position 1"):
+            tokenizer(["[MASK] a [MASK]", None], allow_special=allow_special, return_offsets=return_offsets)
+
+
 def test_by_default_they_are_text_in_both_paths(english, wordpiece):
     for tokenizer in (english, wordpiece):
         special = {getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "mask")}

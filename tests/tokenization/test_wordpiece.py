@@ -1,5 +1,6 @@
 """Proves that ids of vocabulary files are the reference's, that Hangul survives, and what is said of wrong files."""
 
+import functools
 import json
 import pickle
 import time
@@ -101,8 +102,9 @@ def test_awkward_texts(tokenizer):
         assert ids == [index for row in tokenizer.encode_batch([text]) for index in row.tolist()]
     for text in ("a\ud800b", b"a\xff", b"\xe2\x82"):
         assert tokenizer.encode(text) == [tokenizer.unk_token_id]
-    with pytest.raises(ValueError, match=r"Received: None \(NoneType\) at position 1"):
-        tokenizer.encode_batch(["a", None])
+    for call in (tokenizer.encode_batch, functools.partial(tokenizer, return_offsets=True)):
+        with pytest.raises(ValueError, match=r"Received: None \(NoneType\) at position 1"):
+            call(["a", None])
 
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS.keys())
@@ -172,6 +174,12 @@ def test_a_vocabulary_file_with_another_name(tmp_path):
     assert AlbertTokenizer.from_pretrained(tmp_path).vocab_size == 500
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_piece(tmp_path):
+    file = _write_vocabulary(tmp_path, WORD_END_PIECES) / "vocab.txt"
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert AlbertTokenizer.from_pretrained(file).pieces == WORD_END_PIECES
+
+
 @pytest.mark.parametrize("name", ["[CLS]", "[SEP]", "[MASK]", "[UNK]"])
 def test_a_vocabulary_without_a_special_piece(tmp_path, name):
     _write_vocabulary(tmp_path, [piece for piece in WORD_END_PIECES if piece != name])
@@ -185,6 +193,7 @@ def test_a_vocabulary_without_a_special_piece(tmp_path, name):
         (b"[CLS]\n[SEP]\n[MASK]\n[UNK]\na\nb\na\n", r"'a' is at 4 and 6"),
         (b"", "is empty"),
         (b"[CLS]\na\xff\n", "byte 7 is no UTF-8"),
+        (b"\xef\xbb\xbf[CLS]\na\xff\n", "byte 10 is no UTF-8"),
     ],
 )
 def test_files_that_are_no_vocabulary(tmp_path, content, message):
