@@ -143,11 +143,6 @@ def write_folder(folder: str | Path, model_proto: bytes, options: TokenizerOptio
     write_config(folder, config)
 
 
-def add_to_config(folder: str | Path, **entries: str) -> None:
-    """Records more in the `tokenizer_config.json` that a piece model has written."""
-    write_config(folder, read_config(Path(folder) / CONFIG_FILE) | entries)
-
-
 def write_config(folder: str | Path, config: dict) -> None:
     """Writes a `tokenizer_config.json`."""
     write_file(Path(folder) / CONFIG_FILE, (json.dumps(config, indent=2) + "\n").encode())

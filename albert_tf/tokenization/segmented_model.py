@@ -9,11 +9,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from albert_tf.tokenization.folders import CONFIG_FILE, add_to_config, read_config
+from albert_tf.tokenization.folders import CONFIG_FILE, read_config, write_config
 from albert_tf.tokenization.model_proto import digest
 from albert_tf.tokenization.piece_model import EncodedWithOffsets, PieceModel
 from albert_tf.tokenization.segmentation import BORDER, Segmenter, load_segmenter
 from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
+from albert_tf.tokenization.tokenizers_file import TOKENIZERS_FILE
 
 
 class SegmentedModel:
@@ -82,7 +83,11 @@ class SegmentedModel:
 
     def save(self, folder: str | Path) -> None:
         self._model.save(folder)
-        add_to_config(folder, segmenter=self._segmenter.name, segmenter_version=self._segmenter.version)
+        # Hugging Face's tokenizers would read these, and give other ids without a word about it.
+        (Path(folder) / TOKENIZERS_FILE).unlink(missing_ok=True)
+        config = read_config(Path(folder) / CONFIG_FILE)
+        del config["tokenizer_class"]
+        write_config(folder, config | {"segmenter": self._segmenter.name, "segmenter_version": self._segmenter.version})
 
     def allowing_special(self) -> "SegmentedModel":
         """Returns a model that gives special pieces in a text their ids."""

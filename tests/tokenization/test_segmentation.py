@@ -120,9 +120,19 @@ def test_the_folder_says_what_was_used(folder, tokenizer, tmp_path):
     for same in (AlbertTokenizer.from_pretrained(tmp_path), pickle.loads(pickle.dumps(tokenizer))):
         assert same.vocab_hash == tokenizer.vocab_hash
         assert same.encode(KOREAN[0]) == tokenizer.encode(KOREAN[0])
+    # Read without the segmenter, as Hugging Face's tokenizers would, it gives other ids.
+    assert "tokenizer_class" not in config
+    assert not (folder / "tokenizer.json").exists()
     del config["segmenter"]
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     assert AlbertTokenizer.from_pretrained(tmp_path).vocab_hash != tokenizer.vocab_hash
+
+
+def test_saving_takes_away_what_hugging_face_would_read_otherwise(tokenizer, tmp_path):
+    AlbertTokenizer.english().save_pretrained(tmp_path)
+    assert (tmp_path / "tokenizer.json").exists()
+    tokenizer.save_pretrained(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["spiece.model", "tokenizer_config.json"]
 
 
 def test_another_version_is_warned_of(folder, tmp_path):
