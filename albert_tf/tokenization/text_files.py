@@ -35,7 +35,7 @@ def find_files(inputs: Iterable[str | Path]) -> list[Path]:
     for name in inputs:
         path = Path(name)
         if path.is_dir():
-            files = sorted(match for ending in _ENDINGS for match in path.rglob(ending))
+            files = sorted(match for ending in _ENDINGS for match in path.rglob(ending) if match.is_file())
         elif path.is_file():
             files = [path]
         else:

@@ -16,6 +16,9 @@ def test_files_of_folders_patterns_and_names(tmp_path):
         (tmp_path / name).write_text("x")
     found = find_files([tmp_path / "d.md", tmp_path, str(tmp_path / "*.md")])
     assert [str(path.relative_to(tmp_path)) for path in found] == ["d.md", "a.txt.gz", "b.txt", "sub/c.txt"]
+    (tmp_path / "notes.txt").mkdir()
+    (tmp_path / "notes.txt" / "e.txt").write_text("x")
+    assert find_files([tmp_path])[2:] == [tmp_path / "notes.txt" / "e.txt", tmp_path / "sub" / "c.txt"]
     with pytest.raises(ValueError, match=r"Received: .*nothing\*"):
         find_files([tmp_path / "nothing*"])
 
