@@ -10,6 +10,8 @@ import pytest
 import typer.main
 
 from albert_tf.cli.app import app
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.trainer import load_recipe
 from tests.small_road import REPOSITORY
 
 DOCUMENTS = ("README.md", "training/README.md", "saved_models/README.md")
@@ -47,6 +49,29 @@ def test_command_lines_are_understood(document):
     for line in command_lines(document):
         _, name, *arguments = shlex.split(line, comments=True)
         commands.commands[name].make_context(name, arguments)
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, *RECIPES])
+def test_what_one_command_writes_fits_the_next(document):
+    """A recipe that ships finds its vocabulary, examples and held-out examples among what was written before."""
+    commands = typer.main.get_command(app).commands
+    sizes, examples = {None: AlbertTokenizer.english().vocab_size}, {}
+    for line in command_lines(document):
+        _, name, *arguments = shlex.split(line, comments=True)
+        given = commands[name].make_context(name, arguments).params
+        if name == "train-tokenizer":
+            sizes[given["output"]] = given["vocab_size"]
+        elif name == "prepare":
+            examples[given["output"]] = given
+        elif name == "pretrain" and (REPOSITORY / given["recipe"]).is_file():
+            folders = {option: given[option] for option in ("examples", "documents", "heldout", "tokenizer")}
+            recipe = load_recipe(REPOSITORY / given["recipe"], **folders)
+            assert sizes[recipe.data.tokenizer] == recipe.config.vocab_size, line
+            for folder in filter(None, (recipe.data.source, recipe.data.heldout)):
+                assert folder in examples, line
+                assert examples[folder]["tokenizer"] == recipe.data.tokenizer, line
+                assert examples[folder]["objective"] == recipe.data.objective, line
+                assert examples[folder]["max_seq_length"] <= recipe.config.max_position_embeddings, line
 
 
 def test_there_are_command_lines_to_check():
