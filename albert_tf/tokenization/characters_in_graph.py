@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.tokenization.characters import CleanUp, Part
+from albert_tf.tokenization.ragged import sums
 
 SPACE = 0x20
 # Unicode keeps these free of characters, so no piece holds them. Bytes that are no UTF-8 are read as the first, and so
@@ -78,7 +79,7 @@ class CleanUpInGraph(tf.Module):
         kept = tf.not_equal(codes, _NOTHING)
         parts = tf.bitwise.right_shift(codes, 1)
         parts = tf.concat([parts[:, :1] + texts.values[:, tf.newaxis], parts[:, 1:]], axis=1)
-        counts = tf.concat([[0], tf.cumsum(tf.reduce_sum(tf.cast(kept, tf.int32), axis=1))], axis=0)
+        counts = sums(tf.reduce_sum(tf.cast(kept, tf.int32), axis=1))
         return CleanedTexts(
             tf.RaggedTensor.from_row_splits(
                 tf.boolean_mask(parts, kept), tf.gather(counts, texts.row_splits), validate=False

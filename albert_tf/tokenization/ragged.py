@@ -6,6 +6,11 @@
 import tensorflow as tf
 
 
+def sums(values: tf.Tensor) -> tf.Tensor:
+    """Returns the sum of the values in front of each, and of all: [T] in, [T + 1] out."""
+    return tf.pad(tf.cumsum(values), [[1, 0]])
+
+
 def select(rows: tf.RaggedTensor, kept: tf.Tensor) -> tf.RaggedTensor:
     """Leaves values out.
 
@@ -16,8 +21,7 @@ def select(rows: tf.RaggedTensor, kept: tf.Tensor) -> tf.RaggedTensor:
     Returns:
         [B, (T), ...], fewer values in the same rows.
     """
-    counts = tf.concat([[0], tf.cumsum(tf.cast(kept, tf.int32))], axis=0)
-    splits = tf.gather(counts, rows.row_splits)
+    splits = tf.gather(sums(tf.cast(kept, tf.int32)), rows.row_splits)
     return tf.RaggedTensor.from_row_splits(tf.boolean_mask(rows.values, kept), splits, validate=False)
 
 

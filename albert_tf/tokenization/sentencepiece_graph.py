@@ -10,6 +10,10 @@ decides, and it is not always the Python library's. The general op compares sums
 user-defined pieces of several characters otherwise, and goes on with sums below -100,000, where the library begins
 again: that takes a text of 10,000 pieces or so.
 
+Known limit, too, with the fast op and a vocabulary whose own rules (identity, nfkc, nfkc_cf) make no spaces of "▁" and
+U+FFFD, as the default ones do: every "▁" that a text ends in is a piece here, while the library drops it; and where a
+piece holds U+FFFD, a byte that is no UTF-8 is unknown here, while the library reads it as that character.
+
 Letters: B batch, T pieces of a text, V vocabulary.
 """
 
@@ -28,7 +32,7 @@ from tensorflow_text.python.ops.fast_sentencepiece_tokenizer import gen_fast_sen
 from albert_tf.tokenization.digit_comma import DigitCommaTable
 from albert_tf.tokenization.fast_op_model import complete_fast_model
 from albert_tf.tokenization.piece_model import RaggedPieces
-from albert_tf.tokenization.ragged import precedes_in_row, select
+from albert_tf.tokenization.ragged import precedes_in_row, select, sums
 from albert_tf.tokenization.spans_in_graph import SpansInGraph
 
 # Two code points that will never be characters: no vocabulary has them and no clean-up changes them. A byte that is no
@@ -160,8 +164,8 @@ def _join_unknown(ids: tf.Tensor, splits: tf.Tensor, is_unknown: tf.Tensor) -> t
     goes_on = is_unknown[1:] & is_unknown[:-1] & tf.equal(rows[1:], rows[:-1])
     begins = tf.concat([[True], ~goes_on], axis=0)
     first = tf.cast(tf.where(begins)[:, 0], tf.int32)  # of several unknown ids, and every other id
-    unknown_before = tf.gather(_sums(tf.cast(is_unknown, tf.int32)), tf.concat([first, splits[-1:]], axis=0))
-    new_splits = tf.gather(_sums(tf.cast(begins, tf.int32)), splits)
+    unknown_before = tf.gather(sums(tf.cast(is_unknown, tf.int32)), tf.concat([first, splits[-1:]], axis=0))
+    new_splits = tf.gather(sums(tf.cast(begins, tf.int32)), splits)
     return tf.gather(ids, first), new_splits, unknown_before[1:] - unknown_before[:-1]
 
 
@@ -176,7 +180,7 @@ def _split_off_commas(table: DigitCommaTable, rows: tf.RaggedTensor) -> tf.Ragge
     lengths = tf.gather(table.lengths, ids)
 
     def split() -> tuple[tf.Tensor, tf.Tensor]:
-        starts = _sums(lengths)
+        starts = sums(lengths)
         # How far each output id's place inside `values` is from its place in the output.
         shift = tf.gather(tf.gather(table.row_splits, ids) - starts[:-1], _rows_of(starts))
         parts = tf.gather(table.values, shift + tf.range(starts[-1]))
@@ -208,20 +212,15 @@ def _replace_bytes(texts: tf.Tensor) -> tf.Tensor:
     decode = {"input": texts, "input_encoding": "UTF-8", "errors": "replace", "Tsplits": tf.int64}
     splits, points, starts = tf.raw_ops.UnicodeDecodeWithOffsets(replacement_char=_REPLACEMENT, **decode)
     _, others = tf.raw_ops.UnicodeDecode(replacement_char=_OTHER_REPLACEMENT, **decode)
-    borders = _sums(tf.strings.length(texts))  # of the texts, among the bytes of all
+    borders = sums(tf.strings.length(texts))  # of the texts, among the bytes of all
     places = tf.cast(starts, tf.int32) + tf.gather(borders, _rows_of(splits))
     widths = tf.concat([places[1:], borders[-1:]], axis=0) - places
     # Both libraries agree on what is wrong, but TensorFlow reads a character that breaks off as one.
-    new = _sums(tf.where(tf.equal(points, others), 1, widths))
+    new = sums(tf.where(tf.equal(points, others), 1, widths))
     repeated = tf.gather(points, _rows_of(new))
     return tf.raw_ops.UnicodeEncode(
         input_values=repeated, input_splits=tf.gather(new, splits), errors="replace", output_encoding="UTF-8"
     )
-
-
-def _sums(values: tf.Tensor) -> tf.Tensor:
-    """Returns the sum of the values in front of each, and of all: [T + 1]."""
-    return tf.pad(tf.cumsum(values), [[1, 0]])
 
 
 def _rows_of(splits: tf.Tensor) -> tf.Tensor:

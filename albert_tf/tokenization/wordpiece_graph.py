@@ -19,7 +19,7 @@ from albert_tf.tokenization.characters import CleanUp
 from albert_tf.tokenization.characters_in_graph import RESERVED, SPACE, CleanedTexts, CleanUpInGraph, decode, find_spans
 from albert_tf.tokenization.longest_match import MAX_WORD_LENGTH
 from albert_tf.tokenization.piece_model import RaggedPieces
-from albert_tf.tokenization.ragged import follows_in_row
+from albert_tf.tokenization.ragged import follows_in_row, sums
 from albert_tf.tokenization.vocabulary_file import END_MARK, WORD_END
 from albert_tf.tokenization.wordpiece_folder import WordPieceOptions
 
@@ -121,8 +121,8 @@ def _split_words(cleaned: CleanedTexts) -> _Words:
     places = tf.cast(tf.where(~is_space)[:, 0], tf.int32)
     first = tf.cast(tf.where(tf.gather(starts, places))[:, 0], tf.int32)
     words = tf.RaggedTensor.from_row_starts(tf.gather(rows.values, places), first, validate=False)
-    counts = tf.concat([[0], tf.cumsum(tf.cast(starts, tf.int32))], axis=0)
-    return _Words(tf.RaggedTensor.from_row_splits(words, tf.gather(counts, rows.row_splits), validate=False), places)
+    splits = tf.gather(sums(tf.cast(starts, tf.int32)), rows.row_splits)
+    return _Words(tf.RaggedTensor.from_row_splits(words, splits, validate=False), places)
 
 
 def _place_pieces(words: _Words, lengths: tf.RaggedTensor, spans: tf.Tensor) -> tf.RaggedTensor:
@@ -139,10 +139,10 @@ def _place_pieces(words: _Words, lengths: tf.RaggedTensor, spans: tf.Tensor) -> 
     """
     inner = words.characters.values  # [W, (characters)]
     word_ids = lengths.value_rowids()
-    sums = tf.concat([[0], tf.cumsum(tf.minimum(lengths.values, tf.gather(inner.row_lengths(), word_ids)))], axis=0)
-    before = tf.gather(sums, tf.gather(lengths.row_starts(), word_ids))
+    taken = sums(tf.minimum(lengths.values, tf.gather(inner.row_lengths(), word_ids)))
+    before = tf.gather(taken, tf.gather(lengths.row_starts(), word_ids))
     first, limit = (tf.gather(ends, word_ids) for ends in (inner.row_starts(), inner.row_limits()))
-    starts, ends = (tf.minimum(first + part - before, limit) for part in (sums[:-1], sums[1:]))
+    starts, ends = (tf.minimum(first + part - before, limit) for part in (taken[:-1], taken[1:]))
     places = tf.gather(words.places, tf.maximum(ends - 1, first))
     end = tf.gather(spans[:, 1], places)
     start = tf.gather(spans[:, 0], tf.gather(words.places, tf.minimum(starts, limit - 1)))
