@@ -1,7 +1,6 @@
 """`albert-tf ablations`: what ALBERT is made of, tried in small: the same budget for every variant, and one table."""
 
 import pathlib
-import statistics
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -116,6 +115,8 @@ def evaluate_pairs(model_folder: pathlib.Path, recipe: "Recipe", task: str, fold
 
 def measure_steps(variants: Mapping[str, "Recipe"]) -> dict[str, float]:
     """Seconds of an update of each variant, the median over rounds in which all take turns."""
+    import statistics
+
     from albert_tf.data import pretraining_dataset
     from albert_tf.models import AlbertForPreTraining
 
