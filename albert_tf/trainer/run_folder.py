@@ -9,8 +9,6 @@ from typing import Any
 from albert_tf.checkpoints import write_whole
 
 RECIPE_FILE = "recipe.json"
-
-
 DATA_FOLDER = "data"  # what a run that begins with text makes of it
 
 
@@ -50,9 +48,11 @@ def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed:
 
 
 def write_recipe(folder: pathlib.Path, recipe: Mapping[str, Any]) -> None:
-    """Writes what the folder is for; made if it does not exist."""
+    """Writes what the folder is for, unless that stands there; the folder is made if it does not exist."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / RECIPE_FILE, (json.dumps(recipe, indent=2, sort_keys=True) + "\n").encode())
+    file, content = folder / RECIPE_FILE, (json.dumps(recipe, indent=2, sort_keys=True) + "\n").encode()
+    if not (file.is_file() and file.read_bytes() == content):
+        write_whole(file, content)
 
 
 def _others(folder: pathlib.Path) -> bool:
