@@ -107,8 +107,59 @@ def test_a_pod_that_is_taken_away_saves_and_is_not_done(tmp_path):
     assert process.returncode == 1
 
 
-def test_the_script_for_tpus_is_one_and_says_what_it_needs():
-    subprocess.run(["bash", "-n", FOLDER / "tpu_vm.sh"], check=True)
-    done = subprocess.run(["bash", FOLDER / "tpu_vm.sh"], capture_output=True, text=True, check=False)
+# Stands in for gcloud: the "machine" is a folder, where a command for it runs with a home and a Python of its own.
+GCLOUD = """#!/bin/bash
+set -e
+shift 3
+export HOME=$MACHINE PATH=$MACHINE/bin:$PATH
+case $1 in
+describe) exit 0 ;;
+ssh) cd "$MACHINE" && exec bash -c "$4" ;;
+scp) cp -r "${3/"$2:"/}" "${4/#"$NAME:"/$MACHINE/}" 2>/dev/null || cp -r "${3/#"$NAME:"/$MACHINE/}" "$4" ;;
+esac
+"""
+PYTHON3 = """#!/bin/bash
+mkdir -p venv/bin && cd venv/bin && ln -sf /bin/true pip
+printf '#!/bin/bash\\necho "$TPU_NAME" "$@"; cat "$2" data/*; cat run/step 2>/dev/null; echo 20 >run/step' >albert-tf
+chmod +x albert-tf
+"""
+
+
+@pytest.fixture
+def tpu_script(tmp_path):
+    """Calls the script for a machine that is a folder, from a folder with a recipe and data."""
+    here, machine = tmp_path / "here", tmp_path / "machine"
+    for folder in (here / "data", machine / "bin"):
+        folder.mkdir(parents=True)
+    (here / "my recipe.toml").write_text("the recipe\n")
+    (here / "data/examples").write_text("the examples\n")
+    for program, text in ((tmp_path / "gcloud", GCLOUD), (machine / "bin/python3", PYTHON3)):
+        program.write_text(text)
+        program.chmod(0o755)
+    of_machine = {"NAME": "tpu", "ZONE": "here", "TYPE": "v4-8", "MACHINE": str(machine)}
+    environment = {**os.environ, **of_machine, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+    def call(*arguments):
+        command = ["bash", FOLDER / "tpu_vm.sh", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=here, env=environment)
+
+    return call
+
+
+def test_the_script_for_tpus_brings_all_that_the_recipe_names_and_goes_on(tpu_script, tmp_path):
+    for step_before in ("", "20\n"):
+        done = tpu_script("my recipe.toml", "runs/mine", "data")
+        assert done.returncode == 0, done.stderr
+        said = "local pretrain my recipe.toml --output run\nthe recipe\nthe examples\n"
+        assert done.stdout == said + step_before
+        assert (tmp_path / "here/runs/mine/step").read_text() == "20\n"
+    assert (tmp_path / "machine/albert/project/albert_tf/__init__.py").is_file()
+
+
+def test_the_script_for_tpus_says_what_it_needs(tpu_script):
+    done = tpu_script("my recipe.toml", "runs/mine")
     assert done.returncode == 2
-    assert "RECIPE EXAMPLES VOCABULARY RUN" in done.stderr
+    assert "RECIPE RUN FILE_OR_FOLDER" in done.stderr
+    done = tpu_script("my recipe.toml", "runs/mine", "../data")
+    assert done.returncode == 2
+    assert "must lie below this folder. Received: ../data" in done.stderr

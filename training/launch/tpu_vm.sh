@@ -2,17 +2,28 @@
 # Makes a TPU VM, installs albert-tf there, runs a recipe, and brings the run back. Needs gcloud, logged in.
 # Nobody has run this script on a TPU yet: the tests show only that the step is one that TPUs can compile.
 #
-#   NAME=albert ZONE=us-central2-b TYPE=v4-8 training/launch/tpu_vm.sh my_recipe.toml examples vocabulary runs/mine
+#   NAME=albert ZONE=us-central2-b TYPE=v4-8 training/launch/tpu_vm.sh my_recipe.toml runs/mine examples heldout vocabulary
 #
-# The recipe says strategy = "tpu", and its batch_size is a multiple of the number of cores. The same command goes on with
-# a run that was stopped. The machine stays, and costs, until: gcloud compute tpus tpu-vm delete $NAME --zone $ZONE
+# After the recipe and the folder of the run come all files and folders that the recipe names, as it names them: they are
+# copied to the same places there, so each must lie below the folder that you call from. The recipe says strategy = "tpu",
+# and its batch_size is a multiple of the number of cores. The same command goes on with a run that was stopped. The
+# machine stays, and costs, until: gcloud compute tpus tpu-vm delete $NAME --zone $ZONE
 set -euo pipefail
 
-if [ $# -ne 4 ]; then
-    echo "usage: NAME=... ZONE=... TYPE=... $0 RECIPE EXAMPLES VOCABULARY RUN" >&2
+if [ $# -lt 3 ]; then
+    echo "usage: NAME=... ZONE=... TYPE=... $0 RECIPE RUN FILE_OR_FOLDER_OF_THE_RECIPE..." >&2
     exit 2
 fi
-recipe=$1 examples=$2 vocabulary=$3 run=$4
+recipe=$1 run=$2
+shift 2
+for path in "$recipe" "$@"; do
+    case $path in
+    /* | .. | ../* | */.. | */../*)
+        echo "Paths must lie below this folder. Received: $path; copy it here or call from above it." >&2
+        exit 2
+        ;;
+    esac
+done
 : "${NAME:?give the machine a NAME}" "${ZONE:?say in which ZONE}" "${TYPE:?say which TYPE, such as v4-8}"
 tpu() { gcloud compute tpus tpu-vm "$@" --zone "$ZONE"; }
 there() { tpu ssh "$NAME" --command "$1"; }
@@ -21,7 +32,7 @@ project=$(cd "$(dirname "$0")/../.." && pwd)
 tpu describe "$NAME" >/dev/null 2>&1 ||
     tpu create "$NAME" --accelerator-type "$TYPE" --version "${IMAGE:-tpu-ubuntu2204-base}"
 there "mkdir -p albert/run"
-tpu scp --recurse "$recipe" "$examples" "$vocabulary" "$NAME:albert/"
+tar -c --dereference -- "$recipe" "$@" | there "tar -x -C albert"
 [ ! -d "$run" ] || tpu scp --recurse "$run/." "$NAME:albert/run"
 # The project's own files, without what git does not know.
 git -C "$project" archive HEAD | there "mkdir -p albert/project && tar -x -C albert/project"
@@ -34,8 +45,7 @@ there "cd albert && python3 -m venv venv && venv/bin/pip install --quiet ./proje
         --find-links https://storage.googleapis.com/libtpu-tf-releases/index.html &&
     venv/bin/pip install --quiet --no-deps 'tensorflow-text==$version.*'"
 status=0
-there "cd albert && TPU_NAME=local venv/bin/albert-tf pretrain $(basename "$recipe") --output run \
-    --examples $(basename "$examples") --tokenizer $(basename "$vocabulary")" || status=$?
+there "cd albert && TPU_NAME=local venv/bin/albert-tf pretrain $(printf %q "$recipe") --output run" || status=$?
 mkdir -p "$run"
 tpu scp --recurse "$NAME:albert/run/." "$run"
 exit $status
