@@ -94,15 +94,20 @@ class Soak:
         self.report(f"one device, killed {len(killed)} times in a row", "one-killed", "one", EXACT)
 
     def kill_one_of_two_workers(self, kills: int) -> None:
-        """A worker is killed, the other stops with a sentence, and the same command goes on."""
-        file = self.recipe("two", 0.1, num_train_steps=STEPS // 4, strategy="multi_worker")
+        """A worker is killed, the other stops with a sentence, and the same command goes on.
+
+        Killed when both have met: before, the other waits ten minutes for a worker that may only be late.
+        """
+        file = self.recipe("two", 0.1, num_train_steps=STEPS // 2, strategy="multi_worker")
         self.finish(start_workers(2, *PRETRAIN, file, "--output", self.folder / "two"))
         run, seconds, said = self.folder / "two-killed", [], []
-        for target in sorted(self.random.sample(range(int(0.9 * STEPS / 4)), kills)):
+        for target in sorted(self.random.sample(range(int(0.8 * STEPS / 2)), kills)):
+            behind = max(target, newest_step(run))
             workers = start_workers(2, *PRETRAIN, file, "--output", run)
             dead = self.random.randrange(2)
-            while workers[0].poll() is None and newest_step(run) <= target:
+            while workers[0].poll() is None and newest_step(run) <= behind:
                 time.sleep(0.01)
+            time.sleep(self.random.uniform(0, 0.5))
             workers[dead].kill()
             killed = time.monotonic()
             workers[dead].communicate()
@@ -112,7 +117,7 @@ class Soak:
         self.expect(f"two workers: one killed {kills} times, the other stopped after {seconds} s", max(seconds) < 60)
         self.expect(f"it said each time: {said[0]}", all("must stay alive" in line for line in said))
         workers = start_workers(2, *PRETRAIN, file, "--output", run)
-        while workers[0].poll() is None and newest_step(run) <= 0.95 * STEPS / 4:
+        while workers[0].poll() is None and newest_step(run) <= 0.95 * STEPS / 2:
             time.sleep(0.01)
         workers[1].terminate()
         said = self.finish(workers)
