@@ -29,12 +29,17 @@ class Checkpoint:
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def digest(self) -> str:
-        """SHA-256 of all arrays with their names, in hexadecimal."""
-        digest = hashlib.sha256()
-        for path, array in sorted(self.arrays.items()):
-            digest.update(f"{path} {array.dtype} {array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).data)
-        return digest.hexdigest()
+        """SHA-256 of all arrays with their names, types and shapes, in hexadecimal."""
+        return digest({f"{path} {array.dtype} {array.shape}": array for path, array in self.arrays.items()})
+
+
+def digest(arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of arrays with their names, in hexadecimal."""
+    total = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        total.update(name.encode())
+        total.update(np.ascontiguousarray(array).data)
+    return total.hexdigest()
 
 
 def under_our_names(

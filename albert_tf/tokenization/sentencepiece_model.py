@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from albert_tf.tokenization.sentencepiece_graph import SentencePieceInGraph
 
 _ALL_CORES = -1
-_FEW = 2  # texts
 # Code points for private use: the first of those that stand for special pieces, and one that no vocabulary has.
 _FIRST_STAND_IN, _UNKNOWN_CHARACTER = 0x10FFF0, "\U0010fff8"
 
@@ -102,9 +101,8 @@ class SentencePieceModel:
         flat = joined.encode(texts, num_threads) if joined else None
         if flat is not None:
             return flat.split(self._digit_comma)
-        # A list of texts costs the start of a thread.
-        one_by_one = len(texts) < _FEW
-        rows = [self._run(text, "numpy") for text in texts] if one_by_one else self._run(texts, "numpy", num_threads)
+        # A list costs the start of a thread, which one text does not need.
+        rows = [self._run(texts[0], "numpy")] if len(texts) == 1 else self._run(list(texts), "numpy", num_threads)
         rows = apply_digit_comma(self._digit_comma, rows)
         return [row[self._kept(row)] for row in rows] if self._yields else rows
 

@@ -99,13 +99,13 @@ def shared_evenly(dataset: tf.data.Dataset) -> tf.data.Dataset:
     return dataset.with_options(options)
 
 
-def connect(kind: Strategy, facts: Mapping[str, Any]) -> Devices:
+def connect(kind: Strategy, facts: Callable[[], Mapping[str, Any]]) -> Devices:
     """Finds the devices that a recipe asks for; comes before anything else that TensorFlow does.
 
     Args:
         kind: `"one_device"`; `"mirrored"`, all devices of this machine; `"multi_worker"`, all machines that TF_CONFIG
             names; `"tpu"`.
-        facts: what must be the same at every worker.
+        facts: gives what must be the same at every worker; asked where there are several.
 
     Returns:
         Devices.
@@ -118,7 +118,7 @@ def connect(kind: Strategy, facts: Mapping[str, Any]) -> Devices:
         return Devices(tf.distribute.MirroredStrategy())
     if kind == "multi_worker":
         cluster = Cluster.from_environment()
-        with meet(cluster, facts) as company, _keeping_signals():
+        with meet(cluster, facts()) as company, _keeping_signals():
             devices = Devices(tf.distribute.MultiWorkerMirroredStrategy(), cluster, company)
             devices.wait_for_all()
         return devices

@@ -4,7 +4,6 @@ Letters: N examples, C classes.
 """
 
 import dataclasses
-import hashlib
 import pathlib
 import time
 from typing import Any, Literal
@@ -282,17 +281,12 @@ def _recipe(
     files = {name: CorpusFile.of(getattr(options, name)).model_dump() for name in ("train", "dev")}
     started_from = {
         "config": model.config.to_dict(),
-        "weights_sha256": _digest(model),
+        "weights_sha256": checkpoints.digest(
+            {path: variable.numpy() for path, variable in model.variables_by_path().items()}
+        ),
         "vocab_hash": tokenizer.vocab_hash,
     }
     return {**values, **files, "labels": model.labels, "max_length": max_length, "pretrained": started_from}
-
-
-def _digest(model: AlbertForSequenceClassification) -> str:
-    digest = hashlib.sha256()
-    for path, variable in sorted(model.variables_by_path().items()):
-        digest.update(path.encode() + np.ascontiguousarray(variable.numpy()).tobytes())
-    return digest.hexdigest()
 
 
 def _finished(folder: pathlib.Path) -> FinetuneReport:

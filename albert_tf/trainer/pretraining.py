@@ -99,7 +99,7 @@ def pretrain(
             f"`num_train_steps` must not be less than the updates made. Received: {recipe.training.num_train_steps}, "
             f"and {saved.prefix} after {saved.step}; raise it, or start in another folder."
         )
-    devices = connect(recipe.training.strategy, run.facts(saved))
+    devices = connect(recipe.training.strategy, lambda: run.facts(saved))
     with devices.naming_lost_workers(), name_damage(*run.sources):
         state = _train(run, devices, saved)
         finished = state.step == recipe.training.num_train_steps

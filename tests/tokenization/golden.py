@@ -1,5 +1,6 @@
 """What the tokenizer's tests compare with: recorded values of the reference, and its two steps one after the other."""
 
+import io
 import json
 import lzma
 from pathlib import Path
@@ -54,3 +55,20 @@ class TwoStepEncoder:
     def encode(self, texts: list[str]) -> list[list[int]]:
         clean = {"do_lower_case": self._options.do_lower_case, "keep_accents": self._options.keep_accents}
         return self._processor.Encode([clean_text(text, **clean) for text in texts], return_type=int)
+
+
+def train_plainly(texts, **settings):
+    """A serialised model with ALBERT's special pieces, as SentencePiece's own trainer makes it."""
+    writer = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=iter(texts),
+        model_writer=writer,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
+        minloglevel=2,
+        **settings,
+    )
+    return writer.getvalue()

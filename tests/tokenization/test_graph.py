@@ -9,7 +9,6 @@ import sys
 import keras
 import numpy as np
 import pytest
-import sentencepiece
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.sentencepiece_graph import is_utf8
 
-from .golden import AWKWARD_TEXTS, TINY_MODEL, read_lines
+from .golden import AWKWARD_TEXTS, TINY_MODEL, read_lines, train_plainly
 
 LONG = 2_000_000
 ENGLISH = AlbertTokenizer.english()
@@ -112,17 +111,7 @@ def test_equal_scores_are_rounded_alike():
 
 
 def _train(folder, texts, **settings):
-    sentencepiece.SentencePieceTrainer.Train(
-        sentence_iterator=iter(texts),
-        model_prefix=str(folder / "spiece"),
-        pad_id=0,
-        unk_id=1,
-        bos_id=-1,
-        eos_id=-1,
-        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
-        minloglevel=2,
-        **settings,
-    )
+    (folder / "spiece.model").write_bytes(train_plainly(texts, **settings))
     return AlbertTokenizer.from_pretrained(folder)
 
 

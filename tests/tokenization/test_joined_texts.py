@@ -1,18 +1,15 @@
 """Texts that are encoded together have the ids that each has alone."""
 
-import io
-import itertools
 import random
 
 import numpy as np
 import pytest
-import sentencepiece
 
 from albert_tf.tokenization import AlbertTokenizer, joined_texts
 from albert_tf.tokenization.joined_texts import MANY, JoinedTexts
 from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
 
-from .golden import AWKWARD_TEXTS, read_lines
+from .golden import AWKWARD_TEXTS, read_lines, train_plainly
 
 # Runs that split in several ways with equal scores, white space, and characters of which the clean-up makes several.
 PARTS = [
@@ -96,6 +93,12 @@ def test_what_cannot_be_joined_is_encoded_all_the_same(english, odd):
     assert together(english, texts) == alone(english, texts)
 
 
+def test_any_sequence_of_texts(english):
+    for texts in (("!!!!", "a b"), ("a b",), tuple(drawn_texts(MANY))):
+        rows = english._model.encode_batch(texts)
+        assert [row.tolist() for row in rows] == alone(english, texts)
+
+
 def test_awkward_texts(english):
     texts = [*AWKWARD_TEXTS] * (1 + MANY // len(AWKWARD_TEXTS))
     assert together(english, texts) == alone(english, texts)
@@ -124,21 +127,8 @@ def test_a_library_that_goes_on_with_its_sums_is_found_out(english, monkeypatch)
 
 
 def test_a_vocabulary_with_pieces_over_several_words_is_not_joined():
-    model_writer = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.Train(
-        sentence_iterator=itertools.repeat("one two three one two", 50),
-        model_writer=model_writer,
-        vocab_size=30,
-        hard_vocab_limit=False,
-        split_by_whitespace=False,
-        pad_id=0,
-        unk_id=1,
-        bos_id=-1,
-        eos_id=-1,
-        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
-        minloglevel=2,
-    )
-    model = SentencePieceModel(model_writer.getvalue())
+    texts = ["one two three one two"] * 50
+    model = SentencePieceModel(train_plainly(texts, vocab_size=30, hard_vocab_limit=False, split_by_whitespace=False))
     assert any("▁" in piece[1:] for piece in model.pieces)
     assert model._joined is None
     texts = ["one two", "two three one"] * MANY

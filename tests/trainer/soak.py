@@ -1,7 +1,7 @@
 """Run as a script, `make soak`: kills runs at random moments, and trains on more machines than the suite does.
 
-Prints what it found; ends with 1 where weights or loss logs are not what they should be. Takes half an hour on
-two cores, most of it for starting TensorFlow.
+Prints what it found; ends with 1 where weights or loss logs are not what they should be. Takes half an hour on two
+cores, most of it for starting TensorFlow.
 
     python -m tests.trainer.soak [FOLDER] [NUMBER_OF_KILLS]
 """
@@ -98,10 +98,11 @@ class Soak:
 
         Killed when both have met: before, the other waits ten minutes for a worker that may only be late.
         """
-        file = self.recipe("two", 0.1, num_train_steps=STEPS // 2, strategy="multi_worker")
+        steps = STEPS // 2
+        file = self.recipe("two", 0.1, num_train_steps=steps, strategy="multi_worker")
         self.finish(start_workers(2, *PRETRAIN, file, "--output", self.folder / "two"))
         run, seconds, said = self.folder / "two-killed", [], []
-        for target in sorted(self.random.sample(range(int(0.8 * STEPS / 2)), kills)):
+        for target in sorted(self.random.sample(range(int(0.8 * steps)), kills)):
             behind = max(target, newest_step(run))
             workers = start_workers(2, *PRETRAIN, file, "--output", run)
             dead = self.random.randrange(2)
@@ -117,7 +118,7 @@ class Soak:
         self.expect(f"two workers: one killed {kills} times, the other stopped after {seconds} s", max(seconds) < 60)
         self.expect(f"it said each time: {said[0]}", all("must stay alive" in line for line in said))
         workers = start_workers(2, *PRETRAIN, file, "--output", run)
-        while workers[0].poll() is None and newest_step(run) <= 0.95 * STEPS / 2:
+        while workers[0].poll() is None and newest_step(run) <= 0.95 * steps:
             time.sleep(0.01)
         workers[1].terminate()
         said = self.finish(workers)

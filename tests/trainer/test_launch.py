@@ -115,7 +115,7 @@ export HOME=$MACHINE PATH=$MACHINE/bin:$PATH
 case $1 in
 describe) exit 0 ;;
 ssh) cd "$MACHINE" && exec bash -c "$4" ;;
-scp) cp -r "${3/"$2:"/}" "${4/#"$NAME:"/$MACHINE/}" 2>/dev/null || cp -r "${3/#"$NAME:"/$MACHINE/}" "$4" ;;
+scp) cp -r "${3/#"$NAME:"/$MACHINE/}" "${4/#"$NAME:"/$MACHINE/}" ;;
 esac
 """
 PYTHON3 = """#!/bin/bash

@@ -9,6 +9,7 @@ from albert_tf.trainer import load_recipe, parse_recipe
 from tests.small_road import REPOSITORY
 
 RECIPES = sorted((REPOSITORY / "training/recipes").glob("*.toml"))
+SMALL = {"quickstart", "nsmc", "novels"}
 SCALING = {"rule": "sqrt", "reference_learning_rate": 0.00176, "reference_batch_size": 4096}
 GOOD = {
     "model": {"preset": "tiny"},
@@ -119,7 +120,7 @@ def test_recipes_that_begin_with_text_prepare_what_their_model_takes():
 @pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)
 def test_published_recipes_are_of_the_published_size(file):
     recipe = load_recipe(file)
-    if file.stem not in ("quickstart", "nsmc", "novels"):
+    if file.stem not in SMALL:
         size, version = file.stem.split("_")
         assert recipe.model == {"preset": f"{size}_{version}"}
         assert recipe.config.hidden_dropout_prob == (0.1 if version == "v1" and size != "xxlarge" else 0.0)
@@ -128,7 +129,7 @@ def test_published_recipes_are_of_the_published_size(file):
 
 def test_all_published_runs_have_a_recipe():
     names = {f"{size}_{version}" for size in ("base", "large", "xlarge", "xxlarge") for version in ("v1", "v2")}
-    assert {file.stem for file in RECIPES} == names | {"quickstart", "nsmc", "novels"}
+    assert {file.stem for file in RECIPES} == names | SMALL
 
 
 def test_the_folder_to_train_on_is_replaced_whatever_its_kind(tmp_path):
