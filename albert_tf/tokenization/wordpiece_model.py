@@ -1,8 +1,7 @@
 """A vocabulary file as a piece model: WordPiece ("##able"), or pieces that mark the end of a word ("을_")."""
 
 import functools
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,21 +14,20 @@ from albert_tf.tokenization.model_proto import digest
 from albert_tf.tokenization.piece_model import EncodedWithOffsets
 from albert_tf.tokenization.vocabulary_file import CONTINUATION, END_MARK, SPECIAL_PIECES, WORD_END, find_special_ids
 from albert_tf.tokenization.wordpiece_folder import WordPieceOptions, write_wordpiece_folder
+from albert_tf.tokenization.wordpiece_in_arrays import WordPieceInArrays
 from albert_tf.tokenization.wordpiece_offsets import CleanedText, place_pieces
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.wordpiece_graph import WordPieceInGraph
 
-# Python splits a text at these, while the clean-up drops them.
-_CONTROL_SPACES = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
-_MOST_REMEMBERED, _LONGEST_REMEMBERED = 1 << 17, 64
+# From so many characters on, what arrays save is more than what they cost.
+_MANY_CHARACTERS = 1 << 12
 
 
 class WordPieceModel:
     """A vocabulary file; see `PieceModel` for what its members give.
 
-    What is between two spaces is looked up as it stands, since texts repeat their words; only what was not seen before
-    is cleaned and split.
+    A few words are split one by one, the many of a large batch together, as arrays; the ids are the same.
 
     Args:
         pieces: the vocabulary in order of ids.
@@ -58,8 +56,6 @@ class WordPieceModel:
         self._clean_up = _clean_up(self.options)
         self._table = CharacterTable(self._clean_up)
         self._match = LongestMatch(self.initial_pieces().items(), self.following_pieces().items(), self.special.unk)
-        self._words = _Memory(self._match_word)
-        self._chunks = _Memory(self._split_chunk)
 
     def initial_pieces(self) -> dict[str, int]:
         """Returns what a word can begin with, and its ids."""
@@ -103,15 +99,14 @@ class WordPieceModel:
         return [self.pieces[index] for index in row.tolist()]
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
-        rows = (self._encode(as_characters(text, index)) for index, text in enumerate(texts))
-        return [np.frombuffer(row, np.int32) for row in rows]
+        texts = [as_characters(text, index) for index, text in enumerate(texts)]
+        if sum(map(len, texts)) >= _MANY_CHARACTERS:
+            return self._in_arrays.encode(texts)
+        return [np.frombuffer(b"".join(self._match_words(self.split_words(text))), np.int32) for text in texts]
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
         cleaned = CleanedText.of(as_characters(text), self._clean_up)
-        words = cleaned.words()
-        bare = words[-1:] if self.options.bare_final else []
-        rows = [*map(self._words.__getitem__, words[: len(words) - len(bare)]), *map(self._match, bare)]
-        return place_pieces(cleaned, rows, self._piece_lengths, text)
+        return place_pieces(cleaned, self._match_words(cleaned.words()), self._piece_lengths, text)
 
     def decode(self, ids: list[int]) -> str:
         hidden = set(self._special_ids()) - {self.special.unk}
@@ -134,19 +129,18 @@ class WordPieceModel:
     def _special_ids(self) -> list[int]:
         return [index for index, piece in enumerate(self.pieces) if piece in SPECIAL_PIECES]
 
-    def _encode(self, text: str) -> bytes:
-        chunks = text.split() if _CONTROL_SPACES.search(text) is None else _CONTROL_SPACES.sub("", text).split()
-        if not self.options.bare_final:
-            return b"".join(map(self._chunks.__getitem__, chunks))
-        words = [word for chunk in chunks for word in chunk.translate(self._table).split()]
-        return b"".join([*map(self._words.__getitem__, words[:-1]), *map(self._match, words[-1:])])
+    def _match_words(self, words: list[str]) -> list[bytes]:
+        """Returns the ids of each word of a text, int32."""
+        if self._marks_ends:
+            last = words[-1:] if self.options.bare_final else []
+            words = [*(word + END_MARK for word in words[: len(words) - len(last)]), *last]
+        return [self._match(word) for word in words]
 
-    def _split_chunk(self, chunk: str) -> bytes:
-        words = chunk.translate(self._table).split()
-        return self._match_word(words[0]) if len(words) == 1 else b"".join(map(self._words.__getitem__, words))
-
-    def _match_word(self, word: str) -> bytes:
-        return self._match(word + END_MARK if self._marks_ends else word)
+    @functools.cached_property
+    def _in_arrays(self) -> WordPieceInArrays:
+        return WordPieceInArrays(
+            self.initial_pieces(), self.following_pieces(), self.special.unk, self._clean_up, self.options
+        )
 
     @functools.cached_property
     def _piece_lengths(self) -> np.ndarray:
@@ -155,26 +149,6 @@ class WordPieceModel:
         lengths = np.array([len(piece) - marks * _continues(piece) for piece in self.pieces], np.int64)
         lengths[self.special.unk] = np.iinfo(np.int32).max
         return lengths
-
-
-class _Memory(dict):
-    """Remembers what a function made of strings; before it takes too much room, it forgets what was not asked for."""
-
-    def __init__(self, function: Callable[[str], bytes]):
-        super().__init__()
-        self._function = function
-        self._older: dict[str, bytes] = {}
-
-    def __missing__(self, key: str) -> bytes:
-        value = self._older.get(key)
-        if value is None:
-            value = self._function(key)
-        if len(key) <= _LONGEST_REMEMBERED:
-            if len(self) >= _MOST_REMEMBERED:
-                self._older = dict(self)
-                self.clear()
-            self[key] = value
-        return value
 
 
 def _clean_up(options: WordPieceOptions) -> CleanUp:

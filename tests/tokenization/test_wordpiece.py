@@ -114,14 +114,6 @@ def test_a_megabyte_without_a_space_is_one_unknown_word(tokenizer):
     assert time.process_time() - start < 2.0
 
 
-def test_many_different_words_are_forgotten_in_time(monkeypatch):
-    monkeypatch.setattr("albert_tf.tokenization.wordpiece_model._MOST_REMEMBERED", 10)
-    texts = [line["text"] for line in read_lines("W1_wordpiece")[:50]]
-    tokenizer = pickle.loads(pickle.dumps(korean()))
-    for text in texts:
-        assert tokenizer.encode(text) == korean().encode(text)
-
-
 @pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS.keys())
 def test_saved_folders_and_pickles_keep_everything(tmp_path, tokenizer):
     tokenizer.save_pretrained(tmp_path)

@@ -1,0 +1,109 @@
+"""Proves that a large batch of texts gets the ids that its words get one by one."""
+
+import functools
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from albert_tf.tokenization.longest_match import LongestMatch
+from albert_tf.tokenization.longest_match_in_arrays import LongestMatchInArrays
+from albert_tf.tokenization.wordpiece_in_arrays import WordPieceInArrays
+from albert_tf.tokenization.wordpiece_model import WordPieceModel
+
+from .golden import AWKWARD_TEXTS, read_lines
+from .wordpiece_golden import TOKENIZERS
+
+MORE_TEXTS = [
+    *("", " ", "\u200b", "a\ud800", "b c\udfff漢", "x" * 200, "x" * 201, "가" * 200, "가" * 201, "나" * 199 + "는"),
+    *("a\x1cb\x85c\u2028d\u3000e", "\U0010ffff", "\ufffd", "\u1fef \u037e", "a\u0301\u200b b", "x" * 1_000_000),
+    *(b"\xff\xfe", b"\xc0\x80a", b"\xe2\x82 a", b"\xff_", "." * 1000, "\ufa6e漢字a", "[UNK]_", "[UNK] _"),
+]
+KINDS = pytest.mark.parametrize("kind", TOKENIZERS)
+PIECES = st.dictionaries(st.text("ab가", min_size=1, max_size=4), st.integers(0, 1000), max_size=12)
+
+
+@functools.cache
+def _arrays(kind):
+    return TOKENIZERS[kind]._model._in_arrays
+
+
+def _one_by_one(kind, texts, monkeypatch):
+    monkeypatch.setattr("albert_tf.tokenization.wordpiece_model._MANY_CHARACTERS", np.inf)
+    rows = TOKENIZERS[kind].encode_batch(texts)
+    monkeypatch.undo()
+    return rows
+
+
+def _assert_equal(rows, wanted):
+    assert [row.tolist() for row in rows] == [row.tolist() for row in wanted]
+    assert all(row.dtype == np.int32 for row in rows)
+
+
+@KINDS
+def test_recorded_and_awkward_texts(kind, monkeypatch):
+    texts = [*(line["text"] for line in read_lines("W1_wordpiece")), *AWKWARD_TEXTS, *MORE_TEXTS]
+    calls = []
+    encode = WordPieceInArrays.encode
+    monkeypatch.setattr(WordPieceInArrays, "encode", lambda *args: calls.append(args) or encode(*args))
+    rows = TOKENIZERS[kind].encode_batch(texts)
+    assert len(calls) == 1
+    _assert_equal(rows, _one_by_one(kind, texts, monkeypatch))
+
+
+@KINDS
+def test_nothing_at_all(kind):
+    assert _arrays(kind).encode([]) == []
+    _assert_equal(_arrays(kind).encode(["", "\u200b", " "]), [np.zeros(0, np.int32)] * 3)
+
+
+@pytest.mark.parametrize("kind", ["lower", "word_end"])
+def test_every_code_point(kind, monkeypatch):
+    texts = [
+        " ".join(f"a{chr(code_point)}나{chr(code_point)}" for code_point in range(first, first + 256))
+        for first in range(0, 0x110000, 256)
+    ]
+    _assert_equal(_arrays(kind).encode(texts), _one_by_one(kind, texts, monkeypatch))
+
+
+@KINDS
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(texts=st.lists(st.text("나는 밥을먹었다.._ab\u0301É漢#\u200b\ud800\ufa6e1\t") | st.text(), max_size=8))
+def test_any_text(kind, texts):
+    _assert_equal(_arrays(kind).encode(texts), TOKENIZERS[kind].encode_batch(texts))
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(initial=PIECES, following=PIECES, words=st.lists(st.text("ab가c", min_size=1, max_size=12), max_size=20))
+def test_any_pieces(initial, following, words):
+    plain = LongestMatch(initial.items(), following.items(), unknown=0)
+    starts = np.cumsum([0, *map(len, words)])[:-1]
+    characters = np.array([ord(character) for word in words for character in word], np.int32)
+    found = LongestMatchInArrays(initial, following, unknown=0)(characters, starts)
+    rows = np.split(found, starts[1:]) if words else []
+    wanted = [np.frombuffer(plain(word), np.int32).tolist() for word in words]
+    assert [row[row >= 0].tolist() for row in rows] == wanted
+
+
+def test_many_pieces_that_meet_in_the_table():
+    random = np.random.default_rng(0)
+    pieces = {"".join(map(chr, row)): index for index, row in enumerate(random.integers(0x4E00, 0x9000, [40_000, 2]))}
+    match = LongestMatchInArrays(pieces, {}, unknown=-2)
+    words = [*pieces, *("".join(map(chr, row)) for row in random.integers(0x4E00, 0x9000, [40_000, 2]))]
+    characters = np.array([list(map(ord, word)) for word in words], np.int32).reshape(-1)
+    found = match(characters, np.arange(0, len(characters), 2))
+    np.testing.assert_array_equal(found[::2], [pieces.get(word, -2) for word in words])
+    assert (found[1::2] == -1).all()
+
+
+def test_threads_that_meet_new_characters_together():
+    texts = [line["text"] for line in read_lines("W1_wordpiece")]
+    wanted = TOKENIZERS["cased"].encode_batch(texts)
+    for _ in range(5):
+        model = WordPieceModel(TOKENIZERS["cased"].pieces, TOKENIZERS["cased"].options)
+        parts = [texts[first : first + 40] for first in range(0, len(texts), 40)]
+        with ThreadPoolExecutor(8) as pool:
+            rows = [row for part in pool.map(model._in_arrays.encode, parts) for row in part]
+        _assert_equal(rows, wanted)
