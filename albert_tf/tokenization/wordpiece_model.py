@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from albert_tf.tokenization.wordpiece_graph import WordPieceInGraph
 
 # From so many characters on, what arrays save is more than what they cost.
-_MANY_CHARACTERS = 1 << 12
+_MANY_CHARACTERS = 1 << 11
 
 
 class WordPieceModel:
