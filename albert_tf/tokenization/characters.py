@@ -21,6 +21,8 @@ _CHINESE = (
     range(0xF900, 0xFB00),
     range(0x2F800, 0x2FA20),
 )
+CODE_POINTS = 0x110000
+SPACE = 0x20
 _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 
@@ -35,6 +37,11 @@ class Part:
 
     character: str
     alone: bool = False
+
+    @property
+    def code(self) -> int:
+        """Both as one number: twice the code point, plus one where it is a word of its own."""
+        return 2 * ord(self.character) + self.alone
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from albert_tf.tokenization.characters import CleanUp
+from albert_tf.tokenization.characters import CODE_POINTS, CleanUp
 
-_CODE_POINTS = 0x110000
 _UNMET = -1
 
 
@@ -46,9 +45,8 @@ class CleanUpInArrays:
 
     def __init__(self, clean_up: CleanUp):
         self._clean_up = clean_up
-        self._counts = np.full(_CODE_POINTS, _UNMET, np.int8)
-        self._firsts = np.zeros(_CODE_POINTS, np.int32)
-        # Of each part twice its code point, plus one where it is a word of its own.
+        self._counts = np.full(CODE_POINTS, _UNMET, np.int8)
+        self._firsts = np.zeros(CODE_POINTS, np.int32)
         self._parts = np.zeros(1, np.int32)
         self._lock = threading.Lock()
 
@@ -70,9 +68,9 @@ class CleanUpInArrays:
         """Works out what becomes of code points."""
         with self._lock:
             rows = [self._clean_up.rewrite(chr(code_point)) for code_point in code_points]
-            parts = [2 * ord(part.character) + part.alone for row in rows for part in row]
             counts = np.array([len(row) for row in rows])
-            self._firsts[code_points] = len(self._parts) + np.cumsum(counts) - counts
-            self._parts = np.append(self._parts, np.array(parts, np.int32))
-            # Last, since it tells other threads that the rest is there.
+            firsts = len(self._parts) + np.cumsum(counts) - counts
+            # In this order, since other threads read meanwhile: no count without a place, no place without a part.
+            self._parts = np.append(self._parts, np.array([part.code for row in rows for part in row], np.int32))
+            self._firsts[code_points] = firsts
             self._counts[code_points] = counts

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.tokenization.characters import CleanUp, Part
+from albert_tf.tokenization.characters import CODE_POINTS, CleanUp, Part
 from albert_tf.tokenization.ragged import sums
 
-SPACE = 0x20
 # Unicode keeps these free of characters, so no piece holds them. Bytes that are no UTF-8 are read as the first, and so
 # is the second, which cleaned texts are to be free of.
 _INVALID, RESERVED = 0x10FFFF, 0x10FFFE
-_CODE_POINTS = 0x110000
 _BLOCK = 256
 _NOTHING = np.iinfo(np.int32).min
 
@@ -32,8 +30,8 @@ class _Table:
 
     Attributes:
         blocks: int32 [code points / 256], where the block of each 256 code points lies in `rows`.
-        rows: int32 [blocks * 256, K], of each part twice its code point, plus one where it is a word of its own. The
-            first part is told as the distance from the character itself.
+        rows: int32 [blocks * 256, K], the `Part.code` of each part, where of the first the character's own code
+            point, twice, is taken off.
     """
 
     blocks: np.ndarray
@@ -118,19 +116,19 @@ def find_spans(texts: tf.Tensor, cleaned: CleanedTexts) -> tf.Tensor:
 @functools.lru_cache(maxsize=8)
 def _make_table(clean_up: CleanUp) -> _Table:
     rows = {RESERVED: [2 * _INVALID]}
-    for first in range(0, _CODE_POINTS, _BLOCK):
+    for first in range(0, CODE_POINTS, _BLOCK):
         block = "".join(map(chr, range(first, first + _BLOCK)))
         if not clean_up.keeps(block):
             rewritten = {code_point: clean_up.rewrite(chr(code_point)) for code_point in range(first, first + _BLOCK)}
             rows |= {
-                code_point: [2 * ord(part.character) + part.alone for part in parts]
+                code_point: [part.code for part in parts]
                 for code_point, parts in rewritten.items()
                 if parts != (Part(chr(code_point)),)
             }
-    table = np.full((_CODE_POINTS, max(map(len, rows.values()))), _NOTHING, np.int32)
+    table = np.full((CODE_POINTS, max(map(len, rows.values()))), _NOTHING, np.int32)
     table[:, 0] = 0
     for code_point, row in rows.items():
         table[code_point, 0] = row[0] - 2 * code_point if row else _NOTHING
         table[code_point, 1 : len(row)] = row[1:]
-    blocks, places = np.unique(table.reshape(_CODE_POINTS // _BLOCK, -1), axis=0, return_inverse=True)
+    blocks, places = np.unique(table.reshape(CODE_POINTS // _BLOCK, -1), axis=0, return_inverse=True)
     return _Table((places.reshape(-1) * _BLOCK).astype(np.int32), blocks.reshape(-1, table.shape[1]))

@@ -1,6 +1,6 @@
 """Splitting a word into the longest pieces that fit, from left to right."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -16,7 +16,7 @@ class LongestMatch:
 
     Args:
         initial: pieces that a word can begin with, and their ids.
-        following: pieces that can come behind another one in a word.
+        following: pieces that can come behind another one in a word, and their ids.
         unknown: the id of the unknown piece.
 
     Call arguments:
@@ -27,21 +27,24 @@ class LongestMatch:
 
     Example:
 
-    >>> match = LongestMatch([("un", 1), ("una", 2)], [("able", 3), ("ff", 4), ("f", 5)], unknown=0)
+    >>> match = LongestMatch({"un": 1, "una": 2}, {"able": 3, "ff": 4, "f": 5}, unknown=0)
     >>> [np.frombuffer(match(word), np.int32).tolist() for word in ("unaffable", "unable", "x" * 300)]
     [[2, 4, 3], [0], [0]]
     """
 
-    def __init__(self, initial: Iterable[tuple[str, int]], following: Iterable[tuple[str, int]], unknown: int):
-        self._initial = _tree(initial)
-        self._following = _tree(following)
-        self.unknown = _as_bytes(unknown)
+    def __init__(self, initial: Mapping[str, int], following: Mapping[str, int], unknown: int):
+        self.initial = initial
+        self.following = following
+        self.unknown = unknown
+        self._initial_tree = _tree(initial)
+        self._following_tree = _tree(following)
+        self._unknown_row = _as_bytes(unknown)
 
     def __call__(self, word: str) -> bytes:
         if len(word) > MAX_WORD_LENGTH:
-            return self.unknown
+            return self._unknown_row
         ids: list[bytes] = []
-        rest, node = word, self._initial
+        rest, node = word, self._initial_tree
         while rest:
             found = None
             for character in rest:
@@ -51,15 +54,15 @@ class LongestMatch:
                 if _END in node:
                     found = node[_END]
             if found is None:
-                return self.unknown
+                return self._unknown_row
             ids.append(found[0])
-            rest, node = rest[found[1] :], self._following
+            rest, node = rest[found[1] :], self._following_tree
         return b"".join(ids)
 
 
-def _tree(pieces: Iterable[tuple[str, int]]) -> dict:
+def _tree(pieces: Mapping[str, int]) -> dict:
     root: dict = {}
-    for piece, index in pieces:
+    for piece, index in pieces.items():
         node = root
         for character in piece:
             node = node.setdefault(character, {})

@@ -15,8 +15,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text
 
-from albert_tf.tokenization.characters import CleanUp
-from albert_tf.tokenization.characters_in_graph import RESERVED, SPACE, CleanedTexts, CleanUpInGraph, decode, find_spans
+from albert_tf.tokenization.characters import SPACE, CleanUp
+from albert_tf.tokenization.characters_in_graph import RESERVED, CleanedTexts, CleanUpInGraph, decode, find_spans
 from albert_tf.tokenization.longest_match import MAX_WORD_LENGTH
 from albert_tf.tokenization.piece_model import RaggedPieces
 from albert_tf.tokenization.ragged import follows_in_row, sums

@@ -3,44 +3,33 @@
 B texts, C characters after the clean-up without spaces, W words.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from albert_tf.tokenization.characters import CleanUp
+from albert_tf.tokenization.characters import SPACE, CleanUp
 from albert_tf.tokenization.characters_in_arrays import CleanUpInArrays
-from albert_tf.tokenization.longest_match_in_arrays import LongestMatchInArrays
+from albert_tf.tokenization.longest_match import LongestMatch
+from albert_tf.tokenization.longest_match_in_arrays import Ints, LongestMatchInArrays
 from albert_tf.tokenization.vocabulary_file import END_MARK, WORD_END
 from albert_tf.tokenization.wordpiece_folder import WordPieceOptions
 
-_SPACE = 0x20
 # What is worked on at a time is to stay in the processor's cache.
 _CHARACTERS_OF_A_BLOCK = 1 << 17
-
-Ints = npt.NDArray[np.int64]
 
 
 class WordPieceInArrays:
     """Pieces of texts, with the ids that come of splitting word by word.
 
     Args:
-        initial: what a word can begin with, and its ids.
-        following: what can come behind another piece, and its ids.
-        unknown: the id of the unknown piece.
+        match: what splits a word.
         clean_up: what is done to each character.
         options: how pieces make words.
     """
 
-    def __init__(
-        self,
-        initial: Mapping[str, int],
-        following: Mapping[str, int],
-        unknown: int,
-        clean_up: CleanUp,
-        options: WordPieceOptions,
-    ):
-        self._match = LongestMatchInArrays(initial, following, unknown)
+    def __init__(self, match: LongestMatch, clean_up: CleanUp, options: WordPieceOptions):
+        self._match = LongestMatchInArrays(match)
         self._clean_up = CleanUpInArrays(clean_up)
         self._options = options
 
@@ -53,7 +42,7 @@ class WordPieceInArrays:
         ends = np.cumsum([len(text) + 1 for text in texts])
         characters = (" ".join(texts) + " ").encode("utf-32-le", "surrogatepass")
         cleaned = self._clean_up(np.frombuffer(characters, "<i4"))
-        solid = cleaned.code_points != _SPACE
+        solid = cleaned.code_points != SPACE
         joins = solid & ~cleaned.alone
         begins = solid.copy()
         begins[1:] &= ~(joins[1:] & joins[:-1])
@@ -90,7 +79,7 @@ class WordPieceInArrays:
 
 
 def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Cuts texts into parts of about as many characters; a longer text is a part of its own."""
+    """Yields texts by so many that they have `_CHARACTERS_OF_A_BLOCK` or, at the end, fewer."""
     block, length = [], 0
     for text in texts:
         block.append(text)

@@ -55,7 +55,7 @@ class WordPieceModel:
         self._marks_ends = self.options.scheme == WORD_END
         self._clean_up = _clean_up(self.options)
         self._table = CharacterTable(self._clean_up)
-        self._match = LongestMatch(self.initial_pieces().items(), self.following_pieces().items(), self.special.unk)
+        self._match = LongestMatch(self.initial_pieces(), self.following_pieces(), self.special.unk)
 
     def initial_pieces(self) -> dict[str, int]:
         """Returns what a word can begin with, and its ids."""
@@ -138,9 +138,7 @@ class WordPieceModel:
 
     @functools.cached_property
     def _in_arrays(self) -> WordPieceInArrays:
-        return WordPieceInArrays(
-            self.initial_pieces(), self.following_pieces(), self.special.unk, self._clean_up, self.options
-        )
+        return WordPieceInArrays(self._match, self._clean_up, self.options)
 
     @functools.cached_property
     def _piece_lengths(self) -> np.ndarray:

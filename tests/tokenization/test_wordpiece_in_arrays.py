@@ -1,13 +1,16 @@
 """Proves that a large batch of texts gets the ids that its words get one by one."""
 
 import functools
-from concurrent.futures import ThreadPoolExecutor
+import time
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from albert_tf.tokenization import longest_match_in_arrays
+from albert_tf.tokenization.characters import CleanUp
+from albert_tf.tokenization.characters_in_arrays import CleanUpInArrays
 from albert_tf.tokenization.longest_match import LongestMatch
 from albert_tf.tokenization.longest_match_in_arrays import LongestMatchInArrays
 from albert_tf.tokenization.wordpiece_in_arrays import WordPieceInArrays
@@ -22,7 +25,7 @@ MORE_TEXTS = [
     *(b"\xff\xfe", b"\xc0\x80a", b"\xe2\x82 a", b"\xff_", "." * 1000, "\ufa6e漢字a", "[UNK]_", "[UNK] _"),
 ]
 KINDS = pytest.mark.parametrize("kind", TOKENIZERS)
-PIECES = st.dictionaries(st.text("ab가", min_size=1, max_size=4), st.integers(0, 1000), max_size=12)
+PIECES = st.dictionaries(st.text("ab가 \0[#😀\ud800", max_size=4), st.integers(0, 1000), max_size=12)
 
 
 @functools.cache
@@ -76,12 +79,16 @@ def test_any_text(kind, texts):
 
 
 @settings(max_examples=300, derandomize=True, deadline=None)
-@given(initial=PIECES, following=PIECES, words=st.lists(st.text("ab가c", min_size=1, max_size=12), max_size=20))
+@given(
+    initial=PIECES, following=PIECES, words=st.lists(st.text("ab가 \0[#😀\ud800", min_size=1, max_size=12), max_size=20)
+)
 def test_any_pieces(initial, following, words):
-    plain = LongestMatch(initial.items(), following.items(), unknown=0)
+    plain = LongestMatch(initial, following, unknown=0)
     starts = np.cumsum([0, *map(len, words)])[:-1]
     characters = np.array([ord(character) for word in words for character in word], np.int32)
-    found = LongestMatchInArrays(initial, following, unknown=0)(characters, starts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(longest_match_in_arrays, "_FEW_WORDS", 0)
+        found = LongestMatchInArrays(plain)(characters, starts)
     rows = np.split(found, starts[1:]) if words else []
     wanted = [np.frombuffer(plain(word), np.int32).tolist() for word in words]
     assert [row[row >= 0].tolist() for row in rows] == wanted
@@ -90,7 +97,7 @@ def test_any_pieces(initial, following, words):
 def test_many_pieces_that_meet_in_the_table():
     random = np.random.default_rng(0)
     pieces = {"".join(map(chr, row)): index for index, row in enumerate(random.integers(0x4E00, 0x9000, [40_000, 2]))}
-    match = LongestMatchInArrays(pieces, {}, unknown=-2)
+    match = LongestMatchInArrays(LongestMatch(pieces, {}, unknown=-2))
     words = [*pieces, *("".join(map(chr, row)) for row in random.integers(0x4E00, 0x9000, [40_000, 2]))]
     characters = np.array([list(map(ord, word)) for word in words], np.int32).reshape(-1)
     found = match(characters, np.arange(0, len(characters), 2))
@@ -98,12 +105,33 @@ def test_many_pieces_that_meet_in_the_table():
     assert (found[1::2] == -1).all()
 
 
-def test_threads_that_meet_new_characters_together():
-    texts = [line["text"] for line in read_lines("W1_wordpiece")]
-    wanted = TOKENIZERS["cased"].encode_batch(texts)
-    for _ in range(5):
-        model = WordPieceModel(TOKENIZERS["cased"].pieces, TOKENIZERS["cased"].options)
-        parts = [texts[first : first + 40] for first in range(0, len(texts), 40)]
-        with ThreadPoolExecutor(8) as pool:
-            rows = [row for part in pool.map(model._in_arrays.encode, parts) for row in part]
-        _assert_equal(rows, wanted)
+def test_a_thread_reads_while_another_learns_the_same_characters(monkeypatch):
+    clean = CleanUpInArrays(CleanUp(True, True, True, split_punctuation=True, split_chinese=True))
+    characters = np.array([ord(character) for character in "Éa漢!"], np.int32)
+    wanted = clean(characters).code_points.tolist()
+    append, read = np.append, []
+
+    def read_then_append(*args):
+        read.append(clean(characters).code_points.tolist())
+        return append(*args)
+
+    monkeypatch.setattr(np, "append", read_then_append)
+    clean._meet(characters.tolist())
+    monkeypatch.undo()
+    assert read == [wanted] == [clean(characters).code_points.tolist()]
+
+
+def test_words_that_take_many_steps_are_left_to_the_plain_way():
+    pieces = ("[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##a", "a" * 100 + "b", "##" + "a" * 100 + "b")
+    model = WordPieceModel(pieces)
+    texts = ["a" * 200] + ["a"] * 4000
+    start = time.process_time()
+    rows = model._in_arrays.encode(texts)
+    assert time.process_time() - start < 0.5
+    assert [row.tolist() for row in rows] == [[4] + [5] * 199] + [[4]] * 4000
+
+
+@KINDS
+def test_words_at_the_border_of_two_blocks(kind, monkeypatch):
+    texts = ["나는 밥을 먹었다. abc " * size for size in (8000, 1, 7000, 3, 20000)]
+    _assert_equal(_arrays(kind).encode(texts), _one_by_one(kind, texts, monkeypatch))
