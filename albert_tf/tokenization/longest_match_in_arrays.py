@@ -93,7 +93,7 @@ class LongestMatchInArrays:
         found[words] = self._one_by_one.unknown
         return found
 
-    def _go_on(self, walks: "_Walks", letters: Ints) -> Ints:
+    def _go_on(self, walks: "_Walks", letters: npt.NDArray[np.int32]) -> Ints:
         """Reads one more character of each word; returns the numbers of those that no piece goes on with."""
         node = self._edges.follow(walks.node * self._alphabet + letters[walks.place])
         node[walks.place == walks.end] = _NOWHERE
