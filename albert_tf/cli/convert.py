@@ -44,6 +44,7 @@ def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
     import shutil
 
     from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
+    from albert_tf.tokenization.folders import CONFIG_FILE
 
     for where in vocabulary_places(source):
         for file in (file for pattern in _VOCABULARIES for file in sorted(where.glob(pattern))):
@@ -51,6 +52,9 @@ def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
                 AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
             else:
                 shutil.copy(file, folder / ("vocab.txt" if file.suffix == ".txt" else "30k-clean.model"))
+                # Google's code does not read it; ours does when the folder comes back.
+                if (options := file.with_name(CONFIG_FILE)).is_file():
+                    shutil.copy(options, folder)
             return f"vocabulary from {file}"
     return "no vocabulary found beside the source"
 

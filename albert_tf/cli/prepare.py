@@ -15,7 +15,8 @@ def run(
         str, typer.Option(help="examples, or documents: tokenised text, of which examples are made while training.")
     ] = "examples",
     tokenizer: Annotated[
-        Path | None, typer.Option(help="Vocabulary: a folder or a .model file; without it, the published English one.")
+        Path | None,
+        typer.Option(help="Vocabulary: a folder, a .model or a vocab.txt file; without it, the published English one."),
     ] = None,
     max_seq_length: Annotated[int, typer.Option(help="Tokens in an example.")] = 512,
     max_predictions_per_seq: Annotated[int | None, typer.Option(help="Most masked tokens in an example.")] = None,

@@ -82,7 +82,7 @@ def _print_report(report: "VocabularyReport") -> None:
     table = plain_table("vocabulary", "", "value")
     rows = {
         "lines read": f"{report.num_lines:,}",
-        "passed over as too long": f"{report.num_skipped_lines:,}",
+        "passed over: too long, or NUL": f"{report.num_skipped_lines:,}",
         "learnt from": f"{report.num_training_lines:,}",
     }
     if (heldout := report.heldout) is not None:

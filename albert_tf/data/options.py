@@ -111,7 +111,8 @@ class PrepareOptions(ExampleOptions):
         output_dir: folder for the shards and their manifest; made if it is not there.
         format: `"examples"`, or `"documents"`: tokenised documents, of which training makes the same examples on the
             fly, pass after pass without end.
-        tokenizer: a SentencePiece file or a folder that holds one; None: the published English vocabulary.
+        tokenizer: a SentencePiece file, a vocabulary file or a folder that holds one; None: the published English
+            vocabulary.
         do_lower_case: None: as the tokenizer's folder says, else True.
         split_sentences: lines are running text, wrapped or not, to be split into sentences.
         document_gap: how many empty lines in a row end a document; 0: only the end of a file does.

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class AlbertTokenizer:
     """Turns text into the ids that an ALBERT model was trained on, and back.
 
-    `as_layer` gives the same ids inside a TensorFlow graph. Text yields no special id unless that is asked for: a
-    literal "[MASK]" stays plain text.
+    `as_layer` gives the same ids inside a TensorFlow graph, and says so where it cannot. Text yields no special id
+    unless that is asked for: a literal "[MASK]" stays plain text.
 
     Args:
         model: what turns text into pieces; `from_pretrained` makes it.
@@ -128,8 +128,9 @@ class AlbertTokenizer:
         """Writes the vocabulary and `tokenizer_config.json` as Hugging Face's tokenizers read them.
 
         SentencePiece goes to `spiece.model`, unchanged, and the whole tokenizer to `tokenizer.json`, for
-        AlbertTokenizer; a vocabulary file to `vocab.txt`, for BertTokenizer. The scheme "word_end" is unknown there.
-        So is a segmenter: with one there is no `tokenizer.json` and no `tokenizer_class`, as without it other ids come.
+        AlbertTokenizer; a vocabulary file to `vocab.txt`, for BertTokenizer (which takes Hangul apart where accents are
+        dropped). Where other ids would come there, no `tokenizer_class` is written: with the scheme "word_end", a
+        segmenter, BPE or byte fallback.
 
         Args:
             folder: where to; made if it is not there.

@@ -121,14 +121,21 @@ def check_no_other_vocabulary(folder: str | Path, name: str) -> None:
             )
 
 
-def write_folder(folder: str | Path, model_proto: bytes, options: TokenizerOptions) -> None:
-    """Writes the SentencePiece file as it was read, and the options, for us and for Hugging Face's AlbertTokenizer."""
+def write_folder(folder: str | Path, model_proto: bytes, options: TokenizerOptions, *, for_transformers: bool) -> None:
+    """Writes the SentencePiece file as it was read, and the options.
+
+    Args:
+        folder: the folder.
+        model_proto: the SentencePiece file.
+        options: what is done around it.
+        for_transformers: name the class by which transformers loads the folder; without, it refuses to guess.
+    """
     folder = Path(folder)
     check_no_other_vocabulary(folder, MODEL_FILE)
     folder.mkdir(parents=True, exist_ok=True)
     write_file(folder / MODEL_FILE, model_proto)
     config = {
-        "tokenizer_class": "AlbertTokenizer",
+        **({"tokenizer_class": "AlbertTokenizer"} if for_transformers else {}),
         "remove_space": True,
         **asdict(options),
         "bos_token": CLS_PIECE,

@@ -86,7 +86,7 @@ class SegmentedModel:
         # Hugging Face's tokenizers would read these, and give other ids without a word about it.
         (Path(folder) / TOKENIZERS_FILE).unlink(missing_ok=True)
         config = read_config(Path(folder) / CONFIG_FILE)
-        del config["tokenizer_class"]
+        config.pop("tokenizer_class", None)
         write_config(folder, config | {"segmenter": self._segmenter.name, "segmenter_version": self._segmenter.version})
 
     def allowing_special(self) -> "SegmentedModel":

@@ -70,9 +70,11 @@ class SentencePieceModel:
         )
 
     def save(self, folder: str | Path) -> None:
-        write_folder(folder, self._model_proto, self.options)
+        # transformers makes other ids of other kinds, without a word about it.
+        for_transformers = self._is_plain_unigram()
+        write_folder(folder, self._model_proto, self.options, for_transformers=for_transformers)
         place = Path(folder) / TOKENIZERS_FILE
-        if not self._is_plain_unigram():
+        if not for_transformers:
             place.unlink(missing_ok=True)
             return
         split, charsmap = self._digit_comma.pieces.keys(), read_charsmap(self._compiled_proto)

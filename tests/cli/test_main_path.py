@@ -69,10 +69,21 @@ def test_train_tokenizer_passes_every_option_on(tmp_path):
         assert report["heldout"]["num_characters"] > 9_000
 
 
+def test_train_tokenizer_keeps_to_morphemes_and_holds_lines_out(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("나는 밥을 먹었다.\n학교에 갔다가 밥을 먹었다.\n" * 20, encoding="utf-8")
+    command = ("train-tokenizer", text, "--output", tmp_path / "ko", "--keep-accents", "--character-coverage", 1)
+    output_of(*command, "--vocab-size", 27, "--segmenter", "kiwi", "--heldout-share", 0.5)
+    assert json.loads((tmp_path / "ko" / "tokenizer_config.json").read_text())["segmenter"] == "kiwi"
+    report = json.loads((tmp_path / "ko" / "vocabulary_report.json").read_text())
+    assert report["heldout"]["num_lines"] == 20
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
         (("--model-type", "wordpiece", "--byte-fallback"), "`byte_fallback` must go with model_type unigram or bpe"),
+        (("--model-type", "wordpiece", "--segmenter", "kiwi"), "`segmenter` must go with model_type unigram or bpe"),
         (("--model-type", "bert"), "`model_type` must be one of unigram, bpe, wordpiece. Received: model_type='bert'"),
         (("--user-defined-symbols", "@a,[SEP]"), "`user_defined_symbols` must not name special pieces"),
         (("--character-coverage", 1.5), "`character_coverage` must lie between 0.98 and 1.0"),

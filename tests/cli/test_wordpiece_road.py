@@ -62,5 +62,5 @@ def test_the_exported_model_answers_as_the_model_does(folder):
 def test_converting_takes_the_vocabulary_along(folder):
     for to in ("google", "huggingface"):
         output_of("convert", folder / "run" / "model", folder / to, "--to", to)
-        copy = AlbertTokenizer.from_pretrained(folder / to, do_lower_case=False, keep_accents=False)
+        copy = AlbertTokenizer.from_pretrained(folder / to)
         assert copy.vocab_hash == AlbertTokenizer.from_pretrained(folder / "vocabulary").vocab_hash

@@ -57,12 +57,19 @@ def test_recorded_lines_of_the_digit_comma_rule(reference_digit_comma):
     _assert_same(tokenizer, [line["text"] for line in read_lines("T1b_digit_comma")], max_length=LONG)
 
 
-def test_every_code_point():
+CLEANED_OTHERWISE = {
+    "cased": AlbertTokenizer.english(do_lower_case=False),
+    "accents": AlbertTokenizer.english(keep_accents=True),
+}
+
+
+@pytest.mark.parametrize("tokenizer", [ENGLISH, *CLEANED_OTHERWISE.values()], ids=["lower", *CLEANED_OTHERWISE])
+def test_every_code_point(tokenizer):
     characters = [chr(code).encode("utf-8", "surrogatepass") for code in range(0x110000)]
     assert len(characters) == 1_114_112
     for start in range(0, len(characters), 1 << 17):
         block = [b"a" + character + b"b" for character in characters[start : start + (1 << 17)]]
-        _assert_same(ENGLISH, block)
+        _assert_same(tokenizer, block)
 
 
 @pytest.mark.parametrize("tokenizer", [ENGLISH, TINY], ids=["english", "digit_comma"])
@@ -73,8 +80,8 @@ def test_awkward_texts(tokenizer):
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(st.lists(st.text(max_size=40) | st.text("19,/ 2３½é가\u1100\u1161"), min_size=8, max_size=8))
 def test_any_text(texts):
-    _assert_same(ENGLISH, texts)
-    _assert_same(TINY, texts)
+    for tokenizer in (ENGLISH, TINY, *CLEANED_OTHERWISE.values()):
+        _assert_same(tokenizer, texts)
 
 
 def test_pairs_and_truncation():

@@ -44,3 +44,4 @@ def test_other_kinds_of_models_leave_no_old_file(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}")
     tokenizer.save_pretrained(tmp_path)
     assert not (tmp_path / "tokenizer.json").exists()
+    assert "tokenizer_class" not in json.loads((tmp_path / "tokenizer_config.json").read_text())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece
+from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece, train_wordpiece
 
 from .golden import read_lines
 
@@ -161,6 +161,17 @@ def test_korean(tmp_path, keep_accents):
         assert tokenizer.decode(tokenizer.encode(text)) == text
         assert tokenizer.encode(unicodedata.normalize("NFD", text)) == tokenizer.encode(text)
         assert tokenizer.unk_token_id not in tokenizer.encode(text)
+
+
+@pytest.mark.parametrize("train", [train_sentencepiece, train_wordpiece])
+def test_what_coverage_leaves_out_is_no_piece(tmp_path, train):
+    path = tmp_path / "text.txt"
+    path.write_text("the old man and the sea\n" * 100 + "漢\n", encoding="utf-8")
+    for coverage, covered in ((0.98, False), (1.0, True)):
+        train(path, tmp_path / str(coverage), vocab_size=25, character_coverage=coverage)
+        pieces = AlbertTokenizer.from_pretrained(tmp_path / str(coverage)).pieces
+        assert any("漢" in piece for piece in pieces) == covered
+        assert any("m" in piece for piece in pieces)
 
 
 def test_training_is_quiet(corpus, tmp_path, capfd):
