@@ -13,6 +13,7 @@ import io
 import math
 import pathlib
 import pickletools
+import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from typing import IO, Any
@@ -70,10 +71,13 @@ def read_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
         ValueError: where the file is damaged, or holds anything but tensors.
     """
     try:
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                return _read_zip(archive)
-        return _read_stream(io.BytesIO(path.read_bytes()))
+        # pickletools warns of escapes in damaged text, as if it were source code.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            if zipfile.is_zipfile(path):
+                with zipfile.ZipFile(path) as archive:
+                    return _read_zip(archive)
+            return _read_stream(io.BytesIO(path.read_bytes()))
     except _RefusedError as error:
         raise ValueError(
             f"A PyTorch file must hold tensors and nothing else. Received: {path} with {error}; it may run code when "
