@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from albert_tf.tokenization.piece_model import refuse_text
 
+CODE_POINTS = 0x110000
+SPACE = 0x20
 # As the reference has them: Han characters without Japanese kana and Korean Hangul, which are written in words.
 _CHINESE = (
     range(0x4E00, 0xA000),
@@ -21,8 +23,6 @@ _CHINESE = (
     range(0xF900, 0xFB00),
     range(0x2F800, 0x2FA20),
 )
-CODE_POINTS = 0x110000
-SPACE = 0x20
 _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 

@@ -14,7 +14,6 @@ from albert_tf.tokenization.model_proto import digest
 from albert_tf.tokenization.piece_model import EncodedWithOffsets, PieceModel
 from albert_tf.tokenization.segmentation import BORDER, Segmenter, load_segmenter
 from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
-from albert_tf.tokenization.tokenizers_file import TOKENIZERS_FILE
 
 
 class SegmentedModel:
@@ -82,12 +81,10 @@ class SegmentedModel:
         )
 
     def save(self, folder: str | Path) -> None:
-        self._model.save(folder)
-        # Hugging Face's tokenizers would read these, and give other ids without a word about it.
-        (Path(folder) / TOKENIZERS_FILE).unlink(missing_ok=True)
-        config = read_config(Path(folder) / CONFIG_FILE)
-        config.pop("tokenizer_class", None)
-        write_config(folder, config | {"segmenter": self._segmenter.name, "segmenter_version": self._segmenter.version})
+        # Hugging Face's tokenizers would give other ids without a word about it.
+        self._model.save(folder, for_transformers=False)
+        recorded = {"segmenter": self._segmenter.name, "segmenter_version": self._segmenter.version}
+        write_config(folder, read_config(Path(folder) / CONFIG_FILE) | recorded)
 
     def allowing_special(self) -> "SegmentedModel":
         """Returns a model that gives special pieces in a text their ids."""

@@ -69,9 +69,9 @@ class SentencePieceModel:
             reference=self.options.reference_digit_comma,
         )
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, *, for_transformers: bool = True) -> None:
         # transformers makes other ids of other kinds, without a word about it.
-        for_transformers = self._is_plain_unigram()
+        for_transformers = for_transformers and self._is_plain_unigram()
         write_folder(folder, self._model_proto, self.options, for_transformers=for_transformers)
         place = Path(folder) / TOKENIZERS_FILE
         if not for_transformers:

@@ -8,7 +8,6 @@ fast WordPiece op splits the words. B texts, C characters after the clean-up, W 
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportReturnType=false
 # pyright: reportOptionalMemberAccess=false
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ import tensorflow_text
 
 from albert_tf.tokenization.characters import SPACE, CleanUp
 from albert_tf.tokenization.characters_in_graph import RESERVED, CleanedTexts, CleanUpInGraph, decode, find_spans
-from albert_tf.tokenization.longest_match import MAX_WORD_LENGTH
+from albert_tf.tokenization.longest_match import MAX_WORD_LENGTH, LongestMatch
 from albert_tf.tokenization.piece_model import RaggedPieces
 from albert_tf.tokenization.ragged import follows_in_row, sums
 from albert_tf.tokenization.vocabulary_file import END_MARK, WORD_END
@@ -35,29 +34,22 @@ class WordPieceInGraph(tf.Module):
     """Pieces of texts in the graph, with the ids that `WordPieceModel` gives.
 
     Args:
-        initial: what a word can begin with, and its ids.
-        following: what can come behind another piece, and its ids.
-        unknown: the id of the unknown piece.
+        match: what splits a word.
         clean_up: what is done to each character.
         options: how pieces make words.
     """
 
-    def __init__(
-        self,
-        initial: Mapping[str, int],
-        following: Mapping[str, int],
-        unknown: int,
-        clean_up: CleanUp,
-        options: WordPieceOptions,
-    ):
+    def __init__(self, match: LongestMatch, clean_up: CleanUp, options: WordPieceOptions):
         super().__init__()
         self._options = options
         self._clean_up = CleanUpInGraph(clean_up)
-        following = {_INSIDE + piece: index for piece, index in following.items()}
-        spelled = {_UNKNOWN: unknown, **initial, **following}
+        following = {_INSIDE + piece: index for piece, index in match.following.items()}
+        spelled = {_UNKNOWN: match.unknown, **match.initial, **following}
         self._ids = np.array(list(spelled.values()), np.int32)
         # An unknown word is one piece, however long it is.
-        self._lengths = np.array([_ENDLESS, *map(len, initial), *(len(piece) - 1 for piece in following)], np.int32)
+        self._lengths = np.array(
+            [_ENDLESS, *map(len, match.initial), *(len(piece) - 1 for piece in following)], np.int32
+        )
         self._match = tensorflow_text.FastWordpieceTokenizer(
             list(spelled),
             suffix_indicator=_INSIDE,

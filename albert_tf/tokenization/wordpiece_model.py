@@ -119,9 +119,7 @@ class WordPieceModel:
         # TensorFlow is loaded only where the graph is asked for: everything else here runs without it.
         from albert_tf.tokenization.wordpiece_graph import WordPieceInGraph
 
-        return WordPieceInGraph(
-            self.initial_pieces(), self.following_pieces(), self.special.unk, self._clean_up, self.options
-        )
+        return WordPieceInGraph(self._match, self._clean_up, self.options)
 
     def __reduce__(self):
         return functools.partial(WordPieceModel, source=self.source), (self.pieces, self.options)
