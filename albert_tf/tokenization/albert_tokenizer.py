@@ -96,7 +96,8 @@ class AlbertTokenizer:
             scheme: "wordpiece", where a piece inside a word begins with "##", or "word_end", where a piece at the end
                 of a word ends with "_". None as above, else what the pieces look like.
             reference_accents: leave characters apart from which accents were dropped, as the reference does; Hangul
-                comes apart, too. None as above, else False.
+                comes apart, too, and stays so where it is spelled out in conjoining letters. None as above, else
+                False.
             bare_final: "word_end" without the mark behind the last word of a text. None as above, else False.
 
         Returns:

@@ -1,13 +1,14 @@
 """The clean-up of text for vocabulary files: BERT's rules, as a table from each character to what becomes of it.
 
 A rule sees one character at a time, so that it gives the same in Python, in a TensorFlow graph and for offsets. What
-looks at neighbours is out of its reach: a capital sigma at the end of a Greek word becomes "σ" and not "ς", and Hangul
-that comes in as single letters (U+1100 to U+11FF) stays so.
+looks at neighbours is out of its reach: a capital sigma at the end of a Greek word becomes "σ" and not "ς". Hangul that
+is spelled out in conjoining letters is put together to syllables before, where `recompose` says so.
 """
 
 import unicodedata
 from dataclasses import dataclass
 
+from albert_tf.tokenization.hangul import compose_syllables
 from albert_tf.tokenization.piece_model import refuse_text
 
 CODE_POINTS = 0x110000
@@ -51,8 +52,8 @@ class CleanUp:
     Attributes:
         do_lower_case: lower-case it.
         strip_accents: drop accents and other non-spacing marks.
-        recompose: put together again what taking accents off took apart, above all the syllables of Hangul. The
-            reference does not, so Korean words become unknown there.
+        recompose: put together again what taking accents off took apart, and what the text spells out in conjoining
+            letters: the syllables of Hangul. The reference does not, so Korean words become unknown there.
         split_punctuation: make punctuation words of their own.
         split_chinese: make Chinese characters words of their own.
 
@@ -71,6 +72,10 @@ class CleanUp:
     recompose: bool
     split_punctuation: bool
     split_chinese: bool
+
+    def prepare(self, text: str) -> str:
+        """Returns a text as `rewrite` is to see it, character by character; its length stays as it is."""
+        return compose_syllables(text) if self.recompose else text
 
     def rewrite(self, character: str) -> tuple[Part, ...]:
         """Returns what becomes of a character: nothing, a space, or characters to match pieces with."""

@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.tokenization.characters import CODE_POINTS, CleanUp, Part
+from albert_tf.tokenization.hangul_in_graph import compose_syllables
 from albert_tf.tokenization.ragged import sums
 
 # Unicode keeps these free of characters, so no piece holds them. Bytes that are no UTF-8 are read as the first, and so
@@ -69,8 +70,11 @@ class CleanUpInGraph(tf.Module):
     def __init__(self, clean_up: CleanUp):
         super().__init__()
         self._table = _make_table(clean_up)
+        self._recompose = clean_up.recompose
 
     def __call__(self, texts: tf.RaggedTensor) -> CleanedTexts:
+        if self._recompose:
+            texts = compose_syllables(texts)
         blocks = tf.gather(tf.constant(self._table.blocks), tf.bitwise.right_shift(texts.values, 8))
         places = blocks + tf.bitwise.bitwise_and(texts.values, _BLOCK - 1)
         codes = tf.gather(tf.constant(self._table.rows), places)  # [T, K]

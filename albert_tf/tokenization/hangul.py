@@ -1,10 +1,40 @@
-"""A warning for vocabularies of Korean syllables behind a clean-up that takes syllables apart."""
+"""Syllables of Hangul: put together where conjoining letters spell them out; a warning where they would get lost."""
 
 import re
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterable
 
 _SYLLABLE = re.compile("[가-힣]")
+# Unicode composes these alone: 19 leading letters, 21 vowels, 27 trailing letters.
+_JOINS = re.compile("[\u1161-\u1175\u11a8-\u11c2]")
+_OPEN_SYLLABLES = "".join(map(chr, range(ord("가"), ord("힣") + 1, 28)))
+SPELLED_OUT = f"[\u1100-\u1112][\u1161-\u1175][\u11a8-\u11c2]?|[{_OPEN_SYLLABLES}][\u11a8-\u11c2]"
+_SPELLED_OUT = re.compile(SPELLED_OUT)
+# Every clean-up drops it.
+_NOTHING = "\0"
+
+
+def compose_syllables(text: str) -> str:
+    """Makes one character of each syllable of Hangul that is spelled out in conjoining letters.
+
+    Args:
+        text: a text.
+
+    Returns:
+        A text of the same length: the syllable stands in the first letter's place, U+0000 in that of the others.
+
+    Example:
+
+    >>> compose_syllables("\u1107\u1161\u11b8 cafe\u0301") == "밥\0\0 cafe\u0301"
+    True
+
+    References:
+        The Unicode Standard, 3.12, "Conjoining Jamo Behavior".
+    """
+    if text.isascii() or not _JOINS.search(text):
+        return text
+    return _SPELLED_OUT.sub(lambda match: unicodedata.normalize("NFC", match[0]).ljust(len(match[0]), _NOTHING), text)
 
 
 def warn_of_lost_hangul(pieces: Iterable[str], clean: Callable[[str], str], source: str) -> None:

@@ -15,13 +15,15 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from albert_tf.tokenization.hangul import SPELLED_OUT
+
 # Code points that Unicode keeps free for marks inside a program: no text holds them.
 BORDER, _UNKNOWN = "\ufdd0", "\ufdd1"
 SEGMENTERS = ("kiwi",)
 
 # Kiwi takes time quadratic in the length of a text; most texts are far shorter than this.
 _CHUNK = re.compile(r"(?s).{1,500}(?=\s|\Z)|.{1,500}")
-_SYLLABLE = re.compile("(?s)[\u1100-\u1112][\u1161-\u1175][\u11a8-\u11c2]?|.")
+_UNIT = re.compile(f"(?s){SPELLED_OUT}|.")
 _UNREADABLE = re.compile(f"[\ud800-\udfff{BORDER}]")
 
 
@@ -92,7 +94,7 @@ def _cut(chunk: str, starts: set[int]) -> str:
     >>> _cut("밥을 먹었다", {0, 1, 3, 4, 5}).replace(BORDER, "|")
     '밥|을 먹|었|다'
     """
-    units = _SYLLABLE.findall(chunk)
+    units = _UNIT.findall(chunk)
     marked = units[:1]
     for place, (before, unit) in enumerate(itertools.pairwise(units), start=1):
         inside = not (before.isspace() or unit.isspace() or unicodedata.combining(unit[0]))
@@ -106,7 +108,7 @@ def _composed(chunk: str) -> str:
     >>> _composed("\u1107\u1161\u11b8 cafe\u0301") == "밥 cafe\u0301"
     True
     """
-    return _SYLLABLE.sub(lambda match: unicodedata.normalize("NFC", match[0]) if len(match[0]) > 1 else match[0], chunk)
+    return _UNIT.sub(lambda match: unicodedata.normalize("NFC", match[0]) if len(match[0]) > 1 else match[0], chunk)
 
 
 @functools.cache

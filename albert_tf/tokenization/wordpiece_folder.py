@@ -36,7 +36,7 @@ class WordPieceOptions:
         do_lower_case: lower-case the text.
         keep_accents: do not drop accents and other non-spacing marks.
         reference_accents: leave the characters apart from which accents were dropped, as the reference does; every
-            syllable of Hangul then comes apart, too.
+            syllable of Hangul then comes apart, too, and one that is spelled out in conjoining letters stays so.
         tokenize_chinese_chars: make Chinese characters words of their own; "word_end" never does.
         bare_final: "word_end" without a mark behind the last word of a text.
     """
@@ -57,11 +57,6 @@ class WordPieceOptions:
         if self.bare_final and self.scheme != WORD_END:
             raise ValueError(
                 f"`bare_final` must go with scheme='word_end'. Received: bare_final=True, scheme={self.scheme!r}."
-            )
-        if self.reference_accents and self.keep_accents:
-            raise ValueError(
-                "`reference_accents` says how accents are dropped, so `keep_accents` must be False. "
-                "Received: reference_accents=True, keep_accents=True."
             )
 
 

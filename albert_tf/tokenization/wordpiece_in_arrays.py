@@ -30,6 +30,7 @@ class WordPieceInArrays:
 
     def __init__(self, match: LongestMatch, clean_up: CleanUp, options: WordPieceOptions):
         self._match = LongestMatchInArrays(match)
+        self._prepare = clean_up.prepare
         self._clean_up = CleanUpInArrays(clean_up)
         self._options = options
 
@@ -40,7 +41,7 @@ class WordPieceInArrays:
     def _encode_block(self, texts: Sequence[str]) -> list[np.ndarray]:
         # The space behind each text parts it from the next one.
         ends = np.cumsum([len(text) + 1 for text in texts])
-        characters = (" ".join(texts) + " ").encode("utf-32-le", "surrogatepass")
+        characters = self._prepare(" ".join(texts) + " ").encode("utf-32-le", "surrogatepass")
         cleaned = self._clean_up(np.frombuffer(characters, "<i4"))
         solid = cleaned.code_points != SPACE
         joins = solid & ~cleaned.alone

@@ -92,7 +92,7 @@ class WordPieceModel:
 
     def split_words(self, text: str) -> list[str]:
         """Cleans a text and splits it into the words that are then split into pieces."""
-        return text.translate(self._table).split()
+        return self._clean_up.prepare(text).translate(self._table).split()
 
     def tokenize(self, text: str | bytes) -> list[str]:
         (row,) = self.encode_batch([text])

@@ -30,7 +30,7 @@ class CleanedText:
         characters: list[str] = []
         origins: list[int] = []
         rewritten: dict[str, str] = {}
-        for place, character in enumerate(text):
+        for place, character in enumerate(clean_up.prepare(text)):
             if character not in rewritten:
                 rewritten[character] = clean_up.spell(character)
             characters.append(rewritten[character])

@@ -1,5 +1,6 @@
-"""Proves that Hangul comes through SentencePiece whole, with accents kept or dropped, in Python and in the graph."""
+"""Proves that Hangul comes through every path whole, in syllables or spelled out, with accents kept or dropped."""
 
+import functools
 import itertools
 import unicodedata
 
@@ -7,10 +8,18 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece
+from albert_tf.tokenization.characters_in_graph import decode
+from albert_tf.tokenization.hangul import compose_syllables
+from albert_tf.tokenization.hangul_in_graph import compose_syllables as compose_in_graph
+from albert_tf.tokenization.wordpiece_folder import WordPieceOptions
+from albert_tf.tokenization.wordpiece_model import WordPieceModel
 
 from .test_training import KOREAN
+from .wordpiece_golden import korean
 
 SYLLABLES = "".join(map(chr, range(0xAC00, 0xD7A4)))
 OPTIONS = list(itertools.product([False, True], repeat=2))
@@ -62,3 +71,59 @@ def test_a_vocabulary_that_cannot_put_syllables_together_is_warned_of(folder):
     assert broken.unk_token_id in broken.encode(KOREAN[0])
     whole = AlbertTokenizer.from_pretrained(folder / "identity.model", keep_accents=True)
     assert whole.unk_token_id not in whole.encode(KOREAN[0])
+
+
+def _spell_endings(text):
+    """Spells out the trailing letter of each syllable alone."""
+    apart = (unicodedata.normalize("NFD", character) for character in text)
+    return "".join(unicodedata.normalize("NFC", letters[:2]) + letters[2:] for letters in apart)
+
+
+@functools.cache
+def _vocabulary_file(scheme, lower, accents):
+    marked = [syllable + "_" if scheme == "word_end" else "##" + syllable for syllable in SYLLABLES]
+    pieces = ("[UNK]", "[CLS]", "[SEP]", "[MASK]", *SYLLABLES, *marked)
+    return AlbertTokenizer(
+        WordPieceModel(pieces, WordPieceOptions(scheme=scheme, do_lower_case=lower, keep_accents=accents))
+    )
+
+
+@pytest.mark.parametrize(("lower", "accents"), OPTIONS)
+@pytest.mark.parametrize("scheme", ["wordpiece", "word_end"])
+@pytest.mark.parametrize("spell", [str, functools.partial(unicodedata.normalize, "NFD"), _spell_endings])
+def test_every_syllable_comes_through_a_vocabulary_file(scheme, lower, accents, spell, monkeypatch):
+    tokenizer = _vocabulary_file(scheme, lower, accents)
+    words = [SYLLABLES[start : start + 2] for start in range(0, len(SYLLABLES), 2)]
+    texts = [spell(word) for word in words]
+    first_id = tokenizer.pieces.index(SYLLABLES[0])
+    expected = [[index, index + 1 + len(SYLLABLES)] for index in range(first_id, first_id + len(SYLLABLES), 2)]
+    assert [row.tolist() for row in tokenizer.encode_batch(texts)] == expected
+    assert tokenizer.as_layer()(tf.constant(texts))["input_ids"][:, 1:-1].numpy().tolist() == expected
+    inputs = tokenizer(texts, return_offsets=True)
+    assert inputs["input_ids"][:, 1:-1].tolist() == expected
+    for text, word, (first, second) in zip(texts, words, inputs["offsets"][:, 1:-1].tolist(), strict=True):
+        assert [text[slice(*first)], text[slice(*second)]] == [spell(syllable) for syllable in word]
+    monkeypatch.setattr("albert_tf.tokenization.wordpiece_model._MANY_CHARACTERS", np.inf)
+    assert [row.tolist() for row in tokenizer.encode_batch(texts)] == expected
+
+
+@settings(max_examples=400, derandomize=True, deadline=None)
+@given(text=st.text("\u10ff\u1100\u1112\u1113\u1160\u1161\u1175\u1176\u11a7\u11a8\u11c2\u11c3가각갸힐힣 a"))
+def test_syllables_are_put_together_as_unicode_does(text):
+    composed = compose_syllables(text)
+    assert len(composed) == len(text)
+    assert composed.replace("\0", "") == unicodedata.normalize("NFC", text)
+    (in_graph,) = compose_in_graph(decode(tf.constant([text.encode()]))).to_list()
+    assert "".join(map(chr, in_graph)) == composed
+
+
+def test_letters_of_two_texts_make_no_syllable():
+    texts = ["\u1107", "\u1161", "\u11b8", "바", "\u11b8", ""]
+    rows = compose_in_graph(decode(tf.constant([text.encode() for text in texts]))).to_list()
+    assert ["".join(map(chr, row)) for row in rows] == texts
+    many = [*texts, *["\u1107\u1161\u11b8"] * 1000]
+    assert [row.tolist() for row in korean().encode_batch(many)] == [[1]] * 3 + [
+        [korean().pieces.index("바")],
+        [1],
+        [],
+    ] + [[korean().pieces.index("밥")]] * 1000

@@ -4,6 +4,7 @@ import functools
 import json
 import pickle
 import time
+import unicodedata
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def _write_vocabulary(folder, pieces):
     return folder
 
 
-@pytest.mark.parametrize(("kind", "suffix"), [("reference", "lower"), ("cased", "cased")])
+@pytest.mark.parametrize(("kind", "suffix"), [("reference", "lower"), ("reference_cased", "cased")])
 def test_pieces_and_ids_of_every_line(lines, kind, suffix):
     tokenizer = TOKENIZERS[kind]
     rows = tokenizer.encode_batch([line["text"] for line in lines])
@@ -36,19 +37,27 @@ def test_pieces_and_ids_of_every_line(lines, kind, suffix):
         assert tokenizer.tokenize(line["text"]) == line["tokens_" + suffix]
 
 
-def test_dropping_accents_leaves_hangul_whole(lines):
-    hangul = [line for line in lines if any("가" <= character <= "힣" for character in line["text"])]
-    assert len(hangul) == 504
-    tokenizer = korean()
+@pytest.mark.parametrize(
+    ("kind", "suffix", "touched", "unknown", "reference"),
+    [("lower", "lower", 516, 109, 4825), ("cased", "cased", 12, 15, 25)],
+)
+def test_hangul_is_left_whole_and_put_together(lines, kind, suffix, touched, unknown, reference):
+    tokenizer, hangul = TOKENIZERS[kind], []
     for line in lines:
-        assert line in hangul or tokenizer.encode(line["text"]) == line["ids_lower"]
-    unknown = {
-        "ours": sum(tokenizer.encode(line["text"]).count(1) for line in hangul),
-        "reference": sum(line["ids_lower"].count(1) for line in hangul),
-        "cased": sum(line["ids_cased"].count(1) for line in hangul),
-    }
-    assert unknown == {"ours": 97, "reference": 4802, "cased": 100}
-    assert tokenizer.tokenize("Café를") == tokenizer.tokenize("cafe를")
+        composed = unicodedata.normalize("NFC", line["text"])
+        if any(
+            "가" <= character <= "힣" and (kind == "lower" or character not in line["text"]) for character in composed
+        ):
+            hangul.append(line)
+        else:
+            assert tokenizer.encode(line["text"]) == line["ids_" + suffix]
+    assert len(hangul) == touched
+    assert sum(tokenizer.encode(line["text"]).count(1) for line in hangul) == unknown
+    assert sum(line["ids_" + suffix].count(1) for line in hangul) == reference
+
+
+def test_accents_are_dropped_beside_hangul():
+    assert korean().tokenize("Café를") == korean().tokenize("cafe를")
 
 
 def test_starts_of_words():
@@ -200,7 +209,6 @@ def test_files_that_are_no_vocabulary(tmp_path, content, message):
         ({"scheme": "words"}, "`scheme` must be one of wordpiece, word_end"),
         ({"bare_final": True}, "`bare_final` must go with scheme='word_end'"),
         ({"do_lower_case": "yes"}, "`do_lower_case` must be True or False"),
-        ({"reference_accents": True, "keep_accents": True}, "`keep_accents` must be False"),
     ],
 )
 def test_options_that_cannot_be(tmp_path, options, message):

@@ -25,7 +25,9 @@ MORE_TEXTS = [
     ),
     *(b"\xff\xfe", b"\xc0\x80a", b"\xe2\x82 a", b"\xff_", "x" * 1_000_000, "." * 1000, "\ufa6e漢字a"),
 ]
-TEXTS = st.text(max_size=40) | st.text("나는 밥을먹었다.._ab\u0301É漢#\u200b\ud800\U0010ffff\ufa6e1\t", max_size=40)
+TEXTS = st.text(max_size=40) | st.text(
+    "나는 밥을먹었다.._\u1107\u1161\u11b8ab\u0301É漢#\u200b\ud800\U0010ffff\ufa6e1\t", max_size=40
+)
 KINDS = pytest.mark.parametrize("kind", TOKENIZERS)
 
 

@@ -73,7 +73,11 @@ def test_every_code_point(kind, monkeypatch):
 
 @KINDS
 @settings(max_examples=60, derandomize=True, deadline=None)
-@given(texts=st.lists(st.text("나는 밥을먹었다.._ab\u0301É漢#\u200b\ud800\ufa6e1\t") | st.text(), max_size=8))
+@given(
+    texts=st.lists(
+        st.text("나는 밥을먹었다.._\u1107\u1161\u11b8ab\u0301É漢#\u200b\ud800\ufa6e1\t") | st.text(), max_size=8
+    )
+)
 def test_any_text(kind, texts):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(longest_match_in_arrays, "_FEW_WORDS", 0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from .golden import AWKWARD_TEXTS, read_lines
 from .wordpiece_golden import TOKENIZERS
 
-TEXTS = st.text() | st.text("  나는 밥을먹었다.._abé\u0301É漢#\u200b\ud800\ufa6e1\t")
+TEXTS = st.text() | st.text("  나는 밥을먹었다.._\u1107\u1161\u11b8abé\u0301É漢#\u200b\ud800\ufa6e1\t")
 KINDS = pytest.mark.parametrize("kind", TOKENIZERS)
 
 
@@ -73,6 +73,7 @@ def test_where_nothing_is_changed_spans_spell_the_pieces():
         ("lower", "  Café, x", [(2, 3), (3, 5), (5, 6), (6, 7), (8, 9)]),
         ("lower", "먹었다.", [(0, 3), (3, 4)]),
         ("lower", "\u200ba\u0301\u200b b", [(1, 4), (5, 6)]),
+        ("lower", "\u1106\u1165\u11a8어\u11bb다 \u1161b", [(0, 6), (7, 9)]),
         ("word_end", "나는 밥을 먹었다.", [(0, 1), (1, 2), (3, 4), (4, 5), (6, 9), (9, 10)]),
         ("word_end", "한 b", [(0, 1), (1, 1), (2, 3)]),
         ("word_end", "힣 b", [(0, 1), (2, 3)]),

@@ -54,6 +54,7 @@ TOKENIZERS = {
     "lower": korean(),
     "reference": korean(reference_accents=True),
     "cased": korean(do_lower_case=False, keep_accents=True),
+    "reference_cased": korean(do_lower_case=False, keep_accents=True, reference_accents=True),
     "whole_chinese": korean(tokenize_chinese_chars=False),
     "word_end": word_end(),
     "bare_final": word_end(bare_final=True),
