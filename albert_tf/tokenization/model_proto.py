@@ -23,7 +23,7 @@ _SPEC_CHARSMAP = 2
 _SPEC_REMOVE_EXTRA_WHITESPACES = 4
 
 _UNIGRAM = b"\x01"
-_NORMAL, _UNKNOWN, _USER_DEFINED, _BYTE = 1, 2, 4, 6
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6
 
 _VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
 
@@ -67,6 +67,19 @@ def respell_pieces(model_proto: bytes, texts: Mapping[int, str]) -> bytes:
 def add_piece(model_proto: bytes, text: str, score: float) -> bytes:
     """Returns the model with one piece more, behind the others."""
     return model_proto + _piece(text, score, _NORMAL)
+
+
+def without_bytes(model_proto: bytes) -> bytes:
+    """Returns the model with the same ids whose pieces for bytes come of no text: what they spell is unknown then."""
+    raw = bytearray()
+    for field in _fields(model_proto):
+        if field.number == _MODEL_TRAINER_SPEC:
+            raw += _length_delimited(field.number, field.payload + _number(_TRAINER_BYTE_FALLBACK, 0))
+        elif field.number == _MODEL_PIECES and _last_payload(field.payload, _PIECE_KIND) == bytes([_BYTE]):
+            raw += _piece(_last_payload(field.payload, _PIECE_TEXT).decode(), 0.0, _CONTROL)
+        else:
+            raw += field.raw
+    return bytes(raw)
 
 
 def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:

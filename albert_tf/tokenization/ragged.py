@@ -41,6 +41,12 @@ def take(rows: tf.RaggedTensor, samples: tf.Tensor, starts: tf.Tensor, lengths: 
     return places.with_values(tf.gather(rows.values, places.values))
 
 
+def rows_of(splits: tf.Tensor) -> tf.Tensor:
+    """Returns which row each value is in, given where rows begin and end: int32, one for each value of all rows."""
+    values = tf.range(splits[-1])
+    return tf.raw_ops.UpperBound(sorted_inputs=splits[tf.newaxis, 1:], values=values[tf.newaxis])[0]
+
+
 def follows_in_row(rows: tf.RaggedTensor, values: tf.Tensor) -> tf.Tensor:
     """Tells of each place whether the place before it, in the same row, has a true value: bool, flat as `values`."""
     row_ids = rows.value_rowids()

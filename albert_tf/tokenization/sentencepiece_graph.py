@@ -1,9 +1,9 @@
 """SentencePiece inside a TensorFlow graph.
 
 tensorflow-text has two SentencePiece ops. The fast one takes a third of the general one's time, and with the model that
-`fast_op_model` makes for it its ids are SentencePiece's. It is silently wrong for models other than unigram, and cannot
-take pieces that stand for bytes or are unused, nor user-defined ones that the clean-up would change: such models get
-the general op.
+`fast_op_model` makes for it its ids are SentencePiece's; pieces for bytes are put in behind it. It is silently wrong
+for models other than unigram, and cannot take unused pieces, nor user-defined ones that the clean-up would change: such
+models get the general op.
 
 Known limit: where two splits of a text have exactly equal scores ("!!!!" as "!" + "!!!" or as "!!!" + "!"), rounding
 decides, and it is not always the Python library's. The general op compares sums in mixed precision. The fast op weighs
@@ -31,9 +31,11 @@ from tensorflow_text.python.ops.fast_sentencepiece_tokenizer import gen_fast_sen
 
 from albert_tf.tokenization.digit_comma import DigitCommaTable
 from albert_tf.tokenization.fast_op_model import complete_fast_model
+from albert_tf.tokenization.model_proto import without_bytes
 from albert_tf.tokenization.piece_model import RaggedPieces
-from albert_tf.tokenization.ragged import precedes_in_row, select, sums
+from albert_tf.tokenization.ragged import precedes_in_row, rows_of, select, sums
 from albert_tf.tokenization.spans_in_graph import SpansInGraph
+from albert_tf.tokenization.spelling_in_graph import SpellingInGraph
 
 # Two code points that will never be characters: no vocabulary has them and no clean-up changes them. A byte that is no
 # UTF-8 is read as either; where both readings agree there is no such byte.
@@ -49,12 +51,14 @@ class GraphOptions:
         fast: take the fast op.
         special_ids: the ids of special pieces that texts yield.
         bare_start: the id of a word start that is a piece by itself; it goes where a special piece follows.
+        byte_ids: the ids of the pieces for bytes, that of byte 0 first, where the fast op is to spell with them.
     """
 
     unk: int
     fast: bool
     special_ids: tuple[int, ...] = ()
     bare_start: int = -1
+    byte_ids: tuple[int, ...] = ()
 
 
 class SentencePieceInGraph(tf.Module):
@@ -62,6 +66,7 @@ class SentencePieceInGraph(tf.Module):
 
     Args:
         model_proto: the serialised SentencePiece model with the clean-up inside.
+        pieces: its pieces in order of ids.
         digit_comma: the digit-comma rule.
         options: see `GraphOptions`.
         spans: what knows where pieces come from; None where offsets are not asked for.
@@ -70,12 +75,14 @@ class SentencePieceInGraph(tf.Module):
     def __init__(
         self,
         model_proto: bytes,
+        pieces: tuple[str, ...],
         digit_comma: DigitCommaTable,
         options: GraphOptions,
         spans: SpansInGraph | None = None,
     ):
         super().__init__()
-        self._op = _FastOp(model_proto, options.unk) if options.fast else _GeneralOp(model_proto)
+        spelling = SpellingInGraph(model_proto, pieces, options.byte_ids) if options.byte_ids else None
+        self._op = _FastOp(model_proto, options.unk, spelling) if options.fast else _GeneralOp(model_proto)
         self._digit_comma = digit_comma
         self._options = options
         self._spans = spans
@@ -90,7 +97,7 @@ class SentencePieceInGraph(tf.Module):
         whole = self._op.tokenize(texts)
         lengths = self._spans.lengths(whole.ids.values, whole.unknown_lengths)
         ids = _split_off_commas(self._digit_comma, whole.ids)
-        offsets = self._spans.of_pieces(texts, ids.with_values(lengths))
+        offsets = self._spans.of_pieces(texts, ids, lengths)
         if not self._options.special_ids:
             return RaggedPieces(ids, offsets)
         kept = self._kept(ids)
@@ -124,14 +131,19 @@ class _GeneralOp(tf.Module):
 
 
 class _FastOp(tf.Module):
-    """The fast op over a model that knows all characters: unknown ones come out one by one and are joined here."""
+    """The fast op over a model that knows all characters: unknown ones come out one by one.
 
-    def __init__(self, model_proto: bytes, unk: int):
+    They are spelled in bytes where the vocabulary has pieces for bytes, else joined.
+    """
+
+    def __init__(self, model_proto: bytes, unk: int, spelling: SpellingInGraph | None):
         super().__init__()
-        model = complete_fast_model(pywrap_model_converter.convert_sentencepiece_model(model_proto))
+        plain = without_bytes(model_proto) if spelling else model_proto
+        model = complete_fast_model(pywrap_model_converter.convert_sentencepiece_model(plain))
         self._model = tf.constant(np.frombuffer(model.buffer, np.uint8))
         self._unknown = model.unknown_id
         self._unk = unk
+        self._spelling = spelling
 
     def tokenize(self, texts: tf.Tensor) -> _WholePieces:
         add_bos = add_eos = reverse = False
@@ -139,6 +151,10 @@ class _FastOp(tf.Module):
             self._model, _spell_out(texts), 0, 0, add_bos, add_eos, reverse
         )
         is_unknown = tf.equal(flat, self._unknown)
+        if self._spelling:
+            ids = tf.RaggedTensor.from_row_splits(flat, tf.cast(splits, tf.int32), validate=False)
+            ids = self._spelling(texts, ids, is_unknown)
+            return _WholePieces(ids, tf.zeros_like(ids.values))
         ids, splits = tf.where(is_unknown, self._unk, flat), tf.cast(splits, tf.int32)
         neighbours = tf.reduce_any(is_unknown[1:] & is_unknown[:-1])
         ids, splits, lengths = tf.cond(
@@ -160,7 +176,7 @@ def _join_unknown(ids: tf.Tensor, splits: tf.Tensor, is_unknown: tf.Tensor) -> t
     Returns:
         Ids and splits as given, fewer; and int32, for each of these ids how many unknown ones it stands for.
     """
-    rows = _rows_of(splits)
+    rows = rows_of(splits)
     goes_on = is_unknown[1:] & is_unknown[:-1] & tf.equal(rows[1:], rows[:-1])
     begins = tf.concat([[True], ~goes_on], axis=0)
     first = tf.cast(tf.where(begins)[:, 0], tf.int32)  # of several unknown ids, and every other id
@@ -182,7 +198,7 @@ def _split_off_commas(table: DigitCommaTable, rows: tf.RaggedTensor) -> tf.Ragge
     def split() -> tuple[tf.Tensor, tf.Tensor]:
         starts = sums(lengths)
         # How far each output id's place inside `values` is from its place in the output.
-        shift = tf.gather(tf.gather(table.row_splits, ids) - starts[:-1], _rows_of(starts))
+        shift = tf.gather(tf.gather(table.row_splits, ids) - starts[:-1], rows_of(starts))
         parts = tf.gather(table.values, shift + tf.range(starts[-1]))
         return parts, tf.gather(starts, splits)
 
@@ -213,17 +229,11 @@ def _replace_bytes(texts: tf.Tensor) -> tf.Tensor:
     splits, points, starts = tf.raw_ops.UnicodeDecodeWithOffsets(replacement_char=_REPLACEMENT, **decode)
     _, others = tf.raw_ops.UnicodeDecode(replacement_char=_OTHER_REPLACEMENT, **decode)
     borders = sums(tf.strings.length(texts))  # of the texts, among the bytes of all
-    places = tf.cast(starts, tf.int32) + tf.gather(borders, _rows_of(splits))
+    places = tf.cast(starts, tf.int32) + tf.gather(borders, rows_of(splits))
     widths = tf.concat([places[1:], borders[-1:]], axis=0) - places
     # Both libraries agree on what is wrong, but TensorFlow reads a character that breaks off as one.
     new = sums(tf.where(tf.equal(points, others), 1, widths))
-    repeated = tf.gather(points, _rows_of(new))
+    repeated = tf.gather(points, rows_of(new))
     return tf.raw_ops.UnicodeEncode(
         input_values=repeated, input_splits=tf.gather(new, splits), errors="replace", output_encoding="UTF-8"
     )
-
-
-def _rows_of(splits: tf.Tensor) -> tf.Tensor:
-    """Returns which row each value is in, given where rows begin and end: int32, one for each value of all rows."""
-    values = tf.range(splits[-1])
-    return tf.raw_ops.UpperBound(sorted_inputs=splits[tf.newaxis, 1:], values=values[tf.newaxis])[0]

@@ -3,7 +3,7 @@
 import copy
 import functools
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,9 +144,10 @@ class SentencePieceModel:
                 "A vocabulary must be a plain unigram one for offsets in the graph. "
                 f"Received: {self.source}; take the offsets that the tokenizer itself returns."
             )
-        options = GraphOptions(self.special.unk, fast, self._yields, self._bare_start)
-        spans = SpansInGraph(self._compiled_proto, self.pieces, self._digit_comma) if with_offsets else None
-        return SentencePieceInGraph(self._compiled_proto, self._digit_comma, options, spans)
+        byte_ids = self._byte_ids if fast else ()
+        options = GraphOptions(self.special.unk, fast, self._yields, self._bare_start, byte_ids)
+        spans = SpansInGraph(self._compiled_proto, self.pieces, self._digit_comma, byte_ids) if with_offsets else None
+        return SentencePieceInGraph(self._compiled_proto, self.pieces, self._digit_comma, options, spans)
 
     def __reduce__(self):
         return functools.partial(SentencePieceModel, source=self.source), (self._model_proto, self.options)
@@ -168,11 +169,23 @@ class SentencePieceModel:
 
     def _suits_fast_op(self) -> bool:
         own = [self.pieces[index] for index in user_defined_ids(self._model_proto)]
-        return self._is_plain_unigram() and leaves_alone(self._compiled_proto, own)
+        fits = is_unigram(self._model_proto) and not self._any_piece(self.processor.IsUnused)
+        # A word start is never spelled in bytes.
+        fits = fits and (self._bare_start != self.special.unk or not self._byte_ids)
+        return fits and leaves_alone(self._compiled_proto, own)
 
     def _is_plain_unigram(self) -> bool:
         odd = (self.processor.IsByte, self.processor.IsUnused)
-        return is_unigram(self._model_proto) and not any(test(i) for i in range(len(self.pieces)) for test in odd)
+        return is_unigram(self._model_proto) and not any(map(self._any_piece, odd))
+
+    def _any_piece(self, test: Callable[[int], bool]) -> bool:
+        return any(map(test, range(len(self.pieces))))
+
+    @property
+    def _byte_ids(self) -> tuple[int, ...]:
+        """The ids of the pieces for bytes, that of byte 0 first: all, as SentencePiece demands, or none."""
+        spelled = {piece: index for index, piece in enumerate(self.pieces) if self.processor.IsByte(index)}
+        return tuple(spelled[piece] for piece in sorted(spelled))
 
     def _scores(self) -> list[float]:
         return [self.processor.GetScore(index) for index in range(len(self.pieces))]

@@ -16,6 +16,7 @@ import tensorflow_text
 from albert_tf.tokenization.digit_comma import DigitCommaTable
 from albert_tf.tokenization.model_proto import FIRST_BYTE_ID, WORD_START_ID, bytes_as_pieces
 from albert_tf.tokenization.offsets import part_lengths
+from albert_tf.tokenization.pieces import starts_character
 from albert_tf.tokenization.ragged import select
 
 
@@ -26,14 +27,24 @@ class SpansInGraph(tf.Module):
         model_proto: the serialised SentencePiece model with the clean-up inside.
         pieces: its pieces in order of ids.
         digit_comma: the digit-comma rule.
+        byte_ids: the ids of pieces for bytes, that of byte 0 first, if there are any.
     """
 
-    def __init__(self, model_proto: bytes, pieces: tuple[str, ...], digit_comma: DigitCommaTable):
+    def __init__(
+        self,
+        model_proto: bytes,
+        pieces: tuple[str, ...],
+        digit_comma: DigitCommaTable,
+        byte_ids: tuple[int, ...] = (),
+    ):
         super().__init__()
         self._op = tensorflow_text.SentencepieceTokenizer(model=bytes_as_pieces(model_proto), out_type=tf.int32)
         self._row_splits = digit_comma.row_splits
         lengths = [part_lengths(piece, digit_comma.pieces.get(index)) for index, piece in enumerate(pieces)]
+        for byte, index in enumerate(byte_ids):
+            lengths[index] = [int(starts_character(byte))]
         self._lengths = np.array([length for row in lengths for length in row], np.int32)
+        self._inside_character = [index for byte, index in enumerate(byte_ids) if not starts_character(byte)]
 
     def lengths(self, whole: tf.Tensor, unknown_lengths: tf.Tensor) -> tf.Tensor:
         """Returns how many characters of the cleaned text each id takes after the digit-comma rule.
@@ -47,16 +58,26 @@ class SpansInGraph(tf.Module):
         unknown = tf.repeat(unknown_lengths, known.row_lengths())
         return tf.where(unknown > 0, unknown, known.values)
 
-    def of_pieces(self, texts: tf.Tensor, lengths: tf.RaggedTensor) -> tf.RaggedTensor:
+    def of_pieces(self, texts: tf.Tensor, ids: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
         """Returns the spans of pieces.
 
         Args:
             texts: tf.string [B].
-            lengths: int32 [B, (T)], how many characters of the cleaned text each piece takes.
+            ids: int32 [B, (T)].
+            lengths: int32, for each id of all texts: how many characters of the cleaned text it takes.
 
         Returns:
             int32 [B, (T), 2].
         """
+        spans = self._place(texts, ids.with_values(lengths))
+        if not self._inside_character:
+            return spans
+        # All bytes of a character cover it.
+        inside = tf.reduce_any(ids.values[:, tf.newaxis] == self._inside_character, axis=1)
+        first = tf.boolean_mask(spans.values, ~inside)
+        return spans.with_values(tf.gather(first, tf.cumsum(tf.cast(~inside, tf.int32)) - 1))
+
+    def _place(self, texts: tf.Tensor, lengths: tf.RaggedTensor) -> tf.RaggedTensor:
         places, begins_bare = self._origins(texts)
         row_ids = lengths.value_rowids()
         # Each row of places has one more than the cleaned text has characters.

@@ -1,5 +1,6 @@
 """What the tokenizer's tests compare with: recorded values of the reference, and its two steps one after the other."""
 
+import functools
 import io
 import json
 import lzma
@@ -7,8 +8,9 @@ from pathlib import Path
 
 import sentencepiece
 
-from albert_tf.tokenization import clean_text
+from albert_tf.tokenization import AlbertTokenizer, clean_text
 from albert_tf.tokenization.folders import TokenizerOptions, english_model_file
+from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TINY_MODEL = GOLDEN / "T1b_digit_comma" / "tiny.model"
@@ -55,6 +57,14 @@ class TwoStepEncoder:
     def encode(self, texts: list[str]) -> list[list[int]]:
         clean = {"do_lower_case": self._options.do_lower_case, "keep_accents": self._options.keep_accents}
         return self._processor.Encode([clean_text(text, **clean) for text in texts], return_type=int)
+
+
+@functools.cache
+def spelling_bytes(**options):
+    """A small tokenizer with byte fallback."""
+    texts = [line["lower"] for line in read_lines("T1_tokenize")[:400]]
+    settings = {"vocab_size": 900, "character_coverage": 0.99, "byte_fallback": True}
+    return AlbertTokenizer(SentencePieceModel(train_plainly(texts, **settings), TokenizerOptions(**options)))
 
 
 def train_plainly(texts, **settings):

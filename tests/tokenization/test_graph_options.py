@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf.tokenization import AlbertTokenizer
 
-from .golden import AWKWARD_TEXTS, TINY_MODEL, read_lines
+from .golden import AWKWARD_TEXTS, TINY_MODEL, read_lines, spelling_bytes
 
 ENGLISH = AlbertTokenizer.english()
 TINY = AlbertTokenizer.from_pretrained(TINY_MODEL, reference_digit_comma=True)
@@ -38,7 +38,7 @@ def _assert_same(tokenizer, texts, pairs=None, **options):
         np.testing.assert_array_equal(got[name], array, err_msg=name)
 
 
-@pytest.mark.parametrize("tokenizer", [ENGLISH, TINY], ids=["english", "digit_comma"])
+@pytest.mark.parametrize("tokenizer", [ENGLISH, TINY, spelling_bytes()], ids=["english", "digit_comma", "bytes"])
 def test_offsets_in_bytes(tokenizer):
     texts = [*_awkward(), *_draw_texts(4000, PARTS), *(line["text"].encode() for line in read_lines("T1b_digit_comma"))]
     _assert_same(tokenizer, texts, max_length=6000, return_offsets=True)
@@ -57,9 +57,10 @@ def test_offsets_cut_the_pieces_out_of_the_original_bytes():
 
 
 @pytest.mark.parametrize("allow_special", [False, True])
-def test_special_pieces(allow_special):
+@pytest.mark.parametrize("tokenizer", [ENGLISH, spelling_bytes()], ids=["english", "bytes"])
+def test_special_pieces(tokenizer, allow_special):
     texts = [*_awkward(), *_draw_texts(1000, PARTS + SPECIAL_PARTS)]
-    _assert_same(ENGLISH, texts, max_length=6000, return_offsets=True, allow_special=allow_special)
+    _assert_same(tokenizer, texts, max_length=6000, return_offsets=True, allow_special=allow_special)
 
 
 OPTIONS = [
