@@ -44,7 +44,7 @@ class AlbertTokenizer:
             Face's `stride` is how many ids two windows share: `max_length` - 2 - `doc_stride` of a single text.) Of a
             pair the second text is spread, and all of the first is in every row.
         allow_special: a literal "[MASK]", "[CLS]", "[SEP]", "<pad>" or "<unk>" in a text stands for its id, and takes
-            the white space in front of it along. By default it is plain text.
+            the white space in front of it along. By default it is plain text ("<unk>" always is with byte fallback).
 
     Returns:
         A dict of int32 arrays [B, L]: `input_ids` ([CLS] text [SEP], or [CLS] text [SEP] pair [SEP]), `attention_mask`
@@ -130,8 +130,8 @@ class AlbertTokenizer:
 
         SentencePiece goes to `spiece.model`, unchanged, and the whole tokenizer to `tokenizer.json`, for
         AlbertTokenizer; a vocabulary file to `vocab.txt`, for BertTokenizer (which takes Hangul apart where accents are
-        dropped). Where other ids would come there, no `tokenizer_class` is written: with the scheme "word_end", a
-        segmenter, BPE or byte fallback.
+        dropped, and never puts it together). Where other ids would come there, no `tokenizer_class` is written: with
+        the scheme "word_end", a segmenter, BPE or byte fallback.
 
         Args:
             folder: where to; made if it is not there.

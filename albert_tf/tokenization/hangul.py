@@ -37,6 +37,26 @@ def compose_syllables(text: str) -> str:
     return _SPELLED_OUT.sub(lambda match: unicodedata.normalize("NFC", match[0]).ljust(len(match[0]), _NOTHING), text)
 
 
+def warn_of_lost_letters(pieces: Iterable[str], source: str) -> None:
+    """Warns of pieces that spell Hangul out in conjoining letters where none holds a syllable, as text then does.
+
+    Args:
+        pieces: the vocabulary.
+        source: where the vocabulary came from.
+
+    Example:
+
+    >>> warn_of_lost_letters(["밥", "##을"], "vocab.txt")
+    """
+    text = "".join(pieces)
+    if _JOINS.search(text) and not _SYLLABLE.search(text):
+        warnings.warn(
+            "`reference_accents` should be True for a vocabulary of conjoining letters of Hangul. Received: "
+            f"reference_accents=False for {source}; letters are put together, and Korean text becomes unknown.",
+            stacklevel=3,
+        )
+
+
 def warn_of_lost_hangul(pieces: Iterable[str], clean: Callable[[str], str], source: str) -> None:
     """Warns where pieces hold syllables of Hangul, and cleaned text never does: nearly all of it would be unknown.
 

@@ -3,8 +3,10 @@
 SentencePiece reports for every place in the cleaned text where in the given text it comes from. As the clean-up is part
 of the model, that is the original text: a span covers all characters that its piece was made of, and spans follow one
 another without a gap. Two ids that were made of parts of one character (such as "ﬁ", or one spelled in bytes) both
-cover it.
+cover it; so do, here and not in the graph, those of one user-defined piece, which SentencePiece cleans as a whole.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 import sentencepiece
@@ -34,12 +36,11 @@ def encode_with_offsets(
     continued: list[int] = []
     for index, piece in zip(encoded["ids"], encoded["pieces"], strict=True):
         start, end = table.row_splits[index : index + 2]
-        ids += table.values[start:end].tolist()
-        if piece[:3] in ("<0x", b"<0x") and processor.IsByte(index):
-            lengths.append(_character_length(piece))
-            continued += [len(lengths) - 1] if lengths[-1] == 0 else []
-        else:
-            lengths += part_lengths(piece, table.pieces.get(index))
+        parts = table.values[start:end].tolist()
+        are_bytes = [processor.IsByte(part) for part in parts]
+        lengths += part_lengths(piece, table.pieces.get(index), are_bytes)
+        continued += [len(ids) + i for i, is_byte in enumerate(are_bytes) if is_byte and not lengths[len(ids) + i]]
+        ids += parts
     cleaned, origins = processor.Normalize(text, with_offsets=True)
     offsets = _spans(cleaned, origins, lengths)
     for place in continued:
@@ -82,11 +83,23 @@ def _character_length(piece: str | bytes) -> int:
     return 1 if isinstance(piece, str) else 1 + sum(byte >= lead for lead in (0xC0, 0xE0, 0xF0))
 
 
-def part_lengths(piece: str | bytes, parts: tuple[str, ...] | None) -> list[int]:
-    """Returns how much of the cleaned text each id of a piece takes: in bytes for a text given as bytes."""
+def part_lengths(piece: str | bytes, parts: tuple[str, ...] | None, are_bytes: Sequence[bool]) -> list[int]:
+    """Returns how much of the cleaned text each id of a piece takes: in bytes for a text given as bytes.
+
+    Args:
+        piece: the piece.
+        parts: what the digit-comma rule makes of it; None: itself.
+        are_bytes: of each id, whether its piece stands for a byte of a character that is spelled out.
+
+    >>> part_lengths("7,", ("7", ","), [False, False]), part_lengths(b"<0xC3>", None, [True])
+    ([1, 1], [2])
+    """
     if parts is None:
-        return [len(piece)]
-    lengths = [len(part.encode()) if isinstance(piece, bytes) else len(part) for part in parts]
+        return [_character_length(piece) if are_bytes[0] else len(piece)]
+    spelled = [part.encode() if isinstance(piece, bytes) else part for part in parts]
+    lengths = [
+        _character_length(part) if is_byte else len(part) for part, is_byte in zip(spelled, are_bytes, strict=True)
+    ]
     # The reference's form of the rule can put a word start in front that is not in the text.
     surplus = sum(lengths) - len(piece)
     return [lengths[0] - surplus, *lengths[1:]]

@@ -11,6 +11,12 @@ def sums(values: tf.Tensor) -> tf.Tensor:
     return tf.pad(tf.cumsum(values), [[1, 0]])
 
 
+def places_in_rows(lengths: tf.RaggedTensor) -> tf.Tensor:
+    """Returns how much of its row stands in front of each part: [all parts], for the parts' lengths [B, (parts)]."""
+    before = sums(lengths.values)
+    return before[:-1] - tf.gather(tf.gather(before, lengths.row_starts()), lengths.value_rowids())
+
+
 def select(rows: tf.RaggedTensor, kept: tf.Tensor) -> tf.RaggedTensor:
     """Leaves values out.
 

@@ -2,8 +2,8 @@
 
 tensorflow-text has two SentencePiece ops. The fast one takes a third of the general one's time, and with the model that
 `fast_op_model` makes for it its ids are SentencePiece's; pieces for bytes are put in behind it. It is silently wrong
-for models other than unigram, and cannot take unused pieces, nor user-defined ones that the clean-up would change: such
-models get the general op.
+for models other than unigram, and cannot take unused pieces, user-defined ones that the clean-up would change, or white
+space that does not become a word start in front of each word: such models get the general op.
 
 Known limit: where two splits of a text have exactly equal scores ("!!!!" as "!" + "!!!" or as "!!!" + "!"), rounding
 decides, and it is not always the Python library's. The general op compares sums in mixed precision. The fast op weighs

@@ -114,7 +114,7 @@ class SentencePieceModel:
         return EncodedWithOffsets(encoded.ids[kept], encoded.offsets[kept])
 
     def allowing_special(self) -> "SentencePieceModel":
-        """Returns a model that gives special pieces in a text their ids.
+        """Returns a model that gives special pieces in a text their ids; with byte fallback nothing is unknown.
 
         The clean-up turns each into a character of its own before any other rule applies, and that is a piece. What
         follows it directly goes on inside the word, and the white space in front of it goes.
@@ -122,7 +122,8 @@ class SentencePieceModel:
         ids = [index for index in astuple(self.special) if index != self.special.unk]
         respelled = {index: chr(_FIRST_STAND_IN + place) for place, index in enumerate(ids)}
         rules = {self.pieces[index]: stand_in for index, stand_in in respelled.items()}
-        rules |= dict.fromkeys([self.pieces[self.special.unk], *respelled.values()], _UNKNOWN_CHARACTER)
+        unknown = () if self._byte_ids else (self.pieces[self.special.unk],)
+        rules |= dict.fromkeys([*unknown, *respelled.values()], _UNKNOWN_CHARACTER)
         other = copy.copy(self)
         other._compiled_proto = respell_pieces(add_rules(self._compiled_proto, rules), respelled)
         other.processor = sentencepiece.SentencePieceProcessor(model_proto=other._compiled_proto)
@@ -141,7 +142,7 @@ class SentencePieceModel:
         fast = self._suits_fast_op()
         if with_offsets and not fast:
             raise ValueError(
-                "A vocabulary must be a plain unigram one for offsets in the graph. "
+                "A vocabulary must be a unigram one that the fast op can take for offsets in the graph. "
                 f"Received: {self.source}; take the offsets that the tokenizer itself returns."
             )
         byte_ids = self._byte_ids if fast else ()
@@ -170,8 +171,11 @@ class SentencePieceModel:
     def _suits_fast_op(self) -> bool:
         own = [self.pieces[index] for index in user_defined_ids(self._model_proto)]
         fits = is_unigram(self._model_proto) and not self._any_piece(self.processor.IsUnused)
-        # A word start is never spelled in bytes.
-        fits = fits and (self._bare_start != self.special.unk or not self._byte_ids)
+        # The fast op knows no other ways with white space than these.
+        fits = fits and self.processor.Normalize(" a  b ") == f"{WORD_START}a{WORD_START}b"
+        # Where no text yields a word start alone, it is spelled in bytes, and they are of characters here.
+        bare = self._bare_start
+        fits = fits and (not self._byte_ids or not (bare == self.special.unk or self.processor.IsControl(bare)))
         return fits and leaves_alone(self._compiled_proto, own)
 
     def _is_plain_unigram(self) -> bool:

@@ -17,7 +17,7 @@ from albert_tf.tokenization.digit_comma import DigitCommaTable
 from albert_tf.tokenization.model_proto import FIRST_BYTE_ID, WORD_START_ID, bytes_as_pieces
 from albert_tf.tokenization.offsets import part_lengths
 from albert_tf.tokenization.pieces import starts_character
-from albert_tf.tokenization.ragged import select
+from albert_tf.tokenization.ragged import places_in_rows, select
 
 
 class SpansInGraph(tf.Module):
@@ -40,11 +40,13 @@ class SpansInGraph(tf.Module):
         super().__init__()
         self._op = tensorflow_text.SentencepieceTokenizer(model=bytes_as_pieces(model_proto), out_type=tf.int32)
         self._row_splits = digit_comma.row_splits
-        lengths = [part_lengths(piece, digit_comma.pieces.get(index)) for index, piece in enumerate(pieces)]
-        for byte, index in enumerate(byte_ids):
-            lengths[index] = [int(starts_character(byte))]
+        are_bytes = np.split(np.isin(digit_comma.values, byte_ids), self._row_splits[1:-1])
+        lengths = [
+            part_lengths(piece, digit_comma.pieces.get(index), are_bytes[index]) for index, piece in enumerate(pieces)
+        ]
         self._lengths = np.array([length for row in lengths for length in row], np.int32)
-        self._inside_character = [index for byte, index in enumerate(byte_ids) if not starts_character(byte)]
+        inside = [index for byte, index in enumerate(byte_ids) if not starts_character(byte)]
+        self._inside_character = np.isin(np.arange(len(pieces)), inside)
 
     def lengths(self, whole: tf.Tensor, unknown_lengths: tf.Tensor) -> tf.Tensor:
         """Returns how many characters of the cleaned text each id takes after the digit-comma rule.
@@ -70,21 +72,24 @@ class SpansInGraph(tf.Module):
             int32 [B, (T), 2].
         """
         spans = self._place(texts, ids.with_values(lengths))
-        if not self._inside_character:
+        if not self._inside_character.any():
             return spans
         # All bytes of a character cover it.
-        inside = tf.reduce_any(ids.values[:, tf.newaxis] == self._inside_character, axis=1)
+        inside = tf.gather(self._inside_character, ids.values)
         first = tf.boolean_mask(spans.values, ~inside)
         return spans.with_values(tf.gather(first, tf.cumsum(tf.cast(~inside, tf.int32)) - 1))
 
     def _place(self, texts: tf.Tensor, lengths: tf.RaggedTensor) -> tf.RaggedTensor:
         places, begins_bare = self._origins(texts)
         row_ids = lengths.value_rowids()
-        # Each row of places has one more than the cleaned text has characters.
-        ends = tf.cumsum(lengths.values) + row_ids  # [T], as all that follow, of all texts
-        starts = ends - lengths.values
+        first = tf.gather(places.row_starts(), row_ids)  # [T], as all that follow, of all texts
+        # Each row of places has one more than the cleaned text has characters. Where the ops see another text (a "▁" at
+        # its end, with rules of a model's own), what is too much is taken for nothing, and no other text is touched.
+        last = tf.gather(places.row_lengths(), row_ids) - 1
+        starts = places_in_rows(lengths)
+        starts, ends = (first + tf.minimum(place, last) for place in (starts, starts + lengths.values))
         start = tf.gather(places.values, starts)
-        end = _next_origin(places, tf.maximum(ends - 1, tf.gather(places.row_starts(), row_ids)))
+        end = _next_origin(places, tf.maximum(ends - 1, first))
         end = tf.where(starts == ends, start, end)
         # The word start that SentencePiece itself puts in front of a text, as a piece of its own: made of nothing.
         is_bare = tf.gather(begins_bare, row_ids) & (lengths.values == 1)

@@ -13,7 +13,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from albert_tf.tokenization.model_proto import FIRST_BYTE_ID, bytes_as_pieces
-from albert_tf.tokenization.ragged import rows_of, sums
+from albert_tf.tokenization.ragged import places_in_rows, rows_of, sums
 
 
 class SpellingInGraph(tf.Module):
@@ -52,25 +52,29 @@ class SpellingInGraph(tf.Module):
         unknown_before = tf.gather(sums(tf.cast(is_unknown, tf.int32)), ids.row_splits)
         has_unknown = unknown_before[1:] > unknown_before[:-1]  # [B]
         spelled = self._read(tf.boolean_mask(texts, has_unknown))
-        lengths = tf.where(tf.gather(has_unknown, ids.value_rowids()), tf.gather(self._lengths, ids.values), 0)
-        places = tf.where(is_unknown, sums(lengths)[:-1], 0)  # among the characters of these texts
-        counts = tf.where(is_unknown, tf.gather(spelled.widths, places), 1)
-        new = sums(counts)
+        row_ids = tf.gather(tf.cumsum(tf.cast(has_unknown, tf.int32)) - 1, ids.value_rowids())  # of these texts
+        first, limit = (
+            tf.gather(splits, tf.maximum(row_ids, 0)) for splits in (spelled.row_splits[:-1], spelled.row_splits[1:])
+        )
+        places = first + places_in_rows(ids.with_values(tf.gather(self._lengths, ids.values)))
+        places = tf.where(is_unknown, tf.minimum(places, limit - 1), 0)
+        new = sums(tf.where(is_unknown, tf.gather(spelled.widths, places), 1))
         old = rows_of(new)  # which of the old ids each new one is made of
         inside = tf.range(new[-1]) - tf.gather(new, old)
         found = tf.gather(spelled.bytes, tf.gather(tf.gather(spelled.starts, places), old) + inside)
         of_bytes = tf.gather(self._byte_ids, tf.maximum(found, 0))
-        return tf.where(tf.gather(is_unknown, old), of_bytes, tf.gather(ids.values, old)), tf.gather(
-            new, ids.row_splits
-        )
+        values = tf.where(tf.gather(is_unknown, old), of_bytes, tf.gather(ids.values, old))
+        return values, tf.gather(new, ids.row_splits)
 
     def _read(self, texts: tf.Tensor) -> "_Spelled":
         """Returns how the characters of texts are spelled, after the clean-up."""
-        spelled = self._op.tokenize(texts).values - FIRST_BYTE_ID
+        rows = self._op.tokenize(texts).with_row_splits_dtype(tf.int32)
+        spelled = rows.values - FIRST_BYTE_ID
         begins = tf.not_equal(tf.bitwise.bitwise_and(spelled, 0xC0), 0x80)
         starts = tf.cast(tf.where(begins)[:, 0], tf.int32)
         limits = tf.concat([starts[1:], [tf.size(spelled)]], axis=0)
-        return _Spelled(spelled, starts, limits - starts)
+        splits = tf.gather(sums(tf.cast(begins, tf.int32)), rows.row_splits)
+        return _Spelled(spelled, starts, limits - starts, splits)
 
 
 @dataclass(frozen=True)
@@ -81,8 +85,10 @@ class _Spelled:
         bytes: int32, the bytes of all characters; negative for a word start, which is one and not three.
         starts: int32 [S], where each character's bytes begin.
         widths: int32 [S], how many they are.
+        row_splits: int32, where among the characters each text begins and ends.
     """
 
     bytes: tf.Tensor
     starts: tf.Tensor
     widths: tf.Tensor
+    row_splits: tf.Tensor

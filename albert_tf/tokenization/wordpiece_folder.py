@@ -83,8 +83,6 @@ def read_wordpiece_options(folder: Path, pieces: Sequence[str], **given: str | b
     options: dict[str, Any] = {name: recorded[name] for name in names if recorded.get(name) is not None}
     options |= {name: value for name, value in given.items() if value is not None}
     options.setdefault("scheme", recognise_scheme(pieces))
-    if options.get("reference_accents") is True:
-        options.setdefault("keep_accents", False)
     options.setdefault("keep_accents", options["scheme"] == WORD_END or options.get("do_lower_case") is False)
     try:
         return WordPieceOptions(**options)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from albert_tf.tokenization.characters import CharacterTable, CleanUp, as_characters
+from albert_tf.tokenization.hangul import warn_of_lost_letters
 from albert_tf.tokenization.longest_match import LongestMatch
 from albert_tf.tokenization.model_proto import digest
 from albert_tf.tokenization.piece_model import EncodedWithOffsets
@@ -52,6 +53,8 @@ class WordPieceModel:
         self.options = options or WordPieceOptions()
         self.source = source
         self.special = find_special_ids(self.pieces, source)
+        if not self.options.reference_accents:
+            warn_of_lost_letters(self.pieces, source)
         self._marks_ends = self.options.scheme == WORD_END
         self._clean_up = _clean_up(self.options)
         self._table = CharacterTable(self._clean_up)

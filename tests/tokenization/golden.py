@@ -59,12 +59,19 @@ class TwoStepEncoder:
         return self._processor.Encode([clean_text(text, **clean) for text in texts], return_type=int)
 
 
+def small_tokenizer(**settings):
+    """A tokenizer of 900 pieces, as SentencePiece's own trainer makes it with these settings."""
+    texts = [line["lower"] for line in read_lines("T1_tokenize")[:400]]
+    return AlbertTokenizer(
+        SentencePieceModel(train_plainly(texts, vocab_size=900, character_coverage=0.99, **settings))
+    )
+
+
 @functools.cache
 def spelling_bytes(**options):
     """A small tokenizer with byte fallback."""
-    texts = [line["lower"] for line in read_lines("T1_tokenize")[:400]]
-    settings = {"vocab_size": 900, "character_coverage": 0.99, "byte_fallback": True}
-    return AlbertTokenizer(SentencePieceModel(train_plainly(texts, **settings), TokenizerOptions(**options)))
+    proto = small_tokenizer(byte_fallback=True)._model._model_proto
+    return AlbertTokenizer(SentencePieceModel(proto, TokenizerOptions(**options)))
 
 
 def train_plainly(texts, **settings):

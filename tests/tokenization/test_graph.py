@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.tokenization.sentencepiece_graph import is_utf8
+from albert_tf.tokenization.model_proto import respell_pieces
+from albert_tf.tokenization.sentencepiece_graph import _GeneralOp, is_utf8
+from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
 
-from .golden import AWKWARD_TEXTS, TINY_MODEL, read_lines, spelling_bytes, train_plainly
+from .golden import AWKWARD_TEXTS, TINY_MODEL, read_lines, small_tokenizer, spelling_bytes, train_plainly
 
 LONG = 2_000_000
 ENGLISH = AlbertTokenizer.english()
@@ -128,10 +130,64 @@ def _train(folder, texts, **settings):
     return AlbertTokenizer.from_pretrained(folder)
 
 
-def test_a_model_that_the_fast_op_gets_wrong(tmp_path):
+@pytest.mark.parametrize("byte_fallback", [False, True])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"model_type": "bpe"},
+        {"add_dummy_prefix": False},
+        {"treat_whitespace_as_suffix": True},
+        {"user_defined_symbols": ["É"]},
+    ],
+    ids=str,
+)
+def test_models_that_the_fast_op_gets_wrong(settings, byte_fallback):
+    tokenizer = small_tokenizer(byte_fallback=byte_fallback, **settings)
+    assert isinstance(tokenizer._model.in_graph()._op, _GeneralOp)
     texts = [line["lower"] for line in read_lines("T1_tokenize")[:400]]
-    tokenizer = _train(tmp_path, texts, vocab_size=900, character_coverage=0.99, model_type="bpe")
-    _assert_same(tokenizer, [*texts, *AWKWARD_TEXTS], max_length=LONG)
+    _assert_same(tokenizer, [" 漢", *texts, *AWKWARD_TEXTS], max_length=LONG)
+
+
+def test_a_word_start_that_is_no_piece_is_spelled_in_bytes():
+    model = spelling_bytes()._model
+    proto = respell_pieces(model._model_proto, {model.pieces.index("▁"): "☺☺"})
+    tokenizer = AlbertTokenizer(SentencePieceModel(proto))
+    assert "<0xE2> <0x96> <0x81> <0xE2> <0x98> <0xBA>" in " ".join(tokenizer.tokenize("☺"))
+    _assert_same(tokenizer, ["☺", "漢 a 漢", *AWKWARD_TEXTS], max_length=LONG)
+
+
+@pytest.mark.parametrize("byte_fallback", [False, True])
+def test_what_ends_in_a_word_start_leaves_other_texts_alone(byte_fallback):
+    """The fast op gives a piece for it and the library none, where a model's own rules make no space of it."""
+    tokenizer = small_tokenizer(byte_fallback=byte_fallback, normalization_rule_name="nfkc")
+    for odd in ("漢▁", "é▁▁", "▁"):
+        texts = ["漢 a", odd, "a漢b字cd", odd, "é 漢字 é a b c", "½ and ①"]
+        got = tokenizer.as_layer(max_length=64, padding="max_length", return_offsets=True)(tf.constant(texts))
+        wanted = tokenizer(_as_bytes(texts), max_length=64, padding="max_length", return_offsets=True)
+        for name, array in wanted.items():
+            np.testing.assert_array_equal(got[name].numpy()[[0, 2, 4, 5]], array[[0, 2, 4, 5]], err_msg=name)
+
+
+def test_parts_of_pieces_that_are_spelled_in_bytes():
+    """The digit-comma rule splits a piece, and what is in front of its comma is no piece."""
+    tokenizer = small_tokenizer(byte_fallback=True, user_defined_symbols=["\u0663,", "@9,", "漢9,"])
+    assert tokenizer.tokenize("\u0663,")[-3:] == ["<0xD9>", "<0xA3>", ","]
+    draw = random.Random(0)
+    parts = ["\u0663,", "@9,", "漢9,", "a", " ", "漢", "é"]
+    texts = ["".join(draw.choices(parts, k=draw.randrange(12))) for _ in range(500)]
+    _assert_same(tokenizer, texts)
+    text = "a\u0663,b"
+    in_python = tokenizer(text, return_offsets=True)["offsets"][0].tolist()
+    assert in_python[-6:] == [[0, 1], [1, 3], [1, 3], [1, 3], [3, 4], [0, 0]]
+    in_graph = tokenizer.as_layer(return_offsets=True)(tf.constant([text]))["offsets"][0].numpy().tolist()
+    assert in_graph[-6:] == [[0, 1], [1, 3], [1, 3], [3, 4], [4, 5], [0, 0]]
+
+
+def test_with_byte_fallback_no_text_is_unknown():
+    tokenizer = spelling_bytes()
+    for allow_special in (False, True):
+        row = tokenizer("<unk> \U0010fff8", allow_special=allow_special)["input_ids"][0, 1:-1]
+        assert tokenizer.decode(row.tolist()) == "<unk> \U0010fff8"
 
 
 def test_in_a_dataset_and_in_a_functional_model():

@@ -127,3 +127,11 @@ def test_letters_of_two_texts_make_no_syllable():
         [1],
         [],
     ] + [[korean().pieces.index("밥")]] * 1000
+
+
+def test_a_vocabulary_file_of_conjoining_letters_is_warned_of():
+    pieces = ["[UNK]", "[CLS]", "[SEP]", "[MASK]", *(unicodedata.normalize("NFD", piece) for piece in ("밥", "##을"))]
+    with pytest.warns(UserWarning, match=r"`reference_accents` should be True .* Received: reference_accents=False"):
+        assert WordPieceModel(pieces).tokenize("밥을") == ["[UNK]"]
+    whole = WordPieceModel(pieces, WordPieceOptions(reference_accents=True))
+    assert [whole.tokenize(unicodedata.normalize(form, "밥을")) for form in ("NFC", "NFD")] == [pieces[4:]] * 2

@@ -62,7 +62,6 @@ def test_entities_are_cut_from_the_text_that_they_stand_in(tokenizer):
         tokens = [find_tokens(offsets, *name.span()) for name in names]
         for name, own in zip(names, tokens, strict=True):
             cut = cut_text(text, offsets, own)
-            assert name[0] in cut
             start, end = (len(text[:place].encode()) for place in name.span())
             assert find_tokens(in_bytes, start, end) == own
             found, inside = found + 1, inside + (cut != name[0])

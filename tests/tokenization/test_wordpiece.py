@@ -167,6 +167,16 @@ def test_options_that_nobody_recorded(tmp_path, pieces, given, options):
     assert AlbertTokenizer.from_pretrained(tmp_path, **given).options == options
 
 
+def test_the_reference_keeps_accents_where_it_keeps_capital_letters(tmp_path):
+    _write_vocabulary(tmp_path, ["[CLS]", "[SEP]", "[MASK]", "[UNK]", "Café", "Cafe", "cafe"])
+    for options, piece in (
+        ({"do_lower_case": False}, "Café"),
+        ({"do_lower_case": False, "reference_accents": True}, "Café"),
+        ({"reference_accents": True}, "cafe"),
+    ):
+        assert AlbertTokenizer.from_pretrained(tmp_path, **options).tokenize("Café") == [piece]
+
+
 def test_a_vocabulary_file_with_another_name(tmp_path):
     _write_vocabulary(tmp_path, WORD_END_PIECES)
     (tmp_path / "vocab.txt").rename(tmp_path / "vocab_chinese.txt")
