@@ -26,7 +26,7 @@ def compose_syllables(text: str) -> str:
 
     Example:
 
-    >>> compose_syllables("\u1107\u1161\u11b8 cafe\u0301") == "밥\0\0 cafe\u0301"
+    >>> compose_syllables("\\u1107\\u1161\\u11b8 cafe\\u0301") == "밥\\0\\0 cafe\\u0301"
     True
 
     References:
