@@ -131,7 +131,7 @@ class AlbertTokenizer:
         SentencePiece goes to `spiece.model`, unchanged, and the whole tokenizer to `tokenizer.json`, for
         AlbertTokenizer; a vocabulary file to `vocab.txt`, for BertTokenizer (which takes Hangul apart where accents are
         dropped, and never puts it together). Where other ids would come there, no `tokenizer_class` is written: with
-        the scheme "word_end", a segmenter, BPE or byte fallback.
+        the scheme "word_end", a segmenter, BPE, byte fallback or user-defined symbols that the clean-up would change.
 
         Args:
             folder: where to; made if it is not there.

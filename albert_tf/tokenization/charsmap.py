@@ -7,7 +7,7 @@ so the clean-up runs in C++, is the same in Python and in a TensorFlow graph, an
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import sentencepiece
@@ -49,18 +49,43 @@ def compile_clean_up(model_proto: bytes, *, do_lower_case: bool, keep_accents: b
     return replace_charsmap(model_proto, charsmap)
 
 
-def leaves_alone(model_proto: bytes, texts: Iterable[str]) -> bool:
-    """Tells whether a model's normaliser changes none of these texts, nor makes white space of them."""
-    rules = _Rules(read_charsmap(model_proto))
-    return all(WORD_START not in text and rules.rewrite(text) == text == "".join(text.split()) for text in texts)
-
-
 def add_rules(model_proto: bytes, rules: Mapping[str, str]) -> bytes:
     """Returns the model with more rules in its normaliser, which has some; of several that fit the longest counts."""
+    return _edit_rules(model_proto, rules, ())
+
+
+def keep_texts(model_proto: bytes, texts: Sequence[str]) -> bytes:
+    """Returns the model with rules that leave these texts as they are, wherever one begins.
+
+    That is what SentencePiece does with user-defined pieces before it looks at the rules: none may reach over the end
+    of such a text, unless it began before it, and of two texts that begin alike the longer counts.
+
+    Args:
+        model_proto: a serialised model whose normaliser has rules.
+        texts: each one that `can_be_kept`.
+    """
+    return _edit_rules(model_proto, dict(zip(texts, texts)), texts)
+
+
+def leaves_alone(model_proto: bytes, texts: Iterable[str]) -> bool:
+    """Tells whether the rules of a model's normaliser change none of these texts."""
+    rules = _Rules(read_charsmap(model_proto))
+    return all(rules.rewrite(text) == text for text in texts)
+
+
+def can_be_kept(text: str) -> bool:
+    """Tells whether a rule can leave a text as it is: not where it has a word start, white space or U+0000."""
+    return WORD_START not in text and "\0" not in text and text == "".join(text.split())
+
+
+def _edit_rules(model_proto: bytes, rules: Mapping[str, str], ends: Iterable[str]) -> bytes:
+    """Adds rules, after all those are gone that begin with one of `ends` and are longer."""
     charsmap = read_charsmap(model_proto)
     trie_size = int.from_bytes(charsmap[:_WORD], "little")
     trie = DoubleArray(np.frombuffer(charsmap[_WORD : _WORD + trie_size], "<u4"))
     targets = charsmap[_WORD + trie_size :]
+    for end in ends:
+        trie.remove_longer(end.encode())
     for key, target in rules.items():
         trie.insert(key.encode(), len(targets))
         targets += target.encode() + b"\0"

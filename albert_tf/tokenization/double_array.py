@@ -65,6 +65,17 @@ class DoubleArray:
             node = child
         self._end_key(node, value)
 
+    def remove_longer(self, prefix: bytes) -> None:
+        """Removes all keys that begin with a prefix and are longer."""
+        node = 0
+        for byte in prefix:
+            child = node ^ self._offset(node) ^ byte
+            if not self._is_child(child, byte):
+                return
+            node = self._free_children(node) ^ byte
+        children = self._free_children(node)
+        self._units[children + 1 : children + _BLOCK] = [_IS_VALUE] * (_BLOCK - 1)
+
     def complete_characters(self, value: int) -> None:
         """Makes a key of every single byte and of every UTF-8 character that is none yet, all with one value."""
         root = self._free_children(0)

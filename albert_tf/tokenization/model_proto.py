@@ -48,10 +48,29 @@ def is_unigram(model_proto: bytes) -> bool:
     return model_type in (b"", _UNIGRAM)
 
 
-def user_defined_ids(model_proto: bytes) -> list[int]:
-    """Returns the ids of the pieces that stand for themselves whatever surrounds them."""
+def user_defined(model_proto: bytes) -> list[str]:
+    """Returns the pieces that stand for themselves whatever surrounds them."""
     pieces = [field.payload for field in _fields(model_proto) if field.number == _MODEL_PIECES]
-    return [index for index, piece in enumerate(pieces) if _last_payload(piece, _PIECE_KIND) == bytes([_USER_DEFINED])]
+    return [_text_of(piece) for piece in pieces if _is_of_kind(piece, _USER_DEFINED)]
+
+
+def user_defined_score(piece: str) -> float:
+    """Returns the score that SentencePiece counts a user-defined piece with, whatever its model says.
+
+    References:
+        `GetUserDefinedScore` in SentencePiece's unigram_model.cc.
+    """
+    return 0.1 * (len(piece.encode()) - 1)
+
+
+def user_defined_as_normal(model_proto: bytes) -> bytes:
+    """Returns the model with the same ids whose user-defined pieces are normal ones, of `user_defined_score`."""
+    raw = bytearray()
+    for field in _fields(model_proto):
+        is_changed = field.number == _MODEL_PIECES and _is_of_kind(field.payload, _USER_DEFINED)
+        text = _text_of(field.payload) if is_changed else ""
+        raw += _piece(text, user_defined_score(text), _NORMAL) if is_changed else field.raw
+    return bytes(raw)
 
 
 def respell_pieces(model_proto: bytes, texts: Mapping[int, str]) -> bytes:
@@ -75,8 +94,8 @@ def without_bytes(model_proto: bytes) -> bytes:
     for field in _fields(model_proto):
         if field.number == _MODEL_TRAINER_SPEC:
             raw += _length_delimited(field.number, field.payload + _number(_TRAINER_BYTE_FALLBACK, 0))
-        elif field.number == _MODEL_PIECES and _last_payload(field.payload, _PIECE_KIND) == bytes([_BYTE]):
-            raw += _piece(_last_payload(field.payload, _PIECE_TEXT).decode(), 0.0, _CONTROL)
+        elif field.number == _MODEL_PIECES and _is_of_kind(field.payload, _BYTE):
+            raw += _piece(_text_of(field.payload), 0.0, _CONTROL)
         else:
             raw += field.raw
     return bytes(raw)
@@ -124,6 +143,14 @@ def digest(content: bytes) -> str:
     'e3b0c442'
     """
     return hashlib.sha256(content).hexdigest()
+
+
+def _text_of(piece: bytes) -> str:
+    return _last_payload(piece, _PIECE_TEXT).decode()
+
+
+def _is_of_kind(piece: bytes, kind: int) -> bool:
+    return _last_payload(piece, _PIECE_KIND) == bytes([kind])
 
 
 def _last_payload(message: bytes, number: int) -> bytes:

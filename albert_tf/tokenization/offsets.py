@@ -3,10 +3,10 @@
 SentencePiece reports for every place in the cleaned text where in the given text it comes from. As the clean-up is part
 of the model, that is the original text: a span covers all characters that its piece was made of, and spans follow one
 another without a gap. Two ids that were made of parts of one character (such as "ﬁ", or one spelled in bytes) both
-cover it; so do, here and not in the graph, those of one user-defined piece, which SentencePiece cleans as a whole.
+cover it; so do those of one user-defined piece, which is left as it is as a whole.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import sentencepiece
@@ -17,13 +17,17 @@ from albert_tf.tokenization.pieces import starts_character
 
 
 def encode_with_offsets(
-    processor: sentencepiece.SentencePieceProcessor, table: DigitCommaTable, text: str | bytes
+    processor: sentencepiece.SentencePieceProcessor,
+    table: DigitCommaTable,
+    byte_ids: Collection[int],
+    text: str | bytes,
 ) -> EncodedWithOffsets:
     """Encodes one text and reports the span of each id.
 
     Args:
         processor: the model with the clean-up inside.
         table: the digit-comma rule.
+        byte_ids: the ids of pieces that stand for a byte of a character that is spelled out.
         text: the original text; spans are in bytes where it is bytes.
 
     Returns:
@@ -31,16 +35,12 @@ def encode_with_offsets(
     """
     given, text = text, as_utf8(text)
     encoded = processor.Encode(text, return_type="offset_mapping")
-    ids: list[int] = []
-    lengths: list[int] = []
+    ids, pieces = encoded["ids"], encoded["pieces"]
     continued: list[int] = []
-    for index, piece in zip(encoded["ids"], encoded["pieces"], strict=True):
-        start, end = table.row_splits[index : index + 2]
-        parts = table.values[start:end].tolist()
-        are_bytes = [processor.IsByte(part) for part in parts]
-        lengths += part_lengths(piece, table.pieces.get(index), are_bytes)
-        continued += [len(ids) + i for i, is_byte in enumerate(are_bytes) if is_byte and not lengths[len(ids) + i]]
-        ids += parts
+    if byte_ids or not table.pieces.keys().isdisjoint(ids):
+        ids, lengths, continued = _split(table, byte_ids, ids, pieces)
+    else:
+        lengths = list(map(len, pieces))
     cleaned, origins = processor.Normalize(text, with_offsets=True)
     offsets = _spans(cleaned, origins, lengths)
     for place in continued:
@@ -48,6 +48,32 @@ def encode_with_offsets(
     if isinstance(given, str) and isinstance(text, bytes):
         offsets = _bytes_to_characters(given, offsets)
     return EncodedWithOffsets(np.array(ids, np.int32), offsets)
+
+
+def _split(
+    table: DigitCommaTable, byte_ids: Collection[int], ids: Sequence[int], pieces: Sequence[str | bytes]
+) -> tuple[list[int], list[int], list[int]]:
+    """Applies the digit-comma rule to the ids of a text.
+
+    Returns:
+        The ids; how much of the cleaned text each takes; and the places of those that go on with the character of the
+        id in front of them.
+    """
+    parts: list[int] = []
+    lengths: list[int] = []
+    continued: list[int] = []
+    for index, piece in zip(ids, pieces, strict=True):
+        if index not in byte_ids and index not in table.pieces:
+            parts.append(index)
+            lengths.append(len(piece))
+            continue
+        start, end = table.row_splits[index : index + 2]
+        new = table.values[start:end].tolist()
+        are_bytes = [part in byte_ids for part in new]
+        lengths += part_lengths(piece, table.pieces.get(index), are_bytes)
+        continued += [place for place, is_byte in enumerate(are_bytes, len(parts)) if is_byte and not lengths[place]]
+        parts += new
+    return parts, lengths, continued
 
 
 def as_utf8(text: str | bytes) -> str | bytes:

@@ -1,14 +1,14 @@
 """SentencePiece inside a TensorFlow graph.
 
 tensorflow-text has two SentencePiece ops. The fast one takes a third of the general one's time, and with the model that
-`fast_op_model` makes for it its ids are SentencePiece's; pieces for bytes are put in behind it. It is silently wrong
-for models other than unigram, and cannot take unused pieces, user-defined ones that the clean-up would change, or white
-space that does not become a word start in front of each word: such models get the general op.
+`fast_op_model` makes for it its ids are SentencePiece's; pieces for bytes are put in behind it, and user-defined pieces
+become normal ones that rules of the clean-up keep whole. It is silently wrong for models other than unigram, and cannot
+take unused pieces, user-defined ones with white space inside, or white space that does not become a word start in front
+of each word: such models get the general op.
 
 Known limit: where two splits of a text have exactly equal scores ("!!!!" as "!" + "!!!" or as "!!!" + "!"), rounding
-decides, and it is not always the Python library's. The general op compares sums in mixed precision. The fast op weighs
-user-defined pieces of several characters otherwise, and goes on with sums below -100,000, where the library begins
-again: that takes a text of 10,000 pieces or so.
+decides, and it is not always the Python library's. The general op compares sums in mixed precision. The fast op goes on
+with sums below -100,000, where the library begins again: that takes a text of 10,000 pieces or so.
 
 Known limit, too, with the fast op and a vocabulary whose own rules (identity, nfkc, nfkc_cf) make no spaces of "▁" and
 U+FFFD, as the default ones do: every "▁" that a text ends in is a piece here, while the library drops it; and where a
@@ -51,14 +51,12 @@ class GraphOptions:
         fast: take the fast op.
         special_ids: the ids of special pieces that texts yield.
         bare_start: the id of a word start that is a piece by itself; it goes where a special piece follows.
-        byte_ids: the ids of the pieces for bytes, that of byte 0 first, where the fast op is to spell with them.
     """
 
     unk: int
     fast: bool
     special_ids: tuple[int, ...] = ()
     bare_start: int = -1
-    byte_ids: tuple[int, ...] = ()
 
 
 class SentencePieceInGraph(tf.Module):
@@ -66,22 +64,21 @@ class SentencePieceInGraph(tf.Module):
 
     Args:
         model_proto: the serialised SentencePiece model with the clean-up inside.
-        pieces: its pieces in order of ids.
         digit_comma: the digit-comma rule.
         options: see `GraphOptions`.
+        spelling: what spells unknown characters, where the vocabulary has pieces for bytes and the fast op is taken.
         spans: what knows where pieces come from; None where offsets are not asked for.
     """
 
     def __init__(
         self,
         model_proto: bytes,
-        pieces: tuple[str, ...],
         digit_comma: DigitCommaTable,
         options: GraphOptions,
+        spelling: SpellingInGraph | None = None,
         spans: SpansInGraph | None = None,
     ):
         super().__init__()
-        spelling = SpellingInGraph(model_proto, pieces, options.byte_ids) if options.byte_ids else None
         self._op = _FastOp(model_proto, options.unk, spelling) if options.fast else _GeneralOp(model_proto)
         self._digit_comma = digit_comma
         self._options = options

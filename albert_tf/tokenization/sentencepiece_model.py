@@ -2,8 +2,9 @@
 
 import copy
 import functools
+import operator
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sentencepiece
 
-from albert_tf.tokenization.charsmap import add_rules, compile_clean_up, leaves_alone
+from albert_tf.tokenization.charsmap import add_rules, can_be_kept, compile_clean_up, keep_texts, leaves_alone
 from albert_tf.tokenization.digit_comma import WORD_START, apply_digit_comma, build_digit_comma_table
 from albert_tf.tokenization.folders import TokenizerOptions, write_file, write_folder
 from albert_tf.tokenization.hangul import warn_of_lost_hangul
 from albert_tf.tokenization.joined_texts import MANY, JoinedTexts
-from albert_tf.tokenization.model_proto import digest, is_unigram, read_charsmap, respell_pieces, user_defined_ids
+from albert_tf.tokenization.model_proto import (
+    digest,
+    is_unigram,
+    read_charsmap,
+    respell_pieces,
+    user_defined,
+    user_defined_as_normal,
+    user_defined_score,
+)
 from albert_tf.tokenization.offsets import as_utf8, encode_with_offsets
 from albert_tf.tokenization.piece_model import EncodedWithOffsets, refuse_text
 from albert_tf.tokenization.pieces import find_special_ids, starts_word
@@ -72,13 +81,16 @@ class SentencePieceModel:
     def save(self, folder: str | Path, *, for_transformers: bool = True) -> None:
         # transformers makes other ids of other kinds, without a word about it.
         for_transformers = for_transformers and self._is_plain_unigram()
+        for_transformers = for_transformers and leaves_alone(self._compiled_proto, self._user_defined)
         write_folder(folder, self._model_proto, self.options, for_transformers=for_transformers)
         place = Path(folder) / TOKENIZERS_FILE
         if not for_transformers:
             place.unlink(missing_ok=True)
             return
         split, charsmap = self._digit_comma.pieces.keys(), read_charsmap(self._compiled_proto)
-        write_file(place, tokenizers_file(self.pieces, self._scores(), split, charsmap, self.special))
+        scores = dict(zip(self.pieces, self._scores(), strict=True))
+        scores |= {piece: user_defined_score(piece) for piece in self._user_defined}
+        write_file(place, tokenizers_file(scores, split, charsmap, self.special))
 
     def find_word_starts(self) -> np.ndarray:
         return np.array([starts_word(piece) for piece in self.pieces], bool)
@@ -109,7 +121,7 @@ class SentencePieceModel:
         return [row[self._kept(row)] for row in rows] if self._yields else rows
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
-        encoded = encode_with_offsets(self.processor, self._digit_comma, text)
+        encoded = encode_with_offsets(self.processor, self._digit_comma, self._byte_ids, text)
         kept = self._kept(encoded.ids)
         return EncodedWithOffsets(encoded.ids[kept], encoded.offsets[kept])
 
@@ -138,6 +150,7 @@ class SentencePieceModel:
         # TensorFlow is loaded only where the graph is asked for: everything else here runs without it.
         from albert_tf.tokenization.sentencepiece_graph import GraphOptions, SentencePieceInGraph
         from albert_tf.tokenization.spans_in_graph import SpansInGraph
+        from albert_tf.tokenization.spelling_in_graph import SpellingInGraph
 
         fast = self._suits_fast_op()
         if with_offsets and not fast:
@@ -145,10 +158,14 @@ class SentencePieceModel:
                 "A vocabulary must be a unigram one that the fast op can take for offsets in the graph. "
                 f"Received: {self.source}; take the offsets that the tokenizer itself returns."
             )
-        byte_ids = self._byte_ids if fast else ()
-        options = GraphOptions(self.special.unk, fast, self._yields, self._bare_start, byte_ids)
-        spans = SpansInGraph(self._compiled_proto, self.pieces, self._digit_comma, byte_ids) if with_offsets else None
-        return SentencePieceInGraph(self._compiled_proto, self.pieces, self._digit_comma, options, spans)
+        options = GraphOptions(self.special.unk, fast, self._yields, self._bare_start)
+        if not fast:
+            return SentencePieceInGraph(self._compiled_proto, self._digit_comma, options)
+        model_proto = user_defined_as_normal(keep_texts(self._compiled_proto, self._user_defined))
+        byte_ids = tuple(self._byte_ids)
+        spelling = SpellingInGraph(model_proto, self.pieces, byte_ids) if byte_ids else None
+        spans = SpansInGraph(model_proto, self.pieces, self._digit_comma, byte_ids) if with_offsets else None
+        return SentencePieceInGraph(model_proto, self._digit_comma, options, spelling, spans)
 
     def __reduce__(self):
         return functools.partial(SentencePieceModel, source=self.source), (self._model_proto, self.options)
@@ -169,27 +186,30 @@ class SentencePieceModel:
         return ~precedes_special | (ids != self._bare_start)
 
     def _suits_fast_op(self) -> bool:
-        own = [self.pieces[index] for index in user_defined_ids(self._model_proto)]
-        fits = is_unigram(self._model_proto) and not self._any_piece(self.processor.IsUnused)
+        fits = self._is_unigram_without_unused()
         # The fast op knows no other ways with white space than these.
         fits = fits and self.processor.Normalize(" a  b ") == f"{WORD_START}a{WORD_START}b"
         # Where no text yields a word start alone, it is spelled in bytes, and they are of characters here.
         bare = self._bare_start
         fits = fits and (not self._byte_ids or not (bare == self.special.unk or self.processor.IsControl(bare)))
-        return fits and leaves_alone(self._compiled_proto, own)
+        return fits and all(can_be_kept(text) for text in self._user_defined)
 
     def _is_plain_unigram(self) -> bool:
-        odd = (self.processor.IsByte, self.processor.IsUnused)
-        return is_unigram(self._model_proto) and not any(map(self._any_piece, odd))
+        return self._is_unigram_without_unused() and not self._byte_ids
 
-    def _any_piece(self, test: Callable[[int], bool]) -> bool:
-        return any(map(test, range(len(self.pieces))))
+    def _is_unigram_without_unused(self) -> bool:
+        return is_unigram(self._model_proto) and not any(map(self.processor.IsUnused, range(len(self.pieces))))
 
-    @property
-    def _byte_ids(self) -> tuple[int, ...]:
-        """The ids of the pieces for bytes, that of byte 0 first: all, as SentencePiece demands, or none."""
-        spelled = {piece: index for index, piece in enumerate(self.pieces) if self.processor.IsByte(index)}
-        return tuple(spelled[piece] for piece in sorted(spelled))
+    @functools.cached_property
+    def _user_defined(self) -> list[str]:
+        return user_defined(self._model_proto)
+
+    @functools.cached_property
+    def _byte_ids(self) -> dict[int, int]:
+        """What byte each piece for one stands for, by id and in order: all 256, as SentencePiece demands, or none."""
+        are_bytes = filter(self.processor.IsByte, range(len(self.pieces)))
+        spelled = {index: int(self.pieces[index][3:5], 16) for index in are_bytes}
+        return dict(sorted(spelled.items(), key=operator.itemgetter(1)))
 
     def _scores(self) -> list[float]:
         return [self.processor.GetScore(index) for index in range(len(self.pieces))]

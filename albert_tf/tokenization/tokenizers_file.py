@@ -6,7 +6,7 @@ behind every user-defined piece, of which the published vocabulary has eight: ( 
 
 import base64
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from albert_tf.tokenization.digit_comma import WORD_START
@@ -19,19 +19,18 @@ _PENALTY = 100.0
 
 
 def tokenizers_file(
-    pieces: Sequence[str], scores: Sequence[float], split: Collection[int], charsmap: bytes, special: SpecialPieceIds
+    scores: Mapping[str, float], split: Collection[int], charsmap: bytes, special: SpecialPieceIds
 ) -> bytes:
     """Returns the content of the file, for a unigram vocabulary.
 
     Args:
-        pieces, scores: the vocabulary in order of ids.
+        scores: the pieces in order of their ids, with what each adds to the score of a split.
         split: the ids that the digit-comma rule replaces.
         charsmap: the compiled rules of the clean-up.
         special: the ids of the special pieces. Unlike ours, that library takes a literal "[MASK]" in a text for one.
     """
-    vocabulary = [
-        [piece, score - _PENALTY * (index in split)] for index, (piece, score) in enumerate(zip(pieces, scores))
-    ]
+    pieces = list(scores)
+    vocabulary = [[piece, score - _PENALTY * (index in split)] for index, (piece, score) in enumerate(scores.items())]
     special_ids = sorted((special.pad, special.unk, special.cls, special.sep, special.mask))
     word_starts = {"type": "Metaspace", "replacement": WORD_START, "prepend_scheme": "always", "split": True}
     content = {

@@ -137,7 +137,6 @@ def _train(folder, texts, **settings):
         {"model_type": "bpe"},
         {"add_dummy_prefix": False},
         {"treat_whitespace_as_suffix": True},
-        {"user_defined_symbols": ["É"]},
     ],
     ids=str,
 )
@@ -176,11 +175,9 @@ def test_parts_of_pieces_that_are_spelled_in_bytes():
     parts = ["\u0663,", "@9,", "漢9,", "a", " ", "漢", "é"]
     texts = ["".join(draw.choices(parts, k=draw.randrange(12))) for _ in range(500)]
     _assert_same(tokenizer, texts)
-    text = "a\u0663,b"
-    in_python = tokenizer(text, return_offsets=True)["offsets"][0].tolist()
-    assert in_python[-6:] == [[0, 1], [1, 3], [1, 3], [1, 3], [3, 4], [0, 0]]
-    in_graph = tokenizer.as_layer(return_offsets=True)(tf.constant([text]))["offsets"][0].numpy().tolist()
-    assert in_graph[-6:] == [[0, 1], [1, 3], [1, 3], [3, 4], [4, 5], [0, 0]]
+    wanted = tokenizer(["a\u0663,b"], return_offsets=True)["offsets"][0].tolist()
+    assert wanted[-6:] == [[0, 1], [1, 3], [1, 3], [1, 3], [3, 4], [0, 0]]
+    _assert_same(tokenizer, _as_bytes(texts), return_offsets=True)
 
 
 def test_with_byte_fallback_no_text_is_unknown():
