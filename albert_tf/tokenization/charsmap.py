@@ -7,12 +7,11 @@ so the clean-up runs in C++, is the same in Python and in a TensorFlow graph, an
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 import sentencepiece
 
-from albert_tf.tokenization.digit_comma import WORD_START
 from albert_tf.tokenization.double_array import DoubleArray
 from albert_tf.tokenization.folders import ASSETS
 from albert_tf.tokenization.model_proto import (
@@ -28,6 +27,8 @@ _LAST_CODE_POINT = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
 _BLOCK = 256
 _WORD = 4
+# A code point for private use that no rule knows.
+_CUT_OFF = "\U0010fffa"
 
 
 def compile_clean_up(model_proto: bytes, *, do_lower_case: bool, keep_accents: bool) -> bytes:
@@ -51,10 +52,14 @@ def compile_clean_up(model_proto: bytes, *, do_lower_case: bool, keep_accents: b
 
 def add_rules(model_proto: bytes, rules: Mapping[str, str]) -> bytes:
     """Returns the model with more rules in its normaliser, which has some; of several that fit the longest counts."""
-    return _edit_rules(model_proto, rules, ())
+    trie, targets = _split_charsmap(read_charsmap(model_proto))
+    for key, target in rules.items():
+        trie.insert(key.encode(), len(targets))
+        targets += target.encode() + b"\0"
+    return replace_charsmap(model_proto, _join_charsmap(trie.to_array().astype("<u4").tobytes(), targets))
 
 
-def keep_texts(model_proto: bytes, texts: Sequence[str]) -> bytes:
+def keep_texts(model_proto: bytes, texts: Collection[str]) -> bytes:
     """Returns the model with rules that leave these texts as they are, wherever one begins.
 
     That is what SentencePiece does with user-defined pieces before it looks at the rules: none may reach over the end
@@ -62,35 +67,54 @@ def keep_texts(model_proto: bytes, texts: Sequence[str]) -> bytes:
 
     Args:
         model_proto: a serialised model whose normaliser has rules.
-        texts: each one that `can_be_kept`.
+        texts: without U+0000.
+
+    Raises:
+        RuntimeError: if more of the texts begin one another than SentencePiece can look at.
     """
-    return _edit_rules(model_proto, dict(zip(texts, texts)), texts)
+    if all(len(text) == 1 for text in texts) and leaves_alone(model_proto, texts):
+        return model_proto
+    rules = {key: target for key, target in _Rules(read_charsmap(model_proto)).items() if not _begins(key, texts)}
+    # The compiler refuses rules that change nothing: these get an end that is cut off afterwards.
+    charsmap = _compile(rules | {text: text + _CUT_OFF for text in texts})
+    size = _WORD + int.from_bytes(charsmap[:_WORD], "little")
+    end = _CUT_OFF.encode()
+    return replace_charsmap(model_proto, charsmap[:size] + charsmap[size:].replace(end, bytes(len(end))))
 
 
 def leaves_alone(model_proto: bytes, texts: Iterable[str]) -> bool:
-    """Tells whether the rules of a model's normaliser change none of these texts."""
-    rules = _Rules(read_charsmap(model_proto))
-    return all(rules.rewrite(text) == text for text in texts)
-
-
-def can_be_kept(text: str) -> bool:
-    """Tells whether a rule can leave a text as it is: not where it has a word start, white space or U+0000."""
-    return WORD_START not in text and "\0" not in text and text == "".join(text.split())
-
-
-def _edit_rules(model_proto: bytes, rules: Mapping[str, str], ends: Iterable[str]) -> bytes:
-    """Adds rules, after all those are gone that begin with one of `ends` and are longer."""
+    """Tells whether the rules of a model's normaliser change none of these texts, whatever follows them."""
     charsmap = read_charsmap(model_proto)
-    trie_size = int.from_bytes(charsmap[:_WORD], "little")
-    trie = DoubleArray(np.frombuffer(charsmap[_WORD : _WORD + trie_size], "<u4"))
-    targets = charsmap[_WORD + trie_size :]
-    for end in ends:
-        trie.remove_longer(end.encode())
-    for key, target in rules.items():
-        trie.insert(key.encode(), len(targets))
-        targets += target.encode() + b"\0"
-    units = trie.to_array().astype("<u4").tobytes()
-    return replace_charsmap(model_proto, len(units).to_bytes(_WORD, "little") + units + targets)
+    rules, (trie, _) = _Rules(charsmap), _split_charsmap(charsmap)
+
+    @functools.cache
+    def ends_alone(end: str) -> bool:
+        """Whether each rule that reaches over this end of a text does what it would do without."""
+        following = [key.decode() for key in trie.longer_keys(end.encode())]
+        return all(
+            rules.rewrite(end + rest) == rules.rewrite(end) + rules.rewrite(rest)
+            and next(trie.longer_keys(rest.encode()), None) is None
+            for rest in following
+        )
+
+    return all(
+        rules.rewrite(text) == text and all(ends_alone(text[start:]) for start in range(len(text))) for text in texts
+    )
+
+
+def _split_charsmap(charsmap: bytes) -> tuple[DoubleArray, bytes]:
+    """Returns the trie of the rules, and what its values point into."""
+    end = _WORD + int.from_bytes(charsmap[:_WORD], "little")
+    return DoubleArray(np.frombuffer(charsmap[_WORD:end], "<u4")), charsmap[end:]
+
+
+def _join_charsmap(trie: bytes, targets: bytes) -> bytes:
+    return len(trie).to_bytes(_WORD, "little") + trie + targets
+
+
+def _begins(key: str, texts: Collection[str]) -> bool:
+    """Tells whether a key begins with one of the texts and is longer."""
+    return any(key[:end] in texts for end in range(1, len(key)))
 
 
 def shipped_name(base: bytes, do_lower_case: bool, keep_accents: bool) -> str:
@@ -139,9 +163,12 @@ class _Rules:
                 remove_extra_whitespaces=False,
             )
 
+    def items(self) -> list[tuple[str, str]]:
+        return self._normalizer.Decompile() if self._normalizer else []
+
     @functools.cached_property
     def keys(self) -> list[str]:
-        return [key for key, _ in self._normalizer.Decompile()] if self._normalizer else []
+        return [key for key, _ in self.items()]
 
     def rewrite(self, text: str) -> str:
         return self._normalizer.Normalize(text) if self._normalizer else text

@@ -9,7 +9,7 @@ References:
     Darts-clone, darts.h.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -65,16 +65,22 @@ class DoubleArray:
             node = child
         self._end_key(node, value)
 
-    def remove_longer(self, prefix: bytes) -> None:
-        """Removes all keys that begin with a prefix and are longer."""
+    def longer_keys(self, prefix: bytes) -> Iterator[bytes]:
+        """Yields what follows a prefix in each key that begins with it and is longer."""
         node = 0
         for byte in prefix:
-            child = node ^ self._offset(node) ^ byte
-            if not self._is_child(child, byte):
+            node ^= self._offset(node) ^ byte
+            if not self._is_child(node, byte):
                 return
-            node = self._free_children(node) ^ byte
-        children = self._free_children(node)
-        self._units[children + 1 : children + _BLOCK] = [_IS_VALUE] * (_BLOCK - 1)
+        yield from self._below(node)
+
+    def _below(self, node: int) -> Iterator[bytes]:
+        for byte in range(1, _BLOCK):
+            child = node ^ self._offset(node) ^ byte
+            if self._is_child(child, byte):
+                if self._units[child] & _ENDS_KEY:
+                    yield bytes([byte])
+                yield from (bytes([byte]) + rest for rest in self._below(child))
 
     def complete_characters(self, value: int) -> None:
         """Makes a key of every single byte and of every UTF-8 character that is none yet, all with one value."""

@@ -6,7 +6,8 @@ another without a gap. Two ids that were made of parts of one character (such as
 cover it; so do those of one user-defined piece, which is left as it is as a whole.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from dataclasses import dataclass
 
 import numpy as np
 import sentencepiece
@@ -15,19 +16,59 @@ from albert_tf.tokenization.digit_comma import WORD_START, DigitCommaTable
 from albert_tf.tokenization.piece_model import EncodedWithOffsets
 from albert_tf.tokenization.pieces import starts_character
 
+# Instead of a length: an id goes on with the character, or the user-defined piece, of the id in front of it.
+CONTINUED = -1
+
+
+@dataclass(frozen=True)
+class PieceParts:
+    """How much of a piece each id takes that stands for it.
+
+    Attributes:
+        digit_comma: the digit-comma rule.
+        byte_ids: the ids of pieces that stand for a byte of a character that is spelled out.
+        user_defined: the ids of user-defined pieces.
+    """
+
+    digit_comma: DigitCommaTable
+    byte_ids: Collection[int]
+    user_defined: Collection[int]
+
+    def ids(self, index: int) -> list[int]:
+        """Returns the ids of a piece."""
+        start, end = self.digit_comma.row_splits[index : index + 2]
+        return self.digit_comma.values[start:end].tolist()
+
+    def lengths(self, index: int, piece: str | bytes) -> list[int]:
+        """Returns how much of the cleaned text each of these ids takes: in bytes for a text given as bytes.
+
+        Args:
+            index: the id of the piece.
+            piece: the piece, or what is unknown.
+        """
+        parts = self.digit_comma.pieces.get(index)
+        if parts is None:
+            return [_character_length(piece) if index in self.byte_ids else len(piece)]
+        if index in self.user_defined:
+            return [len(piece)] + [CONTINUED] * (len(parts) - 1)
+        spelled = [part.encode() if isinstance(piece, bytes) else part for part in parts]
+        are_bytes = [part in self.byte_ids for part in self.ids(index)]
+        lengths = [
+            _character_length(part) if is_byte else len(part) for part, is_byte in zip(spelled, are_bytes, strict=True)
+        ]
+        # The reference's form of the rule can put a word start in front that is not in the text.
+        surplus = sum(max(length, 0) for length in lengths) - len(piece)
+        return [lengths[0] - surplus, *lengths[1:]]
+
 
 def encode_with_offsets(
-    processor: sentencepiece.SentencePieceProcessor,
-    table: DigitCommaTable,
-    byte_ids: Collection[int],
-    text: str | bytes,
+    processor: sentencepiece.SentencePieceProcessor, parts: PieceParts, text: str | bytes
 ) -> EncodedWithOffsets:
     """Encodes one text and reports the span of each id.
 
     Args:
         processor: the model with the clean-up inside.
-        table: the digit-comma rule.
-        byte_ids: the ids of pieces that stand for a byte of a character that is spelled out.
+        parts: how pieces are split behind it.
         text: the original text; spans are in bytes where it is bytes.
 
     Returns:
@@ -36,44 +77,16 @@ def encode_with_offsets(
     given, text = text, as_utf8(text)
     encoded = processor.Encode(text, return_type="offset_mapping")
     ids, pieces = encoded["ids"], encoded["pieces"]
-    continued: list[int] = []
-    if byte_ids or not table.pieces.keys().isdisjoint(ids):
-        ids, lengths, continued = _split(table, byte_ids, ids, pieces)
+    if parts.byte_ids or not parts.digit_comma.pieces.keys().isdisjoint(ids):
+        lengths = [length for pair in zip(ids, pieces, strict=True) for length in parts.lengths(*pair)]
+        ids = [part for index in ids for part in parts.ids(index)]
     else:
         lengths = list(map(len, pieces))
     cleaned, origins = processor.Normalize(text, with_offsets=True)
-    offsets = _spans(cleaned, origins, lengths)
-    for place in continued:
-        offsets[place] = offsets[place - 1]
+    offsets = _spans(cleaned, origins, np.array(lengths, np.int64))
     if isinstance(given, str) and isinstance(text, bytes):
         offsets = _bytes_to_characters(given, offsets)
     return EncodedWithOffsets(np.array(ids, np.int32), offsets)
-
-
-def _split(
-    table: DigitCommaTable, byte_ids: Collection[int], ids: Sequence[int], pieces: Sequence[str | bytes]
-) -> tuple[list[int], list[int], list[int]]:
-    """Applies the digit-comma rule to the ids of a text.
-
-    Returns:
-        The ids; how much of the cleaned text each takes; and the places of those that go on with the character of the
-        id in front of them.
-    """
-    parts: list[int] = []
-    lengths: list[int] = []
-    continued: list[int] = []
-    for index, piece in zip(ids, pieces, strict=True):
-        if index not in byte_ids and index not in table.pieces:
-            parts.append(index)
-            lengths.append(len(piece))
-            continue
-        start, end = table.row_splits[index : index + 2]
-        new = table.values[start:end].tolist()
-        are_bytes = [part in byte_ids for part in new]
-        lengths += part_lengths(piece, table.pieces.get(index), are_bytes)
-        continued += [place for place, is_byte in enumerate(are_bytes, len(parts)) if is_byte and not lengths[place]]
-        parts += new
-    return parts, lengths, continued
 
 
 def as_utf8(text: str | bytes) -> str | bytes:
@@ -99,51 +112,29 @@ def _is_utf8(encoded: bytes) -> bool:
 
 
 def _character_length(piece: str | bytes) -> int:
-    """Returns the length of the character that a byte's piece begins, 0 for a byte inside one; in bytes for bytes.
+    """Returns the length of the character that a byte's piece begins; in bytes for bytes.
 
     >>> [_character_length(piece) for piece in ("<0xC3>", "<0xA9>", b"<0xC3>", b"<0xF0>")]
-    [1, 0, 2, 4]
+    [1, -1, 2, 4]
     """
     if not starts_character(byte := int(piece[3:5], 16)):
-        return 0
+        return CONTINUED
     return 1 if isinstance(piece, str) else 1 + sum(byte >= lead for lead in (0xC0, 0xE0, 0xF0))
 
 
-def part_lengths(piece: str | bytes, parts: tuple[str, ...] | None, are_bytes: Sequence[bool]) -> list[int]:
-    """Returns how much of the cleaned text each id of a piece takes: in bytes for a text given as bytes.
-
-    Args:
-        piece: the piece.
-        parts: what the digit-comma rule makes of it; None: itself.
-        are_bytes: of each id, whether its piece stands for a byte of a character that is spelled out.
-
-    >>> part_lengths("7,", ("7", ","), [False, False]), part_lengths(b"<0xC3>", None, [True])
-    ([1, 1], [2])
-    """
-    if parts is None:
-        return [_character_length(piece) if are_bytes[0] else len(piece)]
-    spelled = [part.encode() if isinstance(piece, bytes) else part for part in parts]
-    lengths = [
-        _character_length(part) if is_byte else len(part) for part, is_byte in zip(spelled, are_bytes, strict=True)
-    ]
-    # The reference's form of the rule can put a word start in front that is not in the text.
-    surplus = sum(lengths) - len(piece)
-    return [lengths[0] - surplus, *lengths[1:]]
-
-
-def _spans(cleaned: str | bytes, origins: list[int], lengths: list[int]) -> np.ndarray:
+def _spans(cleaned: str | bytes, origins: list[int], lengths: np.ndarray) -> np.ndarray:
     """Turns lengths in the cleaned text into spans of the original.
 
     Args:
         cleaned: the text as SentencePiece split it.
         origins: for each place in `cleaned`, and for its end, the place in the original that it comes from.
-        lengths: how much of `cleaned` each id takes.
+        lengths: int64 [T], how much of `cleaned` each id takes.
 
     Returns:
         int32 [T, 2].
     """
     places = np.array(origins, np.int32)
-    taken = np.array(lengths, np.int64)
+    taken = np.maximum(lengths, 0)
     ends = np.cumsum(taken)
     starts = ends - taken
     # A character that became several is covered by every id that holds a part of it: an id ends where the next origin
@@ -154,7 +145,8 @@ def _spans(cleaned: str | bytes, origins: list[int], lengths: list[int]) -> np.n
     if len(ends) and cleaned[: ends[0]] in (WORD_START, WORD_START.encode()):
         # The word start that SentencePiece itself puts in front of a text, as a piece of its own: made of nothing.
         spans[0] = spans[1, 0] if len(ends) > 1 else spans[0, 0]
-    return spans
+    begins = np.where(lengths >= 0, np.arange(len(lengths)), 0)
+    return spans[np.maximum.accumulate(begins)]
 
 
 def _bytes_to_characters(text: str, offsets: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import copy
 import functools
-import operator
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import astuple
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sentencepiece
 
-from albert_tf.tokenization.charsmap import add_rules, can_be_kept, compile_clean_up, keep_texts, leaves_alone
+from albert_tf.tokenization.charsmap import add_rules, compile_clean_up, keep_texts, leaves_alone
 from albert_tf.tokenization.digit_comma import WORD_START, apply_digit_comma, build_digit_comma_table
 from albert_tf.tokenization.folders import TokenizerOptions, write_file, write_folder
 from albert_tf.tokenization.hangul import warn_of_lost_hangul
@@ -26,7 +26,7 @@ from albert_tf.tokenization.model_proto import (
     user_defined_as_normal,
     user_defined_score,
 )
-from albert_tf.tokenization.offsets import as_utf8, encode_with_offsets
+from albert_tf.tokenization.offsets import PieceParts, as_utf8, encode_with_offsets
 from albert_tf.tokenization.piece_model import EncodedWithOffsets, refuse_text
 from albert_tf.tokenization.pieces import find_special_ids, starts_word
 from albert_tf.tokenization.tokenizers_file import TOKENIZERS_FILE, tokenizers_file
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _ALL_CORES = -1
 # Code points for private use: the first of those that stand for special pieces, and one that no vocabulary has.
 _FIRST_STAND_IN, _UNKNOWN_CHARACTER = 0x10FFF0, "\U0010fff8"
+# What the fast op cannot take inside a user-defined piece: white space, and what stands for bytes that are no UTF-8.
+_NOT_KEPT = re.compile(f"[\\s{WORD_START}\0\ufffd\U0010fffe\U0010ffff]")
 
 
 class SentencePieceModel:
@@ -121,7 +123,7 @@ class SentencePieceModel:
         return [row[self._kept(row)] for row in rows] if self._yields else rows
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
-        encoded = encode_with_offsets(self.processor, self._digit_comma, self._byte_ids, text)
+        encoded = encode_with_offsets(self.processor, self._parts, text)
         kept = self._kept(encoded.ids)
         return EncodedWithOffsets(encoded.ids[kept], encoded.offsets[kept])
 
@@ -152,19 +154,17 @@ class SentencePieceModel:
         from albert_tf.tokenization.spans_in_graph import SpansInGraph
         from albert_tf.tokenization.spelling_in_graph import SpellingInGraph
 
-        fast = self._suits_fast_op()
-        if with_offsets and not fast:
+        model_proto = self._for_fast_op()
+        if with_offsets and not model_proto:
             raise ValueError(
                 "A vocabulary must be a unigram one that the fast op can take for offsets in the graph. "
                 f"Received: {self.source}; take the offsets that the tokenizer itself returns."
             )
-        options = GraphOptions(self.special.unk, fast, self._yields, self._bare_start)
-        if not fast:
+        options = GraphOptions(self.special.unk, bool(model_proto), self._yields, self._bare_start)
+        if not model_proto:
             return SentencePieceInGraph(self._compiled_proto, self._digit_comma, options)
-        model_proto = user_defined_as_normal(keep_texts(self._compiled_proto, self._user_defined))
-        byte_ids = tuple(self._byte_ids)
-        spelling = SpellingInGraph(model_proto, self.pieces, byte_ids) if byte_ids else None
-        spans = SpansInGraph(model_proto, self.pieces, self._digit_comma, byte_ids) if with_offsets else None
+        spelling = SpellingInGraph(model_proto, self.pieces, self._byte_ids) if self._byte_ids else None
+        spans = SpansInGraph(model_proto, self.pieces, self._parts) if with_offsets else None
         return SentencePieceInGraph(model_proto, self._digit_comma, options, spelling, spans)
 
     def __reduce__(self):
@@ -185,14 +185,20 @@ class SentencePieceModel:
         precedes_special[:-1] = np.isin(ids[1:], self._yields)
         return ~precedes_special | (ids != self._bare_start)
 
-    def _suits_fast_op(self) -> bool:
+    def _for_fast_op(self) -> bytes | None:
+        """Returns the model as the fast op can take it, or None where it cannot."""
         fits = self._is_unigram_without_unused()
         # The fast op knows no other ways with white space than these.
         fits = fits and self.processor.Normalize(" a  b ") == f"{WORD_START}a{WORD_START}b"
         # Where no text yields a word start alone, it is spelled in bytes, and they are of characters here.
         bare = self._bare_start
         fits = fits and (not self._byte_ids or not (bare == self.special.unk or self.processor.IsControl(bare)))
-        return fits and all(can_be_kept(text) for text in self._user_defined)
+        if not fits or any(map(_NOT_KEPT.search, self._user_defined)):
+            return None
+        try:
+            return user_defined_as_normal(keep_texts(self._compiled_proto, self._user_defined))
+        except RuntimeError:  # there are too many rules for one place
+            return None
 
     def _is_plain_unigram(self) -> bool:
         return self._is_unigram_without_unused() and not self._byte_ids
@@ -201,15 +207,19 @@ class SentencePieceModel:
         return is_unigram(self._model_proto) and not any(map(self.processor.IsUnused, range(len(self.pieces))))
 
     @functools.cached_property
-    def _user_defined(self) -> list[str]:
-        return user_defined(self._model_proto)
+    def _user_defined(self) -> frozenset[str]:
+        return frozenset(user_defined(self._model_proto))
 
     @functools.cached_property
-    def _byte_ids(self) -> dict[int, int]:
-        """What byte each piece for one stands for, by id and in order: all 256, as SentencePiece demands, or none."""
+    def _byte_ids(self) -> tuple[int, ...]:
+        """The ids of the pieces for bytes, that of byte 0 first: all, as SentencePiece demands, or none."""
         are_bytes = filter(self.processor.IsByte, range(len(self.pieces)))
-        spelled = {index: int(self.pieces[index][3:5], 16) for index in are_bytes}
-        return dict(sorted(spelled.items(), key=operator.itemgetter(1)))
+        return tuple(sorted(are_bytes, key=self.pieces.__getitem__))
+
+    @functools.cached_property
+    def _parts(self) -> PieceParts:
+        own = frozenset(map(self.processor.PieceToId, self._user_defined))
+        return PieceParts(self._digit_comma, frozenset(self._byte_ids), own)
 
     def _scores(self) -> list[float]:
         return [self.processor.GetScore(index) for index in range(len(self.pieces))]

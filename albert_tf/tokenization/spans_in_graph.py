@@ -13,10 +13,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text
 
-from albert_tf.tokenization.digit_comma import DigitCommaTable
 from albert_tf.tokenization.model_proto import FIRST_BYTE_ID, WORD_START_ID, bytes_as_pieces
-from albert_tf.tokenization.offsets import part_lengths
-from albert_tf.tokenization.pieces import starts_character
+from albert_tf.tokenization.offsets import PieceParts
 from albert_tf.tokenization.ragged import places_in_rows, select
 
 
@@ -26,30 +24,18 @@ class SpansInGraph(tf.Module):
     Args:
         model_proto: the serialised SentencePiece model with the clean-up inside.
         pieces: its pieces in order of ids.
-        digit_comma: the digit-comma rule.
-        byte_ids: the ids of pieces for bytes, that of byte 0 first, if there are any.
+        parts: how pieces are split behind the model.
     """
 
-    def __init__(
-        self,
-        model_proto: bytes,
-        pieces: tuple[str, ...],
-        digit_comma: DigitCommaTable,
-        byte_ids: tuple[int, ...] = (),
-    ):
+    def __init__(self, model_proto: bytes, pieces: tuple[str, ...], parts: PieceParts):
         super().__init__()
         self._op = tensorflow_text.SentencepieceTokenizer(model=bytes_as_pieces(model_proto), out_type=tf.int32)
-        self._row_splits = digit_comma.row_splits
-        are_bytes = np.split(np.isin(digit_comma.values, byte_ids), self._row_splits[1:-1])
-        lengths = [
-            part_lengths(piece, digit_comma.pieces.get(index), are_bytes[index]) for index, piece in enumerate(pieces)
-        ]
-        self._lengths = np.array([length for row in lengths for length in row], np.int32)
-        inside = [index for byte, index in enumerate(byte_ids) if not starts_character(byte)]
-        self._inside_character = np.isin(np.arange(len(pieces)), inside)
+        self._row_splits = parts.digit_comma.row_splits
+        lengths = [length for index, piece in enumerate(pieces) for length in parts.lengths(index, piece)]
+        self._lengths = np.array(lengths, np.int32)
 
     def lengths(self, whole: tf.Tensor, unknown_lengths: tf.Tensor) -> tf.Tensor:
-        """Returns how many characters of the cleaned text each id takes after the digit-comma rule.
+        """Returns how many characters of the cleaned text each id takes after the digit-comma rule, or CONTINUED.
 
         Args:
             whole: int32 [T], ids before that rule, of all texts.
@@ -66,18 +52,18 @@ class SpansInGraph(tf.Module):
         Args:
             texts: tf.string [B].
             ids: int32 [B, (T)].
-            lengths: int32, for each id of all texts: how many characters of the cleaned text it takes.
+            lengths: int32, for each id of all texts: how many characters of the cleaned text it takes, or CONTINUED.
 
         Returns:
             int32 [B, (T), 2].
         """
-        spans = self._place(texts, ids.with_values(lengths))
-        if not self._inside_character.any():
+        spans = self._place(texts, ids.with_values(tf.maximum(lengths, 0)))
+        if (self._lengths >= 0).all():
             return spans
-        # All bytes of a character cover it.
-        inside = tf.gather(self._inside_character, ids.values)
-        first = tf.boolean_mask(spans.values, ~inside)
-        return spans.with_values(tf.gather(first, tf.cumsum(tf.cast(~inside, tf.int32)) - 1))
+        # What goes on with the character, or the user-defined piece, in front covers it too.
+        begins = lengths >= 0
+        first = tf.boolean_mask(spans.values, begins)
+        return spans.with_values(tf.gather(first, tf.cumsum(tf.cast(begins, tf.int32)) - 1))
 
     def _place(self, texts: tf.Tensor, lengths: tf.RaggedTensor) -> tf.RaggedTensor:
         places, begins_bare = self._origins(texts)

@@ -62,9 +62,8 @@ class TwoStepEncoder:
 def small_tokenizer(**settings):
     """A tokenizer of 900 pieces, as SentencePiece's own trainer makes it with these settings."""
     texts = [line["lower"] for line in read_lines("T1_tokenize")[:400]]
-    return AlbertTokenizer(
-        SentencePieceModel(train_plainly(texts, vocab_size=900, character_coverage=0.99, **settings))
-    )
+    settings = {"vocab_size": 900, "character_coverage": 0.99, **settings}
+    return AlbertTokenizer(SentencePieceModel(train_plainly(texts, **settings)))
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import sentencepiece
 import tensorflow as tf
 
 from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions
-from albert_tf.tokenization.charsmap import keep_texts
+from albert_tf.tokenization.charsmap import keep_texts, leaves_alone
 from albert_tf.tokenization.model_proto import user_defined, user_defined_as_normal
 from albert_tf.tokenization.sentencepiece_graph import _FastOp, _GeneralOp
 from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
@@ -18,32 +18,22 @@ from .golden import AWKWARD_TEXTS, read_lines, small_tokenizer
 
 # Some the clean-up would change, some begin like another or like a special piece, some end where a rule goes on, some
 # are split by the digit-comma rule, and of one there is nothing but a mark.
-SYMBOLS = [
-    "[E1]",
-    "@user",
-    "@u",
-    "É!",
-    "É",
-    "e",
-    "가",
-    "\u09c7",
-    "[M",
-    "½",
-    "ﬁ",
-    "漢9,",
-    "@9,",
-    "\u0663,",
-    "ㅋㅋ",
-    "\u0301x",
-]
+SYMBOLS = ["[E1]", "@user", "@u", "ser!", "É!", "É", "e", "가", "\u09c7", "[M", "½", "ﬁ", "ㅋㅋ", "\u0301x"]
+SPLIT = ["漢9,", "@9,", "\u0663,", "²,", "½9,", "ﷺ9,"]
+SYMBOLS += SPLIT
 PARTS = [*SYMBOLS, *"  .!~-é漢字9,rRmM]\u0301\u0308\u11a8\u09be\u3000\0\u1112\u1161😀", "[e1]", "@USER", "E\u0301"]
 PARTS += ["!!!!", "~~~~~~~", "the ", "[MASK]", "<unk>", "1999,", "각", "ASK]"]
-OPTIONS = [TokenizerOptions(), TokenizerOptions(do_lower_case=False), TokenizerOptions(keep_accents=True)]
+OPTIONS = [
+    TokenizerOptions(),
+    TokenizerOptions(do_lower_case=False, reference_digit_comma=True),
+    TokenizerOptions(keep_accents=True),
+]
 
 
 @functools.cache
-def _trained(byte_fallback, symbols):
-    return small_tokenizer(byte_fallback=byte_fallback, user_defined_symbols=list(symbols))._model._model_proto
+def _trained(byte_fallback, symbols, vocab_size=900):
+    settings = {"byte_fallback": byte_fallback, "user_defined_symbols": list(symbols), "vocab_size": vocab_size}
+    return small_tokenizer(**settings)._model._model_proto
 
 
 def _tokenizer(options=OPTIONS[0], byte_fallback=False, symbols=tuple(SYMBOLS)):
@@ -70,8 +60,14 @@ def test_ids_and_offsets(options, byte_fallback, allow_special):
     for name, array in wanted.items():
         np.testing.assert_array_equal(got[name], array, err_msg=name)
     found = set(np.unique(wanted["input_ids"]).tolist())
-    # The digit-comma rule leaves nothing of the three that end in digit and comma.
-    assert {tokenizer.pieces.index(symbol) for symbol in SYMBOLS if not symbol.endswith(",")} < found
+    assert {tokenizer.pieces.index(symbol) for symbol in SYMBOLS if symbol not in SPLIT} < found
+
+
+def test_ids_of_a_split_one_all_cover_it():
+    for symbol, count in (("²,", 2), ("½9,", 3), ("@9,", 2)):
+        inputs = _tokenizer()(f"a{symbol}b", return_offsets=True)
+        spans = inputs["offsets"][0, 2:-2].tolist()
+        assert spans == [[1, 1 + len(symbol)]] * count
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -93,9 +89,45 @@ def test_published_ones_of_several_bytes_weigh_more():
     np.testing.assert_array_equal(english.as_layer()(tf.constant(texts))["input_ids"], english(texts)["input_ids"])
 
 
-@pytest.mark.parametrize("symbol", ["▁of", "a b"])
-def test_those_with_white_space_get_the_general_op(symbol):
-    tokenizer = _tokenizer(symbols=(symbol,))
+# SentencePiece looks at 32 rules that fit at one place.
+NESTED = tuple("=" * length for length in range(2, 41))
+
+
+@pytest.mark.parametrize("byte_fallback", [False, True])
+@pytest.mark.parametrize("symbols", [("▁of",), ("a b",), ("\ufffd",), NESTED], ids=["▁", "space", "U+FFFD", "nested"])
+def test_those_that_the_fast_op_cannot_take_get_the_general_op(symbols, byte_fallback):
+    tokenizer = _tokenizer(byte_fallback=byte_fallback, symbols=symbols)
     assert isinstance(tokenizer._model.in_graph()._op, _GeneralOp)
-    texts = [f"one {symbol} two{symbol}", "x of y a b", "▁of", *read_lines("T1_tokenize")[0]["text"].split()]
+    texts = [f"one {symbols[0]} two{symbols[0]}", "x of y a b", "▁of", b"a\xffb", "=" * 40 + "漢"]
     np.testing.assert_array_equal(tokenizer.as_layer()(tf.constant(texts))["input_ids"], tokenizer(texts)["input_ids"])
+    with pytest.raises(ValueError, match="take the offsets that the tokenizer itself returns"):
+        tokenizer.as_layer(return_offsets=True)
+
+
+def test_a_thousand_of_them():
+    symbols = tuple(f"[E{number}-{number**5 % 9973}]" for number in range(1000))
+    texts = [f"a {symbol}b {symbol.lower()}" for symbol in symbols]
+    tokenizer = AlbertTokenizer(SentencePieceModel(_trained(False, symbols, 2000)))
+    assert isinstance(tokenizer._model.in_graph()._op, _FastOp)
+    wanted = tokenizer([text.encode() for text in texts], return_offsets=True)
+    got = tokenizer.as_layer(return_offsets=True)(tf.constant(texts))
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(got[name], array, err_msg=name)
+    assert {tokenizer.pieces.index(symbol) for symbol in symbols} < set(np.unique(wanted["input_ids"]).tolist())
+
+
+@pytest.mark.parametrize(
+    ("options", "symbol", "is_alone"),
+    [
+        (TokenizerOptions(), "@usr", True),
+        (TokenizerOptions(), "e", True),  # what a mark makes of it is "e" again
+        (TokenizerOptions(keep_accents=True), "@usr", False),  # "@usŕ"
+        (TokenizerOptions(), "가", False),  # "각"
+        (TokenizerOptions(), "[E1]", False),
+        (TokenizerOptions(do_lower_case=False), "[E1]", True),
+    ],
+    ids=str,
+)
+def test_what_the_clean_up_leaves_alone(options, symbol, is_alone):
+    model = SentencePieceModel(AlbertTokenizer.english()._model._model_proto, options)
+    assert leaves_alone(model._compiled_proto, [symbol]) == is_alone
