@@ -52,11 +52,12 @@ def compile_clean_up(model_proto: bytes, *, do_lower_case: bool, keep_accents: b
 
 def add_rules(model_proto: bytes, rules: Mapping[str, str]) -> bytes:
     """Returns the model with more rules in its normaliser, which has some; of several that fit the longest counts."""
-    trie, targets = _split_charsmap(read_charsmap(model_proto))
+    units, targets = _split_charsmap(read_charsmap(model_proto))
+    trie = DoubleArray(units)
     for key, target in rules.items():
         trie.insert(key.encode(), len(targets))
         targets += target.encode() + b"\0"
-    return replace_charsmap(model_proto, _join_charsmap(trie.to_array().astype("<u4").tobytes(), targets))
+    return replace_charsmap(model_proto, _join_charsmap(trie.to_array(), targets))
 
 
 def keep_texts(model_proto: bytes, texts: Collection[str]) -> bytes:
@@ -76,16 +77,15 @@ def keep_texts(model_proto: bytes, texts: Collection[str]) -> bytes:
         return model_proto
     rules = {key: target for key, target in _Rules(read_charsmap(model_proto)).items() if not _begins(key, texts)}
     # The compiler refuses rules that change nothing: these get an end that is cut off afterwards.
-    charsmap = _compile(rules | {text: text + _CUT_OFF for text in texts})
-    size = _WORD + int.from_bytes(charsmap[:_WORD], "little")
+    units, targets = _split_charsmap(_compile(rules | {text: text + _CUT_OFF for text in texts}))
     end = _CUT_OFF.encode()
-    return replace_charsmap(model_proto, charsmap[:size] + charsmap[size:].replace(end, bytes(len(end))))
+    return replace_charsmap(model_proto, _join_charsmap(units, targets.replace(end, bytes(len(end)))))
 
 
 def leaves_alone(model_proto: bytes, texts: Iterable[str]) -> bool:
     """Tells whether the rules of a model's normaliser change none of these texts, whatever follows them."""
     charsmap = read_charsmap(model_proto)
-    rules, (trie, _) = _Rules(charsmap), _split_charsmap(charsmap)
+    rules, trie = _Rules(charsmap), DoubleArray(_split_charsmap(charsmap)[0])
 
     @functools.cache
     def ends_alone(end: str) -> bool:
@@ -102,13 +102,14 @@ def leaves_alone(model_proto: bytes, texts: Iterable[str]) -> bool:
     )
 
 
-def _split_charsmap(charsmap: bytes) -> tuple[DoubleArray, bytes]:
-    """Returns the trie of the rules, and what its values point into."""
+def _split_charsmap(charsmap: bytes) -> tuple[np.ndarray, bytes]:
+    """Returns the trie of the rules, as `DoubleArray` reads it, and what its values point into."""
     end = _WORD + int.from_bytes(charsmap[:_WORD], "little")
-    return DoubleArray(np.frombuffer(charsmap[_WORD:end], "<u4")), charsmap[end:]
+    return np.frombuffer(charsmap[_WORD:end], "<u4"), charsmap[end:]
 
 
-def _join_charsmap(trie: bytes, targets: bytes) -> bytes:
+def _join_charsmap(units: np.ndarray, targets: bytes) -> bytes:
+    trie = units.astype("<u4").tobytes()
     return len(trie).to_bytes(_WORD, "little") + trie + targets
 
 
