@@ -6,7 +6,7 @@ tokenizer free of the protobuf package, whose run-time version is tied to the on
 
 import hashlib
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from albert_tf.tokenization.digit_comma import WORD_START
@@ -65,22 +65,18 @@ def user_defined_score(piece: str) -> float:
 
 def user_defined_as_normal(model_proto: bytes) -> bytes:
     """Returns the model with the same ids whose user-defined pieces are normal ones, of `user_defined_score`."""
-    raw = bytearray()
-    for field in _fields(model_proto):
-        is_changed = field.number == _MODEL_PIECES and _is_of_kind(field.payload, _USER_DEFINED)
-        text = _text_of(field.payload) if is_changed else ""
-        raw += _piece(text, user_defined_score(text), _NORMAL) if is_changed else field.raw
-    return bytes(raw)
+
+    def as_normal(_: int, piece: bytes) -> bytes | None:
+        if not _is_of_kind(piece, _USER_DEFINED):
+            return None
+        return _piece(text := _text_of(piece), user_defined_score(text), _NORMAL)
+
+    return _replace_pieces(model_proto, as_normal)
 
 
 def respell_pieces(model_proto: bytes, texts: Mapping[int, str]) -> bytes:
     """Returns the model with other texts for some pieces, by id, which text then yields before any other piece."""
-    raw, index = bytearray(), 0
-    for field in _fields(model_proto):
-        is_changed = field.number == _MODEL_PIECES and index in texts
-        raw += _piece(texts[index], 0.0, _NORMAL) if is_changed else field.raw
-        index += field.number == _MODEL_PIECES
-    return bytes(raw)
+    return _replace_pieces(model_proto, lambda index, _: _piece(texts[index], 0.0, _NORMAL) if index in texts else None)
 
 
 def add_piece(model_proto: bytes, text: str, score: float) -> bytes:
@@ -143,6 +139,16 @@ def digest(content: bytes) -> str:
     'e3b0c442'
     """
     return hashlib.sha256(content).hexdigest()
+
+
+def _replace_pieces(model_proto: bytes, replace: Callable[[int, bytes], bytes | None]) -> bytes:
+    """Returns the model with other pieces; `replace` gets an id and a piece, and gives the new field or None."""
+    raw, index = bytearray(), 0
+    for field in _fields(model_proto):
+        is_piece = field.number == _MODEL_PIECES
+        raw += (is_piece and replace(index, field.payload)) or field.raw
+        index += is_piece
+    return bytes(raw)
 
 
 def _text_of(piece: bytes) -> str:

@@ -36,6 +36,8 @@ class PieceParts:
 
     def ids(self, index: int) -> list[int]:
         """Returns the ids of a piece."""
+        if index not in self.digit_comma.pieces:
+            return [index]
         start, end = self.digit_comma.row_splits[index : index + 2]
         return self.digit_comma.values[start:end].tolist()
 

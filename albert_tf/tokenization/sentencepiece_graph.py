@@ -3,7 +3,7 @@
 tensorflow-text has two SentencePiece ops. The fast one takes a third of the general one's time, and with the model that
 `fast_op_model` makes for it its ids are SentencePiece's; pieces for bytes are put in behind it, and user-defined pieces
 become normal ones that rules of the clean-up keep whole. It is silently wrong for models other than unigram, and cannot
-take unused pieces, user-defined ones that hold white space or U+FFFD or of which more than 30 begin one another, or
+take unused pieces, user-defined ones that hold white space or U+FFFD or of which 32 or more begin one another, or
 white space that does not become a word start in front of each word: such models get the general op.
 
 Known limit: where two splits of a text have exactly equal scores ("!!!!" as "!" + "!!!" or as "!!!" + "!"), rounding
