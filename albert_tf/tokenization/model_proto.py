@@ -79,6 +79,19 @@ def respell_pieces(model_proto: bytes, texts: Mapping[int, str]) -> bytes:
     return _replace_pieces(model_proto, lambda index, _: _piece(texts[index], 0.0, _NORMAL) if index in texts else None)
 
 
+def round_scores(model_proto: bytes, step: float) -> bytes:
+    """Returns the model with the scores of normal pieces rounded to multiples of a step."""
+
+    def rounded(_: int, piece: bytes) -> bytes | None:
+        # Pieces are normal where they do not say otherwise.
+        if _last_payload(piece, _PIECE_KIND) not in (b"", bytes([_NORMAL])):
+            return None
+        (score,) = struct.unpack("<f", _last_payload(piece, _PIECE_SCORE))
+        return _piece(_text_of(piece), round(score / step) * step, _NORMAL)
+
+    return _replace_pieces(model_proto, rounded)
+
+
 def add_piece(model_proto: bytes, text: str, score: float) -> bytes:
     """Returns the model with one piece more, behind the others."""
     return model_proto + _piece(text, score, _NORMAL)

@@ -64,7 +64,10 @@ class PieceParts:
 
 
 def encode_with_offsets(
-    processor: sentencepiece.SentencePieceProcessor, parts: PieceParts, text: str | bytes
+    processor: sentencepiece.SentencePieceProcessor,
+    parts: PieceParts,
+    text: str | bytes,
+    split: tuple[list[int], list[str]] | None = None,
 ) -> EncodedWithOffsets:
     """Encodes one text and reports the span of each id.
 
@@ -72,13 +75,17 @@ def encode_with_offsets(
         processor: the model with the clean-up inside.
         parts: how pieces are split behind it.
         text: the original text; spans are in bytes where it is bytes.
+        split: ids and pieces of the cleaned text, where they are not to be SentencePiece's own.
 
     Returns:
         Ids and spans.
     """
     given, text = text, as_utf8(text)
-    encoded = processor.Encode(text, return_type="offset_mapping")
-    ids, pieces = encoded["ids"], encoded["pieces"]
+    if split is None:
+        encoded = processor.Encode(text, return_type="offset_mapping")
+        ids, pieces = encoded["ids"], encoded["pieces"]
+    else:
+        ids, pieces = split[0], [piece.encode() if isinstance(text, bytes) else piece for piece in split[1]]
     if parts.byte_ids or not parts.digit_comma.pieces.keys().isdisjoint(ids):
         lengths = [length for pair in zip(ids, pieces, strict=True) for length in parts.lengths(*pair)]
         ids = [part for index in ids for part in parts.ids(index)]

@@ -7,8 +7,7 @@ take unused pieces, user-defined ones that hold white space or U+FFFD or of whic
 white space that does not become a word start in front of each word: such models get the general op.
 
 Known limit: where two splits of a text have exactly equal scores ("!!!!" as "!" + "!!!" or as "!!!" + "!"), rounding
-decides, and it is not always the Python library's. The general op compares sums in mixed precision. The fast op goes on
-with sums below -100,000, where the library begins again: that takes a text of 10,000 pieces or so.
+decides, and the general op, which compares sums in mixed precision, does not always take the Python library's.
 
 Known limit, too, with the fast op and a vocabulary whose own rules (identity, nfkc, nfkc_cf) make no spaces of "▁" and
 U+FFFD, as the default ones do: every "▁" that a text ends in is a piece here, while the library drops it; and where a
@@ -79,7 +78,8 @@ class SentencePieceInGraph(tf.Module):
         spans: SpansInGraph | None = None,
     ):
         super().__init__()
-        self._op = _FastOp(model_proto, options.unk, spelling) if options.fast else _GeneralOp(model_proto)
+        plain = without_bytes(model_proto) if spelling else model_proto
+        self._op = FastOp(plain, options.unk, spelling) if options.fast else _GeneralOp(model_proto)
         self._digit_comma = digit_comma
         self._options = options
         self._spans = spans
@@ -106,7 +106,7 @@ class SentencePieceInGraph(tf.Module):
 
 
 @dataclass(frozen=True)
-class _WholePieces:
+class WholePieces:
     """What an op gives, before the digit-comma rule.
 
     Attributes:
@@ -123,26 +123,30 @@ class _GeneralOp(tf.Module):
         super().__init__()
         self._op = tensorflow_text.SentencepieceTokenizer(model=model_proto, out_type=tf.int32)
 
-    def tokenize(self, texts: tf.Tensor) -> _WholePieces:
-        return _WholePieces(self._op.tokenize(texts).with_row_splits_dtype(tf.int32))
+    def tokenize(self, texts: tf.Tensor) -> WholePieces:
+        return WholePieces(self._op.tokenize(texts).with_row_splits_dtype(tf.int32))
 
 
-class _FastOp(tf.Module):
+class FastOp(tf.Module):
     """The fast op over a model that knows all characters: unknown ones come out one by one.
 
-    They are spelled in bytes where the vocabulary has pieces for bytes, else joined.
+    They are joined, or spelled in bytes where they are to be.
+
+    Args:
+        model_proto: the serialised model as the op can take it, without pieces for bytes.
+        unk: the id of <unk>.
+        spelling: what spells unknown characters.
     """
 
-    def __init__(self, model_proto: bytes, unk: int, spelling: SpellingInGraph | None):
+    def __init__(self, model_proto: bytes, unk: int, spelling: SpellingInGraph | None = None):
         super().__init__()
-        plain = without_bytes(model_proto) if spelling else model_proto
-        model = complete_fast_model(pywrap_model_converter.convert_sentencepiece_model(plain))
+        model = complete_fast_model(pywrap_model_converter.convert_sentencepiece_model(model_proto))
         self._model = tf.constant(np.frombuffer(model.buffer, np.uint8))
         self._unknown = model.unknown_id
         self._unk = unk
         self._spelling = spelling
 
-    def tokenize(self, texts: tf.Tensor) -> _WholePieces:
+    def tokenize(self, texts: tf.Tensor) -> WholePieces:
         add_bos = add_eos = reverse = False
         flat, splits = gen_fast_sentencepiece_tokenizer.tf_text_fast_sentencepiece_tokenize(
             self._model, _spell_out(texts), 0, 0, add_bos, add_eos, reverse
@@ -151,7 +155,7 @@ class _FastOp(tf.Module):
         if self._spelling:
             ids = tf.RaggedTensor.from_row_splits(flat, tf.cast(splits, tf.int32), validate=False)
             ids = self._spelling(texts, ids, is_unknown)
-            return _WholePieces(ids, tf.zeros_like(ids.values))
+            return WholePieces(ids, tf.zeros_like(ids.values))
         ids, splits = tf.where(is_unknown, self._unk, flat), tf.cast(splits, tf.int32)
         neighbours = tf.reduce_any(is_unknown[1:] & is_unknown[:-1])
         ids, splits, lengths = tf.cond(
@@ -159,7 +163,7 @@ class _FastOp(tf.Module):
             lambda: _join_unknown(ids, splits, is_unknown),
             lambda: (ids, splits, tf.cast(is_unknown, tf.int32)),
         )
-        return _WholePieces(tf.RaggedTensor.from_row_splits(ids, splits, validate=False), lengths)
+        return WholePieces(tf.RaggedTensor.from_row_splits(ids, splits, validate=False), lengths)
 
 
 def _join_unknown(ids: tf.Tensor, splits: tf.Tensor, is_unknown: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

@@ -17,6 +17,7 @@ from albert_tf.tokenization.digit_comma import WORD_START, apply_digit_comma, bu
 from albert_tf.tokenization.folders import TokenizerOptions, write_file, write_folder
 from albert_tf.tokenization.hangul import warn_of_lost_hangul
 from albert_tf.tokenization.joined_texts import MANY, JoinedTexts
+from albert_tf.tokenization.long_texts import LongTexts, Weights
 from albert_tf.tokenization.model_proto import (
     digest,
     is_unigram,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _ALL_CORES = -1
 # Code points for private use: the first of those that stand for special pieces, and one that no vocabulary has.
 _FIRST_STAND_IN, _UNKNOWN_CHARACTER = 0x10FFF0, "\U0010fff8"
+_LOOSE_LETTERS, _SYLLABLE = "ㅋㅣ", "키"
 # What the fast op cannot take inside a user-defined piece: white space, and what stands for bytes that are no UTF-8.
 _NOT_KEPT = re.compile(f"[\\s{WORD_START}\0\ufffd\U0010fffe\U0010ffff]")
 
@@ -90,9 +92,9 @@ class SentencePieceModel:
             place.unlink(missing_ok=True)
             return
         split, charsmap = self._digit_comma.pieces.keys(), read_charsmap(self._compiled_proto)
-        scores = dict(zip(self.pieces, self._scores(), strict=True))
-        scores |= {piece: user_defined_score(piece) for piece in self._user_defined}
-        write_file(place, tokenizers_file(scores, split, charsmap, self.special))
+        scores = dict(zip(self.pieces, self._counted_scores(), strict=True))
+        composes = _SYLLABLE in self.processor.Normalize(_LOOSE_LETTERS)
+        write_file(place, tokenizers_file(scores, split, charsmap, self.special, composes=composes))
 
     def find_word_starts(self) -> np.ndarray:
         return np.array([starts_word(piece) for piece in self.pieces], bool)
@@ -106,12 +108,19 @@ class SentencePieceModel:
         return digest(b"\0".join([options, scores, *(piece.encode() for piece in self.pieces)]))
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        ids = self._run(text, int)
-        pieces = self._run(text, str)
+        ids, pieces = self._run(text, int), self._run(text, str)
+        ids, pieces = self._split_long(text) or (ids, pieces)
         replaced = self._digit_comma.pieces
         return [part for i, piece in zip(ids, pieces, strict=True) for part in replaced.get(i, (piece,))]
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
+        rows = self._encode_batch(texts, num_threads)
+        for index in self._long_texts.find(texts, rows) if self._long_texts else ():
+            if split := self._split_long(texts[index]):
+                rows[index] = self._finish([np.array(split[0], np.int32)])[0]
+        return rows
+
+    def _encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None) -> list[np.ndarray]:
         num_threads = _ALL_CORES if num_threads is None else num_threads
         joined = self._joined if len(texts) >= MANY and not self._yields else None
         flat = joined.encode(texts, num_threads) if joined else None
@@ -119,11 +128,10 @@ class SentencePieceModel:
             return flat.split(self._digit_comma)
         # A list costs the start of a thread, which one text does not need.
         rows = [self._run(texts[0], "numpy")] if len(texts) == 1 else self._run(list(texts), "numpy", num_threads)
-        rows = apply_digit_comma(self._digit_comma, rows)
-        return [row[self._kept(row)] for row in rows] if self._yields else rows
+        return self._finish(rows)
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
-        encoded = encode_with_offsets(self.processor, self._parts, text)
+        encoded = encode_with_offsets(self.processor, self._parts, text, self._split_long(text))
         kept = self._kept(encoded.ids)
         return EncodedWithOffsets(encoded.ids[kept], encoded.offsets[kept])
 
@@ -143,6 +151,7 @@ class SentencePieceModel:
         other.processor = sentencepiece.SentencePieceProcessor(model_proto=other._compiled_proto)
         other.pieces = tuple(respelled.get(index, piece) for index, piece in enumerate(self.pieces))
         other._yields = tuple(ids)
+        other.__dict__.pop("_long_texts", None)  # they are split with the processor
         return other
 
     def decode(self, ids: list[int]) -> str:
@@ -175,9 +184,26 @@ class SentencePieceModel:
         joined = JoinedTexts(self._compiled_proto, self.pieces, self.processor) if self._is_plain_unigram() else None
         return joined if joined and joined.fits else None
 
+    @functools.cached_property
+    def _long_texts(self) -> LongTexts | None:
+        if not self._is_unigram_without_unused():
+            return None
+        stands_for_itself = np.ones(len(self.pieces), bool)
+        stands_for_itself[[self.special.unk, *self._byte_ids]] = False
+        lengths = np.where(stands_for_itself, list(map(len, self.pieces)), 0)
+        weights = Weights(np.array(self._counted_scores()), lengths)
+        return LongTexts(self.processor, weights, self.special.unk, self._byte_ids, self._for_fast_op)
+
     @property
     def _bare_start(self) -> int:
         return self.processor.PieceToId(WORD_START)
+
+    def _split_long(self, text: str | bytes) -> tuple[list[int], list[str]] | None:
+        return self._long_texts.split(text) if self._long_texts else None
+
+    def _finish(self, rows: list[np.ndarray]) -> list[np.ndarray]:
+        rows = apply_digit_comma(self._digit_comma, rows)
+        return [row[self._kept(row)] for row in rows] if self._yields else rows
 
     def _kept(self, ids: np.ndarray) -> np.ndarray:
         """bool, false on each word start that is a piece by itself in front of a special piece."""
@@ -223,6 +249,11 @@ class SentencePieceModel:
 
     def _scores(self) -> list[float]:
         return [self.processor.GetScore(index) for index in range(len(self.pieces))]
+
+    def _counted_scores(self) -> list[float]:
+        """Returns what each piece adds to the score of a split."""
+        own, pairs = self._user_defined, zip(self.pieces, self._scores(), strict=True)
+        return [user_defined_score(piece) if piece in own else score for piece, score in pairs]
 
     def _run(self, texts: Any, return_type: Any, num_threads: int = 1) -> Any:
         """Encodes; only where the fast call refuses a text is each one looked at."""

@@ -13,7 +13,7 @@ from albert_tf.tokenization.folders import (
     check_no_other_vocabulary,
     english_model_file,
 )
-from albert_tf.tokenization.model_proto import normalizer_spec, read_charsmap, replace_charsmap
+from albert_tf.tokenization.model_proto import normalizer_spec, read_charsmap, replace_charsmap, round_scores
 from albert_tf.tokenization.pieces import CLS_PIECE, MASK_PIECE, SEP_PIECE, SPECIAL_PIECES
 from albert_tf.tokenization.segmentation import BORDER, Segmenter, load_segmenter
 from albert_tf.tokenization.segmented_model import SegmentedModel
@@ -27,6 +27,9 @@ MODEL_TYPES = ("unigram", "bpe")
 # As in the published English vocabulary: each is one piece wherever it stands.
 _USER_DEFINED_SYMBOLS = ["(", ")", '"', "-", ".", "–", "£", "€"]
 _LINES_AT_ONCE = 1000
+# Sums of such scores are exact in single precision down to -65,536, thousands of pieces: where two splits of a text are
+# equally good every library sees that they are, however it rounds, and takes the same one.
+_SCORE_STEP = 2**-8
 
 
 def train_sentencepiece(
@@ -50,7 +53,8 @@ def train_sentencepiece(
     """Trains a vocabulary and writes a folder that `AlbertTokenizer.from_pretrained` reads.
 
     Text is cleaned exactly as the tokenizer will clean it. Ids 0 to 4 are <pad>, <unk>, [CLS], [SEP] and [MASK], and
-    the flags are those that Google gives for ALBERT. The same text, options and seed give the same vocabulary.
+    the flags are those that Google gives for ALBERT. The same text, options and seed give the same vocabulary. Scores
+    are rounded to 1/256, so that libraries which sum them in another precision split text alike.
 
     Args:
         input_files: UTF-8 text files, one sentence or paragraph a line; those whose names end in .gz are unpacked.
@@ -108,6 +112,8 @@ def train_sentencepiece(
         control_symbols=[CLS_PIECE, SEP_PIECE, MASK_PIECE],
         normalizer=sentencepiece.SentencePieceNormalizer(normalizer_spec=normalizer_spec(read_charsmap(cleaned))),
     )
+    if model_type == "unigram":
+        trained = round_scores(trained, _SCORE_STEP)
     # Written without the clean-up, which each reader adds: so do Google's code and Hugging Face's.
     model = SentencePieceModel(replace_charsmap(trained, read_charsmap(published)), options, source="the new model")
     model = model if loaded is None else SegmentedModel(model, loaded)

@@ -47,8 +47,8 @@ def test_both_paths_give_what_is_there(tokenizer, layer, name):
         np.testing.assert_array_equal(array, wanted[key])
 
 
-@pytest.mark.parametrize("unit", ["x", "ab", "가", "9,"])
-def test_a_megabyte_without_a_space(tokenizer, layer, unit):
+@pytest.mark.parametrize("unit", ["x", "ab", "가", "9,", "!", "!!!! "])
+def test_a_megabyte(tokenizer, layer, unit):
     text = (unit * (MEGABYTE // len(unit.encode()))).encode()
     start = time.process_time()
     ids = tokenizer.encode(text)
@@ -56,13 +56,6 @@ def test_a_megabyte_without_a_space(tokenizer, layer, unit):
     inputs = layer(tf.constant([text]))
     in_graph = time.process_time() - start - in_python
     assert inputs["input_ids"][0, 1:-1].numpy().tolist() == ids
-    assert inputs["offsets"][0, -2, 1] == len(text)
+    assert inputs["offsets"][0, -2, 1] == len(text.rstrip())
     # Linear takes a second or two on a slow machine; anything quadratic takes many minutes.
     assert (in_python < 20, in_graph < 20) == (True, True)
-
-
-def test_so_many_equal_scores_that_sums_lose_their_precision_are_the_known_limit(tokenizer, layer):
-    text = b"!" * MEGABYTE
-    ids = tokenizer.encode(text)
-    in_graph = layer(tf.constant([text]))["input_ids"][0, 1:-1].numpy().tolist()
-    assert sorted(in_graph) == sorted(ids)

@@ -13,7 +13,7 @@ from .golden import TINY_MODEL, small_tokenizer
 
 # With this content transformers 5.23.0 (PreTrainedTokenizerFast) and 4.57.1 (AlbertTokenizerFast) gave the recorded ids
 # of all 2,664 lines of T1 without a literal special piece; `make parity-peers` compares anew.
-COMPARED = "a4bbbbb540af67d31c893132326db39693f56c82d0469380980a83ba9829aa3f"
+COMPARED = "f9891e84f89efad896950320e3f22223d47080dbb258c91a562a735e5b1de8f1"
 
 
 def _read(folder):
@@ -32,7 +32,9 @@ def test_vocabulary_clean_up_and_special_pieces(tmp_path):
     assert tuple(piece for piece, _ in content["model"]["vocab"]) == tokenizer.pieces
     split = [piece for piece, score in content["model"]["vocab"] if score < -100]
     assert split == [piece for piece in tokenizer.pieces if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()]
-    assert base64.b64decode(content["normalizer"]["precompiled_charsmap"]) == read_charsmap(model._compiled_proto)
+    rules, composition = content["normalizer"]["normalizers"]
+    assert base64.b64decode(rules["precompiled_charsmap"]) == read_charsmap(model._compiled_proto)
+    assert composition == {"type": "NFC"}
     added = {token["id"]: token["content"] for token in content["added_tokens"]}
     assert added == dict(enumerate(["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]))
     config = json.loads((tmp_path / "tokenizer_config.json").read_text())
@@ -43,6 +45,11 @@ def test_user_defined_pieces_weigh_what_sentencepiece_counts_them_with(tmp_path)
     small_tokenizer(user_defined_symbols=["한", "@usr"]).save_pretrained(tmp_path)
     scores = dict(_read(tmp_path)["model"]["vocab"])
     assert (scores["@usr"], scores["한"]) == pytest.approx((0.3, 0.2))
+
+
+def test_rules_that_leave_letters_apart_are_no_composition(tmp_path):
+    small_tokenizer(normalization_rule_name="identity").save_pretrained(tmp_path)
+    assert [rule["type"] for rule in _read(tmp_path)["normalizer"]["normalizers"]] == ["Precompiled"]
 
 
 # transformers lowers capital letters everywhere, and so would miss "[E1]".

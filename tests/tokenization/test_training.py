@@ -70,6 +70,15 @@ def test_the_same_text_gives_the_same_vocabulary(corpus, tmp_path, settings):
     assert (tmp_path / "a" / "spiece.model").read_bytes() == (tmp_path / "b" / "spiece.model").read_bytes()
 
 
+def test_sums_of_scores_are_exact(corpus, tmp_path):
+    train_sentencepiece([corpus], tmp_path, vocab_size=600)
+    scores = np.array(AlbertTokenizer.from_pretrained(tmp_path)._model._scores(), np.float32)
+    assert scores.min() < -8
+    assert len(np.unique(scores)) > 100
+    drawn = np.random.default_rng(0).choice(scores, 5000)
+    assert np.cumsum(drawn, dtype=np.float32)[-1] == drawn.astype(float).sum()
+
+
 def test_a_seed_draws_the_lines(corpus, tmp_path):
     for seed in (1, 2):
         train_sentencepiece(corpus, tmp_path / str(seed), vocab_size=300, input_sentence_size=300, seed=seed)

@@ -11,7 +11,7 @@ import tensorflow as tf
 from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions
 from albert_tf.tokenization.charsmap import keep_texts, leaves_alone
 from albert_tf.tokenization.model_proto import user_defined, user_defined_as_normal
-from albert_tf.tokenization.sentencepiece_graph import _FastOp, _GeneralOp
+from albert_tf.tokenization.sentencepiece_graph import FastOp, _GeneralOp
 from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
 
 from .golden import AWKWARD_TEXTS, read_lines, small_tokenizer
@@ -53,7 +53,7 @@ def _texts(count):
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_ids_and_offsets(options, byte_fallback, allow_special):
     tokenizer, texts = _tokenizer(options, byte_fallback), _texts(3000)
-    assert isinstance(tokenizer._model.in_graph()._op, _FastOp)
+    assert isinstance(tokenizer._model.in_graph()._op, FastOp)
     layout = {"allow_special": allow_special, "return_offsets": True, "max_length": 100_000}
     got = tokenizer.as_layer(**layout)(tf.constant(texts))
     wanted = tokenizer(texts, **layout)
@@ -108,7 +108,7 @@ def test_a_thousand_of_them():
     symbols = tuple(f"[E{number}-{number**5 % 9973}]" for number in range(1000))
     texts = [f"a {symbol}b {symbol.lower()}" for symbol in symbols]
     tokenizer = AlbertTokenizer(SentencePieceModel(_trained(False, symbols, 2000)))
-    assert isinstance(tokenizer._model.in_graph()._op, _FastOp)
+    assert isinstance(tokenizer._model.in_graph()._op, FastOp)
     wanted = tokenizer([text.encode() for text in texts], return_offsets=True)
     got = tokenizer.as_layer(return_offsets=True)(tf.constant(texts))
     for name, array in wanted.items():

@@ -1,0 +1,121 @@
+"""Texts of ten thousand pieces and more, split as the op of the graph splits them.
+
+SentencePiece adds up the scores of pieces in single precision, and to stay precise begins again at 0 where a sum leaves
+-100,000 to 100,000; tensorflow-text's fast op goes on. Where two splits of a text are equally good ("!!!!" as "!" +
+"!!!" or as "!!!" + "!") rounding decides between them, so that behind such a place the two could disagree. A text that
+comes so far is therefore given to the op outside the graph, too.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sentencepiece
+
+from albert_tf.tokenization.model_proto import without_bytes
+from albert_tf.tokenization.offsets import as_utf8
+
+# With something to spare: sums on the way can be a few pieces further than at the end.
+_SUM = 99_000.0
+_UNKNOWN_PENALTY = 10.0  # SentencePiece gives an unknown character this much less than the worst piece
+_LONGEST_SPELLING = 18  # characters that the clean-up makes of one: of "ﷺ"
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What the pieces of a vocabulary of V add to a sum, and how much text they take.
+
+    Attributes:
+        scores: float64 [V].
+        lengths: int64 [V], in characters; 0 for pieces that stand for what is unknown, bytes among them.
+    """
+
+    scores: np.ndarray
+    lengths: np.ndarray
+
+
+class LongTexts:
+    """Finds and splits texts with such sums.
+
+    Args:
+        processor: the model with the clean-up inside.
+        weights: of its pieces.
+        unk: the id of <unk>.
+        byte_ids: the ids of the pieces for bytes, that of byte 0 first, where it has them.
+        for_fast_op: makes the model that the fast op can take, None where it cannot take any.
+    """
+
+    def __init__(
+        self,
+        processor: sentencepiece.SentencePieceProcessor,
+        weights: Weights,
+        unk: int,
+        byte_ids: Sequence[int],
+        for_fast_op: Callable[[], bytes | None],
+    ):
+        self._processor = processor
+        self._unk, self._byte_ids = unk, byte_ids
+        self._for_fast_op = for_fast_op
+        self._weights = weights
+        self._unknown = _UNKNOWN_PENALTY - weights.scores.min()
+        heaviest = max(self._unknown, weights.scores.max())
+        self._most_characters = int(_SUM / heaviest)
+        self._always_short = self._most_characters // _LONGEST_SPELLING
+
+    def find(self, texts: Sequence[str | bytes], rows: Sequence[np.ndarray]) -> list[int]:
+        """Returns which texts of a batch are such ones.
+
+        Args:
+            texts: the texts.
+            rows: for each int32 [T], the ids that SentencePiece gives.
+        """
+        if max(map(len, texts), default=0) <= self._always_short:
+            return []
+        pairs = enumerate(zip(texts, rows, strict=True))
+        return [index for index, (text, ids) in pairs if len(text) > self._always_short and self._is_one(text, ids)]
+
+    def split(self, text: str | bytes) -> tuple[list[int], list[str]] | None:
+        """Returns the ids of a text and the pieces of the cleaned text; None where SentencePiece's own are right."""
+        if len(text) <= self._always_short:
+            return None
+        given = as_utf8(text)
+        if not self._is_one(text, self._processor.Encode(given, return_type="numpy")) or self._op is None:
+            return None
+        whole = self._op.tokenize([given])
+        cleaned = self._clean(text)
+        unknown = whole.unknown_lengths.numpy()
+        ids = whole.ids.values.numpy()
+        ends = np.cumsum(np.where(unknown > 0, unknown, self._weights.lengths[ids])).tolist()
+        pieces = [cleaned[start:end] for start, end in zip([0, *ends], ends)]
+        spelled = [pair for pair in zip(ids.tolist(), pieces, strict=True) for pair in self._spell(*pair)]
+        return [index for index, _ in spelled], [piece for _, piece in spelled]
+
+    @functools.cached_property
+    def _op(self) -> Any:
+        # TensorFlow is loaded only where it is needed.
+        from albert_tf.tokenization.sentencepiece_graph import FastOp
+
+        model_proto = self._for_fast_op()
+        return model_proto and FastOp(without_bytes(model_proto) if self._byte_ids else model_proto, self._unk)
+
+    def _is_one(self, text: str | bytes, ids: np.ndarray) -> bool:
+        lengths = self._weights.lengths[ids]
+        if len(ids) <= self._most_characters and lengths.all():
+            return False
+        characters = len(self._clean(text))
+        if characters <= self._most_characters:
+            return False
+        unknown = characters - lengths.sum()
+        return np.abs(self._weights.scores[ids]).sum() + unknown * self._unknown > _SUM
+
+    def _clean(self, text: str | bytes) -> str:
+        cleaned = self._processor.Normalize(as_utf8(text))
+        return cleaned.decode() if isinstance(cleaned, bytes) else cleaned
+
+    def _spell(self, index: int, piece: str) -> list[tuple[int, str]]:
+        """Spells an unknown piece in bytes where the vocabulary has pieces for them."""
+        if index != self._unk or not self._byte_ids:
+            return [(index, piece)]
+        return [(self._byte_ids[byte], f"<0x{byte:02X}>") for byte in piece.encode()]
