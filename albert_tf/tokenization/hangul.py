@@ -37,6 +37,21 @@ def compose_syllables(text: str) -> str:
     return _SPELLED_OUT.sub(lambda match: unicodedata.normalize("NFC", match[0]).ljust(len(match[0]), _NOTHING), text)
 
 
+def joins_loose_letters(pieces: Iterable[str], clean: Callable[[str], str]) -> bool:
+    """Tells whether pieces hold syllables of Hangul, and the clean-up makes such of loose letters that meet ("ㅋㅣ").
+
+    Args:
+        pieces: the vocabulary.
+        clean: the clean-up, with the model's own rules behind it.
+
+    Example:
+
+    >>> joins_loose_letters(["▁밥", "을"], str.lower)
+    False
+    """
+    return bool(_SYLLABLE.search("".join(pieces))) and clean("ㅋㅣ").endswith("키")
+
+
 def warn_of_lost_letters(pieces: Iterable[str], source: str) -> None:
     """Warns of pieces that spell Hangul out in conjoining letters where none holds a syllable, as text then does.
 

@@ -1,4 +1,4 @@
-"""Texts of ten thousand pieces and more, split as the op of the graph splits them.
+"""Texts of thousands of pieces, split as the op of the graph splits them.
 
 SentencePiece adds up the scores of pieces in single precision, and to stay precise begins again at 0 where a sum leaves
 -100,000 to 100,000; tensorflow-text's fast op goes on. Where two splits of a text are equally good ("!!!!" as "!" +
@@ -17,10 +17,9 @@ import sentencepiece
 from albert_tf.tokenization.model_proto import without_bytes
 from albert_tf.tokenization.offsets import as_utf8
 
-# With something to spare: sums on the way can be a few pieces further than at the end.
-_SUM = 99_000.0
+# With something to spare: rounding adds up, and sums on the way can be further than at the end.
+_SUM = 90_000.0
 _UNKNOWN_PENALTY = 10.0  # SentencePiece gives an unknown character this much less than the worst piece
-_LONGEST_SPELLING = 18  # characters that the clean-up makes of one: of "ﷺ"
 
 
 @dataclass(frozen=True)
@@ -30,10 +29,12 @@ class Weights:
     Attributes:
         scores: float64 [V].
         lengths: int64 [V], in characters; 0 for pieces that stand for what is unknown, bytes among them.
+        longest_spelling: the most characters that the clean-up makes of one.
     """
 
     scores: np.ndarray
     lengths: np.ndarray
+    longest_spelling: int
 
 
 class LongTexts:
@@ -60,55 +61,68 @@ class LongTexts:
         self._for_fast_op = for_fast_op
         self._weights = weights
         self._unknown = _UNKNOWN_PENALTY - weights.scores.min()
-        heaviest = max(self._unknown, weights.scores.max())
-        self._most_characters = int(_SUM / heaviest)
-        self._always_short = self._most_characters // _LONGEST_SPELLING
+        self._most_characters = int(_SUM / max(self._unknown, weights.scores.max()))
+        self._always_short = self._most_characters // weights.longest_spelling
 
     def find(self, texts: Sequence[str | bytes], rows: Sequence[np.ndarray]) -> list[int]:
-        """Returns which texts of a batch are such ones.
+        """Returns which texts of a batch may be such ones: of their ids `is_one` tells.
 
         Args:
             texts: the texts.
-            rows: for each int32 [T], the ids that SentencePiece gives.
+            rows: for each int32 [T], its ids, behind the digit-comma rule or not.
         """
         if max(map(len, texts), default=0) <= self._always_short:
             return []
-        pairs = enumerate(zip(texts, rows, strict=True))
-        return [index for index, (text, ids) in pairs if len(text) > self._always_short and self._is_one(text, ids)]
+        ends = np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)))
+        is_unknown = self._weights.lengths[np.concatenate(rows)] == 0
+        with_unknown = np.unique(np.searchsorted(ends, np.flatnonzero(is_unknown), side="right")).tolist()
+        many = np.flatnonzero(np.diff(ends, prepend=0) > self._most_characters).tolist()
+        others = [index for index in with_unknown if self._count(texts[index]) > self._most_characters]
+        return sorted({*many, *others})
+
+    def is_one(self, text: str | bytes, ids: Sequence[int] | np.ndarray) -> bool:
+        """Tells it of a text and the ids that SentencePiece gives."""
+        if len(text) <= self._always_short:
+            return False
+        ids = np.asarray(ids)
+        lengths = self._weights.lengths[ids]
+        if len(ids) <= self._most_characters and lengths.all():
+            return False
+        unknown = 0 if lengths.all() else self._count(text) - lengths.sum()
+        return np.abs(self._weights.scores[ids]).sum() + unknown * self._unknown > _SUM
 
     def split(self, text: str | bytes) -> tuple[list[int], list[str]] | None:
-        """Returns the ids of a text and the pieces of the cleaned text; None where SentencePiece's own are right."""
-        if len(text) <= self._always_short:
+        """Returns the ids of a text and the pieces of the cleaned text; None where the op cannot take the model."""
+        whole = self._tokenize(as_utf8(text))
+        if whole is None:
             return None
-        given = as_utf8(text)
-        if not self._is_one(text, self._processor.Encode(given, return_type="numpy")) or self._op is None:
-            return None
-        whole = self._op.tokenize([given])
+        ids, unknown = whole
         cleaned = self._clean(text)
-        unknown = whole.unknown_lengths.numpy()
-        ids = whole.ids.values.numpy()
         ends = np.cumsum(np.where(unknown > 0, unknown, self._weights.lengths[ids])).tolist()
         pieces = [cleaned[start:end] for start, end in zip([0, *ends], ends)]
         spelled = [pair for pair in zip(ids.tolist(), pieces, strict=True) for pair in self._spell(*pair)]
         return [index for index, _ in spelled], [piece for _, piece in spelled]
 
+    def _tokenize(self, text: str | bytes) -> tuple[np.ndarray, np.ndarray] | None:
+        # TensorFlow is loaded only where it is needed; whoever calls this may be building a graph of his own.
+        import tensorflow as tf
+
+        with tf.init_scope(), tf.device("CPU"):
+            if self._op is None:
+                return None
+            whole = self._op.tokenize(tf.constant([text]))
+            return whole.ids.values.numpy(), whole.unknown_lengths.numpy()
+
     @functools.cached_property
     def _op(self) -> Any:
-        # TensorFlow is loaded only where it is needed.
         from albert_tf.tokenization.sentencepiece_graph import FastOp
 
         model_proto = self._for_fast_op()
         return model_proto and FastOp(without_bytes(model_proto) if self._byte_ids else model_proto, self._unk)
 
-    def _is_one(self, text: str | bytes, ids: np.ndarray) -> bool:
-        lengths = self._weights.lengths[ids]
-        if len(ids) <= self._most_characters and lengths.all():
-            return False
-        characters = len(self._clean(text))
-        if characters <= self._most_characters:
-            return False
-        unknown = characters - lengths.sum()
-        return np.abs(self._weights.scores[ids]).sum() + unknown * self._unknown > _SUM
+    def _count(self, text: str | bytes) -> int:
+        """Returns how many characters the cleaned text has."""
+        return 0 if len(text) <= self._always_short else len(self._clean(text))
 
     def _clean(self, text: str | bytes) -> str:
         cleaned = self._processor.Normalize(as_utf8(text))

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sentencepiece
 
-from albert_tf.tokenization.charsmap import add_rules, compile_clean_up, keep_texts, leaves_alone
+from albert_tf.tokenization.charsmap import add_rules, compile_clean_up, keep_texts, leaves_alone, longest_target
 from albert_tf.tokenization.digit_comma import WORD_START, apply_digit_comma, build_digit_comma_table
 from albert_tf.tokenization.folders import TokenizerOptions, write_file, write_folder
-from albert_tf.tokenization.hangul import warn_of_lost_hangul
+from albert_tf.tokenization.hangul import joins_loose_letters, warn_of_lost_hangul
 from albert_tf.tokenization.joined_texts import MANY, JoinedTexts
 from albert_tf.tokenization.long_texts import LongTexts, Weights
 from albert_tf.tokenization.model_proto import (
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 _ALL_CORES = -1
 # Code points for private use: the first of those that stand for special pieces, and one that no vocabulary has.
 _FIRST_STAND_IN, _UNKNOWN_CHARACTER = 0x10FFF0, "\U0010fff8"
-_LOOSE_LETTERS, _SYLLABLE = "ㅋㅣ", "키"
+# Characters: of fewer no long text comes, unless a vocabulary has rules that make forty of one.
+_SHORT = 100
 # What the fast op cannot take inside a user-defined piece: white space, and what stands for bytes that are no UTF-8.
 _NOT_KEPT = re.compile(f"[\\s{WORD_START}\0\ufffd\U0010fffe\U0010ffff]")
 
@@ -93,7 +94,7 @@ class SentencePieceModel:
             return
         split, charsmap = self._digit_comma.pieces.keys(), read_charsmap(self._compiled_proto)
         scores = dict(zip(self.pieces, self._counted_scores(), strict=True))
-        composes = _SYLLABLE in self.processor.Normalize(_LOOSE_LETTERS)
+        composes = joins_loose_letters(self.pieces, self.processor.Normalize)
         write_file(place, tokenizers_file(scores, split, charsmap, self.special, composes=composes))
 
     def find_word_starts(self) -> np.ndarray:
@@ -109,14 +110,16 @@ class SentencePieceModel:
 
     def tokenize(self, text: str | bytes) -> list[str]:
         ids, pieces = self._run(text, int), self._run(text, str)
-        ids, pieces = self._split_long(text) or (ids, pieces)
+        ids, pieces = self._split_long(text, ids) or (ids, pieces)
         replaced = self._digit_comma.pieces
         return [part for i, piece in zip(ids, pieces, strict=True) for part in replaced.get(i, (piece,))]
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
         rows = self._encode_batch(texts, num_threads)
-        for index in self._long_texts.find(texts, rows) if self._long_texts else ():
-            if split := self._split_long(texts[index]):
+        if max(map(len, texts), default=0) <= _SHORT or not self._long_texts:
+            return rows
+        for index in self._long_texts.find(texts, rows):
+            if split := self._split_long(texts[index], self._run(texts[index], "numpy")):
                 rows[index] = self._finish([np.array(split[0], np.int32)])[0]
         return rows
 
@@ -131,7 +134,7 @@ class SentencePieceModel:
         return self._finish(rows)
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
-        encoded = encode_with_offsets(self.processor, self._parts, text, self._split_long(text))
+        encoded = encode_with_offsets(self.processor, self._parts, text, self._split_long)
         kept = self._kept(encoded.ids)
         return EncodedWithOffsets(encoded.ids[kept], encoded.offsets[kept])
 
@@ -151,7 +154,6 @@ class SentencePieceModel:
         other.processor = sentencepiece.SentencePieceProcessor(model_proto=other._compiled_proto)
         other.pieces = tuple(respelled.get(index, piece) for index, piece in enumerate(self.pieces))
         other._yields = tuple(ids)
-        other.__dict__.pop("_long_texts", None)  # they are split with the processor
         return other
 
     def decode(self, ids: list[int]) -> str:
@@ -191,15 +193,17 @@ class SentencePieceModel:
         stands_for_itself = np.ones(len(self.pieces), bool)
         stands_for_itself[[self.special.unk, *self._byte_ids]] = False
         lengths = np.where(stands_for_itself, list(map(len, self.pieces)), 0)
-        weights = Weights(np.array(self._counted_scores()), lengths)
+        weights = Weights(np.array(self._counted_scores()), lengths, longest_target(self._compiled_proto))
         return LongTexts(self.processor, weights, self.special.unk, self._byte_ids, self._for_fast_op)
 
     @property
     def _bare_start(self) -> int:
         return self.processor.PieceToId(WORD_START)
 
-    def _split_long(self, text: str | bytes) -> tuple[list[int], list[str]] | None:
-        return self._long_texts.split(text) if self._long_texts else None
+    def _split_long(self, text: str | bytes, ids: Sequence[int] | np.ndarray) -> tuple[list[int], list[str]] | None:
+        """Returns ids and pieces of a text that is split otherwise in the graph than into these ids."""
+        is_one = len(text) > _SHORT and self._long_texts and self._long_texts.is_one(text, ids)
+        return self._long_texts.split(text) if is_one and self._long_texts else None
 
     def _finish(self, rows: list[np.ndarray]) -> list[np.ndarray]:
         rows = apply_digit_comma(self._digit_comma, rows)

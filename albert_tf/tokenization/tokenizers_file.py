@@ -33,23 +33,20 @@ def tokenizers_file(
         split: the ids that the digit-comma rule replaces.
         charsmap: the compiled rules of the clean-up.
         special: the ids of the special pieces. Unlike ours, that library takes a literal "[MASK]" in a text for one.
-        composes: the rules put loose Hangul letters together. That library applies them to what it takes for one
-            character, so it has to be told.
+        composes: put loose Hangul letters together behind the rules, which that library applies to one character at a
+            time. (It then also puts together the rare letters with two marks that the rules leave apart: "ê" + U+0301.)
     """
     pieces = list(scores)
     vocabulary = [[piece, score - _PENALTY * (index in split)] for index, (piece, score) in enumerate(scores.items())]
     special_ids = sorted((special.pad, special.unk, special.cls, special.sep, special.mask))
-    precompiled = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap).decode()}
+    rules = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap).decode()}
     word_starts = {"type": "Metaspace", "replacement": WORD_START, "prepend_scheme": "always", "split": True}
     content = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": [_added(index, pieces[index], index == special.mask) for index in special_ids],
-        "normalizer": {
-            "type": "Sequence",
-            "normalizers": [precompiled, {"type": "NFC"}] if composes else [precompiled],
-        },
+        "normalizer": {"type": "Sequence", "normalizers": [rules, {"type": "NFC"}]} if composes else rules,
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, word_starts]},
         "post_processor": _template(pieces[special.cls], pieces[special.sep], special),
         "decoder": word_starts,

@@ -7,13 +7,15 @@ import json
 import pytest
 
 from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.folders import TokenizerOptions
 from albert_tf.tokenization.model_proto import read_charsmap
+from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
 
-from .golden import TINY_MODEL, small_tokenizer
+from .golden import TINY_MODEL, small_tokenizer, train_plainly
 
 # With this content transformers 5.23.0 (PreTrainedTokenizerFast) and 4.57.1 (AlbertTokenizerFast) gave the recorded ids
 # of all 2,664 lines of T1 without a literal special piece; `make parity-peers` compares anew.
-COMPARED = "f9891e84f89efad896950320e3f22223d47080dbb258c91a562a735e5b1de8f1"
+COMPARED = "a4bbbbb540af67d31c893132326db39693f56c82d0469380980a83ba9829aa3f"
 
 
 def _read(folder):
@@ -32,9 +34,7 @@ def test_vocabulary_clean_up_and_special_pieces(tmp_path):
     assert tuple(piece for piece, _ in content["model"]["vocab"]) == tokenizer.pieces
     split = [piece for piece, score in content["model"]["vocab"] if score < -100]
     assert split == [piece for piece in tokenizer.pieces if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()]
-    rules, composition = content["normalizer"]["normalizers"]
-    assert base64.b64decode(rules["precompiled_charsmap"]) == read_charsmap(model._compiled_proto)
-    assert composition == {"type": "NFC"}
+    assert base64.b64decode(content["normalizer"]["precompiled_charsmap"]) == read_charsmap(model._compiled_proto)
     added = {token["id"]: token["content"] for token in content["added_tokens"]}
     assert added == dict(enumerate(["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]))
     config = json.loads((tmp_path / "tokenizer_config.json").read_text())
@@ -47,9 +47,18 @@ def test_user_defined_pieces_weigh_what_sentencepiece_counts_them_with(tmp_path)
     assert (scores["@usr"], scores["한"]) == pytest.approx((0.3, 0.2))
 
 
-def test_rules_that_leave_letters_apart_are_no_composition(tmp_path):
-    small_tokenizer(normalization_rule_name="identity").save_pretrained(tmp_path)
-    assert [rule["type"] for rule in _read(tmp_path)["normalizer"]["normalizers"]] == ["Precompiled"]
+# Compared with transformers on all lines of a Korean corpus; tests/parity/README.md has the counts.
+@pytest.mark.parametrize("rules", ["nmt_nfkc", "identity"])
+def test_loose_letters_are_put_together_where_they_are_here(tmp_path, rules):
+    texts = ["밥을 먹었다 ㅋㅋㅋ", "그래 ㅋㅣ", "나는 밥을 먹는다"] * 20
+    proto = train_plainly(texts, vocab_size=20, normalization_rule_name=rules)
+    options = TokenizerOptions(keep_accents=True)
+    tokenizer = AlbertTokenizer(SentencePieceModel(proto, options))
+    tokenizer.save_pretrained(tmp_path)
+    together = tokenizer.tokenize("ㅋㅣ") == ["▁", "키"]
+    normalizer = _read(tmp_path)["normalizer"]
+    assert together == (rules == "nmt_nfkc")
+    assert (normalizer["type"] == "Sequence" and normalizer["normalizers"][1] == {"type": "NFC"}) == together
 
 
 # transformers lowers capital letters everywhere, and so would miss "[E1]".
