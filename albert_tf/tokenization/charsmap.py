@@ -64,7 +64,7 @@ def longest_target(model_proto: bytes) -> int:
     """Returns the most characters that a rule of the model's normaliser puts in the place of some."""
     charsmap = read_charsmap(model_proto)
     targets = _split_charsmap(charsmap)[1].decode(errors="replace").split("\0") if charsmap else []
-    return max(map(len, targets), default=1)
+    return max(1, *map(len, targets))
 
 
 def keep_texts(model_proto: bytes, texts: Collection[str]) -> bytes:

@@ -84,7 +84,7 @@ class LongTexts:
         """Tells it of a text and the ids that SentencePiece gives."""
         if len(text) <= self._always_short:
             return False
-        ids = np.asarray(ids)
+        ids = np.asarray(ids, np.int64)
         lengths = self._weights.lengths[ids]
         if len(ids) <= self._most_characters and lengths.all():
             return False
