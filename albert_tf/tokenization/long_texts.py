@@ -27,7 +27,7 @@ class Weights:
     """What the pieces of a vocabulary of V add to a sum, and how much text they take.
 
     Attributes:
-        scores: float64 [V].
+        scores: float64 [V], at least how far each piece moves a sum.
         lengths: int64 [V], in characters; 0 for pieces that stand for what is unknown, bytes among them.
         longest_spelling: the most characters that the clean-up makes of one.
     """
@@ -60,8 +60,8 @@ class LongTexts:
         self._unk, self._byte_ids = unk, byte_ids
         self._for_fast_op = for_fast_op
         self._weights = weights
-        self._unknown = _UNKNOWN_PENALTY - weights.scores.min()
-        self._most_characters = int(_SUM / max(self._unknown, weights.scores.max()))
+        self._unknown = _UNKNOWN_PENALTY + weights.scores.max()
+        self._most_characters = int(_SUM / self._unknown)
         self._always_short = self._most_characters // weights.longest_spelling
 
     def find(self, texts: Sequence[str | bytes], rows: Sequence[np.ndarray]) -> list[int]:
@@ -71,14 +71,20 @@ class LongTexts:
             texts: the texts.
             rows: for each int32 [T], its ids, behind the digit-comma rule or not.
         """
-        if max(map(len, texts), default=0) <= self._always_short:
+        counts = np.fromiter(map(len, texts), np.int64, len(texts))
+        long = np.flatnonzero(counts > self._always_short).tolist()
+        if not long:
             return []
-        ends = np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)))
-        is_unknown = self._weights.lengths[np.concatenate(rows)] == 0
-        with_unknown = np.unique(np.searchsorted(ends, np.flatnonzero(is_unknown), side="right")).tolist()
-        many = np.flatnonzero(np.diff(ends, prepend=0) > self._most_characters).tolist()
-        others = [index for index in with_unknown if self._count(texts[index]) > self._most_characters]
-        return sorted({*many, *others})
+        ids = [rows[index] for index in long]
+        ends = np.cumsum(np.fromiter(map(len, ids), np.int64, len(ids)))
+        is_unknown = self._weights.lengths[np.concatenate(ids)] == 0
+        has_unknown = np.diff(np.append(0, np.cumsum(is_unknown))[ends], prepend=0) > 0
+        is_many = np.diff(ends, prepend=0) > self._most_characters
+        return [
+            index
+            for index, unknown, many in zip(long, has_unknown, is_many, strict=True)
+            if many or (unknown and len(self._clean(texts[index])) > self._most_characters)
+        ]
 
     def is_one(self, text: str | bytes, ids: Sequence[int] | np.ndarray) -> bool:
         """Tells it of a text and the ids that SentencePiece gives."""
@@ -88,8 +94,8 @@ class LongTexts:
         lengths = self._weights.lengths[ids]
         if len(ids) <= self._most_characters and lengths.all():
             return False
-        unknown = 0 if lengths.all() else self._count(text) - lengths.sum()
-        return np.abs(self._weights.scores[ids]).sum() + unknown * self._unknown > _SUM
+        unknown = 0 if lengths.all() else len(self._clean(text)) - lengths.sum()
+        return self._weights.scores[ids].sum() + unknown * self._unknown > _SUM
 
     def split(self, text: str | bytes) -> tuple[list[int], list[str]] | None:
         """Returns the ids of a text and the pieces of the cleaned text; None where the op cannot take the model."""
@@ -119,10 +125,6 @@ class LongTexts:
 
         model_proto = self._for_fast_op()
         return model_proto and FastOp(without_bytes(model_proto) if self._byte_ids else model_proto, self._unk)
-
-    def _count(self, text: str | bytes) -> int:
-        """Returns how many characters the cleaned text has."""
-        return 0 if len(text) <= self._always_short else len(self._clean(text))
 
     def _clean(self, text: str | bytes) -> str:
         cleaned = self._processor.Normalize(as_utf8(text))

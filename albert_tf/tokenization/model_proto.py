@@ -7,7 +7,7 @@ tokenizer free of the protobuf package, whose run-time version is tied to the on
 import hashlib
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from albert_tf.tokenization.digit_comma import WORD_START
 
@@ -28,8 +28,7 @@ _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6
 _VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
 
 
-@dataclass(frozen=True)
-class _Field:
+class _Field(NamedTuple):
     """One field of a message: its number, its payload, and the bytes it takes with its tag."""
 
     number: int
@@ -174,23 +173,33 @@ def _is_of_kind(piece: bytes, kind: int) -> bool:
 
 def _last_payload(message: bytes, number: int) -> bytes:
     payload = b""
-    for field in _fields(message):
-        if field.number == number:
-            payload = field.payload
+    for found, _, position, end in _places(message):
+        if found == number:
+            payload = message[position:end]
     return payload
 
 
 def _fields(message: bytes) -> Iterator[_Field]:
+    for number, start, position, end in _places(message):
+        yield _Field(number, message[position:end], message[start:end])
+
+
+def _places(message: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Yields of each field its number, where it begins, where its payload begins, and where both end.
+
+    A model has tens of thousands of fields, nearly all with a tag and a length of one byte each.
+    """
     position = 0
     while position < len(message):
         start = position
-        tag, position = _read_varint(message, position)
+        tag, position = _read_varint(message, position) if message[position] >= 0x80 else (message[position], start + 1)
         kind = tag & 7
-        if kind == _VARINT:
-            _, end = _read_varint(message, position)
-        elif kind == _LENGTH_DELIMITED:
-            length, position = _read_varint(message, position)
+        if kind == _LENGTH_DELIMITED:
+            is_short = position < len(message) and message[position] < 0x80
+            length, position = (message[position], position + 1) if is_short else _read_varint(message, position)
             end = position + length
+        elif kind == _VARINT:
+            _, end = _read_varint(message, position)
         elif kind in (_FIXED32, _FIXED64):
             end = position + (4 if kind == _FIXED32 else 8)
         else:
@@ -199,7 +208,7 @@ def _fields(message: bytes) -> Iterator[_Field]:
             )
         if end > len(message):
             raise ValueError(f"A SentencePiece model must be complete. Received: {len(message)} bytes, {end} expected.")
-        yield _Field(tag >> 3, message[position:end], message[start:end])
+        yield tag >> 3, start, position, end
         position = end
 
 

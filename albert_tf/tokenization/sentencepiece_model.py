@@ -93,7 +93,8 @@ class SentencePieceModel:
             place.unlink(missing_ok=True)
             return
         split, charsmap = self._digit_comma.pieces.keys(), read_charsmap(self._compiled_proto)
-        scores = dict(zip(self.pieces, self._counted_scores(), strict=True))
+        scores = dict(zip(self.pieces, self._scores(), strict=True))
+        scores |= {piece: user_defined_score(piece) for piece in self._user_defined}
         composes = joins_loose_letters(self.pieces, self.processor.Normalize)
         write_file(place, tokenizers_file(scores, split, charsmap, self.special, composes=composes))
 
@@ -116,7 +117,7 @@ class SentencePieceModel:
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
         rows = self._encode_batch(texts, num_threads)
-        if max(map(len, texts), default=0) <= _SHORT or not self._long_texts:
+        if max(map(len, texts), default=0) <= _SHORT or self._long_texts is None:
             return rows
         for index in self._long_texts.find(texts, rows):
             if split := self._split_long(texts[index], self._run(texts[index], "numpy")):
@@ -188,12 +189,13 @@ class SentencePieceModel:
 
     @functools.cached_property
     def _long_texts(self) -> LongTexts | None:
-        if not self._is_unigram_without_unused():
+        if not self._is_unigram_without_unused:
             return None
-        stands_for_itself = np.ones(len(self.pieces), bool)
-        stands_for_itself[[self.special.unk, *self._byte_ids]] = False
-        lengths = np.where(stands_for_itself, list(map(len, self.pieces)), 0)
-        weights = Weights(np.array(self._counted_scores()), lengths, longest_target(self._compiled_proto))
+        lengths = np.array(list(map(len, self.pieces)))
+        # What user-defined pieces are counted with, whatever the model says, is this or less for all.
+        scores = np.maximum(np.abs(self._scores()), [user_defined_score(piece) for piece in self.pieces])
+        lengths[[self.special.unk, *self._byte_ids]] = 0
+        weights = Weights(scores, lengths, longest_target(self._compiled_proto))
         return LongTexts(self.processor, weights, self.special.unk, self._byte_ids, self._for_fast_op)
 
     @property
@@ -217,7 +219,7 @@ class SentencePieceModel:
 
     def _for_fast_op(self) -> bytes | None:
         """Returns the model as the fast op can take it, or None where it cannot."""
-        fits = self._is_unigram_without_unused()
+        fits = self._is_unigram_without_unused
         # The fast op knows no other ways with white space than these.
         fits = fits and self.processor.Normalize(" a  b ") == f"{WORD_START}a{WORD_START}b"
         # Where no text yields a word start alone, it is spelled in bytes, and they are of characters here.
@@ -231,8 +233,9 @@ class SentencePieceModel:
             return None
 
     def _is_plain_unigram(self) -> bool:
-        return self._is_unigram_without_unused() and not self._byte_ids
+        return self._is_unigram_without_unused and not self._byte_ids
 
+    @functools.cached_property
     def _is_unigram_without_unused(self) -> bool:
         return is_unigram(self._model_proto) and not any(map(self.processor.IsUnused, range(len(self.pieces))))
 
@@ -253,11 +256,6 @@ class SentencePieceModel:
 
     def _scores(self) -> list[float]:
         return [self.processor.GetScore(index) for index in range(len(self.pieces))]
-
-    def _counted_scores(self) -> list[float]:
-        """Returns what each piece adds to the score of a split."""
-        own, pairs = self._user_defined, zip(self.pieces, self._scores(), strict=True)
-        return [user_defined_score(piece) if piece in own else score for piece, score in pairs]
 
     def _run(self, texts: Any, return_type: Any, num_threads: int = 1) -> Any:
         """Encodes; only where the fast call refuses a text is each one looked at."""

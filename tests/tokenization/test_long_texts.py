@@ -124,7 +124,7 @@ def test_while_a_graph_is_built(english):
     tokenizer = AlbertTokenizer.english()
     counts = []
 
-    @tf.function
+    @tf.function(autograph=False)
     def build():
         counts.append(len(tokenizer.encode(TEXTS["words"])))
         return tf.constant(0)
