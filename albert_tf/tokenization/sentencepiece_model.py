@@ -204,8 +204,9 @@ class SentencePieceModel:
 
     def _split_long(self, text: str | bytes, ids: Sequence[int] | np.ndarray) -> tuple[list[int], list[str]] | None:
         """Returns ids and pieces of a text that is split otherwise in the graph than into these ids."""
-        is_one = len(text) > _SHORT and self._long_texts and self._long_texts.is_one(text, ids)
-        return self._long_texts.split(text) if is_one and self._long_texts else None
+        if len(text) <= _SHORT or self._long_texts is None or not self._long_texts.is_one(text, ids):
+            return None
+        return self._long_texts.split(text)
 
     def _finish(self, rows: list[np.ndarray]) -> list[np.ndarray]:
         rows = apply_digit_comma(self._digit_comma, rows)

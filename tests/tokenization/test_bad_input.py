@@ -58,6 +58,6 @@ def test_a_megabyte(tokenizer, layer, unit):
     for key, array in inputs.items():
         np.testing.assert_array_equal(array, wanted[key])
     assert tokenizer.encode(text) == wanted["input_ids"][0, 1:-1].tolist()
-    assert wanted["offsets"].max() == (0 if unit == "\u0301" else len(text.rstrip()))  # the clean-up drops marks
+    assert wanted["offsets"][0, -2, 1] == (0 if unit == "\u0301" else len(text.rstrip()))  # the clean-up drops marks
     # Linear takes a second or two on a slow machine; anything quadratic takes many minutes.
     assert (in_python < 20, in_graph < 20) == (True, True)
