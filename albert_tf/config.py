@@ -5,11 +5,12 @@ Letters: V vocabulary, E embedding, D hidden, F intermediate, N heads, H head si
 
 import dataclasses
 import difflib
-import json
 import pathlib
 import sys
 from collections.abc import Mapping
 from typing import Any, Literal
+
+from albert_tf.json_files import read_json
 
 Share = Literal["all", "attention", "ffn", "none"]
 Origin = Literal["google", "huggingface"]
@@ -228,16 +229,7 @@ class AlbertConfig:
         Raises:
             ValueError: for a file that is not JSON, a config of another model type, or an unknown key.
         """
-        try:
-            values = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise ValueError(
-                f"A config must be a JSON file. Received: {path} ({error}); is it the right file?"
-            ) from None
-        if not isinstance(values, dict):
-            raise ValueError(
-                f"A config must be a JSON object. Received: {path} with a {type(values).__name__} at its top."
-            )
+        values = read_json(path, cure="is it the right file?")
         return cls.from_published(values)
 
     @classmethod

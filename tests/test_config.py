@@ -194,7 +194,8 @@ def test_another_model_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"), [(b"{", "must be a JSON file"), (b"\xff\xfe", "JSON file"), (b"[]", "JSON object")]
+    ("content", "sentence"),
+    [(b"{", "is not valid JSON"), (b"\xff\xfe", "is not valid JSON"), (b"[]", "holds list where an object")],
 )
 def test_a_file_that_is_no_config(content, sentence, tmp_path):
     path = tmp_path / "config.json"

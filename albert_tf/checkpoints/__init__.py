@@ -5,7 +5,6 @@ from albert_tf.checkpoints.conversion import Placement, write
 from albert_tf.checkpoints.google import save_google, write_google
 from albert_tf.checkpoints.huggingface import save_huggingface
 from albert_tf.checkpoints.reading import read
-from albert_tf.checkpoints.writing import write_whole
 
 __all__ = [
     "Checkpoint",
@@ -18,5 +17,4 @@ __all__ = [
     "save_huggingface",
     "write",
     "write_google",
-    "write_whole",
 ]

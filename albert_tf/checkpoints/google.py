@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf.atomic_files import atomic_write
 from albert_tf.checkpoints.checkpoint import Checkpoint, under_our_names, with_head_settings
 from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import for_file, num_file_groups
-from albert_tf.checkpoints.writing import write_whole
 from albert_tf.config import AlbertConfig
 
 CONFIG_FILE = "albert_config.json"
@@ -74,7 +74,7 @@ def write_google(prefix: str | pathlib.Path, config: AlbertConfig, arrays: Mappi
         # The index last: without it there is no checkpoint.
         for file in sorted(partial.parent.iterdir()):
             os.replace(file, prefix.parent / file.name)
-    write_whole(prefix.parent / CONFIG_FILE, (json.dumps(values, indent=2, sort_keys=True) + "\n").encode())
+    atomic_write(prefix.parent / CONFIG_FILE, (json.dumps(values, indent=2, sort_keys=True) + "\n").encode())
 
 
 def is_weight(name: str) -> bool:

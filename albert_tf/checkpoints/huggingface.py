@@ -14,11 +14,11 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from albert_tf.atomic_files import atomic_write
 from albert_tf.checkpoints.checkpoint import Checkpoint, under_our_names, with_head_settings
 from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import for_file, num_file_groups
 from albert_tf.checkpoints.torch_file import read_torch
-from albert_tf.checkpoints.writing import write_whole
 from albert_tf.config import AlbertConfig
 
 CONFIG_FILE = "config.json"
@@ -89,8 +89,8 @@ def save_huggingface(
         tensors = {name.removeprefix("albert."): tensor for name, tensor in tensors.items()}
     published = {**config.to_hugging_face(), "num_hidden_groups": num_file_groups(config), **settings}
     # The large file first: where the disk is full, what stood in the folder before still fits together.
-    write_whole(folder / WEIGHTS_FILES[0], safetensors.numpy.save(tensors, metadata={"format": "pt"}))
-    write_whole(folder / CONFIG_FILE, (json.dumps(published, indent=2, sort_keys=True) + "\n").encode())
+    atomic_write(folder / WEIGHTS_FILES[0], safetensors.numpy.save(tensors, metadata={"format": "pt"}))
+    atomic_write(folder / CONFIG_FILE, (json.dumps(published, indent=2, sort_keys=True) + "\n").encode())
 
 
 def _read_file(path: pathlib.Path) -> dict[str, np.ndarray]:

@@ -13,7 +13,7 @@ import keras
 import rich.console
 import rich.progress
 
-from albert_tf.checkpoints import write_whole
+from albert_tf.atomic_files import atomic_write
 from albert_tf.trainer.speed import Speed, Stopwatch
 
 
@@ -99,7 +99,7 @@ class MetricsLog(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         step = int(self.model.optimizer.iterations.numpy())
         kept = [entry for entry in read_metrics(self.file) if entry["step"] <= step]
-        write_whole(self.file, "".join(json.dumps(entry) + "\n" for entry in kept).encode())
+        atomic_write(self.file, "".join(json.dumps(entry) + "\n" for entry in kept).encode())
 
     def on_epoch_end(self, epoch, logs=None):
         step = int(self.model.optimizer.iterations.numpy())

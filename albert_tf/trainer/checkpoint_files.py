@@ -5,7 +5,6 @@ JSON file there is no checkpoint, however much of it a kill has left.
 """
 
 import dataclasses
-import hashlib
 import json
 import pathlib
 import re
@@ -14,7 +13,7 @@ import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from albert_tf.checkpoints import write_whole
+from albert_tf.atomic_files import atomic_write, sha256
 
 _NAME = re.compile(r"\.?(step-\d+)([._].*)?")
 
@@ -50,16 +49,16 @@ class SavedState:
             file = self.prefix.with_name(name)
             if not file.is_file():
                 return f"{name} is missing"
-            if _digest(file) != digest:
+            if sha256(file) != digest:
                 return f"{name} is not as it was written"
         return None
 
 
 def seal(prefix: pathlib.Path, about: Mapping[str, Any]) -> SavedState:
     """Makes a checkpoint of files that have been written, by a JSON file with their digests."""
-    digests = {file.name: _digest(file) for file in sorted(prefix.parent.glob(prefix.name + ".*"))}
+    digests = {file.name: sha256(file) for file in sorted(prefix.parent.glob(prefix.name + ".*"))}
     content = {**about, "sha256": digests}
-    write_whole(prefix.with_name(prefix.name + ".json"), (json.dumps(content, indent=2) + "\n").encode())
+    atomic_write(prefix.with_name(prefix.name + ".json"), (json.dumps(content, indent=2) + "\n").encode())
     return SavedState(prefix, content)
 
 
@@ -114,11 +113,3 @@ def _read(file: pathlib.Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _digest(file: pathlib.Path) -> str:
-    digest = hashlib.sha256()
-    with file.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

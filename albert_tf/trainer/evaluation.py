@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoints import write_whole
+from albert_tf.atomic_files import atomic_write
 from albert_tf.data.classification import EncodedTexts, LabelledTexts, encode_texts
 from albert_tf.metrics import ClassificationScores, RegressionScores, classification_scores, regression_scores
 from albert_tf.models import AlbertForSequenceClassification
@@ -142,4 +142,4 @@ def write_predictions(path: pathlib.Path, texts: LabelledTexts, evaluation: Eval
     writer = csv.writer(file, delimiter="\t", lineterminator="\n")
     writer.writerow(header)
     writer.writerows([line, label, *row] for line, label, row in zip(texts.lines, texts.labels, columns))
-    write_whole(path, file.getvalue().encode())
+    atomic_write(path, file.getvalue().encode())

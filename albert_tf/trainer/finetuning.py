@@ -13,7 +13,7 @@ import numpy as np
 import pydantic
 
 from albert_tf import checkpoints
-from albert_tf.checkpoints import write_whole
+from albert_tf.atomic_files import atomic_write
 from albert_tf.data.classification import (
     Columns,
     EncodedTexts,
@@ -176,7 +176,7 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
     tokenizer.save_pretrained(options.output)
     write_predictions(options.output / PREDICTIONS_FILE, dev, selection.kept.evaluation)
     # Comes last, as it says that the run is finished.
-    write_whole(options.output / REPORT_FILE, (report.model_dump_json(indent=2) + "\n").encode())
+    atomic_write(options.output / REPORT_FILE, (report.model_dump_json(indent=2) + "\n").encode())
     return report
 
 

@@ -14,7 +14,7 @@ import rich.console
 import tensorflow as tf
 
 from albert_tf import checkpoints
-from albert_tf.checkpoints import write_whole
+from albert_tf.atomic_files import atomic_write, exclusive_lock
 from albert_tf.data import name_damage
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
@@ -24,7 +24,7 @@ from albert_tf.trainer.checkpoint_files import SavedState, newest_whole
 from albert_tf.trainer.devices import Devices, connect, naming_full_memory, shared_evenly
 from albert_tf.trainer.fitting import Fitting
 from albert_tf.trainer.recipe import Recipe
-from albert_tf.trainer.run_folder import alone_in, check_folder, write_recipe
+from albert_tf.trainer.run_folder import check_folder, write_recipe
 from albert_tf.trainer.speed import SpeedLog
 from albert_tf.trainer.state import TrainingState
 from albert_tf.trainer.tensorboard import TensorBoardLog
@@ -184,8 +184,7 @@ def _train(run: _Run, devices: Devices, saved: SavedState | None, folder: contex
         state = TrainingState(run.checkpoints, model, training, about)
         state.restore(saved, run.allow_changed)
     if devices.is_chief:
-        run.output.mkdir(parents=True, exist_ok=True)
-        folder.enter_context(alone_in(run.output))
+        folder.enter_context(exclusive_lock(run.output))
         write_recipe(run.output, run.given.model_dump(mode="json"))
         if state.step < training.num_train_steps:  # those of an earlier end, where a recipe was made longer
             (run.output / RESULTS_FILE).unlink(missing_ok=True)
@@ -235,7 +234,7 @@ def _finish(run: _Run, devices: Devices, model) -> dict[str, float]:
     if devices.is_chief:
         model.save_pretrained(run.output / MODEL_FOLDER)
         run.tokenizer.save_pretrained(run.output / MODEL_FOLDER)
-        write_whole(run.output / RESULTS_FILE, (json.dumps(results, indent=2) + "\n").encode())
+        atomic_write(run.output / RESULTS_FILE, (json.dumps(results, indent=2) + "\n").encode())
     return results
 
 

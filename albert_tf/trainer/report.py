@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from albert_tf.checkpoints import write_whole
+from albert_tf.atomic_files import atomic_write
 from albert_tf.trainer.callbacks import read_metrics
 from albert_tf.trainer.plot import curves_svg
 from albert_tf.trainer.recipe import parse_recipe
@@ -81,7 +81,7 @@ def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = No
         "Configuration": _table(flat(recipe).items()),
         "Metrics": _metrics_table(entries),
     }
-    write_whole(report.file, _page(run.resolve().name, report, sections).encode())
+    atomic_write(report.file, _page(run.resolve().name, report, sections).encode())
     return report
 
 

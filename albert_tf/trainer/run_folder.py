@@ -1,15 +1,12 @@
 """The folder of a run: one recipe each, so that a run can be taken up again by the same command and by no other."""
 
 import json
-import os
 import pathlib
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
-from albert_tf.checkpoints import write_whole
-from albert_tf.data.folders import lock
+from albert_tf.atomic_files import atomic_write
 
 RECIPE_FILE = "recipe.json"
 DATA_FOLDER = "data"  # what a run that begins with text makes of it
@@ -55,29 +52,7 @@ def write_recipe(folder: pathlib.Path, recipe: Mapping[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     file, content = folder / RECIPE_FILE, (json.dumps(recipe, indent=2, sort_keys=True) + "\n").encode()
     if not (file.is_file() and file.read_bytes() == content):
-        write_whole(file, content)
-
-
-@contextmanager
-def alone_in(folder: pathlib.Path) -> Iterator[None]:
-    """Keeps other runs out of a folder that is there; the system lets go of it when the process ends, however it does.
-
-    Raises:
-        ValueError: another run is there.
-    """
-    if os.name != "posix":  # where folders cannot be opened
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        if not lock(descriptor):
-            raise ValueError(
-                f"The output folder must not be written by another run at the same time. Received: {folder}, which one "
-                "is writing; wait for it, stop it, or give another folder."
-            )
-        yield
-    finally:
-        os.close(descriptor)
+        atomic_write(file, content)
 
 
 def _others(folder: pathlib.Path) -> bool:

@@ -15,13 +15,13 @@ import tensorflow as tf
 import typer
 
 from albert_tf import AlbertForPreTraining, AlbertTokenizer
+from albert_tf.atomic_files import exclusive_lock
 from albert_tf.cli.pretrain import end_if_stopped
 from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
 from albert_tf.trainer import load_recipe, parse_recipe, plot_losses, pretrain, pretraining
 from albert_tf.trainer.callbacks import read_metrics
 from albert_tf.trainer.devices import connect, naming_full_memory
 from albert_tf.trainer.pretraining import unigram_entropy
-from albert_tf.trainer.run_folder import alone_in
 from tests.small_road import LENGTH, REPOSITORY, VOCAB_SIZE, make_small_road, small_recipe
 from tests.trainer.runs import (
     PRETRAIN,
@@ -134,7 +134,7 @@ def stop_at(step: int, recipe, run: pathlib.Path, told: int = signal.SIGTERM, **
 def test_a_folder_that_another_run_writes_to_is_refused(road, tmp_path):
     (tmp_path / "run").mkdir()
     with (
-        alone_in(tmp_path / "run"),
+        exclusive_lock(tmp_path / "run"),
         pytest.raises(ValueError, match=r"another run at the same time. Received: .*run, "),
     ):
         pretrain(parse_recipe(small_recipe(road)), tmp_path / "run", show_progress=False)

@@ -1,0 +1,76 @@
+"""Files that appear complete or not at all, their checksums, and folders that one process at a time may write."""
+
+import contextlib
+import hashlib
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterator
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None
+
+
+def atomic_write(path: pathlib.Path, content: bytes) -> None:
+    """Writes a file under a temporary name in the same folder, then renames it.
+
+    Raises:
+        OSError: the file could not be written; its message names `path`. An existing file is unchanged.
+    """
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException as error:
+        if temporary is not None:
+            pathlib.Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, f"could not write the file ({error.strerror})", str(path)) from None
+        raise
+
+
+def remove_temporary(path: pathlib.Path) -> None:
+    """Removes temporary files of `path` that a killed process left behind; only under the folder's lock."""
+    for left in path.parent.glob(f".{path.name}.????????"):
+        left.unlink(missing_ok=True)
+
+
+def sha256(path: pathlib.Path) -> str:
+    """SHA-256 of a file's content, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def exclusive_lock(folder: pathlib.Path) -> Iterator[None]:
+    """Holds an exclusive lock on a folder; the operating system releases it when the process exits.
+
+    The folder is made if it does not exist. On file systems without locks nothing is locked.
+
+    Raises:
+        ValueError: another process holds the lock.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"{folder} is being written by another process; wait for it, stop it, or give another folder."
+            ) from None
+        except OSError:  # some network file systems have no locks
+            pass
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,70 @@
+"""JSON and TOML files: every error names the file and says what to do."""
+
+import json
+import pathlib
+import tomllib
+from collections.abc import Callable
+from typing import Any
+
+MAX_BYTES = 64 << 20
+_KINDS = {dict: "an object", list: "a list"}
+
+
+def read_json(path: str | pathlib.Path, kind: type = dict, cure: str = "check the path, or restore the file") -> Any:
+    """Reads a JSON file.
+
+    Args:
+        path: the file, of at most `MAX_BYTES`.
+        kind: dict or list, which the value at the top of the file has to be.
+        cure: how a file that cannot be read is replaced; it ends the error message.
+
+    Returns:
+        The value.
+
+    Raises:
+        ValueError: the file cannot be read, is not JSON, or holds another kind of value.
+    """
+    return parse_json(read_bytes(path, cure), path, kind, cure)
+
+
+def parse_json(content: str | bytes, source: Any, kind: type = dict, cure: str = "restore the file") -> Any:
+    """As `read_json` for text that has been read; `source` names it in errors."""
+    value = _parse(json.loads, content, source, "JSON", cure)
+    if not isinstance(value, kind):
+        raise ValueError(f"{source} holds {type(value).__name__} where {_KINDS[kind]} is expected; {cure}.")
+    return value
+
+
+def read_toml(path: str | pathlib.Path, cure: str = "correct it") -> dict[str, Any]:
+    """Reads a TOML file of at most `MAX_BYTES`; raises ValueError as `read_json` does."""
+
+    def parse(content: bytes) -> dict[str, Any]:
+        return tomllib.loads(content.decode("utf-8"))
+
+    return _parse(parse, read_bytes(path, "check the path"), path, "TOML", cure)
+
+
+def read_bytes(path: str | pathlib.Path, cure: str = "check the path", max_bytes: int = MAX_BYTES) -> bytes:
+    """The content of a file; raises ValueError where it cannot be read or has more than `max_bytes`."""
+    path = pathlib.Path(path)
+    if not path.exists():
+        raise ValueError(f"{path} does not exist; {cure}.")
+    if not path.is_file():
+        raise ValueError(f"{path} is not a file; {cure}.")
+    try:
+        with path.open("rb") as file:
+            content = file.read(max_bytes + 1)
+    except OSError as error:
+        raise ValueError(f"{path} could not be read ({error.strerror}); {cure}.") from None
+    if len(content) > max_bytes:
+        raise ValueError(f"{path} is larger than {max_bytes:,} bytes, the most that is read; {cure}.")
+    return content
+
+
+def _parse(parse: Callable[[Any], Any], content: str | bytes, source: Any, language: str, cure: str) -> Any:
+    try:
+        return parse(content)
+    except RecursionError:
+        raise ValueError(f"{source} is not valid {language} (nested too deeply); {cure}.") from None
+    except ValueError as error:  # also bad UTF-8 and integers of thousands of digits
+        raise ValueError(f"{source} is not valid {language} ({error}); {cure}.") from None
