@@ -1,12 +1,14 @@
 """JSON and TOML files: every error names the file and says what to do."""
 
+import hashlib
 import json
 import pathlib
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 MAX_BYTES = 64 << 20
+_CHECKSUM = "checksum"
 _KINDS = {dict: "an object", list: "a list"}
 
 
@@ -59,6 +61,34 @@ def read_bytes(path: str | pathlib.Path, cure: str = "check the path", max_bytes
     if len(content) > max_bytes:
         raise ValueError(f"{path} is larger than {max_bytes:,} bytes, the most that is read; {cure}.")
     return content
+
+
+def with_checksum(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values and, under the key `checksum`, the SHA-256 of their canonical JSON, which `verify_checksum` checks.
+
+    Example:
+
+    >>> verify_checksum(with_checksum({"step": 1}), "step-1.json")
+    {'step': 1}
+    """
+    return {**values, _CHECKSUM: _checksum(values)}
+
+
+def verify_checksum(values: Mapping[str, Any], source: Any, cure: str = "restore the file") -> dict[str, Any]:
+    """The values without their checksum; raises ValueError, naming `source`, if they are not those that were written.
+
+    White space and the order of keys do not matter.
+    """
+    content = {key: value for key, value in values.items() if key != _CHECKSUM}
+    if _CHECKSUM not in values:
+        raise ValueError(f"{source} has no checksum (it was cut, edited or written by an older version); {cure}.")
+    if values[_CHECKSUM] != _checksum(content):
+        raise ValueError(f"{source} was changed after it was written (its checksum differs); {cure}.")
+    return content
+
+
+def _checksum(values: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _parse(parse: Callable[[Any], Any], content: str | bytes, source: Any, language: str, cure: str) -> Any:

@@ -1,10 +1,12 @@
 """Reading JSON and TOML: an error names the file, says what is wrong with it and ends with the cure."""
 
+import contextlib
+import json
 import os
 
 import pytest
 
-from albert_tf.json_files import read_bytes, read_json, read_toml
+from albert_tf.json_files import parse_json, read_bytes, read_json, read_toml, verify_checksum, with_checksum
 
 
 @pytest.mark.parametrize(
@@ -61,3 +63,25 @@ def test_what_is_read(tmp_path):
     (tmp_path / "c.toml").write_text('name = "가"', encoding="utf-8")
     assert read_json(tmp_path / "a.json") == {"name": "가"} == read_toml(tmp_path / "c.toml")
     assert read_json(tmp_path / "b.json", kind=list) == [1, 2]
+
+
+def test_one_flipped_bit_is_seen_by_the_checksum():
+    values = {"step": 400, "loss": 1.2345678, "shards": [{"file": "가-0", "examples": 7}], "weights": None}
+    text = json.dumps(with_checksum(values), indent=2).encode()
+    assert verify_checksum(parse_json(text, "a.json"), "a.json") == values
+    taken = 0
+    for position in range(8 * len(text)):
+        flipped = bytearray(text)
+        flipped[position // 8] ^= 1 << position % 8
+        with contextlib.suppress(ValueError):
+            # Only white space may have changed, or the way in which the same value is written.
+            assert verify_checksum(parse_json(bytes(flipped), "a.json"), "a.json") == values
+            taken += 1
+    assert taken < 8 * len(text) / 20
+
+
+def test_values_without_their_checksum_are_refused():
+    with pytest.raises(ValueError, match=r"^a.json has no checksum .*; prepare it again\.$"):
+        verify_checksum({"step": 400}, "a.json", "prepare it again")
+    with pytest.raises(ValueError, match=r"^a.json was changed after it was written .*; prepare it again\.$"):
+        verify_checksum({**with_checksum({"step": 400}), "step": 401}, "a.json", "prepare it again")
