@@ -22,13 +22,13 @@ from albert_tf.models import (
     AlbertForQuestionAnswering,
     AlbertForTokenClassification,
 )
-from albert_tf.models.base import AlbertModel
+from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
 
 SPECIAL_IDS = {"<pad>": 0, "<unk>": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
 SAMPLE = "The Quick Brown Fox Jumps Over the Lazy Dog, and 3 More."
 # The smallest model that has a head's variables, by the part of a checkpoint that the head is.
-_MODEL_OF_HEAD: dict[str, type[AlbertModel]] = {
+_MODEL_OF_HEAD: dict[str, type[AlbertBase]] = {
     "masked_lm": AlbertForMaskedLM,
     "sentence_order": AlbertForPreTraining,
     "classifier": AlbertForTokenClassification,
@@ -121,7 +121,7 @@ def load_wholly(checkpoint: checkpoints.Checkpoint) -> str:
     return f"Every tensor has its place: encoder{''.join(f', {head}' for head in sorted(heads))}."
 
 
-def _filled(kind: type[AlbertModel], checkpoint: checkpoints.Checkpoint, **arguments) -> AlbertModel:
+def _filled(kind: type[AlbertBase], checkpoint: checkpoints.Checkpoint, **arguments) -> AlbertBase:
     model = kind(checkpoint.config, **{**kind.settings_from_file(dict(checkpoint.settings)), **arguments})
     checkpoints.assign(checkpoint, model.variables_by_path())
     return model

@@ -13,7 +13,7 @@ from albert_tf.models.losses import Term, on_logits
 from albert_tf.models.remat import applications_at_once
 
 
-class AlbertModel(keras.Model):
+class AlbertBase(keras.Model):
     """Base class of the encoder and of every task model.
 
     A subclass makes its layers in `__init__`, ends it with `build_parts` on those that hold variables, and says in

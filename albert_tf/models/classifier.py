@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from albert_tf.config import AlbertConfig
-from albert_tf.models.base import AlbertModel
+from albert_tf.models.base import AlbertBase
 from albert_tf.models.losses import label_accuracy, label_loss
 
 
-class AlbertClassifier(AlbertModel):
+class AlbertClassifier(AlbertBase):
     """Base class of models whose `logits` [B, C] or [B, L, C] hold one score for each class.
 
     Labels are int [B] or [B, L]; those of -100 are left out of loss and accuracy.

@@ -14,12 +14,12 @@ from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock,
 from albert_tf.layers.attention import AttentionWeights
 from albert_tf.layers.feed_forward import FeedForwardWeights
 from albert_tf.layers.heads import gather_positions
-from albert_tf.models.base import AlbertModel
+from albert_tf.models.base import AlbertBase
 from albert_tf.models.remat import recomputed
 
 
 @keras.saving.register_keras_serializable("albert_tf")
-class AlbertEncoder(AlbertModel):
+class AlbertEncoder(AlbertBase):
     """Turns ids into vectors.
 
     Args:

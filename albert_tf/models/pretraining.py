@@ -10,7 +10,7 @@ from keras import ops
 
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import ClassificationHead, MaskedLMHead
-from albert_tf.models.base import AlbertModel
+from albert_tf.models.base import AlbertBase
 from albert_tf.models.encoder import AlbertEncoder
 from albert_tf.models.losses import MASKED_LM_EPSILON, correct, cross_entropy, weighted_mean, weights_of
 
@@ -18,7 +18,7 @@ _OBJECTIVES = ("sentence_order", "next_sentence", "none")
 
 
 @keras.saving.register_keras_serializable("albert_tf")
-class AlbertForPreTraining(AlbertModel):
+class AlbertForPreTraining(AlbertBase):
     """The encoder with both pretraining heads: masked language modelling and sentence order.
 
     `fit` takes `(inputs, labels)`, labels being a dict of `masked_lm_ids` int [B, P], `masked_lm_weights` float [B, P]
@@ -98,7 +98,7 @@ class AlbertForPreTraining(AlbertModel):
 
 
 @keras.saving.register_keras_serializable("albert_tf")
-class AlbertForMaskedLM(AlbertModel):
+class AlbertForMaskedLM(AlbertBase):
     """The encoder with the masked-LM head alone.
 
     `fit` takes `(inputs, labels)`, labels being a dict of `masked_lm_ids` and `masked_lm_weights` of the shape of

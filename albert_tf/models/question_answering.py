@@ -10,7 +10,7 @@ from keras import ops
 
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import BeamAnswerHead, ClassificationHead
-from albert_tf.models.base import AlbertModel
+from albert_tf.models.base import AlbertBase
 from albert_tf.models.encoder import AlbertEncoder
 from albert_tf.models.losses import IGNORED_LABEL, Term, label_accuracy, label_loss, weighted_mean, weights_of
 
@@ -18,7 +18,7 @@ Head = Literal["span", "beam"]
 
 
 @keras.saving.register_keras_serializable("albert_tf")
-class AlbertForQuestionAnswering(AlbertModel):
+class AlbertForQuestionAnswering(AlbertBase):
     """The encoder with a head for spans of tokens; there is no pooler.
 
     `head="span"` scores every token as start and as end, each by itself (SQuAD 1.1, and Hugging Face's head).

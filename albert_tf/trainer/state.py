@@ -21,7 +21,7 @@ class TrainingState:
 
     Args:
         folder: where the checkpoints are.
-        model: a compiled AlbertModel.
+        model: a compiled AlbertBase.
         training: TrainingRecipe: how many of the newest to keep, and what the best one is best in.
         about: what the JSON file says beside step, score and digests.
 
