@@ -299,6 +299,12 @@ class AlbertTokenizer:
         layout = BatchLayout(max_length, padding, True, pad_to_multiple_of, doc_stride)
         return TokenizerLayer(self._model, layout, return_offsets, allow_special)
 
+    def __repr__(self) -> str:
+        return f"<AlbertTokenizer: {self.vocab_size:,} pieces from {self._model.source}, {self.options}>"
+
+    def __len__(self) -> int:
+        return self.vocab_size
+
     def __reduce__(self):
         return AlbertTokenizer, (self._model,)
 
@@ -322,4 +328,9 @@ class AlbertTokenizer:
 
 
 def _as_batch(texts: str | Sequence[str]) -> list[str]:
+    if type(texts).__module__.startswith(("tensorflow.", "keras.")):
+        raise ValueError(
+            f"`texts` must be strings. Received: a {type(texts).__name__}; for tensors, in `tf.data` or in a model, use "
+            "the layer that `tokenizer.as_layer()` returns."
+        )
     return [texts] if isinstance(texts, str | bytes) else list(texts)

@@ -61,3 +61,11 @@ def test_a_megabyte(tokenizer, layer, unit):
     assert wanted["offsets"][0, -2, 1] == (0 if unit == "\u0301" else len(text.rstrip()))  # the clean-up drops marks
     # Linear takes a second or two on a slow machine; anything quadratic takes many minutes.
     assert (in_python < 20, in_graph < 20) == (True, True)
+
+
+def test_tensors_are_told_of_the_layer(tokenizer):
+    dataset = tf.data.Dataset.from_tensor_slices(["a", "b"]).batch(2)
+    with pytest.raises(ValueError, match="`texts` must be strings.*SymbolicTensor.*as_layer"):
+        dataset.map(lambda texts: tokenizer(texts)["input_ids"])
+    with pytest.raises(ValueError, match="`texts` must be strings.*EagerTensor.*as_layer"):
+        tokenizer(["a"], tf.constant(["b"]))

@@ -36,6 +36,10 @@ def test_attributes(tokenizer):
     assert tokenizer.vocab_size == len(tokenizer.pieces) == 30_000
     assert tokenizer.start_of_word.dtype == bool
     assert tokenizer.start_of_word.shape == (30_000,)
+    assert len(tokenizer) == 30_000
+    assert "30,000 pieces" in repr(tokenizer)
+    assert "30k-clean.model" in repr(tokenizer)
+    assert "do_lower_case=True" in repr(tokenizer)
 
 
 def test_a_batch_gives_what_single_texts_give(tokenizer):
