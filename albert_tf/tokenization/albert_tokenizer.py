@@ -330,7 +330,7 @@ class AlbertTokenizer:
 def _as_batch(texts: str | Sequence[str]) -> list[str]:
     if type(texts).__module__.startswith(("tensorflow.", "keras.")):
         raise ValueError(
-            f"`texts` must be strings. Received: a {type(texts).__name__}; for tensors, in `tf.data` or in a model, use "
-            "the layer that `tokenizer.as_layer()` returns."
+            f"`texts` must be strings. Received: a {type(texts).__name__}; for tensors, in `tf.data` or in a model, "
+            "use the layer that `tokenizer.as_layer()` returns."
         )
     return [texts] if isinstance(texts, str | bytes) else list(texts)

@@ -65,7 +65,7 @@ def test_a_megabyte(tokenizer, layer, unit):
 
 def test_tensors_are_told_of_the_layer(tokenizer):
     dataset = tf.data.Dataset.from_tensor_slices(["a", "b"]).batch(2)
-    with pytest.raises(ValueError, match="`texts` must be strings.*SymbolicTensor.*as_layer"):
+    with pytest.raises(ValueError, match=r"`texts` must be strings.*SymbolicTensor.*as_layer"):
         dataset.map(lambda texts: tokenizer(texts)["input_ids"])
-    with pytest.raises(ValueError, match="`texts` must be strings.*EagerTensor.*as_layer"):
+    with pytest.raises(ValueError, match=r"`texts` must be strings.*EagerTensor.*as_layer"):
         tokenizer(["a"], tf.constant(["b"]))
