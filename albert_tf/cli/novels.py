@@ -14,7 +14,7 @@ import typer
 
 from albert_tf.cli.steps import Folders
 from albert_tf.data.documents import split_sentences
-from albert_tf.tokenization.text_files import read_lines
+from albert_tf.text_files import read_lines
 
 HELD_OUT = 5  # one chapter in so many
 PASSAGE_CHARACTERS = 200

@@ -39,8 +39,8 @@ def run(
 
     Example: albert-tf train-tokenizer corpus/*.txt --output vocabulary --vocab-size 8000
     """
+    from albert_tf.text_files import find_files
     from albert_tf.tokenization import train_sentencepiece, train_wordpiece
-    from albert_tf.tokenization.text_files import find_files
     from albert_tf.tokenization.training import MODEL_TYPES
 
     if model_type not in (known := (*MODEL_TYPES, "wordpiece")):

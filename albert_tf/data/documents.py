@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from albert_tf.tokenization.text_files import read_lines
+from albert_tf.text_files import read_lines
 
 LARGEST_DOCUMENT = 16 * 2**20
 

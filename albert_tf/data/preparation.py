@@ -21,8 +21,8 @@ from albert_tf.data.options import ExampleOptions, PrepareOptions
 from albert_tf.data.progress import PrepareProgress, Reporter
 from albert_tf.data.spool import Counts, LocalRunner, PrepareContext, check_counts, spool_corpus, warn_of_unknown
 from albert_tf.data.writing import write_shards
+from albert_tf.text_files import find_files
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.tokenization.text_files import find_files
 
 if TYPE_CHECKING:
     from albert_tf.data.beam import BeamRunner

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from albert_tf.tokenization.text_files import read_lines
+from albert_tf.text_files import read_lines
 
 _TAB_SUFFIXES = (".tsv", ".txt")
 _SUFFIXES = (*_TAB_SUFFIXES, ".csv", ".jsonl")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from albert_tf.tokenization.text_files import read_lines
+from albert_tf.text_files import read_lines
 
 MOST_HELDOUT_LINES = 10_000
 

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from albert_tf.tokenization.text_files import find_files, read_lines
+from albert_tf.text_files import find_files, read_lines
 
 TEXT = "\ufeffone é\n\n two \r\n"
 
