@@ -41,6 +41,7 @@ __all__ = [
     "optimizers",
     "tokenization",
     "trainer",
+    "verify",
 ]
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from albert_tf import optimizers as optimizers
     from albert_tf import tokenization as tokenization
     from albert_tf import trainer as trainer
+    from albert_tf import verify as verify
     from albert_tf.config import AlbertConfig as AlbertConfig
     from albert_tf.models import AlbertEncoder as AlbertEncoder
     from albert_tf.models import AlbertForMaskedLM as AlbertForMaskedLM

@@ -57,3 +57,26 @@ def run_python() -> Callable[..., subprocess.CompletedProcess]:
         return done
 
     return run
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory) -> dict[str, pathlib.Path]:
+    """Folders of tiny models by kind."""
+    from tests.toy_task import write_classifier, write_pretrained
+
+    root = tmp_path_factory.mktemp("models")
+    return {
+        "classifier": write_classifier(root / "classifier"),
+        "pairs": write_classifier(root / "pairs", pairs=True),
+        "regression": write_classifier(root / "regression", problem="regression"),
+        "pretrained": write_pretrained(root / "pretrained"),
+    }
+
+
+@pytest.fixture(scope="session")
+def exports(folders, tmp_path_factory):
+    """ExportReport by kind of model."""
+    from albert_tf.export import export_saved_model
+
+    output = tmp_path_factory.mktemp("exports")
+    return {kind: export_saved_model(folder, output, kind) for kind, folder in folders.items()}

@@ -11,7 +11,7 @@ FLOORS = {
     **dict.fromkeys(("config", "costs", "lazy", "json_files", "atomic_files", "text_files"), 0),
     **dict.fromkeys(("tokenization", "layers", "optimizers", "metrics", "checkpoints"), 1),
     **dict.fromkeys(("models", "data"), 2),
-    **dict.fromkeys(("trainer", "export"), 3),
+    **dict.fromkeys(("trainer", "export", "verify"), 3),
     **dict.fromkeys(("serving", "cli"), 4),
 }
 # Keras alone, so that these run on all its backends; but for the training step's files, which are about tf.distribute.

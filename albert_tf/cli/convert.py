@@ -21,14 +21,14 @@ def run(
 
     from albert_tf import checkpoints
     from albert_tf.cli.tables import plain_table
-    from albert_tf.export.verification import load_wholly
+    from albert_tf.verify import check_weights
 
     if to not in ("google", "huggingface"):
         raise ValueError(f"`--to` must be google or huggingface. Received: {to}.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"The folder to write to must be empty. Received: {folder}; choose another.")
     checkpoint = checkpoints.read(source)
-    load_wholly(checkpoint)
+    check_weights(checkpoint)
     placements = checkpoints.write(checkpoint, folder, to)
     table = plain_table("", "variable", "tensor in the file", "shape")
     for column in table.columns[:2]:  # long names go on in the next line, where a narrow terminal would cut them

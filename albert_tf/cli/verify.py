@@ -19,7 +19,7 @@ def run(
     from rich.text import Text
 
     from albert_tf.cli.tables import plain_table
-    from albert_tf.export.verification import verify
+    from albert_tf.verify import verify
 
     checks = verify(folder)
     table = plain_table("", "check", "result")

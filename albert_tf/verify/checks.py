@@ -1,4 +1,4 @@
-"""Checks of a checkpoint that somebody has downloaded: whole, of its config, finite, with its vocabulary, as published.
+"""Checks of a downloaded checkpoint: files, shapes, finite values, vocabulary, and published outputs.
 
 Letters: L sequence, E embedding, D hidden, V vocabulary.
 """
@@ -14,7 +14,6 @@ import numpy as np
 
 from albert_tf import checkpoints
 from albert_tf.config import AlbertConfig
-from albert_tf.export.published import PUBLISHED, PublishedModel, PublishedSlice, PublishedText
 from albert_tf.models import (
     AlbertEncoder,
     AlbertForMaskedLM,
@@ -24,6 +23,7 @@ from albert_tf.models import (
 )
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
+from albert_tf.verify.published import PUBLISHED, PublishedModel, PublishedSlice, PublishedText
 
 SPECIAL_IDS = {"<pad>": 0, "<unk>": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
 SAMPLE = "The Quick Brown Fox Jumps Over the Lazy Dog, and 3 More."
@@ -35,7 +35,7 @@ _MODEL_OF_HEAD: dict[str, type[AlbertBase]] = {
     "qa_span": AlbertForQuestionAnswering,
     "qa_beam": AlbertForQuestionAnswering,
 }
-# What makes the shape of a model; rates of dropout and the like may differ between files of the same weights.
+# Fields that decide the shapes; dropout rates and the like may differ between files of the same weights.
 _SHAPE = (
     *("vocab_size", "embedding_size", "hidden_size", "num_hidden_layers", "num_hidden_groups", "inner_group_num"),
     *("num_attention_heads", "intermediate_size", "max_position_embeddings", "type_vocab_size", "share"),
@@ -44,12 +44,12 @@ _SHAPE = (
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """What one check came to.
+    """Result of one check.
 
     Attributes:
         name: what was checked.
         passed: bool.
-        finding: one sentence: what was found, and where it failed, the cure.
+        finding: one sentence: what was found and, if the check failed, the cure.
     """
 
     name: str
@@ -58,18 +58,17 @@ class Check:
 
 
 def verify(path: str | pathlib.Path, published: Sequence[PublishedModel] = PUBLISHED) -> list[Check]:
-    """Checks a checkpoint of any kind and its vocabulary; what is wrong is a finding, never an error.
+    """Checks a checkpoint of any format and its vocabulary. Faults are findings, never exceptions.
 
     Args:
         path: whatever `from_pretrained` takes.
-        published: models whose outputs are known. A checkpoint of the shape of one is compared with it. Where the
-            outputs differ that is a failure only if the folder bears its name and holds no head of another task:
-            everything else may have been trained further.
+        published: models whose outputs are known. A checkpoint with the shapes of one of them is compared with it.
+            Different outputs are a failure only if the folder has the model's name and no task head; other weights
+            may have been fine-tuned.
 
     Returns:
-        list of Check: `files`, and where they can be read `weights`, `values`, `parameters`; `vocabulary`, and where
-        there is one `special pieces` and `capital letters`; `published` and `published text` where there is something
-        to compare with.
+        list of Check: `files`; `weights`, `values` and `parameters` if the files can be read; `vocabulary`, and
+        `special pieces` and `capital letters` if there is one; `published` and `published text` for known models.
     """
     path = pathlib.Path(path)
     try:
@@ -78,8 +77,8 @@ def verify(path: str | pathlib.Path, published: Sequence[PublishedModel] = PUBLI
         return [Check("files", False, _sentence(error)), *_vocabulary_checks(path, None)]
     count = sum(array.size for array in checkpoint.arrays.values())
     return [
-        Check("files", True, f"{len(checkpoint.arrays)} tensors with {count:,} values are whole."),
-        _attempt("weights", lambda: load_wholly(checkpoint)),
+        Check("files", True, f"{len(checkpoint.arrays)} tensors with {count:,} values can be read."),
+        _attempt("weights", lambda: check_weights(checkpoint)),
         _attempt("values", lambda: _check_values(checkpoint)),
         _attempt("parameters", lambda: _check_parameters(checkpoint)),
         *_vocabulary_checks(path, checkpoint.config.vocab_size),
@@ -111,14 +110,14 @@ def _parts(checkpoint: checkpoints.Checkpoint) -> set[str]:
 # === Weights ===
 
 
-def load_wholly(checkpoint: checkpoints.Checkpoint) -> str:
-    """Makes each model that the checkpoint has a part for; raises where a tensor is missing, left over or misshapen."""
+def check_weights(checkpoint: checkpoints.Checkpoint) -> str:
+    """Builds each model that the checkpoint has a head for; raises for missing, unused or misshapen tensors."""
     checkpoints.refuse_another_size(checkpoint)
     heads = _parts(checkpoint) - {"encoder"}
     _filled(AlbertEncoder, checkpoint, add_pooling_layer="encoder/pooler/kernel" in checkpoint.arrays)
     for head in sorted(heads):
         _filled(_MODEL_OF_HEAD[head], checkpoint)
-    return f"Every tensor has its place: encoder{''.join(f', {head}' for head in sorted(heads))}."
+    return f"Every tensor is used: encoder{''.join(f', {head}' for head in sorted(heads))}."
 
 
 def _filled(kind: type[AlbertBase], checkpoint: checkpoints.Checkpoint, **arguments) -> AlbertBase:
@@ -132,10 +131,9 @@ def _check_values(checkpoint: checkpoints.Checkpoint) -> str:
     if wrong:
         more = f" and {len(wrong) - 4} more" if len(wrong) > 4 else ""
         raise ValueError(
-            f"Every weight must be a finite number. Received: NaN or infinity in {', '.join(wrong[:4])}{more}; "
-            "download the checkpoint again, or take an earlier one."
+            f"NaN or infinity in {', '.join(wrong[:4])}{more}; download the checkpoint again, or use an earlier one."
         )
-    return "Every weight is a finite number."
+    return "All values are finite."
 
 
 def _check_parameters(checkpoint: checkpoints.Checkpoint) -> str:
@@ -147,10 +145,10 @@ def _check_parameters(checkpoint: checkpoints.Checkpoint) -> str:
     found = sum(array.size for variable, array in checkpoint.arrays.items() if variable.split("/", 1)[0] in of_config)
     if found != expected:
         raise ValueError(
-            f"The parameters must be as many as the config makes. Received: {found:,} beside {expected:,} of the "
-            "config; take the config that the weights were made with."
+            f"The weights have {found:,} parameters, the config describes {expected:,}; use the config that belongs "
+            "to the weights."
         )
-    return f"{found:,} parameters, as the config makes them."
+    return f"{found:,} parameters, as the config describes."
 
 
 # === Vocabulary ===
@@ -171,34 +169,34 @@ def _vocabulary_checks(path: pathlib.Path, vocab_size: int | None) -> list[Check
 
 
 def _find_tokenizer(path: pathlib.Path) -> AlbertTokenizer:
-    """The vocabulary beside a checkpoint, or in the folders where TF Hub and KerasHub keep it."""
-    places = vocabulary_places(path)
-    for folder in places:
+    """The tokenizer of a checkpoint, also in the subfolders that TF Hub and KerasHub use."""
+    folders = vocabulary_places(path)
+    for folder in folders:
         files = [file for pattern in ("*.model", "*.spm", "*vocab*.txt") for file in sorted(folder.glob(pattern))]
         if files:
             return AlbertTokenizer.from_pretrained(files[0] if len(files) == 1 else folder)
     raise ValueError(
-        f"A checkpoint must have its vocabulary beside it. Received: {places[0]} without one; add the file that it was "
-        "published with, such as spiece.model, 30k-clean.model or vocab.txt."
+        f"{folders[0]} has no vocabulary; add the file that was published with the weights, such as spiece.model, "
+        "30k-clean.model or vocab.txt."
     )
 
 
 def _check_special_pieces(tokenizer: AlbertTokenizer) -> str:
-    if "<unk>" not in tokenizer.pieces:  # of a list of WordPieces, where each has them at ids of its own
+    if "<unk>" not in tokenizer.pieces:  # WordPiece: special tokens may have any id
         names = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
         return ", ".join(f"{name} {tokenizer.pieces.index(name)}" for name in names if name in tokenizer.pieces) + "."
     wrong = {piece: i for piece, i in SPECIAL_IDS.items() if tokenizer.pieces[i : i + 1] != (piece,)}
     if wrong:
-        places = ", ".join(f"{piece} at {tokenizer.pieces.index(piece)} for {i}" for piece, i in wrong.items())
+        found = ", ".join(f"{piece} at {tokenizer.pieces.index(piece)} for {i}" for piece, i in wrong.items())
         raise ValueError(
-            f"ALBERT's special pieces must have the ids 0 to 4. Received: {places}; take the vocabulary that the "
-            "weights were made with."
+            f"ALBERT's special pieces have the ids 0 to 4, this vocabulary has {found}; use the vocabulary that the "
+            "weights were trained with."
         )
     return ", ".join(f"{piece} {i}" for piece, i in SPECIAL_IDS.items()) + "."
 
 
 def _check_capitals(tokenizer: AlbertTokenizer) -> str:
-    """A capital must be known where its small letter is: otherwise the text is not lower-cased, but has to be."""
+    """If a lower-case letter is known and its capital is not, text has to be lower-cased and is not."""
     unknown = tokenizer.unk_token_id
     lost = [
         letter
@@ -207,11 +205,10 @@ def _check_capitals(tokenizer: AlbertTokenizer) -> str:
     ]
     if lost:
         raise ValueError(
-            f"Capital letters must not become unknown. Received: {''.join(lost)} unknown, and "
-            f"{_unknown_rate(tokenizer):.0%} of a sample sentence; load the tokenizer with do_lower_case=True, and "
-            "say so in its tokenizer_config.json."
+            f"The capital letters {''.join(lost)} are unknown, and {_unknown_rate(tokenizer):.0%} of a sample "
+            "sentence; load the tokenizer with do_lower_case=True, and set it in tokenizer_config.json."
         )
-    return f"None becomes unknown, and {_unknown_rate(tokenizer):.0%} of a sample sentence does."
+    return f"All are known; {_unknown_rate(tokenizer):.0%} of a sample sentence is unknown."
 
 
 def _unknown_rate(tokenizer: AlbertTokenizer) -> float:
@@ -236,23 +233,23 @@ def _check_text(path: pathlib.Path, published: PublishedText) -> str:
     found = tuple(_find_tokenizer(path)([published.text])["input_ids"][0].tolist())
     if found != published.input_ids:
         raise ValueError(
-            f"{published.text!r} must have the published ids {published.input_ids}. Received: {found}; take the "
-            "vocabulary that the weights were published with."
+            f"{published.text!r} has the ids {found}, published are {published.input_ids}; use the vocabulary that "
+            "was published with the weights."
         )
     return f"{published.text!r} has its published ids."
 
 
 def _check_published(path: pathlib.Path, checkpoint: checkpoints.Checkpoint, model: PublishedModel) -> Check | None:
-    """None where the checkpoint neither is this model nor claims to be."""
-    named = _bears_name(path, model) and _parts(checkpoint) <= {"encoder", "masked_lm", "sentence_order"}
+    """None if the checkpoint is not this model, by name or by shape."""
+    named = _has_name(path, model) and _parts(checkpoint) <= {"encoder", "masked_lm", "sentence_order"}
     if not named and not _has_shape(checkpoint.config, model.config):
         return None
     check = _attempt("published", lambda: _compare(checkpoint, model))
     return check if named or check.passed else None
 
 
-def _bears_name(path: pathlib.Path, model: PublishedModel) -> bool:
-    """Whether the folder or one that holds it ends on a name: download tools make up to three folders inside."""
+def _has_name(path: pathlib.Path, model: PublishedModel) -> bool:
+    """Whether the folder or a parent ends with the model's name; download tools nest up to three folders."""
     folders = [re.sub(r"[^a-z0-9]+", "_", part.lower()) for part in path.resolve().parts[-4:]]
     return any(folder.endswith(name) for folder in folders for name in model.names)
 
@@ -266,15 +263,15 @@ def _compare(checkpoint: checkpoints.Checkpoint, model: PublishedModel) -> str:
     differing = [field for field in _SHAPE if getattr(checkpoint.config, field) != getattr(model.config, field)]
     if differing:
         shown = ", ".join(f"{field}={getattr(checkpoint.config, field)}" for field in differing)
-        raise ValueError(f"{name} must have its published config. Received: {shown}; download it again.")
+        raise ValueError(f"The config differs from the published one of {name}: {shown}; download it again.")
     parts = _parts(checkpoint) | ({"pooler"} if "encoder/pooler/kernel" in checkpoint.arrays else set())
     slices = [item for item in model.slices if item.part in parts]
     differences = [_difference(checkpoint, item) for item in slices]
     for item, difference in zip(slices, differences, strict=True):
-        if not difference <= item.tolerance:  # NaN is no agreement
+        if not difference <= item.tolerance:  # also false for NaN
             raise ValueError(
-                f"{name} must give its published {item.output}. Received: a difference of {difference:.1e} where "
-                f"{item.tolerance:.0e} is allowed; download the weights again."
+                f"{item.output} differs by {difference:.1e} from the published values of {name} (tolerance "
+                f"{item.tolerance:.0e}); download the weights again."
             )
     return f"{len(slices)} published outputs of {name} are reproduced, within {max(differences, default=0.0):.1e}."
 
@@ -287,5 +284,5 @@ def _difference(checkpoint: checkpoints.Checkpoint, item: PublishedSlice) -> flo
     inputs = {"input_ids": np.array([item.input_ids], np.int32)}  # [1, L]
     if item.attention_mask:
         inputs["attention_mask"] = np.array([item.attention_mask], np.int32)
-    found = np.asarray(model(inputs)[item.output])[0][item.place]
+    found = np.asarray(model(inputs)[item.output])[0][item.index]
     return float(np.max(np.abs(found - np.array(item.expected))))

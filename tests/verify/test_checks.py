@@ -9,8 +9,8 @@ import pytest
 import safetensors.numpy
 
 from albert_tf import AlbertConfig, AlbertEncoder, AlbertForMaskedLM
-from albert_tf.export.published import PUBLISHED, PublishedModel, PublishedSlice
-from albert_tf.export.verification import verify
+from albert_tf.verify import verify
+from albert_tf.verify.published import PUBLISHED, PublishedModel, PublishedSlice
 from tests.conftest import ROOT
 from tests.toy_task import CONFIG, tokenizer
 
@@ -54,10 +54,10 @@ def test_a_sound_folder(folder):
     assert [check.name for check in checks] == OF_A_SOUND_FOLDER
     assert all(check.passed for check in checks)
     count = CONFIG.num_parameters("pretraining")
-    assert checks[0].finding == f"32 tensors with {count:,} values are whole."
-    assert checks[1].finding == "Every tensor has its place: encoder, masked_lm, sentence_order."
-    assert checks[3].finding == f"{count:,} parameters, as the config makes them."
-    assert checks[-1].finding == "None becomes unknown, and 0% of a sample sentence does."
+    assert checks[0].finding == f"32 tensors with {count:,} values can be read."
+    assert checks[1].finding == "Every tensor is used: encoder, masked_lm, sentence_order."
+    assert checks[3].finding == f"{count:,} parameters, as the config describes."
+    assert checks[-1].finding == "All are known; 0% of a sample sentence is unknown."
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_sound_folder(folder):
     ],
 )
 def test_weights_of_every_kind_and_head(source):
-    assert finding(GOLDEN / source, "vocabulary").startswith("A checkpoint must have its vocabulary beside it")
+    assert finding(GOLDEN / source, "vocabulary").endswith("such as spiece.model, 30k-clean.model or vocab.txt.")
 
 
 # === Files and weights ===
@@ -92,7 +92,7 @@ def test_weights_of_another_config(folder):
     assert "with other shapes (encoder/ffn_0_0/intermediate/kernel (32, 64) for (32, 65)" in found["weights"]
     more = 2 * 32 + 1
     expected = CONFIG.num_parameters("pretraining")
-    assert f"Received: {expected:,} beside {expected + more:,} of the config" in found["parameters"]
+    assert f"have {expected:,} parameters, the config describes {expected + more:,}" in found["parameters"]
 
 
 def test_a_config_of_absurd_size(folder):
@@ -113,7 +113,7 @@ def test_values_that_are_not_finite(value, folder):
         tensors["albert.pooler.weight"][3, 4] = value
 
     change_tensors(folder, spoil)
-    assert "Received: NaN or infinity in encoder/pooler/kernel; download" in finding(folder, "values")
+    assert "NaN or infinity in encoder/pooler/kernel; download" in finding(folder, "values")
 
 
 # === Vocabulary ===
@@ -149,13 +149,13 @@ def test_a_list_of_word_pieces(folder):
     assert all(check.passed for check in checks.values())
     assert checks["special pieces"].finding == "[PAD] 0, [UNK] 100, [CLS] 101, [SEP] 102, [MASK] 103."
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
-    assert "Received: ABCDEFGHIJKLMNOPQRSTUVWXYZ unknown" in finding(folder, "capital letters")
+    assert "The capital letters ABCDEFGHIJKLMNOPQRSTUVWXYZ are unknown" in finding(folder, "capital letters")
 
 
 def test_capitals_that_become_unknown(folder):
     change_json(folder / "tokenizer_config.json", do_lower_case=False)
     found = finding(folder, "capital letters")
-    assert "Received: ABCDEFGHIJKLMNOPQRSTUVWXYZ unknown, and " in found
+    assert "The capital letters ABCDEFGHIJKLMNOPQRSTUVWXYZ are unknown, and " in found
     assert "do_lower_case=True" in found
 
 
@@ -163,7 +163,7 @@ def test_special_pieces_at_other_ids(folder):
     content = (folder / "spiece.model").read_bytes()
     swapped = content.replace(b"[CLS]", b"[???]", 1).replace(b"[SEP]", b"[CLS]", 1).replace(b"[???]", b"[SEP]", 1)
     (folder / "spiece.model").write_bytes(swapped)
-    assert "Received: [CLS] at 3 for 2, [SEP] at 2 for 3; take" in finding(folder, "special pieces")
+    assert "this vocabulary has [CLS] at 3 for 2, [SEP] at 2 for 3; use" in finding(folder, "special pieces")
 
 
 # === Published outputs ===
@@ -213,12 +213,12 @@ def test_other_outputs_under_the_same_name(place, folder, published, tmp_path):
     further_trained(folder)
     shutil.copytree(folder, tmp_path / "copies" / place)
     found = finding(tmp_path / "copies" / place, "published", published=published)
-    assert found.startswith("some_model must give its published pooled_output. Received: a difference of ")
+    assert found.startswith("pooled_output differs by ")
 
 
 def test_another_shape_under_the_same_name(folder, published):
     other = (dataclasses.replace(published[0], config=CONFIG.replace(num_hidden_layers=3)),)
-    assert "some_model must have its published config. Received: num_hidden_layers=2" in finding(
+    assert "The config differs from the published one of some_model: num_hidden_layers=2" in finding(
         folder, "published", published=other
     )
 
@@ -236,7 +236,7 @@ def test_the_published_text(folder, published):
     other = dataclasses.replace(text, input_ids=(2, 14, 2231, 3))
     found = failures(folder, published=(dataclasses.replace(published[0], texts=(other,)),))
     assert list(found) == ["published text"]
-    assert f"the published ids (2, 14, 2231, 3). Received: {text.input_ids}; take" in found["published text"]
+    assert f"has the ids {text.input_ids}, published are (2, 14, 2231, 3); use" in found["published text"]
 
 
 def test_what_is_published_fits_its_shapes():
@@ -245,6 +245,6 @@ def test_what_is_published_fits_its_shapes():
     widths = {"sequence_output": 768, "pooled_output": 768, "logits": 30000}
     for item in base.slices:
         shape = (768,) if item.part == "pooler" else (len(item.input_ids), widths[item.output])
-        assert np.zeros(shape)[item.place].shape == np.shape(item.expected)
+        assert np.zeros(shape)[item.index].shape == np.shape(item.expected)
         assert max(item.input_ids) < tokenizer().vocab_size
         assert len(item.attention_mask) in (0, len(item.input_ids))

@@ -1,11 +1,11 @@
-"""Outputs of published weights, as tests of other projects have them: by these a download is known to be right.
+"""Outputs of published weights, taken from the tests of other projects, to check a download against.
 
 Letters: L sequence, D hidden, V vocabulary.
 
 References:
-    The numbers are those that Hugging Face transformers asserts in its tests of ALBERT (`test_modeling_albert.py`: the
-    encoder; `test_modeling_tf_albert.py`: the masked-LM head) and KerasHub in its own (`albert_backbone_test.py`,
-    preset `albert_base_en_uncased`), all for version 2 of the base model, each with its own tolerance there.
+    The numbers are what Hugging Face transformers asserts in its tests of ALBERT (`test_modeling_albert.py`: the
+    encoder; `test_modeling_tf_albert.py`: the masked-LM head) and KerasHub (`albert_backbone_test.py`,
+    preset `albert_base_en_uncased`), all for version 2 of the base model, each with the tolerance used there.
 """
 
 import dataclasses
@@ -20,19 +20,19 @@ class PublishedSlice:
     """A few numbers of one output.
 
     Attributes:
-        part: the part of a checkpoint that the output needs.
+        part: part of the checkpoint that computes the output.
         output: its name: `sequence_output` [L, D] and `pooled_output` [D] of the encoder, `logits` [L, V].
         input_ids: L ids of one row.
-        place: where in the output the numbers stand.
-        expected: the numbers.
+        index: index of the values in the output.
+        expected: the values.
         tolerance: largest absolute difference.
-        attention_mask: L numbers; empty where every id counts.
+        attention_mask: L values; empty means all 1.
     """
 
     part: Literal["encoder", "pooler", "masked_lm"]
     output: str
     input_ids: tuple[int, ...]
-    place: tuple[int | slice, ...]
+    index: tuple[int | slice, ...]
     expected: Sequence
     tolerance: float
     attention_mask: tuple[int, ...] = ()
@@ -44,7 +44,7 @@ class PublishedText:
 
     Attributes:
         text: str.
-        input_ids: L ids, those of the special pieces around the text included.
+        input_ids: L ids, including [CLS] and [SEP].
     """
 
     text: str
@@ -56,10 +56,10 @@ class PublishedModel:
     """A published model.
 
     Attributes:
-        names: what the names of its folders end on, in small letters and with `_` between words; the first is shown.
+        names: endings of its folder names, in lower case with `_` between words; the first one is displayed.
         config: AlbertConfig.
-        slices: what it must give.
-        texts: what its vocabulary must give.
+        slices: known outputs.
+        texts: known token ids.
     """
 
     names: tuple[str, ...]
