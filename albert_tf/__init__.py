@@ -6,18 +6,15 @@ Names are imported when they are first used, so that `import albert_tf` is quick
 import importlib
 from typing import TYPE_CHECKING
 
+from albert_tf.tasks import TASKS
+
 __version__ = "0.1.0"
 
 _HOME = {
     "AlbertConfig": "albert_tf.config",
     "AlbertEncoder": "albert_tf.models",
-    "AlbertForMaskedLM": "albert_tf.models",
-    "AlbertForMultipleChoice": "albert_tf.models",
-    "AlbertForPreTraining": "albert_tf.models",
-    "AlbertForQuestionAnswering": "albert_tf.models",
-    "AlbertForSequenceClassification": "albert_tf.models",
-    "AlbertForTokenClassification": "albert_tf.models",
     "AlbertTokenizer": "albert_tf.tokenization",
+    **{task.model: "albert_tf.models" for task in TASKS},
 }
 __all__ = [
     "AlbertConfig",

@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = pathlib.Path(__file__).parents[1] / "albert_tf"
 FLOORS = {
-    **dict.fromkeys(("config", "costs", "lazy", "json_files", "atomic_files", "text_files"), 0),
+    **dict.fromkeys(("config", "costs", "lazy", "tasks", "json_files", "atomic_files", "text_files"), 0),
     **dict.fromkeys(("tokenization", "layers", "optimizers", "metrics", "checkpoints"), 1),
     **dict.fromkeys(("models", "data"), 2),
     **dict.fromkeys(("trainer", "export", "verify"), 3),

@@ -9,17 +9,11 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.google import write_google
 from albert_tf.checkpoints.huggingface import save_huggingface
 from albert_tf.checkpoints.names import Format, rows, to_file
+from albert_tf.tasks import find_task
 
 GOOGLE_NAME = "model.ckpt-best"
 # What a `config.json` says about heads; all else in it follows from the config.
 _HEAD_SETTINGS = ("id2label", "problem_type", "start_n_top", "end_n_top")
-_ARCHITECTURES = {
-    "sentence_order": "AlbertForPreTraining",
-    "masked_lm": "AlbertForMaskedLM",
-    "qa_span": "AlbertForQuestionAnswering",
-    "qa_beam": "AlbertForQuestionAnswering",
-    "classifier": "AlbertForSequenceClassification",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,5 +66,5 @@ def _settings(checkpoint: Checkpoint) -> Mapping[str, Any]:
     if "id2label" in kept:
         kept["label2id"] = {label: int(number) for number, label in kept["id2label"].items()}
     parts = {path.split("/", 1)[0] for path in checkpoint.arrays}
-    found = next((name for part, name in _ARCHITECTURES.items() if part in parts), "AlbertModel")
-    return {"architectures": given.get("architectures") or [found], **kept}
+    task = find_task(parts)
+    return {"architectures": given.get("architectures") or [task.model if task else "AlbertModel"], **kept}

@@ -4,18 +4,13 @@ import dataclasses
 import json
 import pathlib
 
-from albert_tf import checkpoints
+from albert_tf import checkpoints, models
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf.tasks import find_task
 from albert_tf.tokenization import AlbertTokenizer
 
 TaskModel = AlbertForSequenceClassification | AlbertForPreTraining | AlbertForMaskedLM
 
-# In the order of preference: a pretrained model has the parts of a masked-LM model too.
-_MODEL_BY_PARTS: tuple[tuple[frozenset[str], type[TaskModel]], ...] = (
-    (frozenset({"classifier"}), AlbertForSequenceClassification),
-    (frozenset({"masked_lm", "sentence_order"}), AlbertForPreTraining),
-    (frozenset({"masked_lm"}), AlbertForMaskedLM),
-)
 _RECIPE_FILE = "recipe.json"
 
 
@@ -79,13 +74,13 @@ def _kind(checkpoint: checkpoints.Checkpoint) -> type[TaskModel]:
     """The model that the file's config names, or else the one that its parts make."""
     parts = {path.split("/", 1)[0] for path in checkpoint.arrays}
     named = checkpoint.settings.get("architectures")
-    kinds = [kind for needed, kind in _MODEL_BY_PARTS if needed <= parts and (not named or kind.architecture in named)]
-    if not kinds:
+    task = find_task(parts, named or ())
+    if task is None or task.serving is None:
         raise ValueError(
             f"A model must label texts or fill in masks to predict with. Received: {checkpoint.source} of "
             f"{' and '.join(named) if named else ', '.join(sorted(parts))}; fine-tune it first."
         )
-    return kinds[0]
+    return getattr(models, task.model)
 
 
 def _recipe(folder: pathlib.Path) -> dict:

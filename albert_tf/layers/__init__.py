@@ -1,10 +1,10 @@
 """The parts that models are made of, in Keras alone: they run on its TensorFlow, JAX and PyTorch backends."""
 
-from albert_tf.layers.answers import BeamAnswerHead
 from albert_tf.layers.attention import AttentionBlock, mask_to_bias
 from albert_tf.layers.embeddings import AlbertEmbeddings
 from albert_tf.layers.feed_forward import FeedForwardBlock
 from albert_tf.layers.heads import ClassificationHead, MaskedLMHead
+from albert_tf.layers.qa_head import BeamAnswerHead
 
 __all__ = [
     "AlbertEmbeddings",

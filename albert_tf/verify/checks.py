@@ -12,29 +12,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from albert_tf import checkpoints
+from albert_tf import checkpoints, models
 from albert_tf.config import AlbertConfig
-from albert_tf.models import (
-    AlbertEncoder,
-    AlbertForMaskedLM,
-    AlbertForPreTraining,
-    AlbertForQuestionAnswering,
-    AlbertForTokenClassification,
-)
+from albert_tf.models import AlbertEncoder, AlbertForMaskedLM
 from albert_tf.models.base import AlbertBase
+from albert_tf.tasks import smallest_task
 from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
 from albert_tf.verify.published import PUBLISHED, PublishedModel, PublishedSlice, PublishedText
 
 SPECIAL_IDS = {"<pad>": 0, "<unk>": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
 SAMPLE = "The Quick Brown Fox Jumps Over the Lazy Dog, and 3 More."
-# The smallest model that has a head's variables, by the part of a checkpoint that the head is.
-_MODEL_OF_HEAD: dict[str, type[AlbertBase]] = {
-    "masked_lm": AlbertForMaskedLM,
-    "sentence_order": AlbertForPreTraining,
-    "classifier": AlbertForTokenClassification,
-    "qa_span": AlbertForQuestionAnswering,
-    "qa_beam": AlbertForQuestionAnswering,
-}
 # Fields that decide the shapes; dropout rates and the like may differ between files of the same weights.
 _SHAPE = (
     *("vocab_size", "embedding_size", "hidden_size", "num_hidden_layers", "num_hidden_groups", "inner_group_num"),
@@ -116,7 +103,7 @@ def check_weights(checkpoint: checkpoints.Checkpoint) -> str:
     heads = _parts(checkpoint) - {"encoder"}
     _filled(AlbertEncoder, checkpoint, add_pooling_layer="encoder/pooler/kernel" in checkpoint.arrays)
     for head in sorted(heads):
-        _filled(_MODEL_OF_HEAD[head], checkpoint)
+        _filled(getattr(models, smallest_task(head).model), checkpoint)
     return f"Every tensor is used: encoder{''.join(f', {head}' for head in sorted(heads))}."
 
 

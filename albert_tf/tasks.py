@@ -1,0 +1,77 @@
+"""The tasks, one row each: conversion, prediction, export and `verify` derive from this table.
+
+To add a task, write its model in `models/`, export the class in `models/__init__.py` and add a row here.
+"""
+
+import dataclasses
+from collections.abc import Collection
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A task and its model.
+
+    Attributes:
+        name: str.
+        model: name of the class in `albert_tf.models`, which is also its architecture in a Hugging Face `config.json`.
+        heads: parts of a checkpoint, beside `encoder`, that the model fills; see `checkpoints/names.py`.
+        uses_pooler: whether the model computes from `pooled_output`.
+        serving: module of `albert_tf.export` that exports the model; None if it cannot be exported yet.
+    """
+
+    name: str
+    model: str
+    heads: frozenset[str]
+    uses_pooler: bool = False
+    serving: str | None = None
+
+
+# Several models have a `classifier`; without an architecture in the file, the first row that fits is taken.
+TASKS = (
+    Task(
+        "sequence_classification",
+        "AlbertForSequenceClassification",
+        frozenset({"classifier"}),
+        uses_pooler=True,
+        serving="classifier",
+    ),
+    Task("token_classification", "AlbertForTokenClassification", frozenset({"classifier"})),
+    Task("multiple_choice", "AlbertForMultipleChoice", frozenset({"classifier"}), uses_pooler=True),
+    Task("question_answering", "AlbertForQuestionAnswering", frozenset({"qa_span"})),
+    Task("question_answering_beam", "AlbertForQuestionAnswering", frozenset({"qa_beam"})),
+    Task(
+        "pretraining",
+        "AlbertForPreTraining",
+        frozenset({"masked_lm", "sentence_order"}),
+        uses_pooler=True,
+        serving="masked_lm",
+    ),
+    Task("masked_lm", "AlbertForMaskedLM", frozenset({"masked_lm"}), serving="masked_lm"),
+)
+HEADS = frozenset().union(*(task.heads for task in TASKS))
+
+
+def find_task(parts: Collection[str], architectures: Collection[str] = ()) -> Task | None:
+    """The task of a checkpoint.
+
+    Args:
+        parts: the parts that the checkpoint has, such as `encoder` and `classifier`.
+        architectures: what its `config.json` names; empty if it names none.
+
+    Returns:
+        The first task whose heads are all there and whose model is named, or None.
+
+    Example:
+
+    >>> find_task({"encoder", "masked_lm"}).model
+    'AlbertForMaskedLM'
+    """
+    return next(
+        (task for task in TASKS if task.heads <= set(parts) and (not architectures or task.model in architectures)),
+        None,
+    )
+
+
+def smallest_task(head: str) -> Task:
+    """The task with the fewest variables besides this head, without a pooler where there is a choice."""
+    return min((task for task in TASKS if head in task.heads), key=lambda task: (len(task.heads), task.uses_pooler))
