@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.checkpoints.names import Format, Row, from_file, num_file_groups, rows
+from albert_tf.checkpoints.names import RENEWABLE, Format, Row, from_file, num_file_groups, rows
 from albert_tf.config import AlbertConfig
 
 
@@ -122,8 +122,8 @@ def _add(arrays: dict[str, np.ndarray], row: Row, array: np.ndarray, source: pat
 def assign(checkpoint: Checkpoint, variables: Mapping[str, Any], new_head: bool = False) -> None:
     """Fills every variable from the checkpoint, or raises before any is touched.
 
-    Heads that the model does not have are set aside as wholes. Where `new_head` says so, parts that the file does not
-    have stay as they were initialised, and so does a classifier that the file has for another number of labels.
+    Heads in the file that the model does not have are set aside. With `new_head`, heads that the file does not have
+    stay as they were initialised, as does a missing pooler, and a classifier for another number of labels.
 
     Args:
         checkpoint: Checkpoint.
@@ -135,7 +135,7 @@ def assign(checkpoint: Checkpoint, variables: Mapping[str, Any], new_head: bool 
     """
     model_parts, file_parts = {_part(path) for path in variables}, {_part(path) for path in checkpoint.arrays}
     arrays, labels = checkpoint.arrays, _numbers_of_labels(checkpoint, variables)
-    absent = model_parts - file_parts
+    absent = (model_parts - file_parts) & RENEWABLE
     reasons = [f"has no {part}" for part in sorted(absent)]
     reasons += [f"has {labels[0]} labels where the model has {labels[1]}"] if labels else []
     renewable = absent | ({"classifier"} if labels else set())
@@ -148,8 +148,15 @@ def assign(checkpoint: Checkpoint, variables: Mapping[str, Any], new_head: bool 
         if path in arrays and _part(path) not in fresh and arrays[path].shape != tuple(variable.shape)
     }
     if missing or unused or wrong:
-        curable = not unused and {_part(path) for path in (*missing, *wrong)} <= renewable
-        raise ValueError(_misfit(checkpoint, missing, unused, list(wrong.values()), reasons if curable else []))
+        cure = "its config is probably of another size or version"
+        if not unused and {_part(path) for path in (*missing, *wrong)} <= renewable:
+            cure = f"it {' and '.join(reasons)}: pass new_head=True to start that part fresh"
+        elif own := sorted(model_parts - RENEWABLE - {"encoder"}):
+            cure = (
+                f"`{own[0]}` is a layer of your own, which no such file has: construct the model, then call "
+                "model.encoder.set_weights(AlbertEncoder.from_pretrained(path).get_weights())"
+            )
+        raise ValueError(_misfit(checkpoint, missing, unused, list(wrong.values()), cure))
     for path, variable in variables.items():
         if path in arrays and _part(path) not in fresh:
             variable.assign(arrays[path])
@@ -163,16 +170,12 @@ def _numbers_of_labels(checkpoint: Checkpoint, variables: Mapping[str, Any]) -> 
     return (found, expected) if found != expected else None
 
 
-def _misfit(checkpoint: Checkpoint, missing: list, unused: list, wrong: list, reasons: list) -> str:
-    """The sentence; `reasons` are what a new head would be an answer to."""
+def _misfit(checkpoint: Checkpoint, missing: list, unused: list, wrong: list, cure: str) -> str:
     found = [
         *([f"without {_listed(missing)}"] if missing else []),
         *([f"with {_listed(unused)} left over"] if unused else []),
         *([f"with other shapes ({_listed(wrong)})"] if wrong else []),
     ]
-    cure = "its config is probably of another size or version"
-    if reasons:
-        cure = f"it {' and '.join(reasons)}: pass new_head=True to start that part fresh"
     return f"A checkpoint must fit the model. Received: {checkpoint.source} {', '.join(found)}; {cure}."
 
 

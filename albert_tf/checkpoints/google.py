@@ -48,10 +48,7 @@ def save_google(model: Any, prefix: str | pathlib.Path) -> None:
     Raises:
         ValueError: where the reference's code would compute something else with these weights.
     """
-    from keras import ops
-
-    arrays = {path: ops.convert_to_numpy(variable) for path, variable in model.variables_by_path().items()}
-    write_google(prefix, model.config, arrays)
+    write_google(prefix, model.config, model.arrays_by_path())
 
 
 def write_google(prefix: str | pathlib.Path, config: AlbertConfig, arrays: Mapping[str, np.ndarray]) -> None:

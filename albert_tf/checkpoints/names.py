@@ -12,6 +12,7 @@ import numpy as np
 from albert_tf.config import AlbertConfig
 
 Format = Literal["google", "huggingface"]
+_TITLES: Mapping[Format, str] = {"google": "Google", "huggingface": "Hugging Face"}
 
 
 class Row(NamedTuple):
@@ -68,6 +69,9 @@ _HEADS = (
     Row("qa_beam/answer_1/kernel", "answer_class/dense_1/kernel", "answer_class.dense_1.weight"),
 )
 
+# The parts of a model that may start fresh: the heads, and the pooler below some of them.
+RENEWABLE = frozenset({"pooler", *(row.path.split("/", 1)[0] for row in _HEADS)})
+
 
 def rows(config: AlbertConfig) -> list[Row]:
     """Every variable that a model of this config can have, heads included.
@@ -94,8 +98,19 @@ def num_file_groups(config: AlbertConfig) -> int:
 
 
 def for_file(config: AlbertConfig, arrays: Mapping[str, np.ndarray], layout: Format) -> dict[str, np.ndarray]:
-    """Arrays by variable path become tensors by the format's names, as the format stores them."""
-    return {getattr(row, layout): to_file(row, arrays[row.path], layout) for row in rows(config) if row.path in arrays}
+    """Arrays by variable path become tensors by the format's names, as the format stores them.
+
+    Raises:
+        ValueError: where the format has no name for an array, which would be lost.
+    """
+    table = rows(config)
+    if unnamed := sorted(arrays.keys() - {row.path for row in table}):
+        shown = ", ".join(unnamed[:4]) + (f" and {len(unnamed) - 4} more" if len(unnamed) > 4 else "")
+        raise ValueError(
+            f"The {_TITLES[layout]} format has no name for {shown}, which would be lost. Keep the model in a .keras "
+            "file (model.save), or save its encoder alone (model.encoder.save_pretrained)."
+        )
+    return {getattr(row, layout): to_file(row, arrays[row.path], layout) for row in table if row.path in arrays}
 
 
 def to_file(row: Row, array: np.ndarray, layout: Format) -> np.ndarray:

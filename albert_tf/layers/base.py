@@ -1,4 +1,6 @@
-"""What every layer of this room shares: it is made from a config, and saves and loads itself through it."""
+"""What every layer of this package shares: it is made from a config, and saves and loads itself through it."""
+
+import zlib
 
 import keras
 from keras import ops
@@ -12,7 +14,10 @@ class AlbertLayer(keras.layers.Layer):
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(**kwargs)
+        if self.quantization_mode is not None:
+            raise not_quantizable(f"dtype={self.dtype_policy.name!r}")
         self.config = config
+        self._given_name = kwargs.get("name") or ""
 
     def get_config(self):
         return {**super().get_config(), "config": self.config.to_dict()}
@@ -26,14 +31,18 @@ class AlbertLayer(keras.layers.Layer):
         return ops.cast(variable, self.compute_dtype)
 
     def kernel_initializer(self) -> keras.initializers.Initializer:
-        """Normal with `initializer_range` as standard deviation, cut at two of them, as in the reference."""
-        return keras.initializers.TruncatedNormal(stddev=self.config.initializer_range)
+        """Normal with `initializer_range` as standard deviation, cut at two of them, as in the reference.
 
-    def make_dense(self, units: int, name: str, **kwargs) -> keras.layers.Dense:
+        Each call draws a new seed from Keras' global one, and folds the layer's name into it: a classifier under the
+        seed that its encoder was pretrained with does not start as one of the pretraining heads did.
+        """
+        seed = keras.initializers.TruncatedNormal().seed
+        seed = zlib.crc32(f"{self._given_name} {seed}".encode())
+        return keras.initializers.TruncatedNormal(stddev=self.config.initializer_range, seed=seed)
+
+    def make_dense(self, units: int, name: str, **kwargs) -> "Dense":
         """A dense layer that starts as all kernels here do and computes in this layer's dtype."""
-        return keras.layers.Dense(
-            units, name=name, dtype=self.dtype_policy, kernel_initializer=self.kernel_initializer(), **kwargs
-        )
+        return Dense(units, name=name, dtype=self.dtype_policy, kernel_initializer=self.kernel_initializer(), **kwargs)
 
     def make_layer_norm(
         self, name: str = "layer_norm", epsilon: float | None = None
@@ -45,6 +54,21 @@ class AlbertLayer(keras.layers.Layer):
     def make_dropout(self, rate: float, name: str = "dropout") -> Dropout:
         """Inverted dropout in this layer's dtype."""
         return Dropout(rate, name=name, dtype=self.dtype_policy)
+
+
+class Dense(keras.layers.Dense):
+    """A dense layer whose kernel other layers read: integers in its place would be taken for weights."""
+
+    def quantize(self, mode=None, **kwargs):
+        raise not_quantizable(f"quantize(mode={mode!r})")
+
+
+def not_quantizable(received: str) -> ValueError:
+    """The error for a quantization by Keras, which would leave integers where kernels are read."""
+    return ValueError(
+        f"ALBERT's layers cannot be quantized by Keras. Received: {received}; for faster arithmetic make the model "
+        "with dtype='mixed_bfloat16'."
+    )
 
 
 def linear(x, kernel, bias):

@@ -5,10 +5,11 @@ import pathlib
 from typing import Any, Self
 
 import keras
-from keras import ops
 
 from albert_tf import checkpoints
 from albert_tf.config import AlbertConfig
+from albert_tf.layers.base import not_quantizable
+from albert_tf.models import variable_paths
 from albert_tf.models.losses import Term, on_logits
 from albert_tf.models.remat import applications_at_once
 
@@ -18,7 +19,8 @@ class AlbertBase(keras.Model):
 
     A subclass makes its layers in `__init__`, ends it with `build_parts` on those that hold variables, and says in
     `loss_terms` what `fit` minimises. All shapes follow from the config, so a model has its variables from the start.
-    A variable's path, such as `encoder/embeddings/word_embeddings`, is its name in checkpoints and in optimizer rules.
+    Checkpoints know a variable by where it is in the model, such as `encoder/embeddings/word_embeddings`, in whatever
+    name scope the model was made. Optimizer rules and logs go by Keras' `variable.path`, which has the scope before it.
 
     Args:
         config: AlbertConfig.
@@ -26,6 +28,8 @@ class AlbertBase(keras.Model):
 
     # The class name that Hugging Face gives to this model in `config.json`.
     architecture = ""
+    # What the paths of its variables begin with in checkpoints.
+    root = ""
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(**kwargs)
@@ -172,7 +176,19 @@ class AlbertBase(keras.Model):
 
     def variables_by_path(self) -> dict[str, Any]:
         """Every weight under the path by which checkpoints know it; states of random generators are left out."""
-        return {variable.path: variable for variable in self.weights if "seed_generator" not in variable.path}
+        return variable_paths.variables_by_path(self, self.root)
+
+    def arrays_by_path(self) -> dict[str, Any]:
+        """The values of all weights as checkpoints hold them: NumPy arrays by path, LoRA's updates merged."""
+        return variable_paths.arrays_by_path(self, self.root)
+
+    def quantize(self, mode=None, config=None, **kwargs):
+        """Not available: Keras would put integers where the blocks read their kernels.
+
+        Raises:
+            ValueError: always.
+        """
+        raise not_quantizable(f"quantize(mode={mode!r})")
 
     def head_settings(self) -> dict[str, Any]:
         """What `config.json` says about the head beyond the config, as constructor arguments."""
@@ -221,9 +237,8 @@ class AlbertBase(keras.Model):
             UserWarning: where transformers would compute something else with these weights, as with KerasHub's
                 masked-LM head; `from_pretrained` reads back exactly what was saved.
         """
-        arrays = {path: ops.convert_to_numpy(variable) for path, variable in self.variables_by_path().items()}
         settings = {"architectures": [self.architecture], **self.head_settings()}
-        checkpoints.save_huggingface(folder, self.config, arrays, settings)
+        checkpoints.save_huggingface(folder, self.config, self.arrays_by_path(), settings)
 
 
 def _only_output(outputs):

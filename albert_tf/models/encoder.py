@@ -12,6 +12,7 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, mask_to_bias
 from albert_tf.layers.attention import AttentionWeights
+from albert_tf.layers.base import Dense
 from albert_tf.layers.feed_forward import FeedForwardWeights
 from albert_tf.layers.heads import gather_positions
 from albert_tf.models.base import AlbertBase
@@ -53,6 +54,7 @@ class AlbertEncoder(AlbertBase):
     """
 
     architecture = "AlbertModel"
+    root = "encoder/"
 
     def __init__(self, config: AlbertConfig, add_pooling_layer: bool = True, **kwargs):
         super().__init__(config, **kwargs)
@@ -63,7 +65,7 @@ class AlbertEncoder(AlbertBase):
         initializer = self.embeddings.kernel_initializer
         self.projection = None
         if config.has_projection:
-            self.projection = keras.layers.Dense(
+            self.projection = Dense(
                 config.hidden_size, name="projection", kernel_initializer=initializer(), dtype=dtype
             )
         self.attention_blocks = [
@@ -82,11 +84,11 @@ class AlbertEncoder(AlbertBase):
         ]
         self.pooler = None
         if add_pooling_layer:
-            self.pooler = keras.layers.Dense(
+            self.pooler = Dense(
                 config.hidden_size, "tanh", name="pooler", kernel_initializer=initializer(), dtype=dtype
             )
         blocks = [block for group in self.attention_blocks + self.ffn_blocks for block in group]
-        with keras.name_scope("encoder"):
+        with keras.name_scope(self.name):  # so that an optimizer can tell two encoders apart
             self.build_parts(self.embeddings, *blocks)
             if self.projection is not None:
                 self.projection.build((None, None, config.embedding_size))

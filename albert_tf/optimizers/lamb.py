@@ -121,6 +121,12 @@ class Lamb(AdamW):
         excluded = self._decay_exclusions or () if given is None else given
         self._is_adapted = tuple(not is_excluded(path_of(v), excluded) for v in variables)
         kept = [path_of(v) for v, adapted in zip(variables, self._is_adapted) if adapted and self.keep_trust_ratios]
+        if len(set(kept)) < len(kept):
+            twice = next(path for path in kept if kept.count(path) > 1)
+            raise ValueError(
+                f"Trust ratios are kept by path. Received: two variables at {twice!r}; make the models that they "
+                "belong to under keras.name_scope with names of their own."
+            )
         self._trust_ratios = {path: self.add_variable((), "ones", "float32", name="trust_ratio") for path in kept}
 
     def trust_ratios(self) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """Proves how variables start, and that dropout is where the reference has it, in training alone."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -129,3 +130,19 @@ def assert_share_of_zeros(output):
     output = np.asarray(output)
     share = np.mean(output == 0)
     assert share == pytest.approx(RATE, abs=5 * np.sqrt(RATE * (1 - RATE) / output.size))
+
+
+def test_a_head_starts_as_no_other_does_under_the_same_seed():
+    def kernel(name, skipped=0):
+        keras.utils.set_random_seed(3)
+        for _ in range(skipped):
+            keras.initializers.TruncatedNormal()  # draws a seed
+        head = ClassificationHead(CONFIG, num_outputs=30, name=name)
+        head.build(None)
+        return np.asarray(head.kernel).ravel()
+
+    one = kernel("classifier")
+    np.testing.assert_array_equal(kernel("classifier"), one)
+    for other in (kernel("sentence_order"), kernel("qa_span"), kernel("classifier", skipped=1)):
+        assert abs(np.corrcoef(one, other)[0, 1]) < 5 / np.sqrt(one.size)
+    np.testing.assert_array_equal(kernel(None), kernel(None))  # whatever name Keras makes up
