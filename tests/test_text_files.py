@@ -1,10 +1,11 @@
 """Proves that text files are found by name, folder and pattern, and that packed and broken ones are read or named."""
 
 import gzip
+import tracemalloc
 
 import pytest
 
-from albert_tf.text_files import find_files, read_lines
+from albert_tf.text_files import MAX_LINE_BYTES, find_files, read_lines
 
 TEXT = "\ufeffone é\n\n two \r\n"
 
@@ -19,7 +20,10 @@ def test_files_of_folders_patterns_and_names(tmp_path):
     (tmp_path / "notes.txt").mkdir()
     (tmp_path / "notes.txt" / "e.txt").write_text("x")
     assert find_files([tmp_path])[2:] == [tmp_path / "notes.txt" / "e.txt", tmp_path / "sub" / "c.txt"]
-    with pytest.raises(ValueError, match=r"Received: .*nothing\*"):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"empty holds no \.txt"):
+        find_files([tmp_path / "empty"])
+    with pytest.raises(ValueError, match=r"No file matches .*nothing\*'; correct"):
         find_files([tmp_path / "nothing*"])
 
 
@@ -33,20 +37,53 @@ def test_a_packed_file_has_the_lines_of_the_plain_one(tmp_path):
     assert [line.end for line in read_lines(packed)][-1] == packed.stat().st_size
 
 
-WHOLE = gzip.compress(b"words " * 1000)
+COMPLETE = gzip.compress(b"words " * 1000)
 
 
 @pytest.mark.parametrize(
-    "content", [b"plain", WHOLE[:-20], WHOLE[:12] + b"\xff" * 9 + WHOLE[21:], WHOLE[:-8] + b"\0" * 8], ids=range(4)
+    "content",
+    [b"plain", COMPLETE[:-20], COMPLETE[:12] + b"\xff" * 9 + COMPLETE[21:], COMPLETE[:-8] + b"\0" * 8],
+    ids=range(4),
 )
-def test_what_is_no_whole_gzip_file_is_named(tmp_path, content):
+def test_an_incomplete_gzip_file_is_named(tmp_path, content):
     (tmp_path / "a.txt.gz").write_bytes(content)
-    with pytest.raises(ValueError, match=r"must be a whole gzip file. Received: .*a\.txt\.gz"):
+    with pytest.raises(ValueError, match=r"a\.txt\.gz is not a complete gzip file"):
         list(read_lines(tmp_path / "a.txt.gz"))
 
 
 def test_the_byte_that_is_not_utf8_is_that_of_the_unpacked_text(tmp_path):
     for name, content in {"a.txt": b"one\ntw\xff\n", "b.txt.gz": gzip.compress(b"one\ntw\xff\n")}.items():
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(ValueError, match=f"Received: .*{name} with byte 0xff at byte offset 6"):
+        with pytest.raises(ValueError, match=f"{name} is not UTF-8: byte 0xff at byte offset 6"):
             list(read_lines(tmp_path / name))
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_a_long_line_is_refused_in_bounded_memory(tmp_path, name):
+    """Reading a line of 300 MB must not cost 300 MB, as it does from 300 kB of gzip."""
+    with gzip.open(tmp_path / name, "wb", 1) if name.endswith("gz") else (tmp_path / name).open("wb") as file:
+        file.write(b"short\n")
+        for _ in range(300):
+            file.write(b"words " * (10**6 // 6))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=rf"{name}, line 2, is longer than 16,777,216 bytes; break it"):
+        list(read_lines(tmp_path / name))
+    assert tracemalloc.get_traced_memory()[1] < 5 * MAX_LINE_BYTES
+    tracemalloc.stop()
+
+
+def test_a_limit_and_a_cure_of_the_caller(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"12345678\n123456789\n")
+    with pytest.raises(ValueError, match=r"a\.txt, line 2, is longer than 9 bytes; cut it\."):
+        list(read_lines(tmp_path / "a.txt", max_bytes=9, cure="cut it"))
+
+
+def test_a_gzip_bomb_of_short_lines_is_refused(tmp_path):
+    with gzip.open(tmp_path / "a.txt.gz", "wb") as file:
+        for _ in range(64):
+            file.write(b"a" * 999_999 + b"\n")
+    lines = 0
+    with pytest.raises(ValueError, match=r"a\.txt\.gz expands to more than 500 times its size"):
+        for _ in read_lines(tmp_path / "a.txt.gz"):
+            lines += 1
+    assert lines < 64

@@ -1,6 +1,6 @@
 """Reads text files as a stream of documents: one sentence a line, or running text, with empty lines between documents.
 
-Memory is bounded by one document; a document that goes on for more than 16 MiB is continued as the next one.
+Memory is bounded by one document, and that by 16 MiB: a longer one is continued as the next document.
 """
 
 import re
@@ -11,8 +11,16 @@ from pathlib import Path
 
 from albert_tf.text_files import read_lines
 
-LARGEST_DOCUMENT = 16 * 2**20
+MAX_DOCUMENT = 16 * 2**20
+# The longest sentence that anyone has published has about 100 kB; ten times that is running text, or no text.
+MAX_SENTENCE_BYTES = 2**20
+# What a Python string takes besides its characters, so that many short lines do not take more memory than long ones.
+_STRING_OVERHEAD = 64
 
+_ONE_SENTENCE_A_LINE = (
+    "put one sentence on each line, or set split_sentences=True (--split-sentences) for running text, which is split "
+    "after sentence-final punctuation"
+)
 # Marks that also stand inside numbers and names need a space after them; the CJK ones end a sentence by themselves.
 _CLOSERS = "[\"'”’»›」』)\\]]*"
 _SENTENCE_END = re.compile(rf"[.!?…]+{_CLOSERS}\s+|[。！？]+{_CLOSERS}\s*")
@@ -65,21 +73,22 @@ def read_documents(path: Path, *, split: bool = False, gap: int = 1) -> Iterator
         gap: how many empty lines in a row end a document; 0: only the end of the file does.
 
     Raises:
-        ValueError: the file is not UTF-8.
+        ValueError: the file is not UTF-8, or a line is longer than `MAX_SENTENCE_BYTES` (with `split`, than
+            `text_files.MAX_LINE_BYTES`).
     """
     paragraphs: list[list[str]] = [[]]
     size = end = empty = 0
-    for line in read_lines(path):
+    for line in read_lines(path) if split else read_lines(path, MAX_SENTENCE_BYTES, _ONE_SENTENCE_A_LINE):
         if not line.text:
             empty += 1
             continue
-        if paragraphs[0] and (empty >= gap > 0 or size > LARGEST_DOCUMENT):
+        if paragraphs[0] and (empty >= gap > 0 or size > MAX_DOCUMENT):
             yield Document(_sentences(paragraphs, split), end)
             paragraphs, size = [[]], 0
         elif empty and paragraphs[-1]:
             paragraphs.append([])
         paragraphs[-1].append(line.text)
-        size, end, empty = size + len(line.text), line.end, 0
+        size, end, empty = size + len(line.text) + _STRING_OVERHEAD, line.end, 0
     if paragraphs[0]:
         yield Document(_sentences(paragraphs, split), end)
 

@@ -25,7 +25,8 @@ from albert_tf.data.shards import explain_disk_errors
 from albert_tf.data.workers import Report, Workers
 from albert_tf.tokenization import AlbertTokenizer
 
-_BATCH_BYTES = 2**20
+_BATCH_CHARACTERS = 2**20
+_MAX_USUAL_SENTENCE = 10_000  # characters
 _UNKNOWN_SHARE = 0.05  # vocabularies of a text's own language leave less than a hundredth
 Arrays = Mapping[str, npt.NDArray]
 
@@ -163,21 +164,36 @@ def spool_folder(workspace: Path, shard: int) -> Path:
 
 
 def read_batches(files: Iterable[Path], options: PrepareOptions, report: Report) -> Iterator[list[Document]]:
-    """Yields the corpus in lists of documents, about a megabyte each."""
-    batch, size = [], 0
+    """Yields the corpus in lists of documents, about a megabyte of text each."""
+    batch, characters, hinted = [], 0, False
     for file in files:
-        start = 0
+        reported = 0
         for document in read_documents(file, split=options.split_sentences, gap=options.document_gap):
+            if not hinted and not options.split_sentences:
+                hinted = _hint_at_splitting(file, document)
             batch.append(document)
-            size += document.end - start
-            start = document.end
-            if size >= _BATCH_BYTES:
-                report(size)
+            characters += sum(map(len, document.sentences))
+            if characters >= _BATCH_CHARACTERS:
+                report(document.end - reported)
+                reported = document.end
                 yield batch
-                batch, size = [], 0
+                batch, characters = [], 0
+        report(file.stat().st_size - reported)
     if batch:
-        report(size)
         yield batch
+
+
+def _hint_at_splitting(file: Path, document: Document) -> bool:
+    """Warns of a sentence that is rather a page of running text; returns whether there is one."""
+    longest = max(document.sentences, key=len)
+    if len(longest) <= _MAX_USUAL_SENTENCE:
+        return False
+    warnings.warn(
+        f"{file} has a line of {len(longest):,} characters ({longest[:40]!r} ...), which is taken as one sentence. For "
+        f"running text set split_sentences=True (--split-sentences).",
+        stacklevel=2,
+    )
+    return True
 
 
 def tokenize_batch(context: PrepareContext, documents: list[Document], report: Report) -> TokenizedDocuments:

@@ -125,7 +125,7 @@ def test_prepare_prints_what_it_wrote_and_does_it_once(road, tmp_path):
         (b"", "must hold text. Received: 0 documents"),
         (b"\n\n \n", "must hold text. Received: 0 documents"),
         (b"One line.\n", "two sentences, to make pairs of. Received: 1 documents with 1 sentences"),
-        (b"It rained.\nIt \xff stopped.\n", "text.txt with byte 0xff at byte offset 14"),
+        (b"It rained.\nIt \xff stopped.\n", "text.txt is not UTF-8: byte 0xff at byte offset 14"),
     ],
     ids=["empty", "blank", "one line", "not UTF-8"],
 )

@@ -119,7 +119,7 @@ def test_a_novel_that_is_not_utf_8_is_named(tmp_path):
     (tmp_path / "Author_Title_1900.txt").write_bytes("Caf\u00e9.\n".encode("latin-1"))
     for command in ("quickstart", "ablations"):
         sentence = mistake(command, "--output", tmp_path / "out", "--data", tmp_path)
-        assert "Author_Title_1900.txt with byte 0xe9 at byte offset 3" in sentence
+        assert "Author_Title_1900.txt is not UTF-8: byte 0xe9 at byte offset 3" in sentence
 
 
 def test_a_folder_without_novels_is_named(tmp_path):

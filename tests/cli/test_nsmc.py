@@ -69,7 +69,7 @@ def test_reviews_that_are_not_utf_8_are_named_and_only_line_ends_part_them(tmp_p
     write_reviews(tmp_path, tmp_path / "corpus")
     assert (tmp_path / "corpus/train.txt").read_text(encoding="utf-8") == "one\u2028review\n\nanother\n"
     (tmp_path / "reviews.txt").write_bytes("영화".encode("cp949"))
-    with pytest.raises(ValueError, match=r"reviews\.txt with byte 0xbf at byte offset 0"):
+    with pytest.raises(ValueError, match=r"reviews\.txt is not UTF-8: byte 0xbf at byte offset 0"):
         write_reviews(tmp_path, tmp_path / "corpus")
 
 

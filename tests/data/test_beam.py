@@ -69,7 +69,7 @@ def test_beam_takes_up_what_the_local_runner_began(corpus, tmp_path):
 @pytest.mark.parametrize(
     ("text", "beam_options", "kind", "message"),
     [
-        (b"ok\n\xff\n", (), ValueError, r"text\.txt with byte 0xff at byte offset 3"),
+        (b"ok\n\xff\n", (), ValueError, r"text\.txt is not UTF-8: byte 0xff at byte offset 3"),
         (b"\n", (), ValueError, "must hold text. Received: 0 documents"),
         (b"A.\nB.\n", ("--runner=NoSuchRunner",), RuntimeError, "must run to its end. Received: .*NoSuchRunner"),
     ],

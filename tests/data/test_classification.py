@@ -96,7 +96,7 @@ BAD = {
     "broken json": ("a.jsonl", '{"text": "x", "label": 1}\n{"text"', Columns(), r"JSON object.*line 2"),
     "json list": ("a.jsonl", "[1, 2]", Columns(), "JSON object.*line 1"),
     "open quote": ("a.csv", 'text,label\n"x,1\n', Columns(), r"close its quotes.*a\.csv, line 2"),
-    "not UTF-8": ("a.tsv", b"text\tlabel\nxy\xff\t1\n", Columns(), r"a\.tsv with byte 0xff at byte offset 13"),
+    "not UTF-8": ("a.tsv", b"text\tlabel\nxy\xff\t1\n", Columns(), r"a\.tsv is not UTF-8: byte 0xff at byte offset 13"),
     "column twice": ("a.tsv", "text\tlabel\tlabel\nx\t1\t2\n", Columns(), "'label' twice"),
     "other kind": ("a.parquet", "x", Columns(), r"suffix '\.tsv', .*a\.parquet"),
 }

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from albert_tf.data.documents import LARGEST_DOCUMENT, Document, read_documents, split_sentences
+from albert_tf.data.documents import MAX_DOCUMENT, MAX_SENTENCE_BYTES, Document, read_documents, split_sentences
 
 
 def read(path, data, **options):
@@ -57,7 +57,7 @@ def test_sentences_of_other_scripts():
     ],
 )
 def test_what_is_not_utf8_is_named_with_its_byte(tmp_path, data, offset):
-    with pytest.raises(ValueError, match=rf"text\.txt with byte 0x\w\w at byte offset {offset}\. Convert"):
+    with pytest.raises(ValueError, match=rf"text\.txt is not UTF-8: byte 0x\w\w at byte offset {offset}\. Convert"):
         read(tmp_path, data)
 
 
@@ -68,10 +68,27 @@ def test_odd_characters_and_long_lines(tmp_path):
 
 
 def test_documents_do_not_grow_without_limit(tmp_path):
-    line = b"x" * 2**20 + b"\n"
+    line = b"x" * (MAX_SENTENCE_BYTES - 1) + b"\n"
     documents = read(tmp_path, line * 40)
     assert sum(map(len, documents)) == 40
-    assert max(sum(map(len, document)) for document in documents) <= LARGEST_DOCUMENT + 2**20
+    assert max(len("".join(document)) for document in documents) <= MAX_DOCUMENT + MAX_SENTENCE_BYTES
+
+
+def test_documents_of_short_lines_do_not_grow_without_limit(tmp_path):
+    lines = 2 * MAX_DOCUMENT // 64
+    documents = read(tmp_path, b"a\n" * lines)
+    assert sum(map(len, documents)) == lines
+    assert max(map(len, documents)) < MAX_DOCUMENT // 64
+
+
+def test_a_line_that_is_no_sentence_is_refused_with_its_cure(tmp_path):
+    """Tokenising takes some 50 bytes of memory for each byte of the longest line."""
+    text = b"A.\n" + b"One. " * (MAX_SENTENCE_BYTES // 5 + 1) + b"\n"
+    with pytest.raises(
+        ValueError, match=r"text\.txt, line 2, is longer than 1,048,576 bytes; .* \(--split-sentences\)"
+    ):
+        read(tmp_path, text)
+    assert len(read(tmp_path, text, split=True)[0]) == MAX_SENTENCE_BYTES // 5 + 2
 
 
 def test_ends_tell_how_far_reading_is(tmp_path):

@@ -204,7 +204,7 @@ def test_the_largest_vocabulary_is_named_and_fits(tmp_path):
 def test_a_file_that_is_not_utf8_is_named_with_the_byte(tmp_path):
     (tmp_path / "good.txt").write_text("good\n", encoding="utf-8")
     (tmp_path / "bad.txt").write_bytes("first é\n".encode() + b"se\xffcond\n")
-    with pytest.raises(ValueError, match=r"bad.txt with byte 0xff at byte offset 11"):
+    with pytest.raises(ValueError, match=r"bad.txt is not UTF-8: byte 0xff at byte offset 11"):
         train_sentencepiece([tmp_path / "good.txt", tmp_path / "bad.txt"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
