@@ -1,10 +1,13 @@
 """Applies functions to items in worker processes or in this one, with the same results in the same order."""
 
+import multiprocessing
+import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import connection
 from queue import Empty
 from typing import Any, Generic, Self, TypeVar
 
@@ -20,6 +23,15 @@ _state: dict[str, Any] = {}
 
 def _start(context: Any, queue: Any) -> None:
     _state.update(context=context, report=queue.put)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+
+
+def _exit_with_parent() -> None:
+    """Ends this process when its parent does, even by SIGKILL, which leaves the parent no time to end its workers."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)  # the main thread may be waiting for a lock or a pipe that nobody serves any more
 
 
 def _call(function: Callable[..., Any], item: Any) -> Any:
@@ -53,7 +65,7 @@ class Workers(Generic[Context]):
 
     def __enter__(self) -> Self:
         if self._num_processes > 1:
-            spawn = get_context("spawn")
+            spawn = multiprocessing.get_context("spawn")
             self._queue = spawn.Queue()
             self._pool = ProcessPoolExecutor(self._num_processes, spawn, _start, (self.context, self._queue))
         return self

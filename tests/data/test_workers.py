@@ -1,6 +1,11 @@
 """Workers give the same results in the same order in this process and in others, and a death is told."""
 
 import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -38,3 +43,52 @@ def test_errors_of_functions_come_out(processes):
 def test_a_worker_that_dies_is_told():
     with Workers(None, 2) as workers, pytest.raises(RuntimeError, match="one of 2 died"):
         list(workers.map(dying, range(5), print))
+
+
+def flooding(context, item, report):
+    """Fills the pipe of the reports, so that the worker waits for its parent to read them."""
+    for _ in range(10**5):
+        report(1)
+
+
+FLOODED = """
+import time
+from tests.data.test_workers import flooding
+from albert_tf.data.workers import Workers
+
+def slowly(amount):
+    print("working", flush=True)
+    time.sleep(60)
+
+if __name__ == "__main__":
+    with Workers(None, 2) as workers:
+        workers.run(flooding, range(100), slowly)
+"""
+
+
+def alive(group):
+    """Processes of a group that have not ended."""
+    stats = [path.read_text().rpartition(")")[2].split() for path in Path("/proc").glob("[0-9]*/stat") if path.exists()]
+    return sum(int(stat[2]) == group and stat[0] not in "ZX" for stat in stats)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
+@pytest.mark.parametrize("seconds", [0.2, 0.5, None], ids=["starting", "begun", "working"])
+def test_workers_end_when_their_parent_is_killed(seconds):
+    command = [sys.executable, "-c", FLOODED]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True, start_new_session=True) as parent:
+        if seconds is None:
+            assert parent.stdout.readline() == "working\n"
+            time.sleep(0.2)
+        else:
+            time.sleep(seconds)
+        parent.kill()
+        parent.wait()
+        deadline = time.monotonic() + 10
+        while alive(parent.pid) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        left = alive(parent.pid)
+        if left:
+            os.killpg(parent.pid, signal.SIGKILL)
+    assert left == 0
