@@ -6,6 +6,7 @@ import os
 import pathlib
 import tempfile
 from collections.abc import Iterator
+from typing import BinaryIO
 
 try:
     import fcntl
@@ -14,7 +15,14 @@ except ImportError:  # not a POSIX system
 
 
 def atomic_write(path: pathlib.Path, content: bytes) -> None:
-    """Writes a file under a temporary name in the same folder, then renames it.
+    """Writes a file as `atomic_open` does."""
+    with atomic_open(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def atomic_open(path: pathlib.Path) -> Iterator[BinaryIO]:
+    """Opens a file for writing under a temporary name in the same folder, which is renamed once it is on the disk.
 
     Raises:
         OSError: the file could not be written; its message names `path`. An existing file is unchanged.
@@ -22,8 +30,8 @@ def atomic_write(path: pathlib.Path, content: bytes) -> None:
     temporary = None
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
+        with os.fdopen(handle, "wb", buffering=2**20) as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
@@ -32,12 +40,29 @@ def atomic_write(path: pathlib.Path, content: bytes) -> None:
         if temporary is not None:
             pathlib.Path(temporary).unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise OSError(error.errno, f"could not write the file ({error.strerror})", str(path)) from None
+            raise could_not_write(path, error) from None
         raise
+    _sync_folder(path.parent)
+
+
+def could_not_write(path: pathlib.Path, error: OSError) -> OSError:
+    """The error of the operating system with the name of the file that was being written."""
+    return OSError(error.errno, f"could not write the file ({error.strerror})", str(path))
+
+
+def _sync_folder(folder: pathlib.Path) -> None:
+    """Makes a new name in `folder` survive a power cut, where the system can."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            with contextlib.suppress(OSError):
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def remove_temporary(path: pathlib.Path) -> None:
-    """Removes temporary files of `path` that a killed process left behind; only under the folder's lock."""
+    """Removes temporary files of `path`, whose name may be a pattern, that a killed process left; only under a lock."""
     for left in path.parent.glob(f".{path.name}.????????"):
         left.unlink(missing_ok=True)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 MAX_LINE_BYTES = 16 * 2**20
-# Text compresses to about a third, the most repetitive logs to a hundredth; a file made to fill a disk, to a thousandth.
+# Text compresses to about a third, repetitive logs to a hundredth; a file made to fill a disk, to a thousandth.
 MAX_EXPANSION = 500
 _ENDINGS = ("*.txt", "*.txt.gz")
 
@@ -60,7 +60,7 @@ def find_files(inputs: Iterable[str | Path]) -> list[Path]:
 def read_lines(
     path: Path, max_bytes: int = MAX_LINE_BYTES, cure: str = "break it into shorter lines"
 ) -> Iterator[Line]:
-    """Yields the lines of a UTF-8 file, decompressed if its name ends in .gz; a byte-order mark at its start is dropped.
+    """Yields the lines of a UTF-8 file, decompressed if its name ends in .gz, without a byte-order mark at its start.
 
     At most one line of `max_bytes` is in memory, whatever the file holds.
 

@@ -2,12 +2,13 @@
 
 import errno
 import os
+import pathlib
 import subprocess
 import sys
 
 import pytest
 
-from albert_tf.atomic_files import atomic_write, exclusive_lock, remove_temporary, sha256
+from albert_tf.atomic_files import atomic_open, atomic_write, exclusive_lock, remove_temporary, sha256
 
 
 def test_a_failed_write_leaves_the_old_file_and_names_it(tmp_path, monkeypatch):
@@ -46,3 +47,42 @@ def test_one_process_at_a_time(tmp_path):
     with exclusive_lock(tmp_path / "run"):
         assert "is being written by another process" in run().stderr
     assert run().stdout == "free\n"
+
+
+def fail_half_way(path):
+    with atomic_open(path) as file:
+        file.write(b"half")
+        file.flush()
+        assert not path.exists()
+        raise RuntimeError
+
+
+def test_nothing_appears_before_the_end_or_after_an_error(tmp_path):
+    with pytest.raises(RuntimeError):
+        fail_half_way(tmp_path / "shard")
+    assert list(tmp_path.iterdir()) == []
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from albert_tf.atomic_files import atomic_open
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+folder = Path(sys.argv[1])
+try:
+    with atomic_open(folder / "shard") as file:
+        file.write(bytes(3_000_000))
+except OSError as error:
+    print(error)
+print(list(folder.iterdir()))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on file sizes")
+def test_a_file_that_does_not_fit_leaves_nothing(tmp_path):
+    """The system refuses to write on, as on a full disk."""
+    root = pathlib.Path(__file__).parents[1]
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    assert "could not write the file (File too large): " in done.stdout
+    assert done.stdout.endswith("\n[]\n")

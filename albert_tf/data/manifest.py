@@ -1,18 +1,21 @@
 """What a folder made by `prepare` holds: `manifest.json`, written last, so its presence means completeness."""
 
 import json
-from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from albert_tf.atomic_files import atomic_write, sha256
 from albert_tf.data.corpus import Vocabulary
 from albert_tf.data.examples import PretrainingExamples
 from albert_tf.data.options import ExampleOptions, Format
+from albert_tf.json_files import read_json, verify_checksum, with_checksum
 
 MANIFEST_NAME = "manifest.json"
 HISTOGRAM_STEP = 8
+Record = TypeVar("Record", bound=BaseModel)
 
 
 class _Record(BaseModel):
@@ -29,11 +32,7 @@ class CorpusFile(_Record):
     @classmethod
     def of(cls, path: Path) -> "CorpusFile":
         """Reads the file once."""
-        digest = sha256()
-        with path.open("rb") as file:
-            while block := file.read(2**20):
-                digest.update(block)
-        return cls(name=path.name, bytes=path.stat().st_size, sha256=digest.hexdigest())
+        return cls(name=path.name, bytes=path.stat().st_size, sha256=sha256(path))
 
 
 class Recipe(_Record):
@@ -196,21 +195,27 @@ class Manifest(_Record):
         path = Path(folder) / MANIFEST_NAME
         if not path.is_file():
             raise ValueError(
-                f"A folder of prepared examples must hold {MANIFEST_NAME}. Received: {folder}. "
-                f"Run `albert-tf prepare` to its end with this output folder."
+                f"{folder} is not a folder of prepared examples: it has no {MANIFEST_NAME}. Run `albert-tf prepare` to "
+                f"its end with this output folder."
             )
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise ValueError(
-                f"{MANIFEST_NAME} must be as `prepare` wrote it. "
-                f"Received: {path} with {where or 'its text'}: {first['msg']}. "
-                f"Prepare the folder again."
-            ) from None
+        return load_record(path, cls, "prepare the folder again")
 
 
-def to_json(record: BaseModel) -> bytes:
-    """Returns readable JSON, the same bytes for the same content."""
-    return (json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n").encode()
+def load_record(path: Path, kind: type[Record], cure: str) -> Record:
+    """Reads what `save_record` wrote.
+
+    Raises:
+        ValueError: the file is damaged, was edited, or is of another kind; the message names it and ends with `cure`.
+    """
+    values = verify_checksum(read_json(path, cure=cure), path, cure)
+    try:
+        return kind.model_validate(values, strict=False)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}; {cure}.") from None
+
+
+def save_record(path: Path, record: BaseModel) -> None:
+    """Writes a record as readable JSON with a checksum, the same bytes for the same content."""
+    content = json.dumps(with_checksum(record.model_dump(mode="json")), indent=1, ensure_ascii=False)
+    atomic_write(path, f"{content}\n".encode())

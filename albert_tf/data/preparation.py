@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from albert_tf.atomic_files import exclusive_lock
 from albert_tf.data.corpus import Vocabulary
-from albert_tf.data.folders import Workspace, open_folder
-from albert_tf.data.manifest import CorpusFile, Manifest, Recipe
+from albert_tf.data.folders import Workspace, check_name, open_folder
+from albert_tf.data.manifest import CorpusFile, ExampleStatistics, Manifest, Recipe
 from albert_tf.data.options import ExampleOptions, PrepareOptions
 from albert_tf.data.progress import PrepareProgress, Reporter
 from albert_tf.data.spool import Counts, LocalRunner, PrepareContext, check_counts, spool_corpus, warn_of_unknown
@@ -81,28 +82,40 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
     files = find_files(options.inputs)
     tokenizer = _load_tokenizer(options)
     recipe = _recipe(options, files, tokenizer)
-    existing = open_folder(options.output_dir, recipe)
-    if existing:
-        Workspace(options.output_dir).remove()  # left there by a run that was killed at its very end
-        return PrepareReport(options.output_dir, existing, time.monotonic() - started, 0.0, reused=True)
-    reporter = Reporter(progress or (lambda _: None))
-    with Workspace.start(options.output_dir, recipe) as workspace:
-        context = PrepareContext(options, tokenizer, Vocabulary.of(tokenizer), workspace.folder)
-        with _open_runner(context) as runner:
-            try:
-                counts = workspace.recall("counts", Counts) or spool_corpus(runner, files, context, workspace, reporter)
-                check_counts(counts, options)
-            except ValueError:
-                workspace.remove()
-                raise
-            warn_of_unknown(counts, options)
-            shards, fresh = write_shards(runner, counts, options, workspace, reporter)
-        manifest = Manifest.of(
-            recipe, sum(counts.documents), counts.segments, sum(counts.tokens), counts.unknown, shards
-        )
-        workspace.finish(manifest)
+    check_name(options.output_dir)
+    with exclusive_lock(options.output_dir):
+        existing, workspace = open_folder(options.output_dir, recipe), Workspace(options.output_dir)
+        if existing:
+            workspace.remove()  # left there by a run that was killed at its very end
+            return PrepareReport(options.output_dir, existing, time.monotonic() - started, 0.0, reused=True)
+        workspace.start(recipe)
+        manifest, written = _prepare(options, files, tokenizer, recipe, workspace, Reporter(progress))
     seconds = time.monotonic() - started
-    return PrepareReport(options.output_dir, manifest, seconds, fresh.tokens / seconds, reused=False)
+    return PrepareReport(options.output_dir, manifest, seconds, written.tokens / seconds, reused=False)
+
+
+def _prepare(
+    options: PrepareOptions,
+    files: list[Path],
+    tokenizer: AlbertTokenizer,
+    recipe: Recipe,
+    workspace: Workspace,
+    reporter: Reporter,
+) -> tuple[Manifest, ExampleStatistics]:
+    """Does what an earlier run has not done; returns the manifest and the statistics of the shards written now."""
+    context = PrepareContext(options, tokenizer, Vocabulary.of(tokenizer), workspace.folder)
+    with _open_runner(context) as runner:
+        try:
+            counts = workspace.load("counts", Counts) or spool_corpus(runner, files, context, workspace, reporter)
+            check_counts(counts, options)
+        except ValueError:
+            workspace.remove()
+            raise
+        warn_of_unknown(counts, options)
+        shards, written = write_shards(runner, counts, options, workspace, reporter)
+    manifest = Manifest.of(recipe, sum(counts.documents), counts.segments, sum(counts.tokens), counts.unknown, shards)
+    workspace.finish(manifest)
+    return manifest, written
 
 
 def _open_runner(context: PrepareContext) -> "LocalRunner | BeamRunner":

@@ -22,8 +22,8 @@ class PrepareProgress:
 class Reporter:
     """Turns amounts of work into `PrepareProgress`."""
 
-    def __init__(self, progress: Callable[[PrepareProgress], None]):
-        self._progress = progress
+    def __init__(self, progress: Callable[[PrepareProgress], None] | None):
+        self._progress = progress or (lambda _: None)
 
     def start(self, stage: str, total: int, done: int = 0) -> None:
         self._stage, self._total, self._done = stage, total, 0

@@ -1,4 +1,4 @@
-"""TFRecord files without TensorFlow: written all or nothing, and walked record by record to find damage.
+"""TFRecord files without TensorFlow: written, and read record by record to find damage.
 
 A record is its length (8 bytes), a checksum of the length (4), the data, a checksum of the data (4).
 google-crc32c computes the checksums; with it a record is written about four times faster than with
@@ -7,14 +7,11 @@ google-crc32c computes the checksums; with it a record is written about four tim
 References: tensorflow/core/lib/io/record_writer.h.
 """
 
-import os
 import struct
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
-from uuid import uuid4
 
 import google_crc32c
 
@@ -26,53 +23,6 @@ def masked_checksum(data: bytes) -> bytes:
     """Returns the masked CRC-32C of a TFRecord."""
     checksum = google_crc32c.value(data)
     return _CHECKSUM.pack((((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
-
-
-@contextmanager
-def atomic_file(path: Path, workspace: Path) -> Iterator[BinaryIO]:
-    """Opens a file that appears under `path` only when it is complete and on the disk.
-
-    Args:
-        path: the final name.
-        workspace: a folder on the same file system for the file in the making.
-
-    Raises:
-        OSError: the disk is full or cannot be written; nothing is left under `path` or in `workspace`.
-    """
-    partial = workspace / f"{path.name}.{uuid4().hex}.partial"
-    try:
-        with explain_disk_errors(path):
-            with partial.open("wb", buffering=2**20) as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-            _sync_folder(path.parent)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-@contextmanager
-def explain_disk_errors(path: Path) -> Iterator[None]:
-    """Adds to an error of the disk which file it was about and what to do."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(
-            error.errno,
-            f"{path.name} must fit on its disk and be writable. Received: {error.strerror} in {path.parent}. "
-            f"Free space there, or choose another folder, and run the same command again",
-        ) from error
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes the new name in `folder` survive a power cut, where the system can."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def write_records(file: BinaryIO, records: Iterable[bytes]) -> None:

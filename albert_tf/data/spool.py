@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
+from albert_tf.atomic_files import could_not_write
 from albert_tf.data.corpus import TokenizedDocuments, Vocabulary, tokenize_documents
 from albert_tf.data.document_shards import ARRAYS
 from albert_tf.data.documents import Document, read_documents
 from albert_tf.data.folders import Workspace
 from albert_tf.data.options import Objective, PrepareOptions
 from albert_tf.data.progress import Reporter
-from albert_tf.data.shards import explain_disk_errors
 from albert_tf.data.workers import Report, Workers
 from albert_tf.tokenization import AlbertTokenizer
 
@@ -52,11 +52,13 @@ def _parts(values: npt.NDArray, places: npt.NDArray) -> list[npt.NDArray]:
 
 def append_to_spool(folder: Path, arrays: Arrays) -> None:
     """Appends the arrays that `ARRAYS` names to the spool in `folder`."""
-    with explain_disk_errors(folder):
+    try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, dtype in ARRAYS.items():
             with (folder / name).open("ab") as file:
                 file.write(np.asarray(arrays[name], dtype=dtype).tobytes())
+    except OSError as error:
+        raise could_not_write(folder, error) from None
 
 
 def spool_arrays(folder: Path) -> dict[str, npt.NDArray]:
@@ -127,7 +129,7 @@ def spool_corpus(
     reporter.start("tokenize", sum(file.stat().st_size for file in files))
     runner.spool(files, reporter.add)
     counts = _count_spools(workspace.folder, context.options.num_shards, context.tokenizer.unk_token_id)
-    workspace.remember("counts", counts)
+    workspace.save("counts", counts)
     return counts
 
 

@@ -5,6 +5,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from albert_tf.atomic_files import atomic_open
 from albert_tf.data.corpus import TokenizedDocuments
 from albert_tf.data.document_shards import write_document_shard
 from albert_tf.data.examples import make_examples
@@ -16,7 +17,7 @@ from albert_tf.data.packing import pack_examples
 from albert_tf.data.pairs import Pairs, make_pairs
 from albert_tf.data.progress import Reporter
 from albert_tf.data.serialization import serialize_examples
-from albert_tf.data.shards import atomic_file, write_records
+from albert_tf.data.shards import write_records
 from albert_tf.data.spool import Counts, PrepareContext, Runner, load_spool, spool_arrays, spool_folder
 from albert_tf.data.workers import Report
 
@@ -29,7 +30,7 @@ def write_shards(
 ) -> tuple[tuple[Shard, ...], ExampleStatistics]:
     """Writes the shards that are not there yet; returns all of them, and the statistics of the new ones."""
     numbers = [number for number, documents in enumerate(counts.documents) if documents]
-    missing = [number for number in numbers if not workspace.recall(f"shard-{number}", Shard)]
+    missing = [number for number in numbers if not workspace.load(f"shard-{number}", Shard)]
     passes = options.dupe_factor if options.format == "examples" else 1
     reporter.start("write", sum(counts.tokens[number] for number in missing) * passes)
     runner.run(_write_shard, missing, reporter.add)
@@ -44,7 +45,7 @@ def write_shards(
 
 
 def _finished(workspace: Workspace, number: int) -> Shard:
-    shard = workspace.recall(f"shard-{number}", Shard)
+    shard = workspace.load(f"shard-{number}", Shard)
     if not shard:
         raise RuntimeError(
             f"Every worker must write to the folder that this process sees. Received: no word of shard {number} in "
@@ -59,7 +60,7 @@ def _write_shard(context: PrepareContext, number: int, report: Report) -> None:
     kind = "pretraining" if options.format == "examples" else "documents"
     path = options.output_dir / f"{kind}-{number:05d}-of-{options.num_shards:05d}.tfrecord"
     spool = spool_folder(context.workspace, number)
-    with atomic_file(path, context.workspace) as file:
+    with atomic_open(path) as file:
         if options.format == "documents":
             arrays = spool_arrays(spool)
             write_document_shard(file, arrays)
@@ -68,7 +69,7 @@ def _write_shard(context: PrepareContext, number: int, report: Report) -> None:
         else:
             statistics, records = _write_examples(file, load_spool(spool), context, report)
     shard = Shard(name=path.name, bytes=path.stat().st_size, records=records, statistics=statistics)
-    Workspace(options.output_dir).remember(f"shard-{number}", shard)
+    Workspace(options.output_dir).save(f"shard-{number}", shard)
 
 
 def _write_examples(

@@ -41,7 +41,7 @@ def contents(folder):
     ],
 )
 def test_beam_writes_the_same_bytes(corpus, tmp_path, monkeypatch, changes):
-    monkeypatch.setattr("albert_tf.data.spool._BATCH_BYTES", 4000)
+    monkeypatch.setattr("albert_tf.data.spool._BATCH_CHARACTERS", 4000)
     local = prepare(options_for(corpus, tmp_path / "local", **changes))
     beam = prepare(options_for(corpus, tmp_path / "beam", runner="beam", **changes))
     assert contents(beam.folder) == contents(local.folder)

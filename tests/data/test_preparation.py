@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ from pydantic import ValidationError
 
 from albert_tf.data import Manifest, Objective, PrepareOptions, prepare
 from albert_tf.data.features import PRETRAINING_FEATURES
+from albert_tf.data.manifest import save_record
 from albert_tf.data.reader import parse_spec
+from albert_tf.json_files import with_checksum
 from albert_tf.tokenization import AlbertTokenizer
 
 from .small_corpus import CORPUS
@@ -156,10 +159,10 @@ def test_a_folder_of_other_texts_is_refused(prepared, corpus, tmp_path):
 
 def test_a_folder_with_other_things_is_refused(corpus, tmp_path):
     (tmp_path / "thesis.doc").write_text("keep me")
-    with pytest.raises(ValueError, match="which holds other files"):
+    with pytest.raises(ValueError, match="is not empty and not made by `prepare`"):
         prepare(options_for(corpus, tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.doc"]
-    with pytest.raises(ValueError, match="which is a file"):
+    with pytest.raises(ValueError, match=r"thesis\.doc is a file"):
         prepare(options_for(corpus, tmp_path / "thesis.doc"))
 
 
@@ -247,7 +250,7 @@ def test_a_second_run_at_the_same_time_is_refused_and_disturbs_nothing(prepared,
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline()
         for second in (options, options_for(corpus, tmp_path / "examples", seed=1)):
-            with pytest.raises(ValueError, match="must not be written by another run at the same time"):
+            with pytest.raises(ValueError, match="is being written by another process"):
                 prepare(second)
         process.communicate("\n" * 100)
     assert process.returncode == 0
@@ -265,7 +268,7 @@ def test_an_unfinished_folder_of_another_recipe_is_refused_only_if_it_holds_shar
     options = options_for(corpus, tmp_path / "examples")
     (options.output_dir / ".prepare").mkdir(parents=True)
     manifest = prepare(options_for(corpus, tmp_path / "other", seed=4)).manifest
-    (options.output_dir / ".prepare" / "recipe.json").write_text(manifest.recipe.model_dump_json())
+    save_record(options.output_dir / ".prepare" / "recipe.json", manifest.recipe)
     shard = options.output_dir / manifest.shards[0].name
     shard.write_bytes(b"")
     with pytest.raises(ValueError, match="seed is 12345, was 4"):
@@ -274,12 +277,53 @@ def test_an_unfinished_folder_of_another_recipe_is_refused_only_if_it_holds_shar
     assert prepare(options).manifest.recipe.examples.seed == 12345
 
 
-def test_a_damaged_manifest_is_named(prepared, tmp_path):
-    with pytest.raises(ValueError, match=r"must hold manifest\.json"):
+def test_a_missing_manifest_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"is not a folder of prepared examples: it has no manifest\.json"):
         Manifest.load(tmp_path)
-    (tmp_path / "manifest.json").write_text(json.dumps({"recipe": {}}))
-    with pytest.raises(ValueError, match=r"Received: .*manifest\.json with recipe\.examples: Field required"):
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r"manifest\.json is not valid JSON"),
+        (b"[]", r"manifest\.json holds list where an object is expected"),
+        (b"{}", r"manifest\.json has no checksum .* prepare the folder again\."),
+        (json.dumps(with_checksum({"recipe": {}})).encode(), r"manifest\.json: recipe\.examples: Field required; prep"),
+    ],
+)
+def test_a_damaged_manifest_is_named(tmp_path, content, message):
+    (tmp_path / "manifest.json").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
         Manifest.load(tmp_path)
+
+
+def test_no_flipped_bit_of_a_manifest_changes_a_value(prepared, tmp_path):
+    content = (prepared.folder / "manifest.json").read_bytes()
+    taken = []
+    for bit in np.random.default_rng(0).integers(0, 8 * len(content), 300).tolist():
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        (tmp_path / "manifest.json").write_bytes(flipped)
+        with suppress(ValueError):
+            taken.append(Manifest.load(tmp_path))
+    assert len(taken) < 30
+    assert all(manifest == prepared.manifest for manifest in taken)  # white space may change
+
+
+@pytest.mark.parametrize("name", ["recipe", "counts", "shard-0"])
+def test_a_damaged_file_of_an_unfinished_run_is_named(corpus, tmp_path, name):
+    options, workspace = options_for(corpus, tmp_path / "examples"), tmp_path / "examples" / ".prepare"
+
+    def stop(progress):
+        if progress.stage == "write" and progress.done == progress.total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare(options, stop)
+    content = (workspace / f"{name}.json").read_text()
+    (workspace / f"{name}.json").write_text(content.replace("0", "1", 1))
+    with pytest.raises(ValueError, match=rf"{name}\.json .* delete .*examples and prepare it again"):
+        prepare(options)
 
 
 def test_texts_that_the_vocabulary_hardly_knows_are_warned_of(tmp_path):
