@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
 MAX_LINE_BYTES = 16 * 2**20
 # Text compresses to about a third, repetitive logs to a hundredth; a file made to fill a disk, to a thousandth.
@@ -90,7 +90,7 @@ def read_lines(
             raise ValueError(f"{path} is not a complete gzip file ({error}); copy it again, or rename it.") from None
 
 
-def _decoded(file: IO[bytes], path: Path, max_bytes: int, cure: str) -> Iterator[Line]:
+def _decoded(file: BinaryIO | gzip.GzipFile, path: Path, max_bytes: int, cure: str) -> Iterator[Line]:
     offset = number = 0
     while raw := file.readline(max_bytes + 1):
         number += 1
