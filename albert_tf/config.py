@@ -17,6 +17,9 @@ Origin = Literal["google", "huggingface"]
 
 SHARE_CHOICES = ("all", "attention", "ffn", "none")
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh", "linear")
+# A config comes from a file that somebody else may have written: a model of it must be made in bounded time.
+MAX_LAYERS, MAX_SIZE = 1000, 2**31 - 1
+_BOUNDED_BY_LAYERS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
 
 # Fields that no published config has.
 OWN_KEYS = ("share", "embedding_projection", "masked_lm_layer_norm_eps")
@@ -133,6 +136,11 @@ class AlbertConfig:
                 f"`num_hidden_groups` must not exceed `num_hidden_layers`. Received: num_hidden_groups="
                 f"{self.num_hidden_groups}, num_hidden_layers={self.num_hidden_layers}; lower the number of groups."
             )
+        if self.num_hidden_layers * self.inner_group_num > MAX_LAYERS:
+            raise ValueError(
+                f"`num_hidden_layers` times `inner_group_num` must be at most {MAX_LAYERS}. Received: "
+                f"num_hidden_layers={self.num_hidden_layers}, inner_group_num={self.inner_group_num}."
+            )
         if self.share != "all" and self.num_hidden_groups != 1:
             raise ValueError(
                 f"`num_hidden_groups` must be 1 where `share` is not 'all'. Received: num_hidden_groups="
@@ -227,10 +235,13 @@ class AlbertConfig:
         """Reads Google's `albert_config.json` or a Hugging Face `config.json`; which, is found out by looking.
 
         Raises:
-            ValueError: for a file that is not JSON, a config of another model type, or an unknown key.
+            ValueError: naming the file, for one that is not JSON, of another model type, or with an unknown key.
         """
         values = read_json(path, cure="is it the right file?")
-        return cls.from_published(values)
+        try:
+            return cls.from_published(values)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
 
     @classmethod
     def from_published(cls, values: Mapping[str, Any], origin: Origin | None = None) -> "AlbertConfig":
@@ -364,12 +375,18 @@ def _reject_unknown(values: Mapping[str, Any], where: str) -> None:
 
 def _check_number(name: str, value: Any, kind: Any) -> None:
     if kind is int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"`{name}` must be an integer of at least 1. Received: {name}={value!r}.")
+        most = MAX_LAYERS if name in _BOUNDED_BY_LAYERS else MAX_SIZE
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+            raise ValueError(f"`{name}` must be an integer from 1 to {most}. Received: {name}={_shortened(value)}.")
     elif kind is float:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"`{name}` must be a number. Received: {name}={value!r}.")
+            raise ValueError(f"`{name}` must be a number. Received: {name}={_shortened(value)}.")
         if name.endswith("_prob") and not 0.0 <= value < 1.0:
             raise ValueError(f"`{name}` must be at least 0 and below 1. Received: {name}={value!r}.")
         if not name.endswith("_prob") and not 0.0 < value <= sys.float_info.max:  # NaN is neither above nor below
-            raise ValueError(f"`{name}` must be a finite number above 0. Received: {name}={value!r}.")
+            raise ValueError(f"`{name}` must be a finite number above 0. Received: {name}={_shortened(value)}.")
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -55,7 +55,8 @@ def read_bytes(path: str | pathlib.Path, cure: str = "check the path", max_bytes
         raise ValueError(f"{path} is not a file; {cure}.")
     try:
         with path.open("rb") as file:
-            content = file.read(max_bytes + 1)
+            # Reading `max_bytes` would allocate them all, however small the file is.
+            content = file.read(min(path.stat().st_size, max_bytes) + 1)
     except OSError as error:
         raise ValueError(f"{path} could not be read ({error.strerror}); {cure}.") from None
     if len(content) > max_bytes:

@@ -207,7 +207,7 @@ def test_a_file_that_is_no_config(content, sentence, tmp_path):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"hidden_size": 0}, "`hidden_size` must be an integer of at least 1"),
+        ({"hidden_size": 0}, "`hidden_size` must be an integer from 1 to"),
         ({"vocab_size": True}, "`vocab_size` must be an integer"),
         ({"num_hidden_layers": 2.0}, "`num_hidden_layers` must be an integer"),
         ({"hidden_dropout_prob": 1.0}, "`hidden_dropout_prob` must be at least 0 and below 1"),
@@ -233,3 +233,28 @@ def test_an_unknown_preset_or_part_is_an_error():
         AlbertConfig.from_preset("base-v2")
     with pytest.raises(ValueError, match="`part` must be 'encoder' or 'pretraining'"):
         AlbertConfig().num_parameters("decoder")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"num_hidden_layers": 10**9},
+        {"num_hidden_layers": 100, "inner_group_num": 100},
+        {"num_hidden_groups": 10**9, "num_hidden_layers": 10**9},
+        {"hidden_size": 10**4000},
+        {"vocab_size": 2**31},
+        {"layer_norm_eps": 10**4000},
+    ],
+)
+def test_sizes_are_bounded(values):
+    with pytest.raises(ValueError, match=r"^`\w+`.* must be ") as caught:
+        AlbertConfig(**values)
+    assert len(str(caught.value)) < 250
+
+
+def test_an_error_names_the_file(tmp_path):
+    file = tmp_path / "config.json"
+    for values in ({"hidden_size": [1]}, {"hiden_size": 1}, {"model_type": "bert"}, {"share": {}}):
+        file.write_text(json.dumps(values))
+        with pytest.raises(ValueError, match=r"config\.json: "):
+            AlbertConfig.from_json(file)

@@ -1,15 +1,15 @@
-"""Zip archives of weights, in which everything lies as it is: a small file must not unfold into a large one."""
+"""Zip archives of weights, whose entries are stored uncompressed, so that a small file cannot expand to a large one."""
 
 import zipfile
 from collections.abc import Iterable
 
 
-def refuse_packed(archive: zipfile.ZipFile, names: Iterable[str]) -> None:
-    """Raises a ValueError where reading these entries could need more memory than the archive has bytes."""
+def reject_compressed(archive: zipfile.ZipFile, names: Iterable[str]) -> None:
+    """Raises ValueError if reading these entries could need more memory than the archive has bytes."""
     entries = [archive.getinfo(name) for name in names]
-    # Python sets aside as much as an entry claims to hold, packed and unpacked, before it reads.
-    whole = all(
+    # Python allocates the compressed and uncompressed sizes that an entry claims, before it reads.
+    stored = all(
         entry.compress_type == zipfile.ZIP_STORED and entry.compress_size == entry.file_size for entry in entries
     )
-    if not whole or sum(entry.file_size for entry in entries) > archive.start_dir:
+    if not stored or sum(entry.file_size for entry in entries) > archive.start_dir:
         raise ValueError("it is compressed")

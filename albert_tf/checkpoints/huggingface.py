@@ -16,10 +16,12 @@ import safetensors.numpy
 
 from albert_tf.atomic_files import atomic_write
 from albert_tf.checkpoints.checkpoint import Checkpoint, under_our_names, with_head_settings
+from albert_tf.checkpoints.config_files import read_config
 from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import for_file, num_file_groups
 from albert_tf.checkpoints.torch_file import read_torch
 from albert_tf.config import AlbertConfig
+from albert_tf.json_files import read_json
 
 CONFIG_FILE = "config.json"
 # The first that a folder has is read; an index is a JSON file that says in which file each tensor is.
@@ -47,8 +49,7 @@ def find_weights(folder: pathlib.Path) -> pathlib.Path | None:
 
 def read_huggingface(folder: pathlib.Path, weights: pathlib.Path) -> Checkpoint:
     """Reads a folder's `config.json` and the file that `find_weights` found in it."""
-    config = AlbertConfig.from_json(folder / CONFIG_FILE)
-    settings = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+    config, settings = read_config(folder / CONFIG_FILE)
     tensors = _read_shards(weights) if weights.suffix == ".json" else _read_file(weights)
     if not any(name.startswith("albert.") for name in tensors):
         # A bare encoder is saved without the prefix that it has inside a task model.
@@ -59,7 +60,6 @@ def read_huggingface(folder: pathlib.Path, weights: pathlib.Path) -> Checkpoint:
             tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(_PROJECTION)}
         else:
             config = config.replace(embedding_projection=True)
-    tensors = {name: tensor.astype(np.float32, copy=False) for name, tensor in tensors.items()}
     arrays = under_our_names(folder, config, tensors, "huggingface")
     return Checkpoint(folder, config, arrays, with_head_settings(arrays, settings))
 
@@ -98,9 +98,10 @@ def _read_file(path: pathlib.Path) -> dict[str, np.ndarray]:
         return read_torch(path)
     try:
         return safetensors.numpy.load_file(path)
-    except (safetensors.SafetensorError, OSError, KeyError, TypeError) as error:
+    except (safetensors.SafetensorError, OSError, KeyError, TypeError, AttributeError) as error:
+        # Types of 8 bits and fewer are no attributes of NumPy.
         raise ValueError(
-            f"The weights must be a whole safetensors file. Received: {path} ({error}); download or save it again."
+            f"{path} is not a safetensors file of known types, or is damaged ({error}); download or save it again."
         ) from None
 
 
@@ -109,33 +110,27 @@ def _read_shards(index: pathlib.Path) -> dict[str, np.ndarray]:
     places = _places(index)
     absent = sorted(name for name in set(places.values()) if not (index.parent / name).is_file())
     if absent:
-        raise ValueError(
-            f"Every file that an index names must lie beside it. Received: {index} without {', '.join(absent)}; "
-            "download the rest."
-        )
+        raise ValueError(f"{index} names files that are not beside it: {', '.join(absent)}; download the rest.")
     tensors: dict[str, np.ndarray] = {}
     for shard in sorted(set(places.values())):
         tensors |= _read_file(index.parent / shard)
     if tensors.keys() != places.keys():
         wrong = ", ".join(sorted(tensors.keys() ^ places.keys())[:4])
         raise ValueError(
-            f"An index must name the tensors of its files. Received: {index}, which does not fit them at {wrong}; "
-            "download all files of one version."
+            f"{index} does not name the tensors of its files ({wrong}); download all files of one version."
         )
     return tensors
 
 
 def _places(index: pathlib.Path) -> dict[str, str]:
     try:
-        places = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        places = read_json(index, cure="download it again")["weight_map"]
         names = set(places.values())
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (LookupError, TypeError, AttributeError):
         names, places = {None}, {}
     # A name must not lead out of the folder, nor be longer than a file system knows.
     if not all(isinstance(name, str) and pathlib.PurePath(name).name == name and len(name) < 128 for name in names):
-        raise ValueError(
-            f"An index must map tensors to files beside it under `weight_map`. Received: {index}; download it again."
-        )
+        raise ValueError(f"{index} does not map tensors to files beside it under `weight_map`; download it again.")
     return places
 
 

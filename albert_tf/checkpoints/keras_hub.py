@@ -8,6 +8,7 @@ import numpy as np
 
 from albert_tf.checkpoints.attention_axes import with_one_axis_of_heads
 from albert_tf.checkpoints.checkpoint import refuse_absurd_size, refuse_unknown
+from albert_tf.checkpoints.config_files import CURE, make_config
 from albert_tf.config import AlbertConfig
 
 _BACKBONE = "layers/albert_backbone/"
@@ -53,25 +54,26 @@ def config_from(source: pathlib.Path, values: Mapping[str, Any]) -> AlbertConfig
 
     Its GELU is always the tanh form, it always has a projection, and its masked-LM head normalises with 1e-5.
     """
-    name, arguments = values.get("class_name"), values.get("config", {})
+    name, arguments = values.get("class_name"), values.get("config")
     if name not in _CLASSES:
         raise ValueError(
             f"A model of KerasHub must be one of {', '.join(_CLASSES)}. Received: class_name={name!r} in {source}; "
             "this is another model."
         )
-    if "backbone" in arguments:
-        arguments = arguments["backbone"].get("config", {})
+    if isinstance(arguments, dict) and isinstance(arguments.get("backbone"), dict):
+        arguments = arguments["backbone"].get("config")
+    if not isinstance(arguments, dict):
+        raise ValueError(f"{source} holds {type(arguments).__name__} where a model's arguments are expected; {CURE}.")
     absent = sorted(set(_CONFIG_KEYS.values()) - set(arguments))
     if absent:
         raise ValueError(
             f"The config of a KerasHub ALBERT must be whole. Received: {source} without {', '.join(absent)}; download "
             "it again."
         )
-    return AlbertConfig(
-        **{ours: arguments[theirs] for ours, theirs in _CONFIG_KEYS.items()},
-        embedding_projection=True if arguments["embedding_dim"] == arguments["hidden_dim"] else None,
-        masked_lm_layer_norm_eps=1e-5,
-    )
+    ours = {ours: arguments[theirs] for ours, theirs in _CONFIG_KEYS.items()}
+    is_square = arguments["embedding_dim"] == arguments["hidden_dim"]
+    ours |= {"embedding_projection": True if is_square else None, "masked_lm_layer_norm_eps": 1e-5}
+    return make_config(source, ours)
 
 
 def arrays_from(

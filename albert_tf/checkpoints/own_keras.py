@@ -4,9 +4,9 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from albert_tf.checkpoints.checkpoint import Checkpoint, with_head_settings
+from albert_tf.checkpoints.config_files import CURE, check_settings, make_config
+from albert_tf.checkpoints.hdf5 import Hdf5
 from albert_tf.config import AlbertConfig
 
 _ORIGIN = "albert_tf>"
@@ -26,23 +26,27 @@ def is_own(values: Mapping[str, Any]) -> bool:
     return "class_name" not in values or str(values.get("registered_name")).startswith(_ORIGIN)
 
 
-def checkpoint_from(
-    source: pathlib.Path, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray], layers: Mapping[str, str]
-) -> Checkpoint:
+def checkpoint_from(source: pathlib.Path, values: Mapping[str, Any], weights: Hdf5) -> Checkpoint:
     """A model's own config and its arrays become a checkpoint.
 
     Args:
         source: where they were read from.
         values: what `config.json` holds.
-        arrays: array by its path in the HDF5 file.
-        layers: name of a layer by its path in the HDF5 file.
+        weights: what the HDF5 file holds.
     """
     if "class_name" in values:
-        arguments = values["config"]
-        config, settings = AlbertConfig(**arguments["config"]), _settings(values["class_name"], arguments)
+        arguments = values.get("config")
+        if not isinstance(arguments, dict):
+            raise ValueError(
+                f"{source} holds {type(arguments).__name__} where a model's arguments are expected; {CURE}."
+            )
+        config = make_config(source, arguments.get("config"))
+        settings = _settings(check_settings(source, {**arguments, "architectures": [values["class_name"]]}))
     else:
-        config, settings = AlbertConfig.from_published(values), dict(values)
-    ours = {_path(place, layers): array for place, array in arrays.items() if _RANDOM_STATE not in place}
+        config = make_config(source, values, AlbertConfig.from_published)
+        settings = check_settings(source, values)
+    layers = {path.removesuffix("/vars"): name for path, name in weights.names.items() if path.endswith("/vars")}
+    ours = {_path(path, layers): array for path, array in weights.arrays.items() if _RANDOM_STATE not in path}
     if not any(path.startswith("encoder/") for path in ours):
         ours = {f"encoder/{path}": array for path, array in ours.items()}
     return Checkpoint(source, config, ours, with_head_settings(ours, settings))
@@ -59,13 +63,13 @@ def _path(place: str, layers: Mapping[str, str]) -> str:
     return "/".join([*names, variables[int(number)] if known else place])
 
 
-def _settings(class_name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What a `config.json` of `save_pretrained` would say about the head."""
-    settings: dict[str, Any] = {"architectures": [class_name]}
+    settings: dict[str, Any] = {"architectures": arguments["architectures"]}
     if "labels" in arguments:
         settings["id2label"] = {str(number): label for number, label in enumerate(arguments["labels"])}
     if arguments.get("problem") == "regression":
         settings["problem_type"] = "regression"
     if arguments.get("head") == "beam":
-        settings |= {name: arguments[name] for name in ("start_n_top", "end_n_top")}
+        settings |= {name: arguments[name] for name in ("start_n_top", "end_n_top") if name in arguments}
     return settings

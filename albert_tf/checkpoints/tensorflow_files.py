@@ -6,8 +6,8 @@ import numpy as np
 
 from albert_tf.checkpoints import google, model_garden
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.config_files import read_config
 from albert_tf.checkpoints.tensor_bundle import read_bundle
-from albert_tf.config import AlbertConfig
 
 SAVED_MODEL_FILE = "saved_model.pb"
 _VARIABLES = pathlib.Path("variables", "variables")
@@ -19,10 +19,19 @@ def read_tensorflow(prefix: pathlib.Path) -> Checkpoint:
     Raises:
         ValueError: where the config is missing or the files are not a whole checkpoint.
     """
-    config = AlbertConfig.from_json(_find_config(prefix))
+    if (config_file := _find_config(prefix)) is None:
+        raise ValueError(
+            f"A TensorFlow checkpoint must have {google.CONFIG_FILE} beside it. Received: {prefix} without; add it."
+        )
+    config, _ = read_config(config_file)
     tensors = _read_tensors(prefix)
     read = model_garden.from_object_names if model_garden.has_object_names(tensors) else google.from_google_names
     return read(prefix, config, tensors)
+
+
+def is_hub_module(folder: pathlib.Path) -> bool:
+    """Whether this is a SavedModel with the config of its weights beside them."""
+    return (folder / SAVED_MODEL_FILE).is_file() and _find_config(folder / _VARIABLES) is not None
 
 
 def find_prefix(folder: pathlib.Path) -> pathlib.Path:
@@ -40,16 +49,11 @@ def find_prefix(folder: pathlib.Path) -> pathlib.Path:
     return (best or prefixes)[0]
 
 
-def _find_config(prefix: pathlib.Path) -> pathlib.Path:
+def _find_config(prefix: pathlib.Path) -> pathlib.Path | None:
     folders = [prefix.parent]
     if prefix.parent.name == _VARIABLES.parent.name:
         folders += [prefix.parent.parent / "assets", prefix.parent.parent]
-    for folder in folders:
-        if (folder / google.CONFIG_FILE).is_file():
-            return folder / google.CONFIG_FILE
-    raise ValueError(
-        f"A TensorFlow checkpoint must have {google.CONFIG_FILE} beside it. Received: {prefix} without; add it."
-    )
+    return next((file for folder in folders if (file := folder / google.CONFIG_FILE).is_file()), None)
 
 
 def _read_tensors(prefix: pathlib.Path) -> dict[str, np.ndarray]:

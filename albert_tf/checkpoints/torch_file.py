@@ -21,7 +21,7 @@ from typing import IO, Any
 import ml_dtypes
 import numpy as np
 
-from albert_tf.checkpoints.archives import refuse_packed
+from albert_tf.checkpoints.archives import reject_compressed
 
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _STORAGE_TYPES = {
@@ -99,7 +99,7 @@ class _RefusedError(Exception):
 
 
 def _read_zip(archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
-    refuse_packed(archive, archive.namelist())
+    reject_compressed(archive, archive.namelist())
     pickles = [name for name in archive.namelist() if name.endswith("/data.pkl")]
     if len(pickles) != 1:
         raise ValueError("no data.pkl in it")

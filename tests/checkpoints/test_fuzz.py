@@ -56,9 +56,10 @@ def test_any_json(name, value, tmp_path_factory):
 @pytest.mark.parametrize("name", ["config.json", "albert_config.json"])
 def test_an_absurd_size_is_refused_at_once(size, name, tmp_path):
     folder = copy_of(name, tmp_path)
-    values = {**json.loads((folder / name).read_text()), "num_hidden_layers": 10**12, size: 10**12}
+    layers = 1000 if size == "num_hidden_groups" else 1
+    values = {**json.loads((folder / name).read_text()), "num_hidden_layers": layers, size: 1000}
     (folder / name).write_text(json.dumps(values))
-    with pytest.raises(ValueError, match=r"must not have more blocks than its file has tensors\. .* for 10{12} blocks"):
+    with pytest.raises(ValueError, match=r"must not have more blocks than its file has tensors\. .* for 1000 blocks"):
         checkpoints.read(folder)
 
 
@@ -81,5 +82,5 @@ def with_claim(folder):
 def test_json_without_end(tmp_path):
     folder = copy_of("config.json", tmp_path)
     (folder / "config.json").write_text("[" * 100_000)
-    with pytest.raises(ValueError, match=r"must not be nested without end\. Received: .*; download it again\.$"):
+    with pytest.raises(ValueError, match=r"config\.json is not valid JSON \(nested too deeply\); download it again"):
         checkpoints.read(folder)

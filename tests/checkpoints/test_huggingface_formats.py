@@ -169,7 +169,9 @@ def test_tied_weights_that_differ(golden, tmp_path):
     safetensors.numpy.save_file(tensors, path)
     index_file = tmp_path / "model.safetensors.index.json"
     index = json.loads(index_file.read_text())
-    with pytest.raises(ValueError, match=r"must name the tensors of its files\. .*at predictions\.decoder\.bias; down"):
+    with pytest.raises(
+        ValueError, match=r"does not name the tensors of its files \(predictions\.decoder\.bias\); down"
+    ):
         checkpoints.read(tmp_path)
     index["weight_map"]["predictions.decoder.bias"] = path.name
     index_file.write_text(json.dumps(index))
@@ -182,17 +184,19 @@ def test_tied_weights_that_differ(golden, tmp_path):
 def test_an_absent_shard(golden, tmp_path):
     shutil.copytree(golden(FORMATS).folder / "sharded", tmp_path, dirs_exist_ok=True)
     (tmp_path / "model-00002-of-00004.safetensors").unlink()
-    with pytest.raises(ValueError, match=r"must lie beside it\. .*without model-00002-of-00004\.safetensors; download"):
+    with pytest.raises(
+        ValueError, match=r"names files that are not beside it: model-00002-of-00004\.safetensors; download"
+    ):
         checkpoints.read(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "index", ["", "[]", "{}", '{"weight_map": 3}', '{"weight_map": {"a": "../b"}}', '{"weight_map": {"a": 1}}']
+    "index", ["{}", '{"weight_map": 3}', '{"weight_map": {"a": "../b"}}', '{"weight_map": {"a": 1}}']
 )
 def test_a_wrong_index(index, golden, tmp_path):
     shutil.copytree(golden(FORMATS).folder / "sharded", tmp_path, dirs_exist_ok=True)
     (tmp_path / "model.safetensors.index.json").write_text(index)
-    with pytest.raises(ValueError, match=r"An index must map tensors to files beside it .*; download it again"):
+    with pytest.raises(ValueError, match=r"does not map tensors to files beside it .*; download it again"):
         checkpoints.read(tmp_path)
 
 
@@ -209,7 +213,7 @@ def with_header(path, edit):
 def test_a_wrong_header_length(length, folder):
     path = folder / "model.safetensors"
     path.write_bytes(struct.pack("<Q", length) + path.read_bytes()[8:])
-    with pytest.raises(ValueError, match="must be a whole safetensors file"):
+    with pytest.raises(ValueError, match="is not a safetensors file of known types, or is damaged"):
         checkpoints.read(folder)
 
 
@@ -232,7 +236,7 @@ def leave_a_hole(header):
 @pytest.mark.parametrize("edit", [overlap, lie_about_shape, lie_about_type, leave_a_hole])
 def test_a_wrong_header(edit, folder):
     with_header(folder / "model.safetensors", edit)
-    with pytest.raises(ValueError, match="must be a whole safetensors file"):
+    with pytest.raises(ValueError, match="is not a safetensors file of known types, or is damaged"):
         checkpoints.read(folder)
 
 

@@ -136,7 +136,7 @@ def test_another_model(preset):
     with pytest.raises(ValueError, match=r"must be whole\. Received: .* without num_heads; download it again"):
         checkpoints.read(preset)
     (preset / "config.json").write_text("[1]")
-    with pytest.raises(ValueError, match=r"must be a JSON object\. Received: .* with a list"):
+    with pytest.raises(ValueError, match=r"config\.json holds list where an object is expected"):
         checkpoints.read(preset)
 
 
@@ -209,7 +209,7 @@ def test_weights_beside_a_config(tmp_path):
 @pytest.mark.parametrize(
     ("sound", "damaged", "complaint"),
     [
-        (b"GCOL\x01\x00\x00\x00\x00", b"GCOL\x01\x00\x00\x00\xff", "the heap at [0-9]+ is damaged"),
+        (b"GCOL\x01\x00\x00\x00\x00\x10\x00\x00", b"GCOL\x01\x00\x00\x00\x00\x10\xff\xff", "its tables are damaged"),
         (b"name\x00\x00\x00\x00\x19\x01", b"name\x00\x00\x00\x00\x19\xff", "the name of .* is not a text"),
         (b"name\x00\x00\x00\x00\x19\x01", b"name\x00\x00\x00\x00\x19\xf4", "the name of .* is not a text"),
     ],
@@ -223,7 +223,7 @@ def test_damaged_names_of_layers(sound, damaged, complaint, tmp_path):
     content = file.read_bytes()
     assert sound in content
     file.write_bytes(content.replace(sound, damaged))
-    with pytest.raises(ValueError, match=f"must be a whole HDF5 file. Received: .*{complaint}"):
+    with pytest.raises(ValueError, match=f"is not an HDF5 file of Keras, or is damaged .*{complaint}"):
         checkpoints.read(file)
 
 
@@ -243,7 +243,7 @@ def test_a_truncated_archive(kept, golden, tmp_path):
     content = (golden("keras_hub_backbone").folder / "model.keras").read_bytes()
     path = tmp_path / "model.keras"
     path.write_bytes(content[:kept])
-    with pytest.raises(ValueError, match=r"A \.keras file must be whole\. Received: .*model\.keras \(.*again"):
+    with pytest.raises(ValueError, match=r"model\.keras is not a valid \.keras file \(.*again"):
         checkpoints.read(path)
 
 
@@ -251,14 +251,9 @@ def test_a_truncated_archive(kept, golden, tmp_path):
 def test_truncated_weights(kept, preset):
     path = preset / "model.weights.h5"
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(ValueError, match=r"must be a whole HDF5 file\. Received: .*; download or save it again"):
-        checkpoints.read(preset)
-
-
-def test_an_array_that_unfolds(preset):
-    with h5py.File(preset / "model.weights.h5", "a") as file:
-        file.create_dataset("layers/extra/vars/0", (2**40,), "float32", chunks=True)
-    with pytest.raises(ValueError, match=r"must be a whole HDF5 file\. .*layers/extra/vars/0 is not stored whole"):
+    with pytest.raises(
+        ValueError, match=r"is not an HDF5 file of Keras, or is damaged \(.*; download or save it again"
+    ):
         checkpoints.read(preset)
 
 
@@ -268,9 +263,9 @@ def test_other_archives(golden, tmp_path):
     with zipfile.ZipFile(tmp_path / "model.keras", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("config.json", config)
         archive.writestr("model.weights.h5", weights)
-    with pytest.raises(ValueError, match=r"must be whole\. Received: .*it is compressed"):
+    with pytest.raises(ValueError, match=r"is not a valid \.keras file \(it is compressed\)"):
         checkpoints.read(tmp_path / "model.keras")
     with zipfile.ZipFile(tmp_path / "model.keras", "w") as archive:
         archive.writestr("config.json", config)
-    with pytest.raises(ValueError, match=r"must be whole\. Received: .*model\.weights\.h5"):
+    with pytest.raises(ValueError, match=r"is not a valid \.keras file .*model\.weights\.h5"):
         checkpoints.read(tmp_path / "model.keras")

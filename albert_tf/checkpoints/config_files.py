@@ -1,0 +1,71 @@
+"""The JSON beside the weights: sizes become an AlbertConfig, what is said about heads is checked for its kind."""
+
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from albert_tf.config import AlbertConfig
+from albert_tf.json_files import read_json
+
+CURE = "download it again, or restore it"
+MAX_LABELS, MAX_ANSWERS = 100_000, 1000
+
+
+def read_config(file: pathlib.Path) -> tuple[AlbertConfig, dict[str, Any]]:
+    """Reads a published config.
+
+    Returns:
+        AlbertConfig, and all values of the file.
+
+    Raises:
+        ValueError: naming the file, where it is not JSON or a value in it cannot be used.
+    """
+    values = read_json(file, cure=CURE)
+    return make_config(file, values, AlbertConfig.from_published), check_settings(file, values)
+
+
+def make_config(
+    source: pathlib.Path, values: Any, make: Callable[[dict[str, Any]], AlbertConfig] | None = None
+) -> AlbertConfig:
+    """A config from values by our own names, or by those that `make` knows; errors name `source`."""
+    if not isinstance(values, dict):
+        raise ValueError(f"{source} holds {type(values).__name__} where the config of a model is expected; {CURE}.")
+    try:
+        return make(values) if make else AlbertConfig().replace(**values)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from None
+
+
+def check_settings(source: pathlib.Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a config says about heads, without the keys that are null; raises ValueError for a value of a wrong kind."""
+    settings = {key: value for key, value in values.items() if value is not None}
+    for key, (is_right, expected) in _SETTINGS.items():
+        if key in settings and not is_right(settings[key]):
+            raise ValueError(f"{source}: `{key}` must be {expected}. Received: {str(settings[key])[:60]}; {CURE}.")
+    return settings
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= MAX_LABELS and all(isinstance(item, str) for item in value)
+
+
+def _is_labels_by_id(value: Any) -> bool:
+    if not isinstance(value, dict) or len(value) > MAX_LABELS:
+        return False
+    return set(value) == {str(number) for number in range(len(value))} and _is_texts(list(value.values()))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_ANSWERS
+
+
+_SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "architectures": (_is_texts, "a list of names"),
+    "id2label": (_is_labels_by_id, 'an object of labels by id, such as {"0": "no", "1": "yes"}'),
+    "labels": (_is_texts, "a list of names"),
+    "problem_type": (lambda value: isinstance(value, str), "a name"),
+    "problem": (lambda value: isinstance(value, str), "a name"),
+    "head": (lambda value: isinstance(value, str), "a name"),
+    "start_n_top": (_is_count, f"an integer from 1 to {MAX_ANSWERS}"),
+    "end_n_top": (_is_count, f"an integer from 1 to {MAX_ANSWERS}"),
+}
