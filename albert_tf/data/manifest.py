@@ -150,7 +150,7 @@ class Manifest(_Record):
         segments: sentences in them, very long ones counted in parts.
         tokens: tokens in them, before examples were made.
         unknown_tokens: of these, what the vocabulary does not know.
-        statistics: sums over all shards; nothing is counted in a folder of documents.
+        statistics: sums over all shards; in a folder of documents only the examples of an epoch are counted.
         masked_share, label_1_share, mean_length: shares and means, from `statistics`, for the reader of the file.
         shards: the files.
     """

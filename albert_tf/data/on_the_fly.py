@@ -1,12 +1,18 @@
 """Folders of tokenised documents become a `tf.data` pipeline of batches: examples are made while the model trains.
 
-Example k of epoch e is a pure function of the folder, e and k. In each epoch the shards come one after another in an
-order of that epoch, and the examples of a shard in random order, made as `prepare` makes those of pass e. Everything is
-done by TensorFlow operations: no Python function runs while batches are made.
+The examples have a fixed order, so that any host can begin at any batch without making those before. In each epoch the
+shards follow one another in an order of that epoch. A visit to a shard gives as many examples as the manifest counted
+in pass 0, in random order: those that `prepare` makes in pass e. Passes differ a little in length, as target lengths
+are drawn at random: what pass e has more is left out, what it has less is filled up from a pass that no epoch reaches.
 
-Letters: B batch over all hosts, b rows of one replica, L sequence, P predictions, X examples of a shard.
+NumPy makes the examples, the next visit's pairs on a thread of their own, and `tf.data` runs ahead of the model.
+
+Letters: B batch over all hosts, b rows of one replica, L sequence, P predictions, S shards, X examples.
 """
 
+import itertools
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,27 +20,24 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from albert_tf.data.corpus import Vocabulary
-from albert_tf.data.document_shards import ARRAYS, read_document_shard
+from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
+from albert_tf.data.document_shards import read_document_shard
 from albert_tf.data.draws import child_keys, draw, mix
-from albert_tf.data.features import Role, features_to_learn, with_role
-from albert_tf.data.in_graph.draws import child_keys as child_keys_in_graph
-from albert_tf.data.in_graph.draws import draw as draw_in_graph
-from albert_tf.data.in_graph.draws import sortable
-from albert_tf.data.in_graph.examples import Rows, lay_out, make_examples
-from albert_tf.data.in_graph.pairs import GraphDocuments, GraphPairs, make_pairs
+from albert_tf.data.examples import make_examples
+from albert_tf.data.features import Feature, Role, features_to_learn, with_role
 from albert_tf.data.manifest import Manifest
 from albert_tf.data.options import ExampleOptions, Objective
-from albert_tf.data.pairs import make_pairs as make_pairs_on_host
+from albert_tf.data.pairs import Pairs, make_pairs
 from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.data.sources import check_expectations, find_shards, undamaged_shards, whole_shards
 from albert_tf.tokenization import AlbertTokenizer
 
 _SHARD_ORDER_STREAM = 200
-# Memory grows with the shards in work, speed with the rows that are masked at once.
-_SHARDS_AT_ONCE = 4
-_ROWS_AT_ONCE = 1024
-_EPOCHS_AT_ONCE = 8
+_TOKENS_AT_ONCE = 2**18
+# Far above any number of epochs, far below 2**64.
+_FILLING_PASSES = 2**32
+
+Arrays = dict[str, npt.NDArray]
 
 
 def documents_dataset(
@@ -57,8 +60,7 @@ def documents_dataset(
         max_seq_length: L that the caller expects, or None.
         objective: what the examples are to teach beside masked tokens; a folder made for another one is refused.
         skip_corrupt: read every shard through first and leave damaged ones out with a warning.
-        first_batch: the batch to begin with. Those before are not made; their examples are counted from the lengths of
-            the documents alone.
+        first_batch: the batch to begin with; that takes no longer than beginning with the first.
         shard: which rows of each batch to give, where several hosts share it.
 
     Returns:
@@ -86,100 +88,111 @@ def documents_dataset(
     objective = Objective(objective)
     check_expectations(found, max_seq_length, tokenizer.vocab_hash, objective)
     paths = undamaged_shards(found) if skip_corrupt else whole_shards(found)
-    options = Manifest.load(folder).recipe.examples
-    vocabulary = Vocabulary.of(tokenizer)
-    start = _find(first_batch * batch_size, paths, options)
-    rows = _rows(paths, start, options, vocabulary)
-    batches = -(-_ROWS_AT_ONCE * shard.pieces // (batch_size * shard.parts))
-    blocks = rows.rebatch(batches * batch_size, drop_remainder=True)
+    manifest = Manifest.load(folder)
+    counts = {Path(folder) / listed.name: listed.statistics.examples for listed in manifest.shards}
+    order = ExampleOrder(manifest.recipe.examples.seed, np.array([counts[path] for path in paths], np.int64))
+    if not order.per_epoch:
+        raise ValueError(f"No example can be made of the documents in {folder}; prepare more text.")
+    source = _Source(paths, manifest.recipe.examples, Vocabulary.of(tokenizer))
+    own_rows = shard.rows(batch_size)
+    read = features_to_learn(objective.value)
 
-    def mask(*block: tf.Tensor):
-        own = Rows(*(shard.rows_of(field, batch_size) for field in block))
-        return _for_model(make_examples(own, options, vocabulary), objective)
+    def blocks() -> Iterator[Arrays]:
+        yield from source.blocks(order.visits(first_batch * batch_size), own_rows, read)
 
-    examples = blocks.map(mask, num_parallel_calls=tf.data.AUTOTUNE)
-    examples = examples.rebatch(shard.piece_size(batch_size), drop_remainder=True)
-    # Visits to shards end never, which `flat_map` cannot know, and tf.distribute would ask all hosts at each step.
+    signature = {
+        feature.name: tf.TensorSpec([None, *feature.row_shape(found.sizes)], tf.as_dtype(feature.dtype))
+        for feature in read
+    }
+    examples = tf.data.Dataset.from_generator(blocks, output_signature=signature).prefetch(1)
+    batches = examples.rebatch(shard.piece_size(batch_size), drop_remainder=True)
+
+    def split(batch: dict[str, tf.Tensor]):
+        def select(role: Role) -> dict[str, tf.Tensor]:
+            return {feature.name: batch[feature.name] for feature in with_role(read, role)}
+
+        return select("input"), select("label")
+
+    # A generator's length is unknown to `tf.data`, and tf.distribute would ask all hosts at each step.
     endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
-    return examples.apply(endless).prefetch(tf.data.AUTOTUNE)
-
-
-def _rows(paths: list[Path], start: "_Position", options: ExampleOptions, vocabulary: Vocabulary) -> tf.data.Dataset:
-    """Dataset of `Rows` [X, ...], one element for each visit to a shard, from `start` on."""
-    names, seed = tf.constant([str(path) for path in paths]), tf.constant(np.uint64(mix(options.seed)))
-
-    def open_shard(visit: tf.Tensor) -> tf.data.Dataset:
-        epoch, place = visit // len(paths), visit % len(paths)
-        key = child_keys_in_graph(child_keys_in_graph(seed, _SHARD_ORDER_STREAM), epoch)
-        order = tf.argsort(sortable(draw_in_graph(key, tf.range(len(paths)))))
-        records = tf.data.TFRecordDataset(names[order[tf.cast(place, tf.int32)]])
-        return records.batch(len(ARRAYS)).map(lambda arrays: (visit, epoch, arrays))
-
-    def make_rows(visit: tf.Tensor, epoch: tf.Tensor, arrays: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        documents = _decode(arrays)
-        pairs = make_pairs(documents, epoch, options)
-        done = tf.where(visit == start.visit, tf.constant(start.row, tf.int64), 0)
-        return tuple(lay_out(documents, GraphPairs(*(field[done:] for field in pairs)), options, vocabulary))
-
-    visits = tf.data.Dataset.counter(start.visit).flat_map(open_shard)
-    return visits.map(make_rows, num_parallel_calls=_SHARDS_AT_ONCE)
-
-
-def _decode(records: tf.Tensor) -> GraphDocuments:
-    # TensorFlow decodes signed integers only.
-    types = {name: tf.int64 if dtype == np.uint64 else tf.as_dtype(dtype) for name, dtype in ARRAYS.items()}
-    arrays = {name: tf.io.decode_raw(records[place], type_) for place, (name, type_) in enumerate(types.items())}
-
-    def offsets(lengths: tf.Tensor) -> tf.Tensor:
-        return tf.concat([[0], tf.cumsum(tf.cast(lengths, tf.int64))], axis=0)
-
-    keys = tf.bitcast(arrays["keys"], tf.uint64)
-    return GraphDocuments(arrays["tokens"], offsets(arrays["segments"]), offsets(arrays["documents"]), keys)
-
-
-def _for_model(examples: dict[str, tf.Tensor], objective: Objective):
-    """(inputs, labels) of what a model learns."""
-    features = features_to_learn(objective.value)
-    named = {**examples, f"{objective.value}_labels": examples["sentence_order_labels"]}
-
-    def select(role: Role) -> dict[str, tf.Tensor]:
-        return {feature.name: named[feature.name] for feature in with_role(features, role)}
-
-    return select("input"), select("label")
+    return batches.map(split).apply(endless).prefetch(tf.data.AUTOTUNE)
 
 
 @dataclass(frozen=True)
-class _Position:
-    """Where the order of all examples goes on: at a row of a visit to a shard, visits counted over all epochs."""
+class Visit:
+    """Examples that follow one another: those of a shard in an epoch, from `first` on."""
 
-    visit: int
-    row: int
-
-
-def _find(index: int, paths: list[Path], options: ExampleOptions) -> _Position:
-    """Finds an example by its number in the order of all epochs."""
-    epoch = 0
-    while index > 0:
-        for counts in _count(paths, np.arange(epoch, epoch + _EPOCHS_AT_ONCE), options):
-            order = shard_order(options.seed, epoch, len(paths))
-            ends = np.cumsum(counts[order])
-            if index < ends[-1]:
-                place = int(np.searchsorted(ends, index, side="right"))
-                return _Position(epoch * len(paths) + place, int(index - (ends[place] - counts[order[place]])))
-            index, epoch = index - int(ends[-1]), epoch + 1
-    return _Position(epoch * len(paths), 0)
+    epoch: int
+    shard: int
+    first: int
+    count: int
 
 
-def _count(paths: list[Path], epochs: npt.NDArray[np.int64], options: ExampleOptions) -> npt.NDArray[np.int64]:
-    """Examples by epoch and shard."""
-    by_shard = []
-    for path in paths:
-        passes = make_pairs_on_host(read_document_shard(path, lengths_only=True), epochs, options).passes
-        by_shard.append(np.bincount(passes - epochs[0], minlength=len(epochs)))
-    return np.stack(by_shard, axis=1)
+@dataclass(frozen=True)
+class ExampleOrder:
+    """The order of all examples of all epochs.
+
+    Args:
+        seed: of the order of shards.
+        counts: int64 [S], the examples of a visit to each shard.
+    """
+
+    seed: int
+    counts: npt.NDArray[np.int64]
+
+    @property
+    def per_epoch(self) -> int:
+        """Examples in an epoch."""
+        return int(self.counts.sum())
+
+    def shards(self, epoch: int) -> npt.NDArray[np.int64]:
+        """Numbers of the shards in the order in which an epoch reads them."""
+        key = child_keys(child_keys(mix(self.seed), _SHARD_ORDER_STREAM), epoch)
+        return np.argsort(draw(key, np.arange(len(self.counts))), kind="stable")
+
+    def visits(self, first_example: int) -> Iterator[Visit]:
+        """Yields visits without end, the first of which begins with an example given by its number in the order."""
+        first_epoch, skipped = divmod(first_example, self.per_epoch)
+        for epoch in itertools.count(first_epoch):
+            for shard in self.shards(epoch).tolist():
+                count = int(self.counts[shard])
+                if skipped < count:
+                    yield Visit(epoch, shard, skipped, count)
+                skipped = max(skipped - count, 0)
 
 
-def shard_order(seed: int, epoch: int, shards: int) -> npt.NDArray[np.int64]:
-    """Numbers of the shards in the order in which an epoch reads them."""
-    key = child_keys(child_keys(mix(seed), _SHARD_ORDER_STREAM), epoch)
-    return np.argsort(draw(key, np.arange(shards)), kind="stable")
+@dataclass(frozen=True)
+class _Source:
+    """Shards of documents and how to make examples of them."""
+
+    paths: list[Path]
+    options: ExampleOptions
+    vocabulary: Vocabulary
+
+    def blocks(
+        self, visits: Iterator[Visit], own_rows: npt.NDArray[np.bool_], features: tuple[Feature, ...]
+    ) -> Iterator[Arrays]:
+        """Yields examples [X, ...] by feature: of every len(own_rows) examples those that are True in `own_rows`."""
+        at_once, row = max(1, _TOKENS_AT_ONCE // self.options.max_seq_length), 0
+        with ThreadPoolExecutor(max_workers=1) as executor:
+            following = executor.submit(self._visit, next(visits))
+            while True:
+                documents, pairs = following.result()
+                following = executor.submit(self._visit, next(visits))
+                own = np.flatnonzero(own_rows[(row + np.arange(len(pairs))) % len(own_rows)])
+                row = (row + len(pairs)) % len(own_rows)
+                for start in range(0, len(own), at_once):
+                    block = pairs.take(own[start : start + at_once])
+                    examples = vars(make_examples(documents, block, self.options, self.vocabulary))
+                    # Labels of the sentence pair are named after what they teach, and are the only ones renamed.
+                    examples[f"{self.options.objective.value}_labels"] = examples["sentence_order_labels"]
+                    yield {feature.name: examples[feature.name] for feature in features}
+
+    def _visit(self, visit: Visit) -> tuple[TokenizedDocuments, Pairs]:
+        documents = read_document_shard(self.paths[visit.shard])
+        pairs = make_pairs(documents, [visit.epoch], self.options).shuffled()
+        filling = visit.epoch
+        while len(pairs) < visit.count:
+            filling += _FILLING_PASSES
+            pairs = pairs.followed_by(make_pairs(documents, [filling], self.options).shuffled())
+        return documents, pairs.take(slice(visit.first, visit.count))

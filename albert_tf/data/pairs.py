@@ -67,6 +67,11 @@ class Pairs:
         """Returns the examples at `rows`."""
         return Pairs(*(getattr(self, field.name)[rows] for field in fields(self)))
 
+    def followed_by(self, other: "Pairs") -> "Pairs":
+        """Returns these examples and then those of `other`."""
+        both = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+        return Pairs(*(np.concatenate(arrays) for arrays in both))
+
     def shuffled(self) -> "Pairs":
         """Returns the passes one after another, each in random order."""
         return self.take(np.lexsort((draw(self.keys, Draw.SHUFFLE), self.passes)))

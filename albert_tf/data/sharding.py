@@ -5,6 +5,7 @@ Letters: B batch over all hosts, b rows of one replica.
 
 from dataclasses import dataclass
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -63,12 +64,10 @@ class InputShard:
             )
         return batch_size // self.pieces
 
-    def rows_of(self, batches: tf.Tensor, batch_size: int) -> tf.Tensor:
-        """This host's rows of several batches that follow one another in one tensor, in their order."""
-        shape = batches.shape[1:]
-        pieces = tf.reshape(batches, [-1, self.pieces, self.piece_size(batch_size), *shape])
-        first = self.index * self.parts
-        return tf.reshape(pieces[:, first : first + self.parts], [-1, *shape])
+    def rows(self, batch_size: int) -> np.ndarray:
+        """Which rows of a batch are this host's: bool [B]."""
+        replica = np.arange(batch_size) // self.piece_size(batch_size)
+        return replica // self.parts == self.index
 
 
 EVERYTHING = InputShard()

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from albert_tf.data.features import PACKED_FEATURES, PRETRAINING_FEATURES, with_role
 from albert_tf.data.manifest import MANIFEST_NAME, Manifest, Recipe, Shard
 from albert_tf.data.options import Format, Objective
-from albert_tf.data.shards import ShardFault, find_fault, read_records
+from albert_tf.data.shards import DamagedShardError, ShardFault, find_fault, read_records
 
 Source = str | Path | Sequence[str | Path]
 
@@ -218,17 +218,20 @@ def verify_shards(source: Source) -> list[ShardFault]:
 def name_damage(*sources: Source) -> Iterator[None]:
     """Turns TensorFlow's error about unreadable data into one that names the shard and the record.
 
-    TensorFlow's own message names neither, so the shards are read through when it comes.
+    TensorFlow's own message names neither, so the shards are read through when it comes. An error in making examples
+    on the fly reaches TensorFlow as text.
 
     Args:
         *sources: what datasets read.
 
     Raises:
-        ValueError: the block ended with a `DataLossError` and a shard is damaged.
+        ValueError: the block ended with an error of reading and a shard is damaged.
     """
     try:
         yield
-    except tf.errors.DataLossError as error:
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+        if not isinstance(error, tf.errors.DataLossError) and DamagedShardError.__name__ not in error.message:
+            raise
         faults = [fault for source in sources for fault in verify_shards(source)]
         if not faults:
             raise

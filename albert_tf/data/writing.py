@@ -65,7 +65,9 @@ def _write_shard(context: PrepareContext, number: int, report: Report) -> None:
             arrays = spool_arrays(spool)
             write_document_shard(file, arrays)
             report(len(arrays["tokens"]))
-            statistics, records = ExampleStatistics(), len(arrays)
+            # How many examples an epoch takes from the shard, so that training finds any of them by arithmetic.
+            examples = len(make_pairs(load_spool(spool), [0], options))
+            statistics, records = ExampleStatistics(examples=examples), len(arrays)
         else:
             statistics, records = _write_examples(file, load_spool(spool), context, report)
     shard = Shard(name=path.name, bytes=path.stat().st_size, records=records, statistics=statistics)

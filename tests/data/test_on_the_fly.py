@@ -2,12 +2,14 @@
 
 import itertools
 import shutil
+import time
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import PrepareOptions, documents_dataset, name_damage, prepare, pretraining_dataset
-from albert_tf.data.on_the_fly import shard_order
+from albert_tf.data import PrepareOptions, documents_dataset, name_damage, on_the_fly, prepare, pretraining_dataset
+from albert_tf.data.on_the_fly import ExampleOrder
 from albert_tf.data.sharding import InputShard
 from albert_tf.tokenization import AlbertTokenizer
 
@@ -63,15 +65,66 @@ def written(folder):
 
 
 def test_equal_what_is_written(folders, tokenizer):
-    """Shards hold pass 0 and then pass 1; epochs take pass 0 of all shards and then pass 1, shards in their orders."""
+    """Epoch 0 is pass 0 of all shards; epoch 1 is pass 1, in another order, as many examples as pass 0 had."""
     one, two = written(folders / "one_pass"), written(folders / "two_passes")
-    epochs = [one, [rows[len(first) :] for rows, first in zip(two, one, strict=True)]]
-    expected = []
-    for epoch, shards in enumerate(epochs):
-        expected += [row for shard in shard_order(OPTIONS["seed"], epoch, 3) for row in shards[shard]]
-    made = rows_of(documents_dataset(folders / "documents", tokenizer, 1).take(len(expected)))
-    assert len(set(made)) == len(made) == sum(map(len, two))
-    assert made == expected
+    passes = [one, [rows[len(first) :] for rows, first in zip(two, one, strict=True)]]
+    order = ExampleOrder(OPTIONS["seed"], np.array([len(rows) for rows in one]))
+    assert order.shards(0).tolist() != order.shards(1).tolist()
+    made = iter(rows_of(documents_dataset(folders / "documents", tokenizer, 1).take(2 * order.per_epoch)))
+    for epoch, shards in enumerate(passes):
+        for shard in order.shards(epoch):
+            rows = list(itertools.islice(made, len(one[shard])))
+            common = min(len(rows), len(shards[shard]))
+            assert rows[:common] == shards[shard][:common]
+            assert len(set(rows)) == len(rows), "what fills a visit up is new"
+    assert {len(rows) for rows in passes[0]} != {len(rows) for rows in passes[1]}
+
+
+def test_any_example_is_found_without_those_before():
+    order = ExampleOrder(7, np.array([5, 0, 9, 3]))
+    whole = [visit for visit, _ in zip(order.visits(0), range(9))]
+    assert [visit.epoch for visit in whole] == [0] * 3 + [1] * 3 + [2] * 3
+    numbers = [(visit.epoch, visit.shard, row) for visit in whole for row in range(visit.count)]
+    for index, example in enumerate(numbers):
+        visit = next(order.visits(index))
+        assert (visit.epoch, visit.shard, visit.first) == example
+    far = next(ExampleOrder(7, np.array([2**40, 2**41])).visits(2**62))
+    assert far.epoch == 2**62 // (3 * 2**40)
+
+
+def test_going_on_reads_what_going_on_needs(folders, tokenizer, monkeypatch):
+    """After a million batches, no more shards are read and no more pairs made than after none."""
+    read = []
+    original = on_the_fly.read_document_shard
+    monkeypatch.setattr(on_the_fly, "read_document_shard", lambda path: read.append(path) or original(path))
+    for first in (0, 10**6):
+        read.clear()
+        rows_of(documents_dataset(folders / "documents", tokenizer, 1, first_batch=first).take(1))
+        assert len(read) <= 3
+
+
+def test_one_usable_document_is_enough_and_none_is_an_error(text, tokenizer, tmp_path):
+    source = tmp_path / "text.txt"
+    source.write_text("One.\n\nTwo.\n\nThree.\n\nIt rained.\nIt stopped.\n\nFour.\n")
+    options = PrepareOptions(inputs=[source], output_dir=tmp_path / "one", max_seq_length=16, format="documents")
+    prepare(options)
+    begun = time.monotonic()
+    assert len(rows_of(documents_dataset(tmp_path / "one", tokenizer, 32).take(1))) == 32
+    assert time.monotonic() - begun < 5
+    source.write_text("One.\n\nTwo.\n\nThree.\n")
+    with pytest.raises(ValueError, match="must have two sentences"):
+        prepare(options.model_copy(update={"output_dir": tmp_path / "none"}))
+    assert not (tmp_path / "none").exists()
+
+
+def test_strategies_take_it(folders, tokenizer):
+    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    batches = strategy.distribute_datasets_from_function(
+        lambda context: documents_dataset(folders / "documents", tokenizer, BATCH)
+    )
+    inputs, _ = next(iter(batches))
+    plain, _ = next(iter(documents_dataset(folders / "documents", tokenizer, BATCH)))
+    assert np.array_equal(strategy.experimental_local_results(inputs["input_ids"])[0], plain["input_ids"])
 
 
 def test_names_shapes_and_types_are_those_of_the_other_reader(folders, tokenizer):
@@ -103,14 +156,6 @@ def test_hosts_and_devices_share_each_batch(folders, tokenizer, count, parts):
     share = parts * piece
     batches = [rows[start : start + share] for start in range(0, 12 * share, share) for rows in own]
     assert [row for rows in batches for row in rows] == whole
-
-
-def test_no_python_function_runs_in_the_pipeline(folders, tokenizer):
-    dataset = documents_dataset(folders / "documents", tokenizer, BATCH)
-    graph = tf.compat.v1.GraphDef.FromString(dataset._as_serialized_graph().numpy())
-    operations = {node.op for nodes in (graph.node, *(f.node_def for f in graph.library.function)) for node in nodes}
-    assert "TopKV2" in operations
-    assert not {operation for operation in operations if "Py" in operation or "Generator" in operation}
 
 
 def test_unfit_folders_and_damage_are_named(folders, tokenizer, tmp_path):

@@ -1,1 +1,0 @@
-"""Making examples inside a TensorFlow graph, equal bit for bit to making them with NumPy."""
