@@ -47,7 +47,7 @@ def write(checkpoint: Checkpoint, folder: str | pathlib.Path, to: Format) -> lis
     """
     config, arrays = checkpoint.config, checkpoint.arrays
     if to == "google":
-        write_google(pathlib.Path(folder, GOOGLE_NAME), config, arrays)
+        write_google(pathlib.Path(folder, GOOGLE_NAME), config, arrays, checkpoint.settings)
     elif to == "huggingface":
         save_huggingface(folder, config, arrays, _settings(checkpoint))
     else:

@@ -15,7 +15,7 @@ import numpy as np
 from albert_tf.atomic_files import atomic_write
 from albert_tf.checkpoints.checkpoint import Checkpoint, under_our_names, with_head_settings
 from albert_tf.checkpoints.differences import warn_of_differences
-from albert_tf.checkpoints.names import for_file, num_file_groups
+from albert_tf.checkpoints.names import PROBLEM_TYPES, for_file, num_file_groups
 from albert_tf.config import AlbertConfig
 
 CONFIG_FILE = "albert_config.json"
@@ -46,15 +46,23 @@ def save_google(model: Any, prefix: str | pathlib.Path) -> None:
         UserWarning: where a head's epsilon is one that the reference's code does not know; see `differences.py`.
 
     Raises:
-        ValueError: where the reference's code would compute something else with these weights.
+        ValueError: where the reference's code would compute something else with these weights, as with several labels
+            for each text, or where a variable has no name there.
     """
-    write_google(prefix, model.config, model.arrays_by_path())
+    write_google(prefix, model.config, model.arrays_by_path(), model.head_settings())
 
 
-def write_google(prefix: str | pathlib.Path, config: AlbertConfig, arrays: Mapping[str, np.ndarray]) -> None:
-    """As `save_google`, from arrays by variable path."""
+def write_google(
+    prefix: str | pathlib.Path, config: AlbertConfig, arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]
+) -> None:
+    """As `save_google`, from arrays by variable path and what `config.json` would say about the head."""
     import tensorflow as tf
 
+    if settings.get("problem_type") == PROBLEM_TYPES["multi_label"]:
+        raise ValueError(
+            "Google's code has no multi-label classifier and would take the labels to exclude each other. Save the "
+            "model with save_pretrained, or its encoder alone."
+        )
     prefix = pathlib.Path(prefix)
     values = {**config.to_google(), "num_hidden_groups": num_file_groups(config)}
     warn_of_differences(config, arrays, "google")

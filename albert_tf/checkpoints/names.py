@@ -13,6 +13,12 @@ from albert_tf.config import AlbertConfig
 
 Format = Literal["google", "huggingface"]
 _TITLES: Mapping[Format, str] = {"google": "Google", "huggingface": "Hugging Face"}
+# What a classifier learns, and what `config.json` calls it.
+PROBLEM_TYPES: Mapping[str, str] = {
+    "classification": "single_label_classification",
+    "multi_label": "multi_label_classification",
+    "regression": "regression",
+}
 
 
 class Row(NamedTuple):

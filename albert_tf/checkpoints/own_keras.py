@@ -7,6 +7,7 @@ from typing import Any
 from albert_tf.checkpoints.checkpoint import Checkpoint, with_head_settings
 from albert_tf.checkpoints.config_files import CURE, check_settings, make_config
 from albert_tf.checkpoints.hdf5 import Hdf5
+from albert_tf.checkpoints.names import PROBLEM_TYPES
 from albert_tf.config import AlbertConfig
 
 _ORIGIN = "albert_tf>"
@@ -68,8 +69,8 @@ def _settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
     settings: dict[str, Any] = {"architectures": arguments["architectures"]}
     if "labels" in arguments:
         settings["id2label"] = {str(number): label for number, label in enumerate(arguments["labels"])}
-    if arguments.get("problem") == "regression":
-        settings["problem_type"] = "regression"
+    if arguments.get("problem") in PROBLEM_TYPES:
+        settings["problem_type"] = PROBLEM_TYPES[arguments["problem"]]
     if arguments.get("head") == "beam":
         settings |= {name: arguments[name] for name in ("start_n_top", "end_n_top") if name in arguments}
     return settings

@@ -25,7 +25,7 @@ class ServedClassifier(ServedModel):
             "serving_default": traced(of_text, **dict.fromkeys(names, texts)),
             "token_ids": traced(self._of_ids, input_ids=ids, attention_mask=ids, token_type_ids=ids),
         }
-        if self._loaded.model.problem == "classification":
+        if self._loaded.model.problem != "regression":
             functions["labels"] = traced(lambda: {"labels": tf.constant(self._loaded.model.labels)})
         return functions
 
@@ -54,7 +54,7 @@ class ServedClassifier(ServedModel):
         logits = self._loaded.model(inputs, training=False)["logits"]  # [B, C]
         if self._loaded.model.problem == "regression":
             return {"score": logits[:, 0]}
-        shares = tf.nn.softmax(logits)
+        shares = self._loaded.model.probabilities(logits)
         labels = tf.gather(tf.constant(self._loaded.model.labels), tf.argmax(shares, axis=-1))
         return {"label": labels, "score": tf.reduce_max(shares, axis=-1), "probabilities": shares}
 

@@ -60,7 +60,7 @@ def classify(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[str] | N
     logits = model(loaded.tokenizer(texts, pairs, max_length=loaded.max_length), training=False)["logits"]  # [B, C]
     if model.problem == "regression":
         return [ClassPrediction(None, float(value), {}) for value in ops.convert_to_numpy(logits)[:, 0]]
-    shares = ops.convert_to_numpy(ops.softmax(logits))
+    shares = ops.convert_to_numpy(model.probabilities(logits))
     return [
         ClassPrediction(model.labels[row.argmax()], float(row.max()), dict(zip(model.labels, row.tolist())))
         for row in shares

@@ -204,9 +204,10 @@ class AlbertBase(keras.Model):
             path: a folder written by `save_pretrained` or by Hugging Face transformers; one with Google's
                 `albert_config.json` and a checkpoint, or the prefix of such a checkpoint; an unpacked module of TF Hub;
                 a preset folder of KerasHub; a `.keras` or `.weights.h5` file.
-            new_head: bool. Whether a head that the file does not have, or has for another number of labels, starts
-                fresh; otherwise that is an error.
-            **kwargs: constructor arguments, such as `num_labels`.
+            new_head: bool. Whether a head that the file does not have, or has for other labels, starts fresh; otherwise
+                that is an error.
+            **kwargs: constructor arguments, such as `labels`. The same labels in another order than the file's are
+                followed by the classifier's columns; labels that the file has no names for get their names here.
 
         Returns:
             The model with its weights.
@@ -217,8 +218,13 @@ class AlbertBase(keras.Model):
         checkpoint = checkpoints.read(path)
         checkpoints.refuse_another_size(checkpoint)
         model = cls(checkpoint.config, **cls.arguments_from_file(dict(checkpoint.settings), kwargs))
-        checkpoints.assign(checkpoint, model.variables_by_path(), new_head=new_head)
+        checkpoints.assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
         return model
+
+    def matching(self, checkpoint: checkpoints.Checkpoint, new_head: bool) -> checkpoints.Checkpoint:
+        """The checkpoint with a head that means what this model's does; without it where that is to start fresh."""
+        del new_head
+        return checkpoint
 
     @classmethod
     def arguments_from_file(cls, settings: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 Letters: B batch, L sequence, C classes.
 """
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.losses import label_accuracy, label_loss
@@ -40,7 +42,7 @@ class NamedClassifier(AlbertClassifier):
         self, config: AlbertConfig, num_labels: int | None = None, labels: Sequence[str] | None = None, **kwargs
     ):
         super().__init__(config, **kwargs)
-        self.labels = _names(num_labels, labels)
+        self.labels = label_names(num_labels, labels)
         self.num_labels = len(self.labels)
 
     def get_config(self):
@@ -55,8 +57,9 @@ class NamedClassifier(AlbertClassifier):
     @classmethod
     def arguments_from_file(cls, settings, given):
         """What the file says of its head is of no use to one with other classes."""
-        from_file = cls.settings_from_file(settings)
-        count = len(given.get("labels") or ()) or given.get("num_labels")
+        from_file, count, labels = cls.settings_from_file(settings), given.get("num_labels"), given.get("labels")
+        if count is not None or labels is not None:
+            count = len(label_names(count, labels))
         is_same = count in (None, len(from_file.get("labels", ())))
         is_same = is_same and given.get("problem") in (None, from_file.get("problem"))
         return {**from_file, **given} if is_same else given
@@ -66,11 +69,48 @@ class NamedClassifier(AlbertClassifier):
         names = settings.get("id2label", {})
         return {"labels": [names[key] for key in sorted(names, key=int)]} if names else {}
 
+    def matching(self, checkpoint, new_head):
+        names = list(self.settings_from_file(dict(checkpoint.settings)).get("labels", ()))
+        head = [path for path in checkpoint.arrays if path.startswith("classifier/")]
+        if not head or len(names) != self.num_labels:
+            return checkpoint
+        arrays = dict(checkpoint.arrays)
+        if reason := self.other_head(checkpoint):
+            if not new_head:
+                raise ValueError(
+                    f"The classifier of {checkpoint.source} {reason}. Pass new_head=True to start one fresh, or load "
+                    "it as it is and rename its labels in the `id2label` of its config.json."
+                )
+            arrays = {path: array for path, array in arrays.items() if path not in head}
+        elif set(names) == set(self.labels):
+            columns = [names.index(label) for label in self.labels]
+            arrays |= {path: arrays[path][..., columns] for path in head}
+        return dataclasses.replace(checkpoint, arrays=arrays)
 
-def _names(num_labels: int | None, labels: Sequence[str] | None) -> tuple[str, ...]:
-    if num_labels is None and not labels:
-        raise ValueError("`num_labels` or `labels` must be given. Received: neither; say how many classes there are.")
-    names = tuple(labels) if labels else tuple(f"LABEL_{number}" for number in range(num_labels or 0))
+    def other_head(self, checkpoint: Checkpoint) -> str:
+        """Why the classifier of a file with as many labels is another one than this model's; "" where it is not."""
+        names = self.settings_from_file(dict(checkpoint.settings))["labels"]
+        is_named = names != list(label_names(len(names))) and len(set(names)) == len(names)
+        if is_named and set(names) != set(self.labels):
+            return f"has the labels {names}, for a model of {list(self.labels)}"
+        return ""
+
+
+def label_names(num_labels: int | None, labels: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The names of the classes, which are LABEL_0, LABEL_1 and so on where none are given."""
+    if num_labels is not None and (isinstance(num_labels, bool) or not isinstance(num_labels, int) or num_labels < 1):
+        raise ValueError(f"`num_labels` must be an integer of at least 1. Received: num_labels={num_labels!r}.")
+    if labels is None:
+        if num_labels is None:
+            raise ValueError(
+                "`num_labels` or `labels` must be given. Received: neither; say how many classes there are."
+            )
+        return tuple(f"LABEL_{number}" for number in range(num_labels))
+    names = () if isinstance(labels, str) or not isinstance(labels, Iterable) else tuple(labels)
+    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise ValueError(
+            f"`labels` must be a list of different names. Received: labels={labels!r}; give one name for each class."
+        )
     if num_labels not in (None, len(names)):
         raise ValueError(
             f"`labels` must name `num_labels` classes. Received: num_labels={num_labels}, labels={list(names)}."

@@ -3,32 +3,38 @@
 Letters: B batch, L sequence.
 """
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
 
 import keras
 from keras import ops
 
+from albert_tf.checkpoints.names import PROBLEM_TYPES
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import ClassificationHead
 from albert_tf.models.classifier import NamedClassifier
 from albert_tf.models.encoder import AlbertEncoder
 from albert_tf.models.losses import weighted_mean
 
-Problem = Literal["classification", "regression"]
+Problem = Literal["classification", "multi_label", "regression"]
 
 
 @keras.saving.register_keras_serializable("albert_tf")
 class AlbertForSequenceClassification(NamedClassifier):
     """The encoder with a head on its pooled output.
 
-    `fit` takes `(inputs, labels)`, labels int [B], or float [B] for regression, and minimises mean cross entropy, or
-    mean squared error; `compile(loss=..., metrics=...)` replaces that by losses and metrics on `logits`.
+    `fit` takes `(inputs, labels)` and minimises the mean over the batch of what belongs to the problem;
+    `compile(loss=..., metrics=...)` replaces that by losses and metrics on `logits`.
+
+    - `"classification"`, one label for each text: labels int [B], cross entropy.
+    - `"multi_label"`, any number of labels for each text: labels [B, num_labels], 1 where one holds and else 0, mean
+      binary cross entropy. The reported accuracy is that of all these decisions.
+    - `"regression"`, one number for each text: labels float [B], squared error.
 
     Args:
         config: AlbertConfig.
         num_labels: int. How many classes; 1 for regression. May be left out where `labels` are given.
-        problem: str. `"classification"` or `"regression"`.
+        problem: str. `"classification"`, `"multi_label"` or `"regression"`.
         labels: sequence of str. Names of the classes in order of their ids.
 
     Call arguments:
@@ -63,6 +69,11 @@ class AlbertForSequenceClassification(NamedClassifier):
         super().__init__(config, num_labels, labels, **kwargs)
         if problem == "regression" and self.num_labels != 1:
             raise ValueError(f"`num_labels` must be 1 for regression. Received: num_labels={self.num_labels}.")
+        if problem == "classification" and self.num_labels == 1:
+            raise ValueError(
+                f"`num_labels` must be at least 2 for classification. Received: labels={list(self.labels)}; for one "
+                "number pass problem='regression', for one yes or no problem='multi_label'."
+            )
         self.problem = problem
         self.encoder = AlbertEncoder(config, name="encoder", dtype=self.dtype_policy)
         self.classifier = ClassificationHead(
@@ -74,33 +85,67 @@ class AlbertForSequenceClassification(NamedClassifier):
         pooled_output = self.encoder(inputs, training=training)["pooled_output"]
         return {"logits": self.classifier(pooled_output, training=training)}
 
+    def probabilities(self, logits):
+        """What logits [..., num_labels] say of the labels, which exclude each other unless `problem` is multi_label."""
+        return ops.sigmoid(logits) if self.problem == "multi_label" else ops.softmax(logits)
+
     def loss_terms(self, y, outputs, sample_weight=None):
-        if self.problem != "regression":
+        logits = outputs["logits"]
+        if self.problem == "classification":
             return super().loss_terms(y, outputs, sample_weight)
-        error = ops.reshape(outputs["logits"], (-1,)) - ops.cast(ops.reshape(y, (-1,)), "float32")
+        if self.problem == "multi_label":
+            losses = ops.binary_crossentropy(_decisions(y, logits), logits, from_logits=True)  # [B, C]
+            return {"binary_cross_entropy": weighted_mean(ops.mean(losses, axis=-1), sample_weight)}
+        error = ops.reshape(logits, (-1,)) - ops.cast(ops.reshape(y, (-1,)), "float32")
         return {"mean_squared_error": weighted_mean(error * error, sample_weight)}
 
     def reported_terms(self):
-        return ("mean_squared_error",) if self.problem == "regression" else super().reported_terms()
+        names = {"regression": ("mean_squared_error",), "multi_label": ("binary_cross_entropy", "accuracy")}
+        return names.get(self.problem, super().reported_terms())
 
     def metric_terms(self, y, outputs, sample_weight=None):
-        return {} if self.problem == "regression" else super().metric_terms(y, outputs, sample_weight)
+        if self.problem == "classification":
+            return super().metric_terms(y, outputs, sample_weight)
+        if self.problem == "multi_label":
+            right = ops.equal(outputs["logits"] > 0, _decisions(y, outputs["logits"]) > 0.5)  # [B, C]
+            return {"accuracy": weighted_mean(ops.mean(ops.cast(right, "float32"), axis=-1), sample_weight)}
+        return {}
 
     def get_config(self):
         return {**super().get_config(), "problem": self.problem}
 
     def head_settings(self) -> dict[str, Any]:
-        kind = "regression" if self.problem == "regression" else "single_label_classification"
-        return {**super().head_settings(), "problem_type": kind}
+        return {**super().head_settings(), "problem_type": PROBLEM_TYPES[self.problem]}
 
     @classmethod
     def settings_from_file(cls, settings):
         named = super().settings_from_file(settings)
-        problem = "regression" if settings.get("problem_type") == "regression" else "classification"
-        return {**named, "problem": problem} if named else {}
+        return {**named, "problem": _problem_from_file(settings) or "classification"} if named else {}
+
+    def other_head(self, checkpoint):
+        theirs = _problem_from_file(checkpoint.settings)
+        if theirs not in (None, self.problem):
+            return f"is for {theirs}, and the model for {self.problem}"
+        return super().other_head(checkpoint)
+
+
+def _problem_from_file(settings: Mapping[str, Any]) -> Problem | None:
+    """None where a `config.json` does not say."""
+    found = (problem for problem, name in PROBLEM_TYPES.items() if name == settings.get("problem_type"))
+    return cast(Problem | None, next(found, None))
+
+
+def _decisions(y, logits):
+    """Labels [B, C] of 0 and 1 as float32."""
+    if len(y.shape) != 2 or y.shape[1] != logits.shape[1]:
+        raise ValueError(
+            f"Labels of a multi_label model must have shape [B, {logits.shape[1]}], 1 where a label holds and else 0. "
+            f"Received: shape={tuple(y.shape)}."
+        )
+    return ops.cast(y, "float32")
 
 
 def _checked_problem(problem: str) -> Problem:
-    if problem not in ("classification", "regression"):
-        raise ValueError(f"`problem` must be 'classification' or 'regression'. Received: problem={problem!r}.")
-    return problem
+    if problem not in PROBLEM_TYPES:
+        raise ValueError(f"`problem` must be one of {tuple(PROBLEM_TYPES)}. Received: problem={problem!r}.")
+    return cast(Problem, problem)

@@ -118,6 +118,8 @@ class Evaluator:
 
 def targets_of(model: AlbertForSequenceClassification, texts: LabelledTexts) -> np.ndarray:
     """Labels as the model counts them: int32 [N], or float32 [N] for regression."""
+    if model.problem == "multi_label":
+        raise ValueError("Tables have one label for each text. Received: a multi_label model; evaluate it with Keras.")
     return texts.label_values() if model.problem == "regression" else texts.label_ids(model.labels)
 
 

@@ -137,7 +137,7 @@ def test_a_model_goes_out_as_it_came_in(name, golden, tmp_path):
 def test_every_head_goes_out_as_it_came_in(head, golden, tmp_path):
     folder = golden(f"M3_heads/{head}").folder
     checkpoint = checkpoints.read(folder)
-    checkpoints.write_google(tmp_path / "model.ckpt-best", checkpoint.config, checkpoint.arrays)
+    checkpoints.write_google(tmp_path / "model.ckpt-best", checkpoint.config, checkpoint.arrays, {})
     assert_same(tensors_in(tmp_path / "model.ckpt-best"), tensors_in(folder / "model.ckpt"))
     # Through the Hugging Face layout, too.
     checkpoints.save_huggingface(tmp_path / "hf", checkpoint.config, checkpoint.arrays, checkpoint.settings)
@@ -209,7 +209,7 @@ def test_what_the_reference_cannot_compute_is_not_written(changes, rule, tmp_pat
 def test_a_checkpoint_that_was_there_is_replaced(golden, tmp_path):
     for name in ("M1_small", "M2_groups"):
         checkpoint = checkpoints.read(golden(name).folder)
-        checkpoints.write_google(tmp_path / "model.ckpt-best", checkpoint.config, checkpoint.arrays)
+        checkpoints.write_google(tmp_path / "model.ckpt-best", checkpoint.config, checkpoint.arrays, {})
     assert_same(checkpoints.read(tmp_path).arrays, checkpoint.arrays)
 
 

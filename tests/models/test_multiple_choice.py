@@ -24,7 +24,7 @@ def make_model(**compile_arguments):
 
 def test_a_choice_has_the_score_that_a_text_has():
     model = make_model()
-    texts = AlbertForSequenceClassification(CONFIG, num_labels=1)
+    texts = AlbertForSequenceClassification(CONFIG, problem="regression")
     texts.set_weights(model.get_weights())
     flat = {name: array.reshape(ROWS * CHOICES, -1) for name, array in INPUTS.items()}
     expected = np.reshape(texts(flat)["logits"], (ROWS, CHOICES))
