@@ -1,11 +1,13 @@
 """Files that appear complete or not at all, their checksums, and folders that one process at a time may write."""
 
 import contextlib
+import glob
 import hashlib
 import os
 import pathlib
+import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 try:
@@ -24,12 +26,15 @@ def atomic_write(path: pathlib.Path, content: bytes) -> None:
 def atomic_open(path: pathlib.Path) -> Iterator[BinaryIO]:
     """Opens a file for writing under a temporary name in the same folder, which is renamed once it is on the disk.
 
+    What killed processes left of the same file is removed first.
+
     Raises:
         OSError: the file could not be written; its message names `path`. An existing file is unchanged.
     """
     temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        remove_temporary(path.with_name(glob.escape(path.name)))
+        handle, temporary = _locked(lambda: tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}."))
         with os.fdopen(handle, "wb", buffering=2**20) as file:
             yield file
             file.flush()
@@ -43,6 +48,39 @@ def atomic_open(path: pathlib.Path) -> Iterator[BinaryIO]:
             raise could_not_write(path, error) from None
         raise
     _sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def temporary_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A new folder beside `path` to write into, which the caller renames or moves files from; removed at the end.
+
+    What killed processes left of such folders for the same path is removed first.
+    """
+
+    def make() -> tuple[int, str]:
+        name = tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.")
+        return os.open(name, os.O_RDONLY), name
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove_temporary(path.with_name(glob.escape(path.name)))
+    descriptor, temporary = _locked(make)
+    try:
+        yield pathlib.Path(temporary)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def tensorflow_writes(path: pathlib.Path) -> Iterator[None]:
+    """Turns TensorFlow's errors while it writes `path`, such as a full disk, into one OSError that names it."""
+    import tensorflow as tf
+
+    try:
+        yield
+    except tf.errors.OpError as error:
+        reason = error.message.splitlines()[0].split(" [Op:")[0].rpartition("; ")[2]
+        raise OSError(f"could not write {path} ({reason}); free space or choose another folder") from None
 
 
 def could_not_write(path: pathlib.Path, error: OSError) -> OSError:
@@ -61,10 +99,30 @@ def _sync_folder(folder: pathlib.Path) -> None:
             os.close(descriptor)
 
 
+def _locked(make: Callable[[], tuple[int, str]]) -> tuple[int, str]:
+    """A new file or folder, open and locked until it is closed, which tells other processes that its writer lives."""
+    while True:
+        descriptor, name = make()
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # some network file systems have no locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.path.exists(name):  # else another process took it for a leftover, just before it was locked
+            return descriptor, name
+        os.close(descriptor)
+
+
 def remove_temporary(path: pathlib.Path) -> None:
-    """Removes temporary files of `path`, whose name may be a pattern, that a killed process left; only under a lock."""
+    """Removes temporary files and folders of `path`, whose name may be a pattern, if their writers have ended."""
+    if fcntl is None:
+        return
     for left in path.parent.glob(f".{path.name}.????????"):
-        left.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # its writer lives, or another process removed it meanwhile
+            descriptor = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
+            finally:
+                os.close(descriptor)
 
 
 def sha256(path: pathlib.Path) -> str:

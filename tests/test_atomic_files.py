@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from albert_tf.atomic_files import atomic_open, atomic_write, exclusive_lock, remove_temporary, sha256
+from albert_tf.atomic_files import atomic_open, atomic_write, exclusive_lock, remove_temporary, sha256, temporary_folder
 
 
 def test_a_failed_write_leaves_the_old_file_and_names_it(tmp_path, monkeypatch):
@@ -86,3 +86,40 @@ def test_a_file_that_does_not_fit_leaves_nothing(tmp_path):
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     assert "could not write the file (File too large): " in done.stdout
     assert done.stdout.endswith("\n[]\n")
+
+
+WRITER = (
+    "import pathlib, sys, time\n"
+    "from albert_tf.atomic_files import atomic_open, temporary_folder\n"
+    "path = pathlib.Path(sys.argv[1])\n"
+    "with atomic_open(path) as file, temporary_folder(path) as folder:\n"
+    "    (folder / 'part').write_bytes(b'half')\n"
+    "    print('writing', flush=True)\n"
+    "    time.sleep(600)\n"
+)
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next_one(tmp_path):
+    path = tmp_path / "model [1].bin"
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert writer.stdout.readline() == "writing\n"
+        atomic_write(path, b"whole")
+        remove_temporary(tmp_path / "*")
+        assert len(os.listdir(tmp_path)) == 3, "what a living process writes stays"
+    finally:
+        writer.kill()
+        writer.communicate()
+    atomic_write(path, b"whole")
+    assert os.listdir(tmp_path) == ["model [1].bin"]
+
+
+def test_a_temporary_folder_is_removed_whatever_happens(tmp_path):
+    def fail():
+        with temporary_folder(tmp_path / "new" / "1") as folder:
+            (folder / "part").mkdir()
+            raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        fail()
+    assert os.listdir(tmp_path / "new") == []

@@ -6,13 +6,12 @@ The modules that it published on TF Hub hold the same tensors with `module/` bef
 import json
 import os
 import pathlib
-import tempfile
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from albert_tf.atomic_files import atomic_write
+from albert_tf.atomic_files import atomic_write, temporary_folder, tensorflow_writes
 from albert_tf.checkpoints.checkpoint import Checkpoint, under_our_names, with_head_settings
 from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import PROBLEM_TYPES, for_file, num_file_groups
@@ -67,9 +66,8 @@ def write_google(
     values = {**config.to_google(), "num_hidden_groups": num_file_groups(config)}
     warn_of_differences(config, arrays, "google")
     tensors = for_file(config, arrays, "google")
-    prefix.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=prefix.parent, prefix=f".{prefix.name}.") as folder:
-        partial = pathlib.Path(folder, prefix.name)
+    with temporary_folder(prefix) as folder, tensorflow_writes(prefix):
+        partial = folder / prefix.name
         tf.raw_ops.SaveV2(
             prefix=str(partial),
             tensor_names=list(tensors),

@@ -1,10 +1,10 @@
 """A model and its tokenizer out of one folder; which task it is for is found out by looking."""
 
 import dataclasses
-import json
 import pathlib
 
 from albert_tf import checkpoints, models
+from albert_tf.json_files import read_json
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining, AlbertForSequenceClassification
 from albert_tf.tasks import find_task
 from albert_tf.tokenization import AlbertTokenizer
@@ -63,11 +63,8 @@ def load_folder(folder: str | pathlib.Path) -> ModelFolder:
     kind = _kind(checkpoint)
     tokenizer = AlbertTokenizer.from_pretrained(folder)
     tokenizer.check_fits(checkpoint.config.vocab_size)
-    recipe = _recipe(folder)
-    max_length = recipe.get("max_length") or checkpoint.config.max_position_embeddings
-    return ModelFolder(
-        kind.from_pretrained(folder), tokenizer, max_length, takes_pairs=recipe.get("pair_column") is not None
-    )
+    max_length, takes_pairs = _recipe(folder / _RECIPE_FILE, checkpoint.config.max_position_embeddings)
+    return ModelFolder(kind.from_pretrained(folder), tokenizer, max_length, takes_pairs)
 
 
 def _kind(checkpoint: checkpoints.Checkpoint) -> type[TaskModel]:
@@ -83,6 +80,13 @@ def _kind(checkpoint: checkpoints.Checkpoint) -> type[TaskModel]:
     return getattr(models, task.model)
 
 
-def _recipe(folder: pathlib.Path) -> dict:
-    file = folder / _RECIPE_FILE
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+def _recipe(file: pathlib.Path, longest: int) -> tuple[int, bool]:
+    """Ids in a row, and whether texts come in pairs, as `finetune` noted them."""
+    recipe = read_json(file, cure="restore it, or remove it to use the defaults") if file.is_file() else {}
+    max_length, pairs = recipe.get("max_length") or longest, recipe.get("pair_column")
+    if not isinstance(max_length, int) or not 3 <= max_length <= longest or not isinstance(pairs, str | None):
+        raise ValueError(
+            f"{file}: `max_length` must be an integer from 3 to {longest} and `pair_column` a name or null. Received: "
+            f"{str(recipe.get('max_length'))[:60]} and {str(pairs)[:60]}; restore it, or remove it to use the defaults."
+        )
+    return max_length, pairs is not None

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  # registers the operations that the SavedModel calls
 
+from albert_tf import checkpoints
 from albert_tf.export.prediction import ClassPrediction, MaskPrediction
 
 _FILE = "saved_model.pb"
@@ -81,12 +82,15 @@ class RestoredModel:
 
 
 def is_saved_model(folder: str | pathlib.Path) -> bool:
-    """Whether this is a SavedModel or a folder of numbered versions of one."""
-    return _newest(pathlib.Path(folder)) is not None
+    """Whether this is a SavedModel or a folder of numbered versions of one.
+
+    A folder that holds weights is none, whatever lies beside them: a SavedModel is a program, weights are numbers.
+    """
+    return _newest(pathlib.Path(folder)) is not None and not checkpoints.holds_weights(folder)
 
 
 def load_saved_model(folder: str | pathlib.Path) -> RestoredModel:
-    """Reads a SavedModel.
+    """Reads a SavedModel. It is a program that may read and write files: load only what you trust.
 
     Args:
         folder: of one version, or of a model's versions, of which the newest is taken.
@@ -99,12 +103,12 @@ def load_saved_model(folder: str | pathlib.Path) -> RestoredModel:
     """
     newest = _newest(pathlib.Path(folder))
     if newest is None:
-        raise ValueError(f"A SavedModel must hold {_FILE}. Received: {folder}; export a model first.")
+        raise ValueError(f"{folder} holds no {_FILE}; export a model first.")
     try:
         return RestoredModel(newest, tf.saved_model.load(str(newest)))
-    except (OSError, tf.errors.OpError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"A SavedModel must be whole. Received: {newest} ({reason}); export it again.") from None
+    except Exception as error:  # whatever TensorFlow comes to in a damaged graph
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:300]
+        raise ValueError(f"{newest} is not a SavedModel, or is damaged ({reason}); export it again.") from None
 
 
 def _newest(folder: pathlib.Path) -> pathlib.Path | None:

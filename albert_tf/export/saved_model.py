@@ -1,15 +1,13 @@
 """SavedModels with raw text in and named scores out, in the numbered folders that TF Serving reads."""
 
-import contextlib
 import dataclasses
+import errno
 import os
 import pathlib
-import shutil
-import tempfile
-from collections.abc import Iterator
 
 import tensorflow as tf
 
+from albert_tf.atomic_files import temporary_folder, tensorflow_writes
 from albert_tf.export.classifier import ServedClassifier
 from albert_tf.export.folder import ModelFolder, load_folder
 from albert_tf.export.masked_lm import ServedMaskedLM
@@ -64,8 +62,9 @@ def export_saved_model(
         loaded = dataclasses.replace(loaded, max_length=max_length)
     folder = _version_folder(pathlib.Path(output), name, version)
     served = _served(loaded)
-    with _appears_whole(folder) as partial:
-        tf.saved_model.save(served, str(partial), signatures=served.signatures())
+    with temporary_folder(folder) as partial:
+        with tensorflow_writes(folder):
+            tf.saved_model.save(served, str(partial), signatures=served.signatures())
         restored = tf.saved_model.load(str(partial))
         difference = served.largest_difference(restored)
         if not difference <= LARGEST_DIFFERENCE:
@@ -73,6 +72,7 @@ def export_saved_model(
                 f"A SavedModel must give the scores of its model to {LARGEST_DIFFERENCE}. Received: a difference of "
                 f"{difference:.2e}; nothing was written, and this should be reported as a bug."
             )
+        folder = _publish(partial, folder, may_count_up=version is None)
     return ExportReport(folder, int(folder.name), tuple(sorted(restored.signatures)), difference)
 
 
@@ -94,14 +94,17 @@ def _version_folder(output: pathlib.Path, name: str, version: int | None) -> pat
     return output / name / str(version)
 
 
-@contextlib.contextmanager
-def _appears_whole(folder: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Gives a folder to write into, which is renamed at the end; a server never sees a part of a version."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = pathlib.Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        yield partial
-        os.chmod(partial, 0o755)  # temporary folders are for their owner alone
-        partial.rename(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+def _publish(partial: pathlib.Path, folder: pathlib.Path, may_count_up: bool) -> pathlib.Path:
+    """Renames a finished folder, so that a server never sees a part of a version; returns its final name."""
+    os.chmod(partial, 0o755)  # temporary folders are for their owner alone
+    while True:
+        try:
+            return partial.rename(folder)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+            if not may_count_up:
+                raise ValueError(
+                    f"{folder} was written by another process meanwhile; leave out the version to get the next one."
+                ) from None
+            folder = folder.with_name(str(int(folder.name) + 1))

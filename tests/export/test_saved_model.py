@@ -3,6 +3,7 @@
 import json
 import pathlib
 import runpy
+import shutil
 import sys
 
 import numpy as np
@@ -13,6 +14,7 @@ from albert_tf.export import (
     classify,
     export_saved_model,
     fill_mask,
+    is_saved_model,
     load_folder,
     load_saved_model,
     saved_model,
@@ -245,3 +247,82 @@ def test_the_script_explains_mistakes_in_one_sentence(exports, monkeypatch, caps
         assert status == 2
         assert message in printed.err
         assert len(printed.err.strip().splitlines()) == 1, printed.err
+
+
+# === Damage, full disks, two at once ===
+
+
+def test_two_exports_with_one_name_at_once(folders, tmp_path, monkeypatch):
+    loaded, rename = load_folder(folders["classifier"]), pathlib.Path.rename
+
+    def others_first(partial, folder):
+        if folder.name == "1":
+            (tmp_path / "m" / "1" / "variables").mkdir(parents=True)
+        return rename(partial, folder)
+
+    monkeypatch.setattr(pathlib.Path, "rename", others_first)
+    assert export_saved_model(loaded, tmp_path, "m").folder == tmp_path / "m" / "2"
+    shutil.rmtree(tmp_path / "m")
+    with pytest.raises(ValueError, match=r"m/1 was written by another process meanwhile; leave out the version"):
+        export_saved_model(loaded, tmp_path, "m", version=1)
+    assert [path.name for path in (tmp_path / "m").iterdir()] == ["1"]
+
+
+def test_a_damaged_export_is_one_sentence(exports, tmp_path):
+    shutil.copytree(exports["classifier"].folder, tmp_path / "m" / "1")
+    for name in ("saved_model.pb", "variables/variables.data-00000-of-00001", "variables/variables.index"):
+        file = tmp_path / "m" / "1" / name
+        content = file.read_bytes()
+        for damaged in (b"", content[: len(content) // 2], content[:-100]):
+            file.write_bytes(damaged)
+            with pytest.raises(
+                ValueError, match=r"^[^\n]*m/1 is not a SavedModel, or is damaged \(.*; export it again"
+            ):
+                load_saved_model(tmp_path / "m")
+        file.write_bytes(content)
+
+
+FULL = """
+import pathlib, resource, sys
+from albert_tf import checkpoints
+from albert_tf.export import export_saved_model
+source, folder = map(pathlib.Path, sys.argv[1:])
+checkpoint = checkpoints.read(source)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+for write in (
+    lambda: export_saved_model(source, folder, "exported"),
+    lambda: checkpoints.write(checkpoint, folder / "google", "google"),
+    lambda: checkpoints.write(checkpoint, folder / "huggingface", "huggingface"),
+):
+    try:
+        write()
+    except OSError as error:
+        print(error)
+print(sum(path.is_file() for path in folder.rglob("*")))
+"""
+
+
+def test_a_disk_that_is_full_is_one_sentence(folders, run_python, tmp_path):
+    # A limit on the size of files fails where a full disk does.
+    exported, google, huggingface, left = run_python("-c", FULL, folders["classifier"], tmp_path).stdout.splitlines()
+    assert exported.startswith(f"could not write {tmp_path}/exported/1 (File too large)")
+    assert google.startswith(f"could not write {tmp_path}/google/model.ckpt-best (File too large)")
+    assert "could not write the file (File too large)" in huggingface
+    assert left == "0"
+
+
+def test_weights_are_read_where_a_program_lies_beside_them(exports, folders, tmp_path):
+    shutil.copytree(folders["classifier"], tmp_path, dirs_exist_ok=True)
+    shutil.copytree(exports["regression"].folder, tmp_path / "1")
+    shutil.copytree(exports["regression"].folder, tmp_path, dirs_exist_ok=True)
+    assert is_saved_model(exports["regression"].folder)
+    assert is_saved_model(exports["regression"].folder.parent)
+    assert not is_saved_model(tmp_path)
+
+
+@pytest.mark.parametrize("recipe", ["[1]", "{", '{"max_length": "a"}', '{"max_length": 10000}', '{"pair_column": 5}'])
+def test_a_damaged_recipe_beside_weights(recipe, folders, tmp_path):
+    shutil.copytree(folders["classifier"], tmp_path, dirs_exist_ok=True)
+    (tmp_path / "recipe.json").write_text(recipe)
+    with pytest.raises(ValueError, match=r"recipe\.json.*remove it to use the defaults"):
+        load_folder(tmp_path)
