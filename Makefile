@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: quickstart nsmc test lint format clean fuzz soak parity-tfa parity-google parity-peers test-backends
+.PHONY: quickstart nsmc ablations test lint format clean fuzz soak parity-tfa parity-google parity-peers test-backends
 
 $(STAMP): pyproject.toml setup.py
 	@if command -v uv >/dev/null 2>&1; then \
@@ -15,11 +15,8 @@ $(STAMP): pyproject.toml setup.py
 	fi
 	@touch $(STAMP)
 
-quickstart: $(STAMP)
-	$(BIN)/albert-tf quickstart
-
-nsmc: $(STAMP)
-	$(BIN)/albert-tf nsmc
+quickstart nsmc ablations: $(STAMP)
+	$(BIN)/python training/demos/$@.py
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
@@ -61,7 +58,7 @@ parity-peers: $(STAMP) $(PEERS:%=.venv-parity-%/.installed)
 	@for peer in $(PEERS); do .venv-parity-$$peer/bin/python tests/parity/peer_$$peer.py runs/parity/peers || exit 1; done
 	@$(BIN)/python tests/parity/peer_table.py runs/parity/peers
 
-# Side environments for the rooms that are Keras alone; they hold no TensorFlow.
+# Environments without TensorFlow, for the packages that import only Keras.
 .venv-jax/.installed .venv-torch/.installed: .venv-%/.installed: tests/backends/requirements-%.txt
 	$(PYTHON) -m venv --clear .venv-$*
 	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<

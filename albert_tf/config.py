@@ -237,7 +237,7 @@ class AlbertConfig:
         Raises:
             ValueError: naming the file, for one that is not JSON, of another model type, or with an unknown key.
         """
-        values = read_json(path, cure="is it the right file?")
+        values = read_json(path, cure="check that it is the right file")
         try:
             return cls.from_published(values)
         except ValueError as error:

@@ -46,6 +46,10 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
     """Names of tensors in a damaged file can be long and hold line breaks; errors stay one line."""
     try:
         if (reader := _find_reader(path)) is None:
+            if any(path.glob("*/saved_model.pb")):
+                raise ValueError(
+                    f"{path} is a SavedModel, which only `predict` reads; give the folder it was made from."
+                )
             raise ValueError(
                 f"`path` must be a folder with {huggingface.CONFIG_FILE} and {huggingface.WEIGHTS_FILES[0]}, a folder "
                 f"with {google.CONFIG_FILE} and a checkpoint, or the prefix of one. Received: {path}; check the "

@@ -12,30 +12,26 @@ def run(
     source: Annotated[Path, typer.Argument(help="Folder, file or prefix of a checkpoint of any kind.")],
     folder: Annotated[Path, typer.Argument(help="Empty folder to write to; made if it does not exist.")],
     to: Annotated[str, typer.Option(help="Layout to write: google or huggingface.")],
+    list_tensors: Annotated[bool, typer.Option("--list", help="List variables and the tensors they became.")] = False,
 ) -> None:
-    """Writes a checkpoint in another layout, with its vocabulary, and shows what went where.
+    """Writes a checkpoint in another layout, with its vocabulary.
 
     Example: albert-tf convert albert_base_v2 converted --to huggingface
     """
-    import rich
-
     from albert_tf import checkpoints
-    from albert_tf.cli.tables import plain_table
+    from albert_tf.cli.paths import check_new_folder
+    from albert_tf.cli.tables import print_table
     from albert_tf.verify import check_weights
 
     if to not in ("google", "huggingface"):
         raise ValueError(f"`--to` must be google or huggingface. Received: {to}.")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"The folder to write to must be empty. Received: {folder}; choose another.")
+    check_new_folder(folder)
     checkpoint = checkpoints.read(source)
     check_weights(checkpoint)
     placements = checkpoints.write(checkpoint, folder, to)
-    table = plain_table("", "variable", "tensor in the file", "shape")
-    for column in table.columns[:2]:  # long names go on in the next line, where a narrow terminal would cut them
-        column.overflow, column.justify = "fold", "left"
-    for placement in placements:
-        table.add_row(placement.path, placement.name, " x ".join(map(str, placement.shape)))
-    rich.print(table)
+    if list_tensors:
+        rows = ((one.path, one.name, " x ".join(map(str, one.shape))) for one in placements)
+        print_table("", ("variable", "tensor in the file", "shape"), rows, num_text_columns=2)
     typer.echo(f"{len(placements)} tensors in {folder}, {_write_vocabulary(source, folder, to)}")
 
 

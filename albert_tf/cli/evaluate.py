@@ -22,17 +22,17 @@ def run(
 
     Example: albert-tf evaluate runs/task --data test.tsv
     """
-    import rich
-
-    from albert_tf.cli.scores import scores_table
+    from albert_tf.cli.tables import print_table, score_rows
     from albert_tf.data.classification import Columns, read_texts
     from albert_tf.export import load_folder
     from albert_tf.trainer.evaluation import evaluate, write_predictions
 
     texts = read_texts(data, Columns(text_column, pair_column, label_column, header))
     loaded = load_folder(folder)
+    if not loaded.is_classifier:
+        raise ValueError(f"{folder} holds no classifier; give a folder that `albert-tf finetune` wrote.")
     loaded.check_pairs(texts.pairs is not None)
     evaluation = evaluate(loaded.model, loaded.tokenizer, texts, loaded.max_length, batch_size)
-    rich.print(scores_table(f"{len(texts):,} examples", evaluation.scores))
+    print_table(f"{len(texts):,} examples", ("score", "value"), score_rows(evaluation.scores))
     if predictions is not None:
         write_predictions(predictions, texts, evaluation)

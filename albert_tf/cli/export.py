@@ -19,14 +19,13 @@ def run(
 
     Example: albert-tf export runs/task --name task
     """
-    import rich
-
-    from albert_tf.cli.tables import plain_table
+    from albert_tf.cli.tables import print_table
     from albert_tf.export import export_saved_model
 
     report = export_saved_model(folder, output, name, version=version, max_length=max_length)
-    table = plain_table("", "", "value")
-    table.add_row("signatures", ", ".join(report.signatures))
-    table.add_row("largest difference from the Keras model", f"{report.largest_difference:.1e}")
-    rich.print(table)
+    rows = {
+        "signatures": ", ".join(report.signatures),
+        "largest difference from the Keras model": f"{report.largest_difference:.1e}",
+    }
+    print_table("", ("", "value"), rows.items())
     typer.echo(f"SavedModel in {report.folder}")

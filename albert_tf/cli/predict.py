@@ -2,13 +2,15 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 NAME = "predict"
+MAX_ANSWERS = 5
+_Row = tuple[str, str, str]
 
 
 def run(
@@ -24,18 +26,20 @@ def run(
 
     Example: albert-tf predict runs/base/model "He put his hand in his [MASK]."
     """
-    import rich
+    from albert_tf.cli.tables import print_table
 
     if pair and len(pair) != len(texts):
         raise ValueError(f"There must be one --pair for each text. Received: {len(texts)} texts, {len(pair)} pairs.")
     model = _load(folder)
     if model.is_classifier:
-        table = _labels(texts, model.classify(texts, pair or None))
+        columns, rows = ("text", "label", "value"), _label_rows(texts, model.classify(texts, pair or None))
     elif pair:
-        table = _orders(texts, pair, model.sentence_order(texts, pair))
+        columns = ("comes first", "comes second", "probability")
+        rows = _order_rows(texts, pair, model.sentence_order(texts, pair))
     else:
-        table = _pieces(texts, model.fill_mask(texts))
-    rich.print(table)
+        columns, rows = ("text", "piece", "probability"), _piece_rows(texts, model.fill_mask(texts))
+    title = "▁ begins a word, ## continues one" if columns[1] == "piece" else ""
+    print_table(title, columns, rows, num_text_columns=2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,43 +69,24 @@ def _load(folder: Path) -> Any:
     return _FolderModel(loaded.is_classifier, *answers)
 
 
-def _labels(texts: list[str], predictions) -> Any:
-    from rich.markup import escape
-
-    from albert_tf.cli.tables import plain_table
-
-    names = list(predictions[0].probabilities)
-    table = plain_table("", "text", *(["label", *map(escape, names)] if names else ["score"]))
+def _label_rows(texts: list[str], predictions) -> Iterator[_Row]:
+    """Up to `MAX_ANSWERS` labels of each text, the most probable first; or the score of a regression."""
     for text, prediction in zip(texts, predictions):
-        shares = [f"{share:.4f}" for share in prediction.probabilities.values()]
-        cells = [escape(prediction.label), *shares] if names else [f"{prediction.score:.4f}"]
-        table.add_row(_shortened(text), *cells)
-    return table
+        answers = sorted(prediction.probabilities.items(), key=lambda answer: -answer[1])[:MAX_ANSWERS]
+        yield from _rows(text, answers or [("score", prediction.score)])
 
 
-def _pieces(texts: list[str], predictions) -> Any:
-    from rich.markup import escape
-
-    from albert_tf.cli.tables import plain_table
-
-    table = plain_table("▁ begins a word, ## goes on in one", "text", "piece", "probability")
+def _piece_rows(texts: list[str], predictions) -> Iterator[_Row]:
     for text, prediction in zip(texts, predictions):
-        for number, (piece, share) in enumerate(zip(prediction.pieces, prediction.probabilities)):
-            table.add_row("" if number else _shortened(text), escape(piece), f"{share:.4f}")
-    return table
+        yield from _rows(text, zip(prediction.pieces, prediction.probabilities))
 
 
-def _orders(texts: list[str], pairs: list[str], shares: list[float]) -> Any:
-    from albert_tf.cli.tables import plain_table
-
-    table = plain_table("", "text", "pair", "comes first", "probability")
-    for text, pair, share in zip(texts, pairs, shares):
-        first = "text" if share >= 0.5 else "pair"
-        table.add_row(_shortened(text), _shortened(pair), first, f"{max(share, 1 - share):.4f}")
-    return table
+def _rows(text: str, answers: Iterable[tuple[str, float]]) -> Iterator[_Row]:
+    for number, (answer, value) in enumerate(answers):
+        yield "" if number else text, answer, f"{value:.4f}"
 
 
-def _shortened(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text if len(text) <= 60 else f"{text[:59]}…")
+def _order_rows(texts: list[str], pairs: list[str], probabilities: list[float]) -> Iterator[_Row]:
+    for text, pair, probability in zip(texts, pairs, probabilities):
+        first, second = (text, pair) if probability >= 0.5 else (pair, text)
+        yield first, second, f"{max(probability, 1 - probability):.4f}"

@@ -1,52 +1,55 @@
 """`albert-tf prepare`: from text files to pretraining examples."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 NAME = "prepare"
+KEPT = "finished shards are kept, and the same command goes on after them"
+_masking = partial(typer.Option, rich_help_panel="Masking")
+_pairs = partial(typer.Option, rich_help_panel="Documents and pairs")
+_running = partial(typer.Option, rich_help_panel="Files and processes")
 
 
 def run(
     inputs: Annotated[list[str], typer.Argument(help="Text files (.txt, .txt.gz), folders or patterns; UTF-8.")],
     output: Annotated[Path, typer.Option(help="Folder for the examples.")],
     format: Annotated[
-        str, typer.Option(help="examples, or documents: tokenised text, of which examples are made while training.")
+        str, typer.Option(help="examples, or documents: tokenised text from which training makes examples.")
     ] = "examples",
     tokenizer: Annotated[
         Path | None,
         typer.Option(help="Vocabulary: a folder, a .model or a vocab.txt file; without it, the published English one."),
     ] = None,
     max_seq_length: Annotated[int, typer.Option(help="Tokens in an example.")] = 512,
-    max_predictions_per_seq: Annotated[int | None, typer.Option(help="Most masked tokens in an example.")] = None,
-    masked_lm_prob: Annotated[float, typer.Option(help="Share of tokens to mask.")] = 0.15,
-    ngram: Annotated[int, typer.Option(help="Longest run of words masked together.")] = 3,
-    favor_shorter_ngram: Annotated[bool, typer.Option(help="Whether shorter runs are likelier.")] = True,
-    whole_word_masking: Annotated[bool, typer.Option(help="Whether words are masked as wholes.")] = True,
-    permutation: Annotated[bool, typer.Option(help="As many tokens again change places, to be told too.")] = False,
-    short_seq_prob: Annotated[float, typer.Option(help="Share of passes that aim at shorter examples.")] = 0.1,
     dupe_factor: Annotated[int, typer.Option(help="Passes over the corpus, each with other masks.")] = 40,
     objective: Annotated[str, typer.Option(help="sentence_order, next_sentence or none.")] = "sentence_order",
+    seed: Annotated[int, typer.Option(help="Seed; the same text, options and seed give the same examples.")] = 12345,
+    max_predictions_per_seq: Annotated[int | None, _masking(help="Most masked tokens in an example.")] = None,
+    masked_lm_prob: Annotated[float, _masking(help="Share of tokens to mask.")] = 0.15,
+    ngram: Annotated[int, _masking(help="Most words masked in a row.")] = 3,
+    favor_shorter_ngram: Annotated[bool, _masking(help="Make shorter n-grams more likely.")] = True,
+    whole_word_masking: Annotated[bool, _masking(help="Mask all pieces of a word together.")] = True,
+    permutation: Annotated[bool, _masking(help="Also permute as many tokens, and predict them.")] = False,
+    split_sentences: Annotated[bool, _pairs(help="Split running text into sentences.")] = False,
+    document_gap: Annotated[int, _pairs(help="Empty lines that end a document; 0: only the end of a file.")] = 1,
+    short_seq_prob: Annotated[float, _pairs(help="Share of passes that make shorter examples.")] = 0.1,
     reference_pairs: Annotated[
-        bool, typer.Option(help="Pair what is a single sentence with a random document, as the reference does.")
+        bool, _pairs(help="Pair a lone sentence with a random document, as Google does.")
     ] = False,
-    pack: Annotated[bool, typer.Option("--pack", help="Put several short examples into one row.")] = False,
-    split_sentences: Annotated[bool, typer.Option(help="Lines are running text, to be split into sentences.")] = False,
-    document_gap: Annotated[int, typer.Option(help="Empty lines that end a document; 0: only a file's end does.")] = 1,
-    seed: Annotated[int, typer.Option(help="Examples are a function of it and of the documents.")] = 12345,
-    num_shards: Annotated[int, typer.Option(help="Files to write.")] = 8,
-    num_processes: Annotated[int, typer.Option(help="Worker processes.")] = 1,
-    runner: Annotated[str, typer.Option(help="local, or beam: Apache Beam (albert_tf[beam]).")] = "local",
-    beam_options: Annotated[
-        str, typer.Option(help="Of Beam's pipeline, such as '--runner=FlinkRunner --flink_master=host:8081'.")
-    ] = "",
+    pack: Annotated[bool, _pairs("--pack", help="Put short examples into one row.")] = False,
+    num_shards: Annotated[int, _running(help="Files to write.")] = 8,
+    num_processes: Annotated[int, _running(help="Worker processes.")] = 1,
+    runner: Annotated[str, _running(help="local, or beam: Apache Beam (albert_tf[beam]).")] = "local",
+    beam_options: Annotated[str, _running(help="Beam's options, such as '--runner=FlinkRunner ...'.")] = "",
 ) -> None:
-    """Turns text into TFRecord shards of masked pairs of segments, or of tokenised documents, with a manifest.
+    """Writes TFRecord shards of masked sentence pairs, or of tokenised documents, with a manifest.
 
     Input: one sentence a line, an empty line between documents; or running text with --split-sentences.
 
-    Example: albert-tf prepare corpus/*.txt --output examples --max-seq-length 128
+    Example: albert-tf prepare corpus/*.txt --output examples --dupe-factor 10
     """
     import shlex
 
@@ -93,12 +96,9 @@ def _progress_bar():
 
 
 def _print_report(report) -> None:
-    import rich
-
-    from albert_tf.cli.tables import plain_table
+    from albert_tf.cli.tables import print_table
 
     manifest = report.manifest
-    table = plain_table(f"{manifest.recipe.format} in {report.folder}", "", "value")
     rows = {
         "documents": f"{manifest.documents:,}",
         "tokens in the corpus": f"{manifest.tokens:,}",
@@ -108,10 +108,11 @@ def _print_report(report) -> None:
         "examples": f"{manifest.statistics.examples:,}",
         "tokens in an example, mean": f"{manifest.mean_length:.1f}",
         "share of tokens masked": f"{manifest.masked_share:.3f}",
-        "share of pairs with label 1": f"{manifest.label_1_share:.3f}",
-        "rows of them": f"{sum(shard.records for shard in manifest.shards):,}",
+        "rows written": f"{sum(shard.records for shard in manifest.shards):,}",
         "example tokens per second": "already there" if report.reused else f"{report.tokens_per_second:,.0f}",
     }
-    for label, value in (rows | of_examples if manifest.recipe.format == "examples" else rows).items():
-        table.add_row(label, value)
-    rich.print(table)
+    pairs = {"sentence_order": "share of pairs swapped", "next_sentence": "share of pairs at random"}
+    if manifest.recipe.examples.objective in pairs:
+        of_examples[pairs[manifest.recipe.examples.objective]] = f"{manifest.label_1_share:.3f}"
+    rows |= of_examples if manifest.recipe.format == "examples" else {}
+    print_table(f"{manifest.recipe.format} in {report.folder}", ("", "value"), rows.items())

@@ -24,9 +24,7 @@ def run(
 
     Example: albert-tf pretrain training/recipes/base_v2.toml --examples examples --output runs/base
     """
-    import rich
-
-    from albert_tf.cli.tables import plain_table
+    from albert_tf.cli.tables import print_table
     from albert_tf.trainer import load_recipe
 
     checked_recipe = load_recipe(recipe, examples=examples, documents=documents, heldout=heldout, tokenizer=tokenizer)
@@ -36,10 +34,10 @@ def run(
     end_if_stopped(report)
     if not report.is_chief:
         return
-    table = plain_table(f"model in {report.model_folder}, {report.num_train_steps:,} updates", "held-out", "value")
-    for name, value in report.results.items():
-        table.add_row(name.replace("_", " "), f"{value:.4f}")
-    rich.print(table)
+    if report.results:
+        rows = ((name.replace("_", " "), f"{value:.4f}") for name, value in report.results.items())
+        print_table("", ("held-out examples", "value"), rows)
+    typer.echo(f"model in {report.model_folder}, {report.num_train_steps:,} updates")
 
 
 def end_if_stopped(report) -> None:

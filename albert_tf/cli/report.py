@@ -16,16 +16,15 @@ def run(
 
     Example: albert-tf report runs/base
     """
-    import rich
-
-    from albert_tf.cli.tables import plain_table
+    from albert_tf.cli.tables import print_table
     from albert_tf.trainer import write_report
 
     report = write_report(folder, output)
     if report.speed is not None:
-        table = plain_table(f"{report.step:,} updates", "median of the intervals", "value")
-        table.add_row("tokens per second", f"{report.speed.tokens_per_second:,.0f}")
-        table.add_row("seconds per step", f"{report.speed.seconds_per_step:.4g}")
-        table.add_row("input wait, share of a step", f"{report.speed.input_wait_share:.2%}")
-        rich.print(table)
+        rows = {
+            "tokens per second": f"{report.speed.tokens_per_second:,.0f}",
+            "seconds per step": f"{report.speed.seconds_per_step:.4g}",
+            "input wait, share of a step": f"{report.speed.input_wait_share:.2%}",
+        }
+        print_table(f"{report.step:,} updates", ("median of the intervals", "value"), rows.items())
     typer.echo(f"page in {report.file}")

@@ -1,17 +1,53 @@
-"""How tables look on the command line."""
+"""Tables on the terminal: cells are plain text, nothing is cut off, and control characters cannot act."""
 
-from typing import TYPE_CHECKING
+import dataclasses
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-if TYPE_CHECKING:
+JOINERS = "\u200c\u200d"  # part of ordinary Indic text and of emoji
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], num_text_columns: int = 1) -> None:
+    """Prints a table to standard output.
+
+    Args:
+        title: printed above the table; may be empty.
+        columns: the names of the columns.
+        rows: the cells of each row, one for each column.
+        num_text_columns: how many columns at the left hold text; the others hold numbers and align right.
+    """
+    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(printable(title)) if title else None, title_justify="left", title_style="bold")
+    for index, name in enumerate(columns):
+        justify = "left" if index < num_text_columns else "right"
+        table.add_column(Text(printable(name)), justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    Console().print(table)
 
 
-def plain_table(title: str, first: str, *others: str) -> "Table":
-    """A table whose first column is text and whose other columns are numbers."""
-    from rich.table import Table
+def printable(text: str) -> str:
+    r"""The text with control characters escaped, so that a file's content cannot send commands to the terminal.
 
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column(first)
-    for name in others:
-        table.add_column(name, justify="right")
-    return table
+    Example:
+
+    >>> print(printable("a\x1b[2Jb 한국어"))
+    a\x1b[2Jb 한국어
+    """
+    return "".join(
+        character.encode("unicode_escape").decode() if _is_control(character) else character for character in text
+    )
+
+
+def _is_control(character: str) -> bool:
+    return unicodedata.category(character).startswith(("C", "Zl", "Zp")) and character not in JOINERS
+
+
+def score_rows(scores: Any) -> list[tuple[str, str]]:
+    """Rows for a dataclass of scores, without those that do not apply to the task."""
+    named = dataclasses.asdict(scores).items()
+    return [(name.replace("_", " "), f"{value:.4f}") for name, value in named if value is not None]

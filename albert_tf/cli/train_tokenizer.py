@@ -1,5 +1,8 @@
 """`albert-tf train-tokenizer`: a vocabulary from text."""
 
+import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,42 +12,41 @@ if TYPE_CHECKING:
     from albert_tf.tokenization import VocabularyReport
 
 NAME = "train-tokenizer"
+_pieces = partial(typer.Option, rich_help_panel="Pieces")
+_text = partial(typer.Option, rich_help_panel="Text to learn from")
 
 
 def run(
     inputs: Annotated[list[str], typer.Argument(help="Text files (.txt, .txt.gz), folders or patterns; UTF-8.")],
-    output: Annotated[Path, typer.Option(help="Folder for the vocabulary.")],
+    output: Annotated[Path, typer.Option(help="New folder for the vocabulary.")],
     vocab_size: Annotated[int, typer.Option(help="Number of pieces.")] = 30000,
     model_type: Annotated[str, typer.Option(help="unigram, bpe or wordpiece.")] = "unigram",
-    character_coverage: Annotated[float, typer.Option(help="Share of characters to cover.")] = 0.99995,
-    do_lower_case: Annotated[bool, typer.Option(help="Whether capital letters are folded.")] = True,
-    keep_accents: Annotated[
-        bool | None, typer.Option(help="Whether accents are kept; without it they are not.", show_default=False)
-    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the choice of lines.")] = 12345,
+    do_lower_case: Annotated[bool, _pieces(help="Lower-case the text.")] = True,
+    keep_accents: Annotated[bool | None, _pieces(help="Keep accents; by default they are dropped.")] = None,
+    character_coverage: Annotated[float, _pieces(help="Share of characters to cover.")] = 0.99995,
     user_defined_symbols: Annotated[
-        str, typer.Option(help="Symbols that stay whole, with commas between them.", show_default=False)
+        str,
+        _pieces(help="Symbols that are never split, comma-separated.", show_default=False),
     ] = "",
-    byte_fallback: Annotated[bool, typer.Option(help="Whether what no piece covers is spelled in bytes.")] = False,
-    input_sentence_size: Annotated[int, typer.Option(help="Most lines to learn from, drawn at random.")] = 10_000_000,
-    heldout: Annotated[
-        list[str] | None, typer.Option(help="Text to measure on; without it, a share of the lines.")
-    ] = None,
-    heldout_share: Annotated[float, typer.Option(help="That share; 10,000 lines at most.")] = 0.01,
-    seed: Annotated[int, typer.Option(help="Of the draws of lines.")] = 12345,
-    segmenter: Annotated[
-        str | None, typer.Option(help="kiwi: pieces keep to Korean morphemes; needs albert_tf[korean].")
-    ] = None,
+    byte_fallback: Annotated[bool, _pieces(help="Encode unknown characters as bytes.")] = False,
+    segmenter: Annotated[str | None, _pieces(help="kiwi: split at Korean morphemes (albert_tf[korean]).")] = None,
+    input_sentence_size: Annotated[int, _text(help="Most lines to learn from, chosen at random.")] = 10_000_000,
+    heldout: Annotated[list[str] | None, _text(help="Text to measure on; else a share of the lines.")] = None,
+    heldout_share: Annotated[float, _text(help="That share; at most 10,000 lines.")] = 0.01,
 ) -> None:
-    """Trains a vocabulary with ALBERT's special pieces and measures it on text that it has not seen.
+    """Trains a vocabulary with ALBERT's special pieces and measures it on held-out text.
 
-    Example: albert-tf train-tokenizer corpus/*.txt --output vocabulary --vocab-size 8000
+    Example: albert-tf train-tokenizer corpus/*.txt --output vocabulary
     """
+    from albert_tf.cli.paths import check_new_folder
     from albert_tf.text_files import find_files
     from albert_tf.tokenization import train_sentencepiece, train_wordpiece
     from albert_tf.tokenization.training import MODEL_TYPES
 
     if model_type not in (known := (*MODEL_TYPES, "wordpiece")):
         raise ValueError(f"`model_type` must be one of {', '.join(known)}. Received: model_type={model_type!r}.")
+    check_new_folder(output)
     options = {
         "vocab_size": vocab_size,
         "character_coverage": character_coverage,
@@ -58,11 +60,27 @@ def run(
     }
     if model_type == "wordpiece":
         _refuse_for_wordpiece(byte_fallback=byte_fallback, segmenter=segmenter)
-        report = train_wordpiece(find_files(inputs), output, **options)
+        train = partial(train_wordpiece, find_files(inputs), output, **options)
     else:
         more = {"model_type": model_type, "byte_fallback": byte_fallback, "segmenter": segmenter}
-        report = train_sentencepiece(find_files(inputs), output, **options, **more)
-    _print_report(report)
+        train = partial(train_sentencepiece, find_files(inputs), output, **options, **more)
+    _print_report(_in_thread(train))
+
+
+def _in_thread(work: Callable[[], "VocabularyReport"]) -> "VocabularyReport":
+    """Runs `work` in a thread, because SentencePiece would keep the main one from Ctrl-C until it has finished."""
+    from concurrent.futures import Future
+
+    outcome: Future[VocabularyReport] = Future()
+
+    def run_work() -> None:
+        try:
+            outcome.set_result(work())
+        except Exception as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run_work, daemon=True).start()
+    return outcome.result()
 
 
 def _refuse_for_wordpiece(**options: bool | str | None) -> None:
@@ -74,12 +92,9 @@ def _refuse_for_wordpiece(**options: bool | str | None) -> None:
 
 
 def _print_report(report: "VocabularyReport") -> None:
-    import rich
-
-    from albert_tf.cli.tables import plain_table
+    from albert_tf.cli.tables import print_table
 
     typer.echo(f"{report.vocab_size} pieces in {report.folder}")
-    table = plain_table("vocabulary", "", "value")
     rows = {
         "lines read": f"{report.num_lines:,}",
         "passed over: too long, or NUL": f"{report.num_skipped_lines:,}",
@@ -92,6 +107,4 @@ def _print_report(report: "VocabularyReport") -> None:
             "characters lost there": f"{heldout.lost_rate:.3%}",
             "characters per token there": f"{heldout.characters_per_token:.3f}",
         }
-    for label, value in rows.items():
-        table.add_row(label, value)
-    rich.print(table)
+    print_table("vocabulary", ("", "value"), rows.items())

@@ -15,18 +15,11 @@ def run(
 
     Example: albert-tf verify albert_base_v2
     """
-    import rich
-    from rich.text import Text
-
-    from albert_tf.cli.tables import plain_table
+    from albert_tf.cli.tables import print_table
     from albert_tf.verify import verify
 
     checks = verify(folder)
-    table = plain_table("", "check", "result")
-    table.add_column("finding")
-    for check in checks:
-        result = Text("pass", "green") if check.passed else Text("fail", "bold red")
-        table.add_row(check.name, result, Text(check.finding))
-    rich.print(table)
+    rows = ((check.name, "pass" if check.passed else "fail", check.finding) for check in checks)
+    print_table("", ("check", "result", "finding"), rows, num_text_columns=3)
     if not all(check.passed for check in checks):
         raise typer.Exit(2)

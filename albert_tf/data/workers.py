@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -94,7 +95,7 @@ class Workers(Generic[Context]):
         waiting: deque[Future[tuple[Result, int]]] = deque()
         try:
             for item in items:
-                waiting.append(self._pool.submit(_call, function, item))
+                waiting.append(self._submit(self._pool, function, item))
                 if len(waiting) > 2 * self._num_processes:
                     yield self._result(waiting.popleft(), report)
             while waiting:
@@ -112,6 +113,14 @@ class Workers(Generic[Context]):
     def run(self, function: Callable[[Context, Item, Report], object], items: Iterable[Item], report: Report) -> None:
         """Calls the function for what it does; otherwise like `map`."""
         deque(self.map(function, items, report), maxlen=0)
+
+    def _submit(self, pool: ProcessPoolExecutor, function: Callable[..., Any], item: Any) -> Future:
+        """Starts a worker process if one more is needed; it inherits that Ctrl-C is for this process alone."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return pool.submit(_call, function, item)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _result(self, future: "Future[tuple[Result, int]]", report: Report) -> Result:
         while not future.done():

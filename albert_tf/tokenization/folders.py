@@ -57,8 +57,8 @@ def find_vocabulary(path: str | Path) -> Path:
         return path
     if not path.is_dir():
         raise ValueError(
-            "`path` must be a SentencePiece file, a vocabulary file, or a folder with one. "
-            f"Received: path={str(path)!r}, which is none of these."
+            f"There is no vocabulary at {path}; give a SentencePiece file (*.model), a vocabulary file (*.txt), or a "
+            "folder with one."
         )
     for name in (MODEL_FILE, _GOOGLE_MODEL_FILE, VOCABULARY_FILE):
         if (path / name).is_file():
@@ -67,8 +67,8 @@ def find_vocabulary(path: str | Path) -> Path:
     if len(candidates) != 1:
         found = ", ".join(candidate.name for candidate in candidates) or "no *.model file and no *vocab*.txt"
         raise ValueError(
-            f"`path` must be a folder with {MODEL_FILE}, {VOCABULARY_FILE} or exactly one *.model file. "
-            f"Received: path={str(path)!r} with {found}."
+            f"The folder {path} holds {found}; give a folder with {MODEL_FILE}, {VOCABULARY_FILE} or exactly one "
+            "*.model file, or the file itself."
         )
     return candidates[0]
 

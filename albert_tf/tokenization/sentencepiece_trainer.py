@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import sentencepiece
 
@@ -11,10 +11,13 @@ _NUM_THREADS = 16
 _COVERAGES = (0.98, 1.0)
 
 
-def run_trainer(*, vocab_size: int, surplus: int = 0, character_coverage: float, **settings) -> bytes:
+def run_trainer(
+    lines: Iterator[str], *, vocab_size: int, surplus: int = 0, character_coverage: float, **settings
+) -> bytes:
     """Trains a SentencePiece model.
 
     Args:
+        lines: the text.
         vocab_size: the number of pieces as the user gave it.
         surplus: how many of these SentencePiece does not know of.
         character_coverage: the share of the text's characters that the pieces cover.
@@ -37,9 +40,10 @@ def run_trainer(*, vocab_size: int, surplus: int = 0, character_coverage: float,
             f"`vocab_size` must be a whole number with room for more than special pieces and user-defined symbols. "
             f"Received: vocab_size={vocab_size!r}."
         )
-    written = io.BytesIO()
+    written, reading_errors = io.BytesIO(), []
     try:
         sentencepiece.SentencePieceTrainer.Train(
+            sentence_iterator=_recording_errors(lines, reading_errors),
             model_writer=written,
             vocab_size=vocab_size - surplus,
             character_coverage=character_coverage,
@@ -51,10 +55,21 @@ def run_trainer(*, vocab_size: int, surplus: int = 0, character_coverage: float,
             **settings,
         )
     except RuntimeError as error:
+        if reading_errors:
+            raise reading_errors[0] from None
         raise ValueError(_explain(str(error), vocab_size, surplus)) from error
     finally:
         sentencepiece.set_min_log_level(0)
     return written.getvalue()
+
+
+def _recording_errors(lines: Iterator[str], errors: list[Exception]) -> Iterator[str]:
+    """The lines; SentencePiece would make an error in reading them part of a message of its own."""
+    try:
+        yield from lines
+    except Exception as error:
+        errors.append(error)
+        raise
 
 
 def checked_symbols(symbols: Iterable[str], special: Sequence[str]) -> list[str]:

@@ -99,7 +99,7 @@ def train_sentencepiece(
     cleaned = compile_clean_up(published, do_lower_case=do_lower_case, keep_accents=options.keep_accents)
     # The published normaliser rather than the library's own: that one's rules differ from version to version.
     trained = run_trainer(
-        sentence_iterator=text.lines() if loaded is None else _segmented(text.lines(), loaded),
+        text.lines() if loaded is None else _segmented(text.lines(), loaded),
         # With a border at every character a line is four times as long at most.
         max_sentence_length=max_sentence_length * (1 if loaded is None else 4),
         user_defined_symbols=symbols if loaded is None else [*symbols, BORDER],

@@ -121,14 +121,12 @@ class TrainingText:
         self.mostly_hangul = hangul * 2 > characters
         if self.num_lines == self.num_skipped_lines:
             raise ValueError(
-                f"`input_files` must hold text to learn from. Received: {len(self.files)} files with {self.num_lines} "
-                f"lines of text, of which {self.num_skipped_lines} are longer than "
-                f"max_sentence_length={self.options.max_sentence_length} bytes or hold NUL."
+                f"{_named(self.files)} without a line to learn from: {self.num_lines} lines of text, of which "
+                f"{self.num_skipped_lines} are longer than max_sentence_length={self.options.max_sentence_length} "
+                "bytes or hold NUL; give other files, or break their lines."
             )
         if self.heldout_files and not any(_texts(self.heldout_files)):
-            raise ValueError(
-                f"`heldout_files` must hold text to measure on. Received: {len(self.heldout_files)} files without any."
-            )
+            raise ValueError(f"{_named(self.heldout_files)} without held-out text to measure on; give other files.")
 
 
 def _checked_files(name: str, files: str | Path | Iterable[str | Path]) -> list[Path]:
@@ -137,6 +135,10 @@ def _checked_files(name: str, files: str | Path | Iterable[str | Path]) -> list[
         if not path.is_file():
             raise ValueError(f"`{name}` must be files that exist. Received: {str(path)!r}.")
     return paths
+
+
+def _named(files: list[Path]) -> str:
+    return f"{files[0]} is" if len(files) == 1 else f"{files[0]} and {len(files) - 1} other files are"
 
 
 def _texts(files: list[Path]) -> Iterator[str]:

@@ -37,7 +37,7 @@ def read_vocabulary(path: str | Path) -> tuple[str, ...]:
     lines = text.removesuffix("\n").split("\n")
     pieces = tuple((line.split() or [" "])[0] for line in lines)
     if pieces == (" ",):
-        raise ValueError(f"A vocabulary file must hold one piece a line. Received: {path}, which is empty.")
+        raise ValueError(f"The vocabulary file {path} is empty; copy it again, or give another.")
     return pieces
 
 

@@ -117,7 +117,7 @@ def _train(words: Counter[str], **settings) -> list[str]:
     stand_ins = _stand_ins(words)
     known = {word: count for word, count in words.items() if all(place in stand_ins for place in _places(word))}
     trained = run_trainer(
-        sentence_iterator=(f"{''.join(stand_ins[p] for p in _places(w))}\t{n}" for w, n in known.items()),
+        (f"{''.join(stand_ins[p] for p in _places(w))}\t{n}" for w, n in known.items()),
         input_format="tsv",
         model_type="bpe",
         normalization_rule_name="identity",

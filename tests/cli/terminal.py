@@ -1,37 +1,38 @@
-"""Runs commands of `albert-tf` inside the test's process."""
+"""Runs commands of `albert-tf`, and demos, inside the test's process."""
 
 import contextlib
 import io
 import sys
+from collections.abc import Callable
 from unittest import mock
 
 from albert_tf.cli.app import main
 
 
-def run(*arguments) -> tuple[int, str, str]:
+def run(*arguments, program: Callable[[], None] = main, columns: int = 200) -> tuple[int, str, str]:
     """Exit code, standard output and standard error of one call."""
     out, err = io.StringIO(), io.StringIO()
-    environment = mock.patch.dict("os.environ", {"COLUMNS": "200", "TERM": "dumb"})
+    environment = mock.patch.dict("os.environ", {"COLUMNS": str(columns), "TERM": "dumb"})
     command = mock.patch.object(sys, "argv", ["albert-tf", *map(str, arguments)])
     with environment, command, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            main()
+            program()
             code = 0
         except SystemExit as stop:
             code = int(stop.code or 0)
     return code, out.getvalue(), err.getvalue()
 
 
-def output_of(*arguments) -> str:
+def output_of(*arguments, **options) -> str:
     """What a call that does its work prints."""
-    code, out, err = run(*arguments)
+    code, out, err = run(*arguments, **options)
     assert code == 0, err
     return out
 
 
-def mistake(*arguments) -> str:
+def mistake(*arguments, **options) -> str:
     """The one sentence with which a call refuses, and exits with 2."""
-    code, _, err = run(*arguments)
+    code, _, err = run(*arguments, **options)
     assert code == 2, err
     lines = err.strip().splitlines()
     assert len(lines) == 1, err

@@ -34,7 +34,7 @@ def google(tmp_path):
 
 def test_there_and_back(google, tmp_path):
     there, back = tmp_path / "there", tmp_path / "back"
-    printed = output_of("convert", google, there, "--to", "huggingface")
+    printed = output_of("convert", google, there, "--to", "huggingface", "--list")
     assert f"32 tensors in {there}, vocabulary from {google / '30k-clean.model'}\n" in printed
     for line in (
         ("encoder/projection/kernel", "albert.encoder.embedding_hidden_mapping_in.weight", "32 x 16"),
@@ -43,7 +43,7 @@ def test_there_and_back(google, tmp_path):
         assert any(row.replace("│", " ").split() == " ".join(line).split() for row in printed.splitlines()), line
     assert json.loads((there / "config.json").read_text())["architectures"] == ["AlbertForPreTraining"]
     assert AlbertTokenizer.from_pretrained(there).encode("a dog") == AlbertTokenizer.english().encode("a dog")
-    printed = output_of("convert", there, back, "--to", "google")
+    printed = output_of("convert", there, back, "--to", "google", "--list")
     assert "cls/seq_relationship/output_weights" in printed
     assert_same(checkpoints.read(back).arrays, checkpoints.read(google).arrays)
     assert (back / "albert_config.json").read_text().split() == (google / "albert_config.json").read_text().split()
@@ -68,15 +68,9 @@ def test_heads(source, architecture, tmp_path):
     assert found.settings.get("id2label") == expected.settings.get("id2label")
 
 
-def test_a_narrow_terminal_cuts_no_name(run_python, tmp_path):
-    call = f"""
-import os, sys
-os.environ["COLUMNS"] = "70"
-sys.argv = ["albert-tf", "convert", {str(GOLDEN / "M1_small")!r}, {str(tmp_path / "new")!r}, "--to", "google"]
-from albert_tf.cli.app import main
-main()
-"""
-    printed = run_python("-c", call).stdout
+def test_a_narrow_terminal_cuts_no_name(tmp_path):
+    call = ("convert", GOLDEN / "M1_small", tmp_path / "new", "--to", "google")
+    printed = output_of(*call, "--list", columns=70)
     assert "…" not in printed
     letters = "".join(row.split("│")[2].strip() for row in printed.splitlines() if row.startswith("│"))
     assert "bert/encoder/transformer/group_0/inner_group_0/attention_1/self/query/kernel" in letters
@@ -117,7 +111,7 @@ def test_mistakes(google, tmp_path):
     data.write_bytes(data.read_bytes()[:9000])
     assert "must be whole" in mistake("convert", google, new, "--to", "huggingface")
     assert not new.exists()
-    assert "must be empty" in mistake("convert", google, google, "--to", "huggingface")
+    assert "is not empty; give another folder" in mistake("convert", google, google, "--to", "huggingface")
 
 
 def test_a_config_of_another_vocabulary_is_refused_with_both_sizes(google, tmp_path):

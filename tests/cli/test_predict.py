@@ -40,6 +40,13 @@ def test_pieces_and_orders(files, where):
     assert "comes first" in printed
 
 
+def test_control_characters_are_escaped_and_long_texts_complete(files):
+    printed = output_of("predict", files / "classifier", "a\x1b[2Jb", "long " * 30, columns=60)
+    assert "\x1b" not in printed
+    assert "a\\x1b[2Jb" in printed
+    assert printed.count("long") == 30
+
+
 def test_mistakes(files):
     assert "must hold [MASK] exactly once" in mistake("predict", files / "pretrained", "text")
     assert "must hold [MASK] exactly once" in mistake("predict", files / "saved" / "pretrained", "text")

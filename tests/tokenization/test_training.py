@@ -212,7 +212,7 @@ def test_a_file_that_is_not_utf8_is_named_with_the_byte(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"\n \n\t\n", b"x" * 5000 + b"\n", b"a\0b\n"])
 def test_nothing_to_learn_from(tmp_path, content):
     (tmp_path / "text.txt").write_bytes(content)
-    with pytest.raises(ValueError, match="must hold text to learn from"):
+    with pytest.raises(ValueError, match="without a line to learn from"):
         train_sentencepiece([tmp_path / "text.txt"], tmp_path / "out")
 
 

@@ -67,7 +67,7 @@ def test_files_to_measure_on_take_the_place_of_held_out_lines(file, tmp_path):
     assert lines == LINES
     assert heldout == ["one", "two"]
     (tmp_path / "empty.txt").write_text("\n")
-    with pytest.raises(ValueError, match="`heldout_files` must hold text to measure on"):
+    with pytest.raises(ValueError, match="without held-out text to measure on"):
         drawn([file], tmp_path / "empty.txt")
     with pytest.raises(ValueError, match="`heldout_files` must be files that exist"):
         drawn([file], "nothing.txt")

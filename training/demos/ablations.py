@@ -1,71 +1,64 @@
-"""`albert-tf ablations`: what ALBERT is made of, tried in small: the same budget for every variant, and one table."""
+"""Ablations (`make ablations`): variants of one small ALBERT, each trained with the same budget, in one table."""
 
 import pathlib
+import statistics
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from novels import write_texts
+from steps import REPOSITORY, Folders, finetune_classifier, run_demo, train_vocabulary, write_examples
 
+from albert_tf import data, trainer
 from albert_tf.cli.pretrain import end_if_stopped
-from albert_tf.cli.steps import Folders, finetune_classifier, write_examples
+from albert_tf.cli.tables import print_table
+from albert_tf.json_files import read_toml
 
 if TYPE_CHECKING:
     from albert_tf.trainer import Recipe
 
-NAME = "ablations"
 PAIR_TASKS = ("sentence_order", "next_sentence")
 ROUNDS, STEPS_OF_A_ROUND = 5, 10
 
 
-def run(
+def ablations(
     output: Annotated[pathlib.Path, typer.Option(help="Folder for everything.")] = pathlib.Path("runs/ablations"),
-    data: Annotated[pathlib.Path, typer.Option(help="Folder of novels.")] = pathlib.Path("training/sample_data/novels"),
+    novels: Annotated[pathlib.Path, typer.Option("--data", help="Folder of novels.")] = (
+        REPOSITORY / "training/sample_data/novels"
+    ),
     recipes: Annotated[
         pathlib.Path, typer.Option(help="Folder with base.toml, a recipe, and variants.toml, changes to it by name.")
-    ] = pathlib.Path("training/recipes/ablations"),
+    ] = REPOSITORY / "training/recipes/ablations",
 ) -> None:
     """Pretrains and fine-tunes variants of one small model and prints a row for each.
 
-    The same command goes on where it was stopped. Measured on held-out chapters: the masked-LM loss on the examples of
-    sentence order, the same ones for every variant; both tasks of pairs, whichever of them a variant was trained on;
-    and whose passages these are.
-
-    Example: albert-tf ablations --output runs/ablations
+    The same command goes on where it was stopped. All scores are on held-out chapters: the masked-LM loss on the
+    sentence-order examples, so that every variant has the same ones; both pair tasks, whichever a variant was trained
+    on; and the accuracy in naming the author of a passage.
     """
-    from albert_tf.cli.novels import write_texts
-
-    base, changes = read_variants(recipes)
     folders = Folders.below(output)
-    write_texts(data, folders.corpus)
-    make_examples(base, changes, folders)
+    base, changes = read_toml(recipes / "base.toml"), read_toml(recipes / "variants.toml")
+    make_examples(write_texts(novels, folders.corpus), base, changes, folders)
     variants = {name: make_recipe(base, change, folders) for name, change in changes.items()}
-    rows = {name: train_variant(name, recipe, folders) for name, recipe in variants.items()}
-    show(variants, rows, measure_steps(variants))
+    scores = {name: train_variant(name, recipe, folders) for name, recipe in variants.items()}
+    show(variants, scores, measure_steps(variants))
 
 
-def read_variants(recipes: pathlib.Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Returns the values of the base recipe, and what each variant changes."""
-    from albert_tf.trainer.recipe import read_toml
-
-    return read_toml(recipes / "base.toml"), read_toml(recipes / "variants.toml")
-
-
-def make_examples(base: Mapping[str, Any], changes: Mapping[str, Any], folders: Folders) -> None:
-    """Trains the vocabulary and writes examples for every objective: to train on where a variant does, and held-out."""
-    from albert_tf.cli.novels import learn_vocabulary
-
-    texts = learn_vocabulary(folders, make_recipe(base, {}, folders).config.vocab_size)
+def make_examples(
+    texts: Mapping[str, list[pathlib.Path]], base: Mapping[str, Any], changes: Mapping[str, Any], folders: Folders
+) -> None:
+    """Trains the vocabulary; writes held-out examples of both pair tasks, and examples for each variant's objective."""
+    train_vocabulary(texts, folders, make_recipe(base, {}, folders).config.vocab_size)
     trained_on = {make_recipe(base, change, folders).data.objective for change in changes.values()}
     for objective in sorted(trained_on.union(PAIR_TASKS)):
         parts = texts if objective in trained_on else {"heldout": texts["heldout"]}
-        place = folders._replace(examples=folders.examples / objective)
-        write_examples(place, parts, objective=objective, split_sentences=True, max_seq_length=64)
+        of_objective = folders._replace(examples=folders.examples / objective)
+        write_examples(of_objective, parts, objective=objective, split_sentences=True, max_seq_length=64)
 
 
 def make_recipe(base: Mapping[str, Any], change: Mapping[str, Mapping[str, Any]], folders: Folders) -> "Recipe":
     """The base recipe with a variant's changes, on the examples of its objective."""
-    from albert_tf.trainer import parse_recipe
     from albert_tf.trainer.recipe import DataRecipe
 
     values = {
@@ -74,16 +67,14 @@ def make_recipe(base: Mapping[str, Any], change: Mapping[str, Mapping[str, Any]]
     objective = values["data"].setdefault("objective", DataRecipe.model_fields["objective"].default)
     examples = folders.examples / str(objective)
     values["data"] |= {"examples": examples / "train", "heldout": examples / "heldout", "tokenizer": folders.vocabulary}
-    return parse_recipe(values)
+    return trainer.parse_recipe(values)
 
 
 def train_variant(name: str, recipe: "Recipe", folders: Folders) -> dict[str, float]:
-    """Pretrains, evaluates on both tasks of pairs, and fine-tunes one variant; returns its scores."""
-    from albert_tf.trainer import pretrain
-
+    """Pretrains, evaluates on both pair tasks, and fine-tunes one variant; returns its scores."""
     typer.echo(f"pretraining, {name}")
-    place = "_".join(name.replace(",", "").replace("=", "").split())
-    report = pretrain(recipe, folders.pretraining / place)
+    folder_name = "_".join(name.replace(",", "").replace("=", "").split())
+    report = trainer.pretrain(recipe, folders.pretraining / folder_name)
     end_if_stopped(report)
     results = {task: evaluate_pairs(report.model_folder, recipe, task, folders) for task in PAIR_TASKS}
     scores = {task: results[task][f"{task}_accuracy"] for task in PAIR_TASKS}
@@ -91,18 +82,17 @@ def train_variant(name: str, recipe: "Recipe", folders: Folders) -> dict[str, fl
     scores["masked_lm_loss"] = results["sentence_order"]["masked_lm_loss"]
     passages = (folders.corpus / f"passages_{part}.tsv" for part in ("train", "dev"))
     typer.echo(f"fine-tuning, {name}")
-    tuned = finetune_classifier(report.model_folder, folders.finetuning / place, *passages, label_column="author")
+    tuned = finetune_classifier(report.model_folder, folders.finetuning / folder_name, *passages, label_column="author")
     return {**scores, "author": tuned.score_by_epoch[-1]}
 
 
 def evaluate_pairs(model_folder: pathlib.Path, recipe: "Recipe", task: str, folders: Folders) -> dict[str, float]:
-    """Losses and accuracies of a model on the held-out examples of a task, be it the one that it has learnt or not."""
-    from albert_tf.data import pretraining_dataset
+    """Losses and accuracies of a model on the held-out examples of a task, trained on it or not."""
     from albert_tf.models import AlbertForPreTraining
 
     model = AlbertForPreTraining.from_pretrained(model_folder, objective=task)
     model.compile()
-    heldout = pretraining_dataset(
+    heldout = data.pretraining_dataset(
         folders.examples / task / "heldout",
         recipe.training.batch_size,
         shuffle=False,
@@ -115,9 +105,6 @@ def evaluate_pairs(model_folder: pathlib.Path, recipe: "Recipe", task: str, fold
 
 def measure_steps(variants: Mapping[str, "Recipe"]) -> dict[str, float]:
     """Seconds of an update of each variant, the median over rounds in which all take turns."""
-    import statistics
-
-    from albert_tf.data import pretraining_dataset
     from albert_tf.models import AlbertForPreTraining
 
     typer.echo("measuring the time of an update")
@@ -126,32 +113,31 @@ def measure_steps(variants: Mapping[str, "Recipe"]) -> dict[str, float]:
         objective, training = recipe.data.objective, recipe.training
         model = AlbertForPreTraining(recipe.config, objective=objective)
         model.compile(optimizer=recipe.optimizer.build(training.num_train_steps, training.batch_size))
-        data = pretraining_dataset(recipe.data.source, training.batch_size, objective=objective).take(STEPS_OF_A_ROUND)
-        steps[name] = (model, data.cache())
+        examples = data.pretraining_dataset(recipe.data.source, training.batch_size, objective=objective)
+        steps[name] = (model, examples.take(STEPS_OF_A_ROUND).cache())
         model.fit(steps[name][1], shuffle=False, verbose=0)  # traced, and the examples read
     for _ in range(ROUNDS):
-        for name, (model, data) in steps.items():
+        for name, (model, examples) in steps.items():
             begun = time.perf_counter()
-            model.fit(data, shuffle=False, verbose=0)
+            model.fit(examples, shuffle=False, verbose=0)
             seconds[name].append((time.perf_counter() - begun) / STEPS_OF_A_ROUND)
     return {name: statistics.median(times) for name, times in seconds.items()}
 
 
-def show(variants: Mapping[str, "Recipe"], rows: Mapping[str, dict[str, float]], seconds: dict[str, float]) -> None:
+def show(variants: Mapping[str, "Recipe"], scores: Mapping[str, dict[str, float]], seconds: dict[str, float]) -> None:
     """Prints the table."""
-    import rich
-
-    from albert_tf.cli.tables import plain_table
-
-    columns = ("parameters", "ms/step", "masked-LM loss", "sentence order", "next sentence", "author")
-    table = plain_table("ablations, on held-out chapters", "variant", *columns)
-    for name, recipe in variants.items():
-        scores = rows[name]
-        table.add_row(
+    rows = (
+        (
             name,
             f"{recipe.config.num_parameters():,}",
             f"{1000 * seconds[name]:.0f}",
-            f"{scores['masked_lm_loss']:.3f}",
-            *(f"{scores[column]:.3f}" for column in (*PAIR_TASKS, "author")),
+            *(f"{scores[name][column]:.3f}" for column in ("masked_lm_loss", *PAIR_TASKS, "author")),
         )
-    rich.print(table)
+        for name, recipe in variants.items()
+    )
+    columns = ("variant", "parameters", "ms/step", "masked-LM loss", "sentence order", "next sentence", "author")
+    print_table("ablations, on held-out chapters", columns, rows)
+
+
+if __name__ == "__main__":
+    run_demo(ablations)

@@ -1,7 +1,7 @@
-"""The texts of `quickstart` and `ablations`: a corpus to learn from and passages whose author is to be told.
+"""The texts of `quickstart` and `ablations`: a corpus to pretrain on, and passages to classify by author.
 
 A file is named `Author_Title_Year.txt` and holds a paragraph a line and an empty line between chapters. Every fifth
-chapter is held out whole, from the corpus and from the passages, so that no passage has a neighbour that was seen.
+chapter is held out completely, from the corpus and from the passages, so that no passage has a neighbour that was seen.
 """
 
 import itertools
@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import typer
 
-from albert_tf.cli.steps import Folders
 from albert_tf.data.documents import split_sentences
 from albert_tf.text_files import read_lines
 
@@ -38,10 +37,7 @@ def read_chapters(folder: pathlib.Path) -> list[Chapter]:
     """
     files = sorted(folder.glob("*_*.txt"))
     if not files:
-        raise ValueError(
-            f"The folder must hold novels, each an Author_Title_Year.txt. Received: {folder} without novels; run from "
-            "a checkout of the project, or give --data."
-        )
+        raise ValueError(f"{folder} is without novels; give --data a folder of files named Author_Title_Year.txt.")
     return [
         Chapter(file.stem.split("_")[0], file.stem, paragraphs, number % HELD_OUT == HELD_OUT - 1)
         for file in files
@@ -55,8 +51,12 @@ def _split_chapters(file: pathlib.Path) -> list[list[str]]:
     return [list(paragraphs) for is_text, paragraphs in lines if is_text]
 
 
-def write_texts(data: pathlib.Path, folder: pathlib.Path) -> None:
-    """Splits the novels by chapters into what is learnt from and what is held out, and takes passages from both."""
+def write_texts(data: pathlib.Path, folder: pathlib.Path) -> dict[str, list[pathlib.Path]]:
+    """Splits the novels by chapters into `train` and `heldout`, and takes passages from both.
+
+    Returns:
+        The text files of each part.
+    """
     typer.echo("reading the novels")
     chapters = read_chapters(data)
     parts = {"train": [c for c in chapters if not c.is_heldout], "heldout": [c for c in chapters if c.is_heldout]}
@@ -64,17 +64,7 @@ def write_texts(data: pathlib.Path, folder: pathlib.Path) -> None:
         write_corpus(part, folder / name)
     write_passages(parts["train"], folder / "passages_train.tsv", TRAIN_PASSAGES, seed=0)
     write_passages(parts["heldout"], folder / "passages_dev.tsv", DEV_PASSAGES, seed=0)
-
-
-def learn_vocabulary(folders: Folders, vocab_size: int) -> dict[str, pathlib.Path]:
-    """Trains a vocabulary on the part of the corpus that is learnt from; returns the folders of both parts."""
-    from albert_tf.tokenization import train_sentencepiece
-
-    typer.echo("training a vocabulary")
-    texts = {part: folders.corpus / part for part in ("train", "heldout")}
-    files = {part: sorted(folder.glob("*.txt")) for part, folder in texts.items()}
-    train_sentencepiece(files["train"], folders.vocabulary, vocab_size, heldout_files=files["heldout"])
-    return texts
+    return {name: sorted((folder / name).glob("*.txt")) for name in parts}
 
 
 def write_corpus(chapters: list[Chapter], folder: pathlib.Path) -> None:
@@ -97,7 +87,7 @@ def write_passages(chapters: list[Chapter], file: pathlib.Path, per_author: int,
 
 
 def _passages(chapter: Chapter) -> Iterator[str]:
-    """Whole sentences in a row, as many as make a passage."""
+    """Consecutive sentences, as many as make a passage."""
     passage = ""
     for sentence in split_sentences(" ".join(chapter.paragraphs).replace("\t", " ")):
         passage = f"{passage} {sentence}".strip()

@@ -1,16 +1,21 @@
-"""The Korean road runs from raw reviews to their sentiment, with and without morphemes, and no Hangul is lost on it."""
+"""The Korean demo runs from raw reviews to their sentiment, with and without morphemes, and loses no Hangul."""
 
+import functools
 import json
 import sys
 
 import pytest
+from nsmc import nsmc
+from reviews import read_labelled, score_baseline, write_reviews
+from steps import run_demo
 
-from albert_tf.cli.reviews import read_labelled, score_baseline, write_reviews
 from albert_tf.tokenization import AlbertTokenizer
+from tests.cli.terminal import mistake, output_of
 from tests.small_road import REPOSITORY
 
 from .small_recipes import shrink
-from .terminal import mistake, output_of
+
+PROGRAM = functools.partial(run_demo, nsmc)
 
 DATA = REPOSITORY / "training/sample_data/nsmc"
 
@@ -31,9 +36,9 @@ def recipe(tmp_path_factory):
 
 
 @pytest.mark.parametrize("segmenter", [None, "kiwi"])
-def test_the_whole_road(data, recipe, segmenter, tmp_path):
+def test_the_demo(data, recipe, segmenter, tmp_path):
     options = () if segmenter is None else ("--segmenter", segmenter)
-    printed = output_of("nsmc", "--output", tmp_path, "--data", data, "--recipe", recipe, *options)
+    printed = output_of("--output", tmp_path, "--data", data, "--recipe", recipe, *options, program=PROGRAM)
     for line in ("sentiment of 32 reviews", "same network without", "TF-IDF of characters", "강추!"):
         assert line in printed
     for folder in (tmp_path / "pretraining/model", tmp_path / "finetuning/pretrained"):
@@ -74,7 +79,7 @@ def test_reviews_that_are_not_utf_8_are_named_and_only_line_ends_part_them(tmp_p
 
 
 def test_a_folder_without_reviews_is_named(tmp_path, recipe):
-    sentence = mistake("nsmc", "--output", tmp_path / "out", "--data", tmp_path, "--recipe", recipe)
+    sentence = mistake("--output", tmp_path / "out", "--data", tmp_path, "--recipe", recipe, program=PROGRAM)
     assert "ratings_train.txt" in sentence
     assert not (tmp_path / "out").exists()
 

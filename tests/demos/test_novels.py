@@ -1,23 +1,27 @@
-"""The roads on novels run from texts to their tables: the quickstart, and the variants of one small model."""
+"""The demos on novels run to their tables: the quickstart, and the ablations of one small model."""
 
+import functools
 import json
 
 import pytest
+from ablations import ablations as run_ablations
+from ablations import make_recipe
+from quickstart import quickstart
+from steps import Folders, run_demo
 
-from albert_tf.cli.ablations import make_recipe
-from albert_tf.cli.steps import Folders
 from albert_tf.data import pretraining_dataset
+from albert_tf.json_files import read_toml
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.trainer import parse_recipe
-from albert_tf.trainer.recipe import read_toml
+from tests.cli.terminal import mistake, output_of
 from tests.small_road import REPOSITORY
 
 from .small_recipes import shrink
-from .terminal import mistake, output_of
 
 NOVELS = REPOSITORY / "training/sample_data/novels"
 RECIPES = REPOSITORY / "training/recipes"
 ONCE = {"shuffle": False, "repeat": False, "drop_remainder": False}
+PROGRAMS = {demo: functools.partial(run_demo, demo) for demo in (quickstart, run_ablations)}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +37,9 @@ def novels(tmp_path_factory):
 
 def test_the_quickstart(novels, tmp_path):
     recipe = shrink(RECIPES / "quickstart.toml", tmp_path)
-    printed = output_of("quickstart", "--output", tmp_path / "out", "--data", novels, "--recipe", recipe)
+    printed = output_of(
+        *("--output", tmp_path / "out", "--data", novels, "--recipe", recipe), program=PROGRAMS[quickstart]
+    )
     for line in ("masked-LM loss, nats", "author of a passage", "same network without pretraining", "sentence order  "):
         assert line in printed
     assert (tmp_path / "out/pretraining/losses.png").is_file()
@@ -51,8 +57,8 @@ def ablations(novels, tmp_path_factory):
     lines = ["['first']", "['no sharing'.model]", "share = 'none'"]
     lines += [f"['{name}'.data]\nobjective = '{name}'" for name in ("next_sentence", "none")]
     (folder / "variants.toml").write_text("\n".join(lines), encoding="utf-8")
-    command = ("ablations", "--output", folder / "out", "--data", novels, "--recipes", folder)
-    return output_of(*command), folder, command
+    command = ("--output", folder / "out", "--data", novels, "--recipes", folder)
+    return output_of(*command, program=PROGRAMS[run_ablations]), folder, command
 
 
 def test_ablations_print_a_row_for_each_variant(ablations):
@@ -87,7 +93,7 @@ def test_ablations_train_nothing_twice(ablations):
     )
     before = {file: file.read_bytes() for file in files}
     assert len(before) >= 8
-    printed = output_of(*command)
+    printed = output_of(*command, program=PROGRAMS[run_ablations])
     assert printed.count("examples, already there") == 6  # to train on and held-out, of three objectives
     assert "tokens/s" not in printed
     assert {file: file.read_bytes() for file in files} == before
@@ -117,10 +123,11 @@ def test_the_objective_has_the_default_of_a_recipe(data, tmp_path):
 
 def test_a_novel_that_is_not_utf_8_is_named(tmp_path):
     (tmp_path / "Author_Title_1900.txt").write_bytes("Caf\u00e9.\n".encode("latin-1"))
-    for command in ("quickstart", "ablations"):
-        sentence = mistake(command, "--output", tmp_path / "out", "--data", tmp_path)
+    for program in PROGRAMS.values():
+        sentence = mistake("--output", tmp_path / "out", "--data", tmp_path, program=program)
         assert "Author_Title_1900.txt is not UTF-8: byte 0xe9 at byte offset 3" in sentence
 
 
 def test_a_folder_without_novels_is_named(tmp_path):
-    assert "without novels" in mistake("ablations", "--output", tmp_path / "out", "--data", tmp_path)
+    arguments = ("--output", tmp_path / "out", "--data", tmp_path)
+    assert "without novels" in mistake(*arguments, program=PROGRAMS[run_ablations])

@@ -1,4 +1,4 @@
-"""The texts of `albert-tf nsmc`: film reviews in the files of the Naver sentiment movie corpus, and a baseline on them.
+"""The texts of `nsmc`: film reviews in the files of the Naver sentiment movie corpus, and a baseline on them.
 
 `reviews.txt` holds a review a line, without labels; `ratings_train.txt` and `ratings_test.txt` hold `id`, `document`
 and `label` between tabs, as the corpus is published.
@@ -14,12 +14,15 @@ TEXT_COLUMN, LABEL_COLUMN = "document", "label"
 HELD_OUT = 20  # one review in so many
 
 
-def write_reviews(data: pathlib.Path, folder: pathlib.Path) -> None:
-    """Writes `train.txt` and `heldout.txt`, a review a document, since its words tell of each other, not of the next.
+def write_reviews(data: pathlib.Path, folder: pathlib.Path) -> dict[str, list[pathlib.Path]]:
+    """Writes `train.txt` and `heldout.txt`, each review as a document of its own.
 
     Args:
         data: folder with `reviews.txt`; without it the texts of `ratings_train.txt` are taken, without their labels.
         folder: where to.
+
+    Returns:
+        The text file of each part.
 
     Raises:
         ValueError: there is no such file, or it is not UTF-8.
@@ -30,21 +33,19 @@ def write_reviews(data: pathlib.Path, folder: pathlib.Path) -> None:
         lines = [" ".join(text.split()) for text in read_labelled(data, TRAIN).texts]
     reviews = [line for line in lines if line]
     folder.mkdir(parents=True, exist_ok=True)
+    files = {}
     for name, is_heldout in (("train", False), ("heldout", True)):
         part = [text for number, text in enumerate(reviews) if (number % HELD_OUT == HELD_OUT - 1) is is_heldout]
-        (folder / f"{name}.txt").write_text("\n\n".join(part) + "\n", encoding="utf-8")
+        files[name] = [folder / f"{name}.txt"]
+        files[name][0].write_text("\n\n".join(part) + "\n", encoding="utf-8")
+    return files
 
 
 def find_labelled(data: pathlib.Path, name: str) -> pathlib.Path:
-    """One of the two tables.
-
-    Raises:
-        ValueError: there is no such file.
-    """
+    """One of the two tables; raises ValueError if there is no such file."""
     if not (data / name).is_file():
         raise ValueError(
-            f"The folder must hold {TRAIN} and {TEST} as the corpus has them. Received: no {data / name}; run from a "
-            "checkout of the project, or give --data."
+            f"{data / name} does not exist; give --data a folder with {TRAIN} and {TEST} as the corpus is published."
         )
     return data / name
 

@@ -1,0 +1,5 @@
+"""`python -m albert_tf`: the command line."""
+
+from albert_tf.cli.app import main
+
+main()

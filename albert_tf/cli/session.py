@@ -1,0 +1,112 @@
+"""What every command shares: TensorFlow's start-up lines are hidden, and an error is one sentence on stderr."""
+
+import contextlib
+import faulthandler
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import re
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+
+from albert_tf.cli.tables import printable
+
+PROGRAM = "albert-tf"
+_LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+_VERBOSE_LEVELS = ("0", "1")
+_LOG_LINE = re.compile(
+    r"WARNING: All log messages before absl|[IWE]\d{4} [\d:. ]+\S+\] |\d{4}-\d\d-\d\d [\d:. ]+: [IWE] "
+)
+_CURES = {
+    PermissionError: "check its permissions",
+    IsADirectoryError: "give a file",
+    NotADirectoryError: "give a folder",
+    FileNotFoundError: "check the path",
+}
+
+
+@contextlib.contextmanager
+def user_errors() -> Iterator[None]:
+    """Turns errors into one sentence on stderr and exit code 2, and warnings into one sentence each."""
+    quiet = _QuietTensorFlow()
+    if os.environ.setdefault(_LOG_LEVEL, "2") not in _VERBOSE_LEVELS and "tensorflow" not in sys.modules:
+        sys.meta_path.insert(0, quiet)
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: _tell(str(message))
+        try:
+            yield
+        except (ValueError, OSError, RuntimeError) as error:
+            _tell(_sentence(error))
+            sys.exit(2)
+        finally:
+            if quiet in sys.meta_path:
+                sys.meta_path.remove(quiet)
+
+
+def _tell(sentence: str) -> None:
+    print(f"{PROGRAM}: {printable(' '.join(sentence.split()))}", file=sys.stderr)
+
+
+def _sentence(error: Exception) -> str:
+    if not isinstance(error, OSError) or error.filename is None or error.strerror is None:
+        return str(error)
+    cure = next((cure for kind, cure in _CURES.items() if isinstance(error, kind)), None)
+    reason = f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}"
+    return f"{reason}; {cure}." if cure else f"{reason}."
+
+
+class _QuietTensorFlow(importlib.abc.MetaPathFinder):
+    """Hides what TensorFlow writes to stderr while it is imported and looks for devices.
+
+    `TF_CPP_MIN_LOG_LEVEL` does not silence these lines, because they are written before the log is set up.
+    """
+
+    def find_spec(self, fullname, path=None, target=None) -> importlib.machinery.ModuleSpec | None:
+        if fullname != "tensorflow":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_quietly(module) -> None:
+                with _hidden_log_lines():
+                    execute(module)
+                    module.config.list_physical_devices()
+
+            spec.loader.exec_module = execute_quietly
+        return spec
+
+
+@contextlib.contextmanager
+def _hidden_log_lines() -> Iterator[None]:
+    """Drops log lines written to file descriptor 2; on an error, or a crash of the process, nothing is dropped."""
+    if sys.stderr is None:  # closed by the caller
+        yield
+        return
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as captured:
+        stderr = os.dup(2)
+        os.dup2(captured.fileno(), 2)
+        report_crashes = not faulthandler.is_enabled()
+        if report_crashes:
+            faulthandler.enable(stderr)
+        failed = False
+        try:
+            yield
+        except Exception:
+            failed = True
+            raise
+        finally:
+            if report_crashes:
+                faulthandler.disable()
+            sys.stderr.flush()
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            captured.seek(0)
+            for line in captured.read().decode("utf-8", "replace").splitlines():
+                if failed or not _LOG_LINE.match(line):
+                    print(line, file=sys.stderr)

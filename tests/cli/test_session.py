@@ -1,0 +1,155 @@
+"""What a process of `albert-tf` writes to stderr: no start-up lines of TensorFlow, but every error, and Ctrl-C."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import albert_tf
+from albert_tf.cli.session import user_errors
+from albert_tf.cli.tables import print_table
+from tests.small_road import NOVEL
+
+from .terminal import output_of
+
+ROOT = pathlib.Path(__file__).parents[2]
+LOG = "I0000 00:00:1795363845.928941   21280 port.cc:153] oneDNN custom operations are on."
+OLD_LOG = "2026-01-01 10:00:00.123456: W tensorflow/core/cuda.cc:1] Could not find cuda drivers"
+# A package in place of TensorFlow: its import takes no time, and can be made to fail.
+FAKE = f"""
+import os, sys
+os.write(2, b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\\n")
+os.write(2, b"{LOG}\\n{OLD_LOG}\\n")
+print("a plain line", file=sys.stderr)
+match os.environ["FAKE"]:
+    case "raise": raise ImportError("libcudart.so is damaged")
+    case "abort": os.abort()
+class config:
+    def list_physical_devices():
+        os.write(2, b"E0000 00:00:1795363859.930949   21280 cuda_platform.cc:52] failed call to cuInit\\n")
+"""
+SESSION = """
+from albert_tf.cli.session import user_errors
+with user_errors():
+    import tensorflow
+    print("imported")
+"""
+
+
+def start(*arguments, path=ROOT, **environment) -> subprocess.Popen:
+    environment = {**os.environ, "PYTHONPATH": str(path), **environment}
+    if "TF_CPP_MIN_LOG_LEVEL" not in environment or not environment["TF_CPP_MIN_LOG_LEVEL"]:
+        environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+@pytest.fixture(scope="module")
+def with_fake(tmp_path_factory):
+    """Starts Python where `import tensorflow` finds the fake; returns exit code and both outputs."""
+    folder = tmp_path_factory.mktemp("fake")
+    (folder / "tensorflow").mkdir()
+    (folder / "tensorflow" / "__init__.py").write_text(FAKE)
+
+    def run(fake: str, level: str = ""):
+        process = start("-c", SESSION, path=f"{folder}:{ROOT}", FAKE=fake, TF_CPP_MIN_LOG_LEVEL=level)
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out, err
+
+    return run
+
+
+def test_log_lines_are_hidden_and_nothing_else(with_fake):
+    assert with_fake("works") == (0, "imported\n", "a plain line\n")
+
+
+def test_a_user_who_wants_the_log_gets_it(with_fake):
+    _, _, err = with_fake("works", level="0")
+    assert LOG in err
+    assert "cuInit" not in err  # devices are looked for only where that is silenced
+
+
+@pytest.mark.parametrize("fake", ["raise", "abort"])
+def test_a_failed_import_hides_nothing(with_fake, fake):
+    code, _, err = with_fake(fake)
+    assert code != 0
+    if fake == "raise":
+        assert LOG in err
+        assert "libcudart.so is damaged" in err
+    else:
+        assert "Fatal Python error: Aborted" in err
+
+
+def test_real_tensorflow_is_quiet():
+    folder = ROOT / "tests/golden/hf_for_masked_lm"
+    process = start("-m", "albert_tf", "verify", folder, TF_CPP_MIN_LOG_LEVEL="", CUDA_VISIBLE_DEVICES="")
+    out, err = process.communicate(timeout=300)
+    assert "vocabulary" in out
+    assert err == ""
+
+
+def interrupt(process: subprocess.Popen, condition) -> tuple[int, str]:
+    """Sends what a terminal sends for Ctrl-C, to all processes of the command; exit code and stderr."""
+    while not condition():
+        assert process.poll() is None, process.stderr.read()
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    return process.returncode, err
+
+
+def test_ctrl_c_in_train_tokenizer(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text(NOVEL.read_text(encoding="utf-8") * 8, encoding="utf-8")
+    process = start("-m", "albert_tf", "train-tokenizer", text, "--output", tmp_path / "new")
+    seconds = {}
+
+    def is_training() -> bool:  # SentencePiece's own threads run
+        seconds["begun"] = len(os.listdir(f"/proc/{process.pid}/task"))
+        return seconds["begun"] > 8
+
+    assert interrupt(process, is_training) == (130, "albert-tf: stopped; nothing was written.\n")
+    assert not (tmp_path / "new").exists()
+
+
+def test_ctrl_c_in_prepare(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text(NOVEL.read_text(encoding="utf-8"), encoding="utf-8")
+    options = ("--split-sentences", "--num-processes", 2, "--max-seq-length", 64, "--dupe-factor", 2)
+    process = start("-m", "albert_tf", "prepare", text, "--output", tmp_path / "new", *options)
+    code, err = interrupt(process, (tmp_path / "new").exists)
+    kept = "finished shards are kept, and the same command goes on after them"
+    assert (code, err) == (130, f"albert-tf: stopped; {kept}.\n")
+
+
+def test_version():
+    assert output_of("--version") == f"albert-tf {albert_tf.__version__}\n"
+
+
+def test_an_error_is_one_line_without_control_characters(capsys):
+    for error, line in (
+        (ValueError("a\x1b[2J\n  b"), "albert-tf: a\\x1b[2J b\n"),
+        (
+            PermissionError(13, "Permission denied", "x.tsv"),
+            "albert-tf: x.tsv: permission denied; check its permissions.\n",
+        ),
+        (OSError(28, "No space left on device", "x"), "albert-tf: x: no space left on device.\n"),
+    ):
+        with pytest.raises(SystemExit, match="2"), user_errors():
+            raise error
+        assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_narrow_table_cuts_nothing(columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    print_table("", ("name", "value"), [("n" * 100, "1,234,567"), ("[red]\x1b[31m", "2")])
+    printed = capsys.readouterr().out
+    assert printed.count("n") - 1 == 100  # and that of `name`
+    assert "…" not in printed
+    assert "[red]\\x1b[31m" in printed
+    assert max(map(len, printed.splitlines())) <= columns

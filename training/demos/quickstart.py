@@ -1,0 +1,89 @@
+"""Quickstart (`make quickstart`): from seven novels to a served model, every step of the way."""
+
+import pathlib
+import time
+from typing import Annotated, Any
+
+import typer
+from novels import write_texts
+from steps import (
+    REPOSITORY,
+    Folders,
+    finetune_classifiers,
+    pretrain_model,
+    print_results,
+    run_demo,
+    train_vocabulary,
+    write_examples,
+)
+
+from albert_tf import export, trainer
+
+PLOT = "losses.png"
+
+
+def quickstart(
+    output: Annotated[pathlib.Path, typer.Option(help="Folder for everything.")] = pathlib.Path("runs/quickstart"),
+    data: Annotated[pathlib.Path, typer.Option(help="Folder of novels.")] = REPOSITORY / "training/sample_data/novels",
+    recipe: Annotated[pathlib.Path, typer.Option(help="Recipe of the pretraining.")] = (
+        REPOSITORY / "training/recipes/quickstart.toml"
+    ),
+) -> None:
+    """Trains a vocabulary, pretrains, fine-tunes, exports and predicts, on novels that ship with the project."""
+    begun = time.monotonic()
+    folders = Folders.below(output)
+
+    texts = write_texts(data, folders.corpus)
+    train_vocabulary(texts, folders, trainer.load_recipe(recipe).config.vocab_size)
+    write_examples(folders, texts, split_sentences=True, max_seq_length=64)
+
+    pretrained = pretrain_model(recipe, folders)
+    plot = folders.pretraining / PLOT
+    trainer.plot_losses(pretrained.metrics_file, plot, pretrained.results["unigram_entropy"])
+
+    passages = (folders.corpus / f"passages_{part}.tsv" for part in ("train", "dev"))
+    classifiers = finetune_classifiers(folders, *passages, label_column="author")
+    typer.echo("exporting")
+    exported = export.export_saved_model(folders.finetuning / "pretrained", folders.saved_models, name="authors")
+
+    show_results(pretrained, classifiers, exported, time.monotonic() - begun)
+    typer.echo(f"losses: {plot}")
+    show_predictions(exported, folders)
+
+
+def show_results(pretrained: Any, classifiers: dict[str, Any], exported: Any, seconds: float) -> None:
+    """Prints the scores."""
+    held_out, tuned, scratch = pretrained.results, classifiers["pretrained"], classifiers["from scratch"]
+    rows = {
+        "masked-LM loss, nats": f"{held_out['masked_lm_loss']:.3f}",
+        "  entropy of single tokens": f"{held_out['unigram_entropy']:.3f}",
+        "masked-LM accuracy": f"{held_out['masked_lm_accuracy']:.3f}",
+        "sentence-order accuracy (chance .5)": f"{held_out['sentence_order_accuracy']:.3f}",
+        "author of a passage, accuracy": f"{tuned.scores.accuracy:.3f}",
+        "  same network without pretraining": f"{scratch.scores.accuracy:.3f}",
+        "  always the commonest author": f"{tuned.majority_share:.3f}",
+        "exported model against Keras, largest difference": f"{exported.largest_difference:.1e}",
+        "seconds in all": f"{seconds:.0f}",
+    }
+    print_results("quickstart", "on held-out chapters", rows)
+
+
+def show_predictions(exported: Any, folders: Folders) -> None:
+    """Prints one prediction of each kind."""
+    pretrained = export.load_folder(folders.pretraining / "model")
+    classifier = export.load_folder(folders.finetuning / "pretrained")
+    masked = "He put his hand in his [MASK] and drew out a letter."
+    guess = export.fill_mask(pretrained, [masked])[0]
+    guesses = ", ".join(f"{piece} {value:.2f}" for piece, value in zip(guess.pieces, guess.probabilities))
+    typer.echo(f"masked word     {masked}\n                {guesses}")
+    first, second = "The old man opened the door and looked out.", "There was nobody there, and he shut it again."
+    probability = export.sentence_order(pretrained, [first], [second])[0]
+    typer.echo(f"sentence order  {first} | {second}\n                in this order with probability {probability:.2f}")
+    passage = '"My dear Watson," said he, "the hound was upon the moor before you came."'
+    label = export.classify(classifier, [passage])[0]
+    typer.echo(f"author          {passage}\n                {label.label} {label.score:.2f}")
+    typer.echo(f"serve it        python saved_models/predict.py {exported.folder.parent} {passage!r}")
+
+
+if __name__ == "__main__":
+    run_demo(quickstart)

@@ -1,0 +1,113 @@
+"""The steps that the demos share, each with settings that suit a small model on a small corpus."""
+
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import typer
+
+from albert_tf import data, tokenization, trainer
+from albert_tf.cli.pretrain import end_if_stopped
+from albert_tf.cli.session import user_errors
+from albert_tf.cli.tables import print_table
+
+REPOSITORY = pathlib.Path(__file__).parents[2]
+MAX_LENGTH = 64  # tokens of a text to classify
+
+
+class Folders(NamedTuple):
+    """Where a demo writes."""
+
+    corpus: pathlib.Path
+    vocabulary: pathlib.Path
+    examples: pathlib.Path
+    pretraining: pathlib.Path
+    finetuning: pathlib.Path
+    saved_models: pathlib.Path
+
+    @classmethod
+    def below(cls, output: pathlib.Path) -> "Folders":
+        """All in one folder, each under its own name."""
+        return cls(*(output / name for name in cls._fields))
+
+
+def run_demo(demo: Callable) -> None:
+    """Runs a demo as a command: its arguments become options, and errors one sentence."""
+    with user_errors():
+        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+        app.command()(demo)
+        app()
+
+
+def train_vocabulary(
+    texts: Mapping[str, list[pathlib.Path]], folders: Folders, vocab_size: int, **options: Any
+) -> None:
+    """Trains a vocabulary on the files of `train` and measures it on those of `heldout`."""
+    typer.echo("training a vocabulary")
+    heldout = texts["heldout"]
+    tokenization.train_sentencepiece(texts["train"], folders.vocabulary, vocab_size, heldout_files=heldout, **options)
+
+
+def write_examples(folders: Folders, texts: Mapping[str, list[pathlib.Path]], **options: Any) -> None:
+    """Writes pretraining examples, twenty passes over the files of `train` and one over those of `heldout`."""
+    for part, files in texts.items():
+        typer.echo(f"writing {part} examples")
+        report = data.prepare(
+            data.PrepareOptions(
+                inputs=tuple(files),
+                output_dir=folders.examples / part,
+                tokenizer=folders.vocabulary,
+                # A small model learns sooner from many masked single words than from fewer n-grams.
+                masked_lm_prob=0.25,
+                ngram=1,
+                dupe_factor=20 if part == "train" else 1,
+                num_shards=4 if part == "train" else 1,
+                **options,
+            )
+        )
+        speed = "already there" if report.reused else f"{report.tokens_per_second:,.0f} tokens/s"
+        typer.echo(f"  {report.manifest.statistics.examples:,} examples, {speed}")
+
+
+def pretrain_model(recipe: pathlib.Path, folders: Folders) -> Any:
+    """Pretrains on the examples; ends the demo if the run is stopped."""
+    typer.echo("pretraining")
+    examples = {name: folders.examples / part for name, part in (("examples", "train"), ("heldout", "heldout"))}
+    recipe = trainer.load_recipe(recipe, **examples, tokenizer=folders.vocabulary)
+    report = trainer.pretrain(recipe, folders.pretraining)
+    end_if_stopped(report)
+    return report
+
+
+def finetune_classifiers(folders: Folders, train: pathlib.Path, dev: pathlib.Path, **columns: Any) -> dict[str, Any]:
+    """Fine-tunes the pretrained network, and the same network from random weights."""
+    reports = {}
+    for name, from_scratch in (("pretrained", False), ("from scratch", True)):
+        typer.echo(f"fine-tuning, {name}")
+        output = folders.finetuning / name.replace(" ", "_")
+        model = folders.pretraining / "model"
+        reports[name] = finetune_classifier(model, output, train, dev, from_scratch=from_scratch, **columns)
+    return reports
+
+
+def finetune_classifier(
+    pretrained: pathlib.Path, output: pathlib.Path, train: pathlib.Path, dev: pathlib.Path, **options: Any
+) -> Any:
+    """Fine-tunes a small network on small tables."""
+    checked = trainer.FinetuneOptions(
+        pretrained=pretrained,
+        output=output,
+        train=train,
+        dev=dev,
+        epochs=5,
+        learning_rate=1e-3,
+        max_length=MAX_LENGTH,
+        keep="last",  # choosing the best epoch on the texts that are reported would flatter the result
+        **options,
+    )
+    return trainer.finetune(checked, show_progress=True)
+
+
+def print_results(title: str, column: str, rows: Mapping[str, str]) -> None:
+    """Prints a table of one value a line."""
+    print_table(title, (column, "value"), rows.items())
