@@ -72,7 +72,7 @@ test-backends: $(STAMP) .venv-jax/.installed .venv-torch/.installed
 	done
 
 fuzz: $(STAMP)
-	$(BIN)/python -m tests.checkpoints.fuzz
+	$(BIN)/python -m tests.fuzz
 
 soak: $(STAMP)
 	$(BIN)/python -m tests.trainer.soak

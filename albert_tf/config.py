@@ -224,7 +224,7 @@ class AlbertConfig:
     @classmethod
     def from_preset(cls, name: str) -> "AlbertConfig":
         """A published size by name, such as `"base_v2"`, or `"tiny"` for trying things out; see `PRESETS`."""
-        if name not in PRESETS:
+        if not isinstance(name, str) or name not in PRESETS:
             raise ValueError(
                 f"`name` must be one of {', '.join(PRESETS)}. Received: name={name!r}{_nearest(name, PRESETS)}."
             )
@@ -361,8 +361,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def _nearest(name: str, choices) -> str:
-    close = difflib.get_close_matches(name, list(choices), n=1)
+def _nearest(name: Any, choices) -> str:
+    close = difflib.get_close_matches(str(name), list(choices), n=1)
     return f"; did you mean {close[0]!r}" if close else ""
 
 

@@ -215,7 +215,7 @@ def read_toml(path: str | pathlib.Path) -> dict[str, Any]:
     """Returns the values of a recipe file, or of part of one, unchecked."""
     try:
         return tomllib.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"A recipe must be a TOML file. Received: {path} ({error}); mend that line.") from None
 
 

@@ -1,4 +1,4 @@
-"""Proves that damage to a checkpoint is one sentence at most, and costs no memory; `fuzz.py` does so 10,000 times."""
+"""Proves that damage to a file is one sentence at most and costs bounded memory; `make fuzz` does so 10,000 times."""
 
 import json
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from albert_tf import checkpoints
 
-from .fuzz import GOLDEN, TARGETS, copy_of, damaged, read_damaged
+from .targets import TARGETS, copy_of, damaged, read_damaged, sound
 
 few = settings(max_examples=15, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 JSON = st.recursive(
@@ -23,7 +23,7 @@ EDITS = st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=4), st.integers(0
 def target(request, tmp_path_factory):
     """A name, and its folder, which has been read once as it is."""
     folder = copy_of(request.param, tmp_path_factory.mktemp("fuzz"))
-    checkpoints.read(folder)
+    TARGETS[request.param].read(folder)
     return request.param, folder
 
 
@@ -37,7 +37,7 @@ def test_damage_that_knows_the_format(target):
 @given(edits=EDITS)
 def test_damage_that_does_not(edits, target):
     name, folder = target
-    content = (GOLDEN / TARGETS[name][0] / TARGETS[name][1]).read_bytes()
+    content = sound(name)
     for where, new, taken_out in edits:
         place = int(where * len(content))
         content = content[:place] + new + content[place + taken_out :]
