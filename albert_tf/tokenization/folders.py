@@ -175,7 +175,7 @@ def read_config(path: Path) -> dict:
         return {}
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{CONFIG_FILE} must be JSON. Received: {path}, where {error}; correct or delete it."
         ) from error
