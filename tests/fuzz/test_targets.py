@@ -30,7 +30,8 @@ def target(request, tmp_path_factory):
 def test_damage_that_knows_the_format(target):
     name, folder = target
     outcomes = [read_damaged(name, damaged(name, seed), folder) for seed in range(25)]
-    assert "refused" in outcomes
+    # The graph of a TF Hub module is never looked at.
+    assert set(outcomes) == {"read"} if name == "graph beside weights" else "refused" in outcomes
 
 
 @few
