@@ -8,8 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.checkpoints.names import RENEWABLE, Format, Row, from_file, num_file_groups, rows
+from albert_tf.checkpoints.names import Format, Row, from_file, num_file_groups, rows
 from albert_tf.config import AlbertConfig
+from albert_tf.tasks import HEADS
+
+# The parts of a model that may start fresh: the heads, and the pooler below some of them.
+_RENEWABLE = HEADS | {"pooler"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +139,7 @@ def assign(checkpoint: Checkpoint, variables: Mapping[str, Any], new_head: bool 
     """
     model_parts, file_parts = {_part(path) for path in variables}, {_part(path) for path in checkpoint.arrays}
     arrays, labels = checkpoint.arrays, _numbers_of_labels(checkpoint, variables)
-    absent = (model_parts - file_parts) & RENEWABLE
+    absent = (model_parts - file_parts) & _RENEWABLE
     reasons = [f"has no {part}" for part in sorted(absent)]
     reasons += [f"has {labels[0]} labels where the model has {labels[1]}"] if labels else []
     renewable = absent | ({"classifier"} if labels else set())
@@ -151,7 +155,7 @@ def assign(checkpoint: Checkpoint, variables: Mapping[str, Any], new_head: bool 
         cure = "its config is probably of another size or version"
         if not unused and {_part(path) for path in (*missing, *wrong)} <= renewable:
             cure = f"it {' and '.join(reasons)}: pass new_head=True to start that part fresh"
-        elif own := sorted(model_parts - RENEWABLE - {"encoder"}):
+        elif own := sorted(model_parts - _RENEWABLE - {"encoder"}):
             cure = (
                 f"`{own[0]}` is a layer of your own, which no such file has: construct the model, then call "
                 "model.encoder.set_weights(AlbertEncoder.from_pretrained(path).get_weights())"

@@ -75,9 +75,6 @@ _HEADS = (
     Row("qa_beam/answer_1/kernel", "answer_class/dense_1/kernel", "answer_class.dense_1.weight"),
 )
 
-# The parts of a model that may start fresh: the heads, and the pooler below some of them.
-RENEWABLE = frozenset({"pooler", *(row.path.split("/", 1)[0] for row in _HEADS)})
-
 
 def rows(config: AlbertConfig) -> list[Row]:
     """Every variable that a model of this config can have, heads included.

@@ -64,11 +64,11 @@ class LabelledTexts:
         return len(self.texts)
 
     def label_names(self) -> tuple[str, ...]:
-        """The different labels, sorted; whole numbers by their value."""
+        """The different labels, sorted; integers by their value."""
         return tuple(sorted(set(self.labels), key=lambda label: (not label.isdecimal(), _number(label), label)))
 
     def label_ids(self, names: Sequence[str]) -> np.ndarray:
-        """The place of each label in `names`: int32 [N].
+        """The index of each label in `names`: int32 [N].
 
         Raises:
             ValueError: a label is not among them; the message names its line.
@@ -77,7 +77,7 @@ class LabelledTexts:
         for line, label in zip(self.lines, self.labels):
             if label not in ids:
                 raise ValueError(
-                    f"Every label must be one of {listed(names)}. Received: {label!r} in {self.source}, line {line}"
+                    f"{self.source}, line {line}: the label {label!r} is not one of {listed(names)}"
                     f"{nearest(label, names)}."
                 )
         return np.array([ids[label] for label in self.labels], np.int32)
@@ -92,8 +92,8 @@ class LabelledTexts:
         for line, label, value in zip(self.lines, self.labels, values):
             if not np.isfinite(value):
                 raise ValueError(
-                    f"Every label of a regression must be a number. Received: {label!r} in {self.source}, line {line}; "
-                    "correct it, or train a classifier."
+                    f"{self.source}, line {line}: the label {label!r} is not a number; correct it, or train a "
+                    f"classifier."
                 )
         return np.array(values, np.float32)
 
@@ -115,7 +115,7 @@ def read_texts(path: str | Path, columns: Columns | None = None) -> LabelledText
     path, columns = Path(path), columns or Columns()
     examples = [_example(row, columns) for row in read_rows(path, columns.header)]
     if not examples:
-        raise ValueError(f"The table {path} has no rows; check that it is the right file.")
+        raise ValueError(f"{path} has no rows; is it the right file?")
     lines, texts, pairs, labels = zip(*examples)
     return LabelledTexts(path, lines, texts, pairs if columns.pair is not None else None, labels)
 
@@ -248,14 +248,13 @@ def training_dataset(
 
 
 def _example(row: Row, columns: Columns) -> tuple[int, str, str | None, str]:
-    text = row.text(columns.text)
-    pair = None if columns.pair is None else row.text(columns.pair)
-    label = row.field(columns.label)
+    text = row.text(columns.text, "--text-column")
+    pair = None if columns.pair is None else row.text(columns.pair, "--pair-column")
+    label = row.field(columns.label, "--label-column")
     label = "" if label is None else label.strip() if isinstance(label, str) else json.dumps(label)
     if not label:
         raise ValueError(
-            f"Every row must have a label. Received: {row.source}, line {row.line}, with an empty {columns.label!r}; "
-            "fill it in or delete the row."
+            f"{row.source}, line {row.line}: the label ({columns.label!r}) is empty; fill it in or delete the row."
         )
     return row.line, text, pair, label
 

@@ -21,15 +21,15 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
-from albert_tf.data.document_shards import read_document_shard
 from albert_tf.data.draws import child_keys, draw, mix
 from albert_tf.data.examples import make_examples
 from albert_tf.data.features import Feature, Role, features_to_learn, with_role
 from albert_tf.data.manifest import Manifest
 from albert_tf.data.options import ExampleOptions, Objective
 from albert_tf.data.pairs import Pairs, make_pairs
+from albert_tf.data.shard_files import read_document_shard
 from albert_tf.data.sharding import EVERYTHING, InputShard
-from albert_tf.data.sources import check_expectations, find_shards, undamaged_shards, whole_shards
+from albert_tf.data.sources import check_expectations, complete_shards, find_shards, undamaged_shards
 from albert_tf.tokenization import AlbertTokenizer
 
 _SHARD_ORDER_STREAM = 200
@@ -87,7 +87,7 @@ def documents_dataset(
     found = find_shards(folder, "documents")
     objective = Objective(objective)
     check_expectations(found, max_seq_length, tokenizer.vocab_hash, objective)
-    paths = undamaged_shards(found) if skip_corrupt else whole_shards(found)
+    paths = undamaged_shards(found) if skip_corrupt else complete_shards(found)
     manifest = Manifest.load(folder)
     counts = {Path(folder) / listed.name: listed.statistics.examples for listed in manifest.shards}
     order = ExampleOrder(manifest.recipe.examples.seed, np.array([counts[path] for path in paths], np.int64))

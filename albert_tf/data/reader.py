@@ -6,13 +6,14 @@ Letters: B batch, L sequence, P predictions.
 """
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import tensorflow as tf
 
 from albert_tf.data.features import Feature, Role, features_to_learn, with_role
 from albert_tf.data.options import Objective
 from albert_tf.data.sharding import EVERYTHING, InputShard
-from albert_tf.data.sources import Source, check_expectations, find_shards, undamaged_shards, whole_shards
+from albert_tf.data.sources import Source, check_expectations, complete_shards, find_shards, undamaged_shards
 
 _OPEN_SHARDS = 16
 
@@ -58,12 +59,12 @@ def pretraining_dataset(
         drop_remainder: leave out a last batch with less than B examples.
         shuffle_buffer: examples among which the next one is drawn; not large, because shards are shuffled already.
         max_seq_length: L that the caller expects, or None.
-        vocab_hash: `tokenizer.vocab_hash` that the caller expects, or None; known where a manifest lists the files.
-        objective: what the examples are to teach beside masked tokens; those that a manifest says were made for another
-            one are refused.
+        vocab_hash: `tokenizer.vocab_hash` that the caller expects of a folder, or None.
+        objective: what the examples are to teach beside masked tokens; a folder made for another one is refused.
         skip_corrupt: read every shard through first and leave damaged ones out with a warning, and those that are not
             as the manifest has them.
-        first_batch: batches to leave out at the beginning, without parsing them.
+        first_batch: the batch to begin with. Of a folder only records of the epoch in which it lies are passed over,
+            unparsed; of files named one by one, of which nothing is known, all before it.
         shard: which rows of each batch to give, where several hosts share it.
 
     Returns:
@@ -93,25 +94,39 @@ def pretraining_dataset(
     shards = find_shards(source)
     objective = Objective(objective)
     check_expectations(shards, max_seq_length, vocab_hash, objective)
-    paths = undamaged_shards(shards) if skip_corrupt else whole_shards(shards)
+    paths = undamaged_shards(shards) if skip_corrupt else complete_shards(shards)
+    counts = dict(zip(shards.paths, (listed.records for listed in shards.manifest.shards))) if shards.manifest else {}
+    records = sum(counts.get(path, 0) for path in paths)
+    epochs, skipped = divmod(first_batch * batch_size, records) if records and repeat else (0, first_batch * batch_size)
+
+    def epoch_from(epoch: tf.Tensor) -> tf.data.Dataset:
+        return _epoch(paths, (tf.constant(seed, tf.int64), epoch) if shuffle else None, shuffle_buffer)
+
+    dataset = tf.data.Dataset.counter(epochs).flat_map(epoch_from) if repeat else epoch_from(tf.constant(0, tf.int64))
+    dataset = dataset.skip(skipped).batch(batch_size, drop_remainder=drop_remainder)
+    if repeat:
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
+    elif records:
+        # Keras warns of data that end unless it is told how many there are.
+        left = max(records - skipped, 0)
+        batches = left // batch_size if drop_remainder else -(-left // batch_size)
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches))
+    dataset = shard.take(dataset)
+    return dataset.map(_parser(shards.sizes, objective), num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+
+
+def _epoch(paths: list[Path], order: tuple[tf.Tensor, tf.Tensor] | None, shuffle_buffer: int) -> tf.data.Dataset:
+    """All records once, in an order that the seed and the epoch decide, or in that of the files if there is none."""
     dataset = tf.data.Dataset.from_tensor_slices([str(path) for path in paths])
-    if shuffle:
-        dataset = dataset.shuffle(len(paths), seed=seed)
+    seeds = None
+    if order is not None:
+        # A stateless draw: any epoch's order is known without those before.
+        seeds = tf.random.stateless_uniform([2], tf.stack(order), None, None, tf.int64)
+        dataset = dataset.shuffle(len(paths), seed=seeds[0], reshuffle_each_iteration=False)
     dataset = dataset.interleave(
         tf.data.TFRecordDataset, cycle_length=min(len(paths), _OPEN_SHARDS), num_parallel_calls=tf.data.AUTOTUNE
     )
-    if shuffle:
-        dataset = dataset.shuffle(shuffle_buffer, seed=seed)
-    if repeat:
-        dataset = dataset.repeat()
-    dataset = dataset.batch(batch_size, drop_remainder=drop_remainder)
-    if not repeat and len(paths) == len(shards.paths) and None not in shards.listed:
-        # Keras warns of data that end unless it is told how many there are.
-        examples = sum(listed.records for listed in shards.listed if listed)
-        batches = examples // batch_size if drop_remainder else -(-examples // batch_size)
-        dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches))
-    dataset = shard.take(dataset.skip(first_batch))
-    return dataset.map(_parser(shards.sizes, objective), num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    return dataset if seeds is None else dataset.shuffle(shuffle_buffer, seed=seeds[1], reshuffle_each_iteration=False)
 
 
 def _parser(sizes: Sizes, objective: Objective):

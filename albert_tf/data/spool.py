@@ -17,11 +17,11 @@ from pydantic import BaseModel, ConfigDict
 
 from albert_tf.atomic_files import could_not_write
 from albert_tf.data.corpus import TokenizedDocuments, Vocabulary, tokenize_documents
-from albert_tf.data.document_shards import ARRAYS
 from albert_tf.data.documents import Document, read_documents
 from albert_tf.data.folders import Workspace
 from albert_tf.data.options import Objective, PrepareOptions
 from albert_tf.data.progress import Reporter
+from albert_tf.data.shard_files import DOCUMENT_ARRAYS
 from albert_tf.data.workers import Report, Workers
 from albert_tf.tokenization import AlbertTokenizer
 
@@ -43,7 +43,7 @@ def split_by_shard(documents: TokenizedDocuments, num_shards: int) -> Iterator[t
         "tokens": _parts(documents.tokens, np.repeat(of_segment, tokens)),
     }
     for place, shard in enumerate(shards):
-        yield int(shard), {name: parts[name][place] for name in ARRAYS}
+        yield int(shard), {name: parts[name][place] for name in DOCUMENT_ARRAYS}
 
 
 def _parts(values: npt.NDArray, places: npt.NDArray) -> list[npt.NDArray]:
@@ -51,10 +51,10 @@ def _parts(values: npt.NDArray, places: npt.NDArray) -> list[npt.NDArray]:
 
 
 def append_to_spool(folder: Path, arrays: Arrays) -> None:
-    """Appends the arrays that `ARRAYS` names to the spool in `folder`."""
+    """Appends the arrays that `DOCUMENT_ARRAYS` names to the spool in `folder`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, dtype in ARRAYS.items():
+        for name, dtype in DOCUMENT_ARRAYS.items():
             with (folder / name).open("ab") as file:
                 file.write(np.asarray(arrays[name], dtype=dtype).tobytes())
     except OSError as error:
@@ -63,7 +63,7 @@ def append_to_spool(folder: Path, arrays: Arrays) -> None:
 
 def spool_arrays(folder: Path) -> dict[str, npt.NDArray]:
     """Maps the arrays of a spool that holds at least one document into memory."""
-    return {name: np.asarray(np.memmap(folder / name, dtype, "r")) for name, dtype in ARRAYS.items()}
+    return {name: np.asarray(np.memmap(folder / name, dtype, "r")) for name, dtype in DOCUMENT_ARRAYS.items()}
 
 
 def load_spool(folder: Path) -> TokenizedDocuments:
@@ -156,7 +156,7 @@ def _count_tokens(folder: Path, token_id: int) -> int:
     """How often a token is in a spool, of which little is in memory at once."""
     count = 0
     with (folder / "tokens").open("rb") as file:
-        while len(block := np.fromfile(file, ARRAYS["tokens"], 2**20)):
+        while len(block := np.fromfile(file, DOCUMENT_ARRAYS["tokens"], 2**20)):
             count += int((block == token_id).sum())
     return count
 

@@ -30,31 +30,33 @@ class Row:
     line: int
     fields: dict[str, Any]
 
-    def field(self, column: str) -> Any:
+    def field(self, column: str, option: str = "") -> Any:
         """The field of a column.
+
+        Args:
+            column: name of the column.
+            option: what the command line calls the choice of this column, for the message.
 
         Raises:
             ValueError: there is no such column; the message says which there are.
         """
         if column not in self.fields:
+            cure = f"choose one with {option}" if option else "correct the name"
             raise ValueError(
-                f"{self.source} has no column {column!r}: in line {self.line} its columns are {listed(self.fields)}"
-                f"{nearest(column, self.fields)}; name the one to read with `text_column`, `pair_column` or "
-                "`label_column` (on the command line --text-column and so on)."
+                f"{self.source} has no column {column!r}: those in line {self.line} are {listed(self.fields)}"
+                f"{nearest(column, self.fields)}; {cure}."
             )
         return self.fields[column]
 
-    def text(self, column: str) -> str:
+    def text(self, column: str, option: str = "") -> str:
         """The field of a column that holds text.
 
         Raises:
             ValueError: there is no such column, or JSON holds something else there.
         """
-        text = self.field(column)
+        text = self.field(column, option)
         if not isinstance(text, str):
-            raise ValueError(
-                f"Every text must be a string. Received: {self.source}, line {self.line}, with {column}={text!r}."
-            )
+            raise ValueError(f"{self.source}, line {self.line}: {column}={text!r} is not a string; put it in quotes.")
         return text
 
 
@@ -72,8 +74,10 @@ def read_rows(path: Path, header: bool) -> Iterator[Row]:
     Raises:
         ValueError: the file is of another kind, not UTF-8, or damaged; the message names the file and the line.
     """
+    if not path.is_file():
+        raise ValueError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; give a table.")
     if path.suffix.lower() not in _SUFFIXES:
-        raise ValueError(f"{path} is not a table of a known kind; give a file that ends in {', '.join(_SUFFIXES)}.")
+        raise ValueError(f"{path} is not a table that can be read; convert it to {listed(_SUFFIXES)}.")
     return _json_rows(path) if path.suffix.lower() == ".jsonl" else _separated_rows(path, header)
 
 
@@ -82,9 +86,9 @@ def _json_rows(path: Path) -> Iterator[Row]:
         try:
             fields = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"Line {line} of {path} is not a JSON object ({error}); correct or delete it.") from None
+            raise ValueError(f"{path}, line {line}, is not a JSON object ({error}); correct or delete it.") from None
         if not isinstance(fields, dict):
-            raise ValueError(f"Line {line} of {path} is not a JSON object: {text[:40]!r}; correct or delete it.")
+            raise ValueError(f"{path}, line {line}, is not a JSON object: {text[:40]!r}; correct or delete it.")
         yield Row(path, line, fields)
 
 
@@ -102,8 +106,8 @@ def _separated_rows(path: Path, header: bool) -> Iterator[Row]:
     for line, fields in rows:
         if len(fields) != len(names):
             raise ValueError(
-                f"Line {line} of {path} has {len(fields)} fields where the header has {len(names)}; correct or "
-                "delete it, or say that there is no header."
+                f"{path}, line {line}, has {len(fields)} fields and the header has {len(names)}; correct or delete the "
+                f"line, or say that there is no header (--no-header)."
             )
         yield Row(path, line, dict(zip(names, fields)))
 
@@ -112,7 +116,7 @@ def _unique(path: Path, names: list[str]) -> list[str]:
     names = [name.strip() for name in names]
     repeated = [name for name, count in collections.Counter(names).items() if name and count > 1]
     if repeated:
-        raise ValueError(f"The header of {path} has {repeated[0]!r} twice; rename one of these columns.")
+        raise ValueError(f"The header of {path} names {repeated[0]!r} twice; rename one of these columns.")
     return names
 
 
@@ -128,8 +132,8 @@ def _csv_fields(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
             line = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(
-            f"Line {line} of {path} has quotes that are not closed, or not doubled inside ({error}); correct it, or "
-            "save the table as .tsv."
+            f"{path}, line {line}, is not CSV ({error}): quotes have to be closed, and doubled inside a field; correct "
+            "it, or save the table as .tsv."
         ) from None
     finally:
         csv.field_size_limit(limit)

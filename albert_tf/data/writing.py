@@ -7,7 +7,6 @@ import numpy as np
 
 from albert_tf.atomic_files import atomic_open
 from albert_tf.data.corpus import TokenizedDocuments
-from albert_tf.data.document_shards import write_document_shard
 from albert_tf.data.examples import make_examples
 from albert_tf.data.features import PACKED_FEATURES, PRETRAINING_FEATURES
 from albert_tf.data.folders import Workspace
@@ -17,7 +16,7 @@ from albert_tf.data.packing import pack_examples
 from albert_tf.data.pairs import Pairs, make_pairs
 from albert_tf.data.progress import Reporter
 from albert_tf.data.serialization import serialize_examples
-from albert_tf.data.shards import write_records
+from albert_tf.data.shard_files import write_document_shard, write_records
 from albert_tf.data.spool import Counts, PrepareContext, Runner, load_spool, spool_arrays, spool_folder
 from albert_tf.data.workers import Report
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 import keras
 
 from albert_tf import checkpoints
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.base import not_quantizable
 from albert_tf.models import variable_paths
@@ -221,7 +222,7 @@ class AlbertBase(keras.Model):
         checkpoints.assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
         return model
 
-    def matching(self, checkpoint: checkpoints.Checkpoint, new_head: bool) -> checkpoints.Checkpoint:
+    def matching(self, checkpoint: Checkpoint, new_head: bool) -> Checkpoint:
         """The checkpoint with a head that means what this model's does; without it where that is to start fresh."""
         del new_head
         return checkpoint

@@ -12,6 +12,9 @@ from albert_tf.config import AlbertConfig
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.losses import label_accuracy, label_loss
 
+# What classifiers that have a head of the same shape give labels to.
+_KINDS = {"AlbertForSequenceClassification": "texts", "AlbertForTokenClassification": "tokens"}
+
 
 class AlbertClassifier(AlbertBase):
     """Base class of models whose `logits` [B, C] or [B, L, C] hold one score for each class.
@@ -78,8 +81,7 @@ class NamedClassifier(AlbertClassifier):
         if reason := self.other_head(checkpoint):
             if not new_head:
                 raise ValueError(
-                    f"The classifier of {checkpoint.source} {reason}. Pass new_head=True to start one fresh, or load "
-                    "it as it is and rename its labels in the `id2label` of its config.json."
+                    f"The classifier of {checkpoint.source} {reason}. Pass new_head=True to start one fresh."
                 )
             arrays = {path: array for path, array in arrays.items() if path not in head}
         elif set(names) == set(self.labels):
@@ -89,10 +91,16 @@ class NamedClassifier(AlbertClassifier):
 
     def other_head(self, checkpoint: Checkpoint) -> str:
         """Why the classifier of a file with as many labels is another one than this model's; "" where it is not."""
+        made_for, kinds = checkpoint.settings.get("architectures", ()), _KINDS.keys() - {self.architecture}
+        if self.architecture in _KINDS and (kind := next((_KINDS[name] for name in made_for if name in kinds), None)):
+            return f"is for {kind}, and the model for {_KINDS[self.architecture]}"
         names = self.settings_from_file(dict(checkpoint.settings))["labels"]
         is_named = names != list(label_names(len(names))) and len(set(names)) == len(names)
         if is_named and set(names) != set(self.labels):
-            return f"has the labels {names}, for a model of {list(self.labels)}"
+            return (
+                f"has the labels {names}, and the model {list(self.labels)}; if these are new names for the same "
+                "classes, write them to `id2label` in its config.json"
+            )
         return ""
 
 

@@ -81,44 +81,35 @@ BAD = {
         "a.tsv",
         "txt\tlabel\nx\t1\n",
         Columns(),
-        r"a\.tsv has no column 'text'.*'txt', 'label'; did you mean 'txt'.*--text-column",
+        r"a\.tsv has no column 'text': .*'txt', 'label'; did you mean 'txt'; choose one with --text-column",
+    ),
+    "SST-2 as GLUE has it": (
+        "a.tsv",
+        "sentence\tlabel\nx\t1\n",
+        Columns(),
+        "are 'sentence', 'label'; .* --text-column",
     ),
     "missing key": (
         "a.jsonl",
         '{"text": "x", "label": 1}\n{"text": "x"}',
         Columns(),
-        r"no column 'label': in line 2 its columns are 'text'",
+        r"no column 'label': those in line 2 are 'text'; choose one with --label-column",
     ),
-    "missing number": (
-        "a.tsv",
-        "x\t1\nx\n",
-        Columns("0", None, "1", False),
-        r"no column '1': in line 2 its columns are '0'",
-    ),
+    "missing number": ("a.tsv", "x\t1\nx\n", Columns("0", None, "1", False), r"no column '1': those in line 2 are '0'"),
     "empty file": ("a.tsv", "", Columns(), r"a\.tsv has no rows"),
     "empty csv": ("a.csv", "\ufeff", Columns(), r"a\.csv has no rows"),
     "header alone": ("a.tsv", "text\tlabel\n", Columns(), "has no rows"),
-    "short row": (
-        "a.tsv",
-        "text\tlabel\nx\t1\nx\n",
-        Columns(),
-        r"Line 3 of .*a\.tsv has 1 fields where the header has 2",
-    ),
-    "long row": ("a.csv", "text,label\nx,1,2\n", Columns(), r"Line 2 of .*a\.csv has 3 fields where the header has 2"),
-    "no label": ("a.tsv", "text\tlabel\nx\t \n", Columns(), r"line 2, with an empty 'label'"),
-    "null label": ("a.jsonl", '{"text": "x", "label": null}', Columns(), "line 1, with an empty 'label'"),
-    "text a number": ("a.jsonl", '{"text": 7, "label": 1}', Columns(), r"must be a string.*line 1, with text=7"),
-    "broken json": (
-        "a.jsonl",
-        '{"text": "x", "label": 1}\n{"text"',
-        Columns(),
-        r"Line 2 of .*a\.jsonl is not a JSON object",
-    ),
-    "json list": ("a.jsonl", "[1, 2]", Columns(), r"Line 1 of .*a\.jsonl is not a JSON object"),
-    "open quote": ("a.csv", 'text,label\n"x,1\n', Columns(), r"Line 2 of .*a\.csv has quotes that are not closed"),
+    "short row": ("a.tsv", "text\tlabel\nx\t1\nx\n", Columns(), r"a\.tsv, line 3, has 1 fields and the header has 2"),
+    "long row": ("a.csv", "text,label\nx,1,2\n", Columns(), r"a\.csv, line 2, has 3 fields and the header has 2"),
+    "no label": ("a.tsv", "text\tlabel\nx\t \n", Columns(), r"line 2: the label \('label'\) is empty"),
+    "null label": ("a.jsonl", '{"text": "x", "label": null}', Columns(), r"line 1: the label \('label'\) is empty"),
+    "text a number": ("a.jsonl", '{"text": 7, "label": 1}', Columns(), r"line 1: text=7 is not a string"),
+    "broken json": ("a.jsonl", '{"text": "x", "label": 1}\n{"text"', Columns(), r"line 2, is not a JSON object"),
+    "json list": ("a.jsonl", "[1, 2]", Columns(), "line 1, is not a JSON object"),
+    "open quote": ("a.csv", 'text,label\n"x,1\n', Columns(), r"a\.csv, line 2, is not CSV"),
     "not UTF-8": ("a.tsv", b"text\tlabel\nxy\xff\t1\n", Columns(), r"a\.tsv is not UTF-8: byte 0xff at byte offset 13"),
     "column twice": ("a.tsv", "text\tlabel\tlabel\nx\t1\t2\n", Columns(), "'label' twice"),
-    "other kind": ("a.parquet", "x", Columns(), r"a\.parquet is not a table.* ends in \.tsv, "),
+    "other kind": ("a.parquet", "x", Columns(), r"a\.parquet is not a table that can be read; convert it to '\.tsv', "),
 }
 
 
@@ -130,9 +121,11 @@ def test_bad_tables_are_refused_in_one_sentence(tmp_path, name):
     assert "\n" not in str(raised.value)
 
 
-def test_missing_file_is_an_os_error(tmp_path):
-    with pytest.raises(FileNotFoundError):
+def test_missing_files_and_folders_are_named(tmp_path):
+    with pytest.raises(ValueError, match=r"none\.tsv does not exist; give a table"):
         read_texts(tmp_path / "none.tsv")
+    with pytest.raises(ValueError, match="is a folder; give a table"):
+        read_texts(tmp_path)
 
 
 # === Labels ===
@@ -142,7 +135,7 @@ def test_labels_become_ids_in_sorted_order(tmp_path):
     texts = read_texts(write(tmp_path / "a.tsv", "text\tlabel\nx\t10\nx\t9\nx\tb\nx\ta\nx\t9\n"))
     assert texts.label_names() == ("9", "10", "a", "b")
     assert texts.label_ids(texts.label_names()).tolist() == [1, 0, 3, 2, 0]
-    with pytest.raises(ValueError, match=r"one of '9', '10', 'aa'. Received: 'b' in .*a\.tsv, line 4"):
+    with pytest.raises(ValueError, match=r"a\.tsv, line 4: the label 'b' is not one of '9', '10', 'aa'"):
         texts.label_ids(("9", "10", "aa"))
 
 
@@ -150,7 +143,7 @@ def test_numbers_to_predict(tmp_path):
     texts = read_texts(write(tmp_path / "a.tsv", "text\tlabel\nx\t1.5\nx\t-2e-1\n"))
     np.testing.assert_array_equal(texts.label_values(), np.array([1.5, -0.2], np.float32))
     for label in ("high", "nan", "inf"):
-        with pytest.raises(ValueError, match=f"must be a number. Received: '{label}' in .*line 2"):
+        with pytest.raises(ValueError, match=f"line 2: the label '{label}' is not a number"):
             read_texts(write(tmp_path / "b.tsv", f"text\tlabel\nx\t{label}\n")).label_values()
 
 

@@ -57,14 +57,26 @@ def test_other_labels_are_another_classifier(model, folder):
     labels = ["no", "perhaps", "yes"]
     with pytest.raises(
         ValueError,
-        match=r"classifier of .* has the labels \['bad', 'good', 'mixed'\], for a model of \['no', 'perhaps', 'yes'\]. "
-        "Pass new_head=True",
+        match=r"classifier of .* has the labels \['bad', 'good', 'mixed'\], and the model \['no', .*; if .*"
+        "config.json. Pass new_head=True",
     ):
         AlbertForSequenceClassification.from_pretrained(folder, labels=labels)
     fresh = AlbertForSequenceClassification.from_pretrained(folder, labels=labels, new_head=True)
     assert abs(np.corrcoef(np.ravel(fresh.classifier.kernel), np.ravel(model.classifier.kernel))[0, 1]) < 0.5
     for path, value in encoder_weights(fresh).items():
         np.testing.assert_array_equal(value, encoder_weights(model)[path], err_msg=path)
+
+
+def test_a_classifier_of_texts_is_none_of_tokens(folder, model, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"classifier of .* is for texts, and the model for tokens\. Pass new_head=True"
+    ):
+        AlbertForTokenClassification.from_pretrained(folder)
+    tagger = AlbertForTokenClassification.from_pretrained(folder, new_head=True)
+    assert np.max(np.abs(np.asarray(tagger.classifier.kernel) - np.asarray(model.classifier.kernel))) > 0.01
+    tagger.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"is for tokens, and the model for texts\. Pass new_head"):
+        AlbertForSequenceClassification.from_pretrained(tmp_path, labels=model.labels)
 
 
 def test_labels_without_names_get_them(tmp_path):

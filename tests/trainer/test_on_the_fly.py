@@ -67,7 +67,7 @@ def test_data_are_one_folder_of_the_right_kind(recipe, tmp_path):
     with pytest.raises(ValueError, match=r"must have one of .*\. Received: examples=.*, documents="):
         parse_recipe({**recipe, "data": {**data, "examples": data["heldout"]}})
     swapped = {**data, "documents": data["heldout"]}
-    with pytest.raises(ValueError, match="must hold documents"):
+    with pytest.raises(ValueError, match="holds examples, not documents"):
         pretrain(parse_recipe({**recipe, "data": swapped}), tmp_path / "run", show_progress=False)
 
 
