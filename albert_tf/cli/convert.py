@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 NAME = "convert"
+KEPT = "the folder may be incomplete: empty it before you run the command again"
 
 
 def run(

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 NAME = "export"
+KEPT = "no version was written"
 
 
 def run(

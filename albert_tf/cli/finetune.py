@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 NAME = "finetune"
+KEPT = "no model was written; the same command starts the run again"
 _tables = partial(typer.Option, rich_help_panel="Columns of the tables")
 _training = partial(typer.Option, rich_help_panel="Training")
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 NAME = "pretrain"
+KEPT = "checkpoints are kept, and the same command goes on from the newest"
 
 
 def run(
