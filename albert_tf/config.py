@@ -18,7 +18,7 @@ Origin = Literal["google", "huggingface"]
 SHARE_CHOICES = ("all", "attention", "ffn", "none")
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh", "linear")
 # A config comes from a file that somebody else may have written: a model of it must be made in bounded time.
-MAX_LAYERS, MAX_SIZE = 1000, 2**31 - 1
+MAX_LAYERS, MAX_SIZE = 256, 2**31 - 1
 _BOUNDED_BY_LAYERS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
 
 # Fields that no published config has.

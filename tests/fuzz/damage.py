@@ -1,5 +1,6 @@
 """Ways to damage a file: some know its format, so that the damage gets past checksums and lengths."""
 
+import copy
 import gzip
 import io
 import json
@@ -161,13 +162,17 @@ def _change_value(values, chance: random.Random) -> None:
             break
         values = values[key]
     if isinstance(values, dict) and (key is None or chance.random() < 0.15):
-        values[chance.choice(("new", "dtype", "share", "model_type", "weight_map", ""))] = chance.choice(_EXTREMES)
+        values[chance.choice(("new", "dtype", "share", "model_type", "weight_map", ""))] = _extreme(chance)
     elif key is None:
-        values.append(chance.choice(_EXTREMES))
+        values.append(_extreme(chance))
     elif chance.random() < 0.15:
         del values[key]
     else:
-        values[key] = chance.choice(_EXTREMES)
+        values[key] = _extreme(chance)
+
+
+def _extreme(chance: random.Random):
+    return copy.deepcopy(chance.choice(_EXTREMES))  # lists among them may be changed further
 
 
 def _varints(content: bytes, count: int) -> list[int]:

@@ -57,10 +57,10 @@ def test_any_json(name, value, tmp_path_factory):
 @pytest.mark.parametrize("name", ["config.json", "albert_config.json"])
 def test_an_absurd_size_is_refused_at_once(size, name, tmp_path):
     folder = copy_of(name, tmp_path)
-    layers = 1000 if size == "num_hidden_groups" else 1
-    values = {**json.loads((folder / name).read_text()), "num_hidden_layers": layers, size: 1000}
+    layers = 256 if size == "num_hidden_groups" else 1
+    values = {**json.loads((folder / name).read_text()), "num_hidden_layers": layers, size: 256}
     (folder / name).write_text(json.dumps(values))
-    with pytest.raises(ValueError, match=r"must not have more blocks than its file has tensors\. .* for 1000 blocks"):
+    with pytest.raises(ValueError, match=r"must not have more blocks than its file has tensors\. .* for 256 blocks"):
         checkpoints.read(folder)
 
 
