@@ -23,7 +23,7 @@ def run(
     Example: albert-tf evaluate runs/task --data test.tsv
     """
     from albert_tf.cli.tables import print_table, score_rows
-    from albert_tf.data.classification import Columns, read_texts
+    from albert_tf.data.finetuning.classification import Columns, read_texts
     from albert_tf.export import load_folder
     from albert_tf.trainer.evaluation import evaluate, write_predictions
 

@@ -7,10 +7,9 @@ from albert_tf.lazy import lazy_names
 if TYPE_CHECKING:
     from albert_tf.data.features import PRETRAINING_FEATURES, Feature
     from albert_tf.data.manifest import Manifest
-    from albert_tf.data.on_the_fly import documents_dataset
     from albert_tf.data.options import ExampleOptions, Objective, PrepareOptions
-    from albert_tf.data.preparation import PrepareReport, prepare
-    from albert_tf.data.progress import PrepareProgress
+    from albert_tf.data.preparation.pipeline import PrepareProgress, PrepareReport, prepare
+    from albert_tf.data.pretraining.on_the_fly import documents_dataset
     from albert_tf.data.reader import pretraining_dataset
     from albert_tf.data.sources import name_damage, verify_shards
 
@@ -21,11 +20,11 @@ _MODULE_OF = {
     "Objective": "options",
     "PRETRAINING_FEATURES": "features",
     "PrepareOptions": "options",
-    "PrepareProgress": "progress",
-    "PrepareReport": "preparation",
-    "documents_dataset": "on_the_fly",
+    "PrepareProgress": "preparation.pipeline",
+    "PrepareReport": "preparation.pipeline",
+    "documents_dataset": "pretraining.on_the_fly",
     "name_damage": "sources",
-    "prepare": "preparation",
+    "prepare": "preparation.pipeline",
     "pretraining_dataset": "reader",
     "verify_shards": "sources",
 }

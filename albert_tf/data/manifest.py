@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from albert_tf.atomic_files import atomic_write, sha256
 from albert_tf.data.corpus import Vocabulary
-from albert_tf.data.examples import PretrainingExamples
 from albert_tf.data.options import ExampleOptions, Format
+from albert_tf.data.pretraining.examples import PretrainingExamples
 from albert_tf.json_files import read_json, verify_checksum, with_checksum
 
 MANIFEST_NAME = "manifest.json"

@@ -99,10 +99,10 @@ def pretraining_dataset(
     records = sum(counts.get(path, 0) for path in paths)
     epochs, skipped = divmod(first_batch * batch_size, records) if records and repeat else (0, first_batch * batch_size)
 
-    def epoch_from(epoch: tf.Tensor) -> tf.data.Dataset:
+    def read_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
         return _epoch(paths, (tf.constant(seed, tf.int64), epoch) if shuffle else None, shuffle_buffer)
 
-    dataset = tf.data.Dataset.counter(epochs).flat_map(epoch_from) if repeat else epoch_from(tf.constant(0, tf.int64))
+    dataset = (tf.data.Dataset.counter(epochs) if repeat else tf.data.Dataset.range(1)).flat_map(read_epoch)
     dataset = dataset.skip(skipped).batch(batch_size, drop_remainder=drop_remainder)
     if repeat:
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
@@ -120,6 +120,8 @@ def _epoch(paths: list[Path], order: tuple[tf.Tensor, tf.Tensor] | None, shuffle
     dataset = tf.data.Dataset.from_tensor_slices([str(path) for path in paths])
     seeds = None
     if order is not None:
+        # Of this function's graph alone: a global seed would enter the order, and of 0 `shuffle` takes no tensor.
+        tf.random.set_seed(1)
         # A stateless draw: any epoch's order is known without those before.
         seeds = tf.random.stateless_uniform([2], tf.stack(order), None, None, tf.int64)
         dataset = dataset.shuffle(len(paths), seed=seeds[0], reshuffle_each_iteration=False)

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.atomic_files import atomic_write
-from albert_tf.data.classification import EncodedTexts, LabelledTexts, encode_texts
+from albert_tf.data.finetuning.classification import EncodedTexts, LabelledTexts, encode_texts
 from albert_tf.metrics import ClassificationScores, RegressionScores, classification_scores, regression_scores
 from albert_tf.models import AlbertForSequenceClassification
 from albert_tf.tokenization import AlbertTokenizer

@@ -14,7 +14,7 @@ import pydantic
 
 from albert_tf import checkpoints
 from albert_tf.atomic_files import atomic_write
-from albert_tf.data.classification import (
+from albert_tf.data.finetuning.classification import (
     Columns,
     EncodedTexts,
     LabelledTexts,
@@ -45,7 +45,7 @@ class FinetuneOptions(pydantic.BaseModel):
 
     Args:
         pretrained: folder with a checkpoint of any kind and the vocabulary.
-        train: table of examples to learn from; see `albert_tf.data.tables` for the kinds of file.
+        train: table of examples to learn from; see `albert_tf.data.finetuning.tables` for the kinds of file.
         dev: table of examples to evaluate on.
         output: folder to write.
         from_scratch: take config and vocabulary from `pretrained`, not the weights: what the same network learns

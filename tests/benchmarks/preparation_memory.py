@@ -3,7 +3,7 @@
     python tests/benchmarks/preparation_memory.py corpus/*.txt --megabytes 200 400 2000
 
 The texts are repeated up to each size. Memory is what the processes hold in proportion (PSS on Linux, where pages that
-two share count once), pages of mapped spools included, looked at ten times a second.
+two share count once), pages of mapped caches included, looked at ten times a second.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Tokenised documents keep every token; very long segments are cut at words; a spool gives back what was put in."""
+"""Tokenised documents keep every token; long segments are cut at words; the cache gives back what was put in."""
 
 from functools import partial
 from itertools import pairwise
@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from albert_tf.data.corpus import cut_segment, tokenize_documents
 from albert_tf.data.documents import Document, read_documents
-from albert_tf.data.spool import append_to_spool, load_spool, split_by_shard
+from albert_tf.data.preparation.tokenized_cache import append_to_cache, load_cache, split_by_shard
 from albert_tf.tokenization import AlbertTokenizer
-
-from .small_corpus import CORPUS
+from tests.data.small_corpus import CORPUS
 
 settings.register_profile("corpus", derandomize=True, max_examples=200)
 settings.load_profile("corpus")
@@ -53,18 +52,18 @@ def test_long_lines_are_kept_in_parts():
     assert tokenizer.start_of_word[cut.tokens[cut.segment_offsets[:-1]]].all()
 
 
-def test_spool_gives_back_what_was_put_in(tmp_path):
+def test_the_cache_gives_back_what_was_put_in(tmp_path):
     documents = list(read_documents(CORPUS))
     documents = [Document(document.sentences[i : i + 40]) for document in documents for i in range(0, 400, 40)]
     tokenize = partial(tokenize_documents, tokenizer=AlbertTokenizer.english())
     for first in range(0, len(documents), 7):
         batch = tokenize(documents[first : first + 7])
         for shard, arrays in split_by_shard(batch, 3):
-            append_to_spool(tmp_path / str(shard), arrays)
+            append_to_cache(tmp_path / str(shard), arrays)
     in_shards = [[document for document in documents if document.key % 3 == shard] for shard in range(3)]
     assert all(in_shards)
     for shard in range(3):
-        check_equal(load_spool(tmp_path / str(shard)), tokenize(in_shards[shard]))
+        check_equal(load_cache(tmp_path / str(shard)), tokenize(in_shards[shard]))
 
 
 def check_equal(loaded, expected):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from albert_tf.data.examples import PretrainingExamples
 from albert_tf.data.features import PRETRAINING_FEATURES, check_arrays, with_role
+from albert_tf.data.pretraining.examples import PretrainingExamples
 
 
 def test_names_on_disk_are_the_references():

@@ -5,9 +5,9 @@ import pytest
 
 from albert_tf.data.corpus import Vocabulary, tokenize_documents
 from albert_tf.data.documents import Document
-from albert_tf.data.examples import make_examples
 from albert_tf.data.options import ExampleOptions
-from albert_tf.data.pairs import make_pairs
+from albert_tf.data.pretraining.examples import make_examples
+from albert_tf.data.pretraining.pairs import make_pairs
 from albert_tf.tokenization import AlbertTokenizer
 
 # Without punctuation, a word is what stands between two spaces.

@@ -7,11 +7,11 @@ import tensorflow as tf
 
 from albert_tf import AlbertEncoder, AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
-from albert_tf.data.examples import make_examples
 from albert_tf.data.features import features_to_learn
 from albert_tf.data.options import ExampleOptions
-from albert_tf.data.packing import pack_examples
-from albert_tf.data.pairs import make_pairs
+from albert_tf.data.pretraining.examples import make_examples
+from albert_tf.data.pretraining.packing import pack_examples
+from albert_tf.data.pretraining.pairs import make_pairs
 from tests.data.small_corpus import CORPUS, VOCABULARY, random_documents
 
 from .small import CONFIG

@@ -7,7 +7,7 @@ import pytest
 
 from albert_tf import AlbertForPreTraining
 from albert_tf.checkpoints import read
-from albert_tf.data.classification import read_texts
+from albert_tf.data.finetuning.classification import read_texts
 from albert_tf.export import load_folder
 from albert_tf.metrics import RegressionScores
 from albert_tf.trainer import FinetuneOptions, finetune

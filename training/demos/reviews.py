@@ -6,7 +6,7 @@ and `label` between tabs, as the corpus is published.
 
 import pathlib
 
-from albert_tf.data.classification import Columns, LabelledTexts, read_texts
+from albert_tf.data.finetuning.classification import Columns, LabelledTexts, read_texts
 from albert_tf.text_files import read_lines
 
 REVIEWS, TRAIN, TEST = "reviews.txt", "ratings_train.txt", "ratings_test.txt"

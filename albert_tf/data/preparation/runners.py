@@ -1,4 +1,7 @@
-"""Applies functions to items in worker processes or in this one, with the same results in the same order."""
+"""Who does the work of `prepare`: this process or worker processes, with the same results in the same order.
+
+`beam` has the runner for many machines.
+"""
 
 import multiprocessing
 import os
@@ -9,13 +12,23 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
+from pathlib import Path
 from queue import Empty
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from albert_tf.data.preparation.tokenized_cache import (
+    PrepareContext,
+    Report,
+    append_to_cache,
+    cache_folder,
+    read_batches,
+    split_by_shard,
+    tokenize_batch,
+)
 
 Context = TypeVar("Context")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Report = Callable[[int], None]
 
 _POLL_SECONDS = 0.2
 # What a worker process holds from its start to its end: the context, and the function that reports progress.
@@ -140,3 +153,29 @@ class Workers(Generic[Context]):
         self._missing_reports -= 1
         report(amount)
         return True
+
+
+class Runner(Protocol):
+    """Who does the work: processes of this machine, or Apache Beam."""
+
+    def tokenize(self, files: list[Path], report: Report) -> None:
+        """Tokenises the corpus into the cache of each shard."""
+        ...
+
+    def run(self, function: Callable[[PrepareContext, int, Report], object], items: list[int], report: Report) -> None:
+        """Calls the function for every item, in any order."""
+        ...
+
+
+class LocalRunner(Workers[PrepareContext]):
+    """Does the work in processes of this machine."""
+
+    def __init__(self, context: PrepareContext):
+        super().__init__(context, context.options.num_processes)
+
+    def tokenize(self, files: list[Path], report: Report) -> None:
+        """Tokenises the corpus into the cache of each shard."""
+        options = self.context.options
+        for batch in self.map(tokenize_batch, read_batches(files, options, report), report):
+            for shard, arrays in split_by_shard(batch, options.num_shards):
+                append_to_cache(cache_folder(self.context.workspace, shard), arrays)

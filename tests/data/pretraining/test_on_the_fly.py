@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import PrepareOptions, documents_dataset, name_damage, on_the_fly, prepare, pretraining_dataset
-from albert_tf.data.on_the_fly import ExampleOrder
+from albert_tf.data import PrepareOptions, documents_dataset, name_damage, prepare, pretraining_dataset
+from albert_tf.data.pretraining import on_the_fly
+from albert_tf.data.pretraining.on_the_fly import ExampleOrder
 from albert_tf.data.sharding import InputShard
 from albert_tf.tokenization import AlbertTokenizer
-
-from .small_corpus import CORPUS
+from tests.data.small_corpus import CORPUS
 
 OPTIONS = {"max_seq_length": 64, "num_shards": 3, "short_seq_prob": 0.3, "seed": 3}
 BATCH = 16

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from albert_tf.data.corpus import TokenizedDocuments
-from albert_tf.data.draws import below, below_low, child_keys, draw, happens, mix
 from albert_tf.data.options import ExampleOptions, Objective
-from albert_tf.data.pairs import Pairs, make_pairs
-
-from .small_corpus import random_documents
+from albert_tf.data.pretraining.pairs import Pairs, make_pairs
+from albert_tf.data.prng import bernoulli, fold_in, random_bits, splitmix64, uniform_int, uniform_int_low
+from tests.data.small_corpus import random_documents
 
 MODES = [
     (Objective.SENTENCE_ORDER, False),
@@ -49,9 +48,9 @@ def truncate_plainly(first, second, room, key):
         longer = 0 if lengths[0] > lengths[1] else 1
         lengths[longer] -= 1
         cuts[longer] += 1
-    bits = draw(key, 4)
-    first = shorten(*first, cuts[0], int(below(bits, cuts[0] + 1)))
-    return first, shorten(*second, cuts[1], int(below_low(bits, cuts[1] + 1)))
+    bits = random_bits(key, 4)
+    first = shorten(*first, cuts[0], int(uniform_int(bits, cuts[0] + 1)))
+    return first, shorten(*second, cuts[1], int(uniform_int_low(bits, cuts[1] + 1)))
 
 
 def accumulate(lengths, start, target):
@@ -69,12 +68,14 @@ def pairs_of_one_document(documents, number, pass_number, options):
     offsets = documents.segment_offsets
     first, stop = documents.document_offsets[number : number + 2]
     lengths = np.diff(offsets)[first:stop]
-    key = child_keys(child_keys(mix(options.seed), documents.document_keys[number]), pass_number)
-    bits = draw(key, 0)
-    target = 2 + int(below_low(bits, options.room - 1)) if happens(bits, options.short_seq_prob) else options.room
+    key = fold_in(fold_in(splitmix64(options.seed), documents.document_keys[number]), pass_number)
+    bits = random_bits(key, 0)
+    target = (
+        2 + int(uniform_int_low(bits, options.room - 1)) if bernoulli(bits, options.short_seq_prob) else options.room
+    )
     cursor = step = 0
     while cursor < len(lengths):
-        example_key = child_keys(key, step)
+        example_key = fold_in(key, step)
         step += 1
         begin, end = cursor, accumulate(lengths, cursor, target)
         plain = options.reference_pairs or options.objective is Objective.NONE
@@ -83,17 +84,17 @@ def pairs_of_one_document(documents, number, pass_number, options):
             begin = end - 2
         if begin < 0:
             return
-        middle = begin + 1 + (int(below(draw(example_key, 1), end - begin - 1)) if end - begin > 1 else 0)
-        coin = bool(happens(draw(example_key, 2), 0.5))
+        middle = begin + 1 + (int(uniform_int(random_bits(example_key, 1), end - begin - 1)) if end - begin > 1 else 0)
+        coin = bool(bernoulli(random_bits(example_key, 2), 0.5))
         if options.objective is Objective.NONE:
             middle, coin = end, False
         a, b = (offsets[first + begin], offsets[first + middle]), (offsets[first + middle], offsets[first + end])
         following, label = end, coin
         if (options.reference_pairs and end - begin == 1) or (coin and options.objective is Objective.NEXT_SENTENCE):
-            other = int(below(draw(example_key, 3), len(documents) - 1))
+            other = int(uniform_int(random_bits(example_key, 3), len(documents) - 1))
             other += other >= number
             other_first, other_stop = documents.document_offsets[other : other + 2]
-            b_begin = int(below_low(draw(example_key, 3), other_stop - other_first))
+            b_begin = int(uniform_int_low(random_bits(example_key, 3), other_stop - other_first))
             b_end = accumulate(np.diff(offsets)[other_first:other_stop], b_begin, target - (a[1] - a[0]))
             b = offsets[other_first + b_begin], offsets[other_first + b_end]
             following, label = max(middle, cursor + 1), True
@@ -168,7 +169,7 @@ def test_next_sentence_negatives_come_from_elsewhere_and_half_are_negative():
 def test_a_document_of_one_segment_makes_no_example_and_half_are_negative_without_it(objective):
     segments = np.tile([1, 6], 200)
     lengths = np.full(segments.sum(), 9)
-    keys = mix(np.arange(400, dtype=np.uint64))
+    keys = splitmix64(np.arange(400, dtype=np.uint64))
     documents = TokenizedDocuments.from_lengths(np.arange(lengths.sum(), dtype=np.int32), lengths, segments, keys)
     pairs = make_pairs(documents, np.arange(4), options_for(objective))
     home = np.searchsorted(documents.segment_offsets[documents.document_offsets], pairs.first_start, side="right") - 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from albert_tf.data.tables import Row, listed, nearest, read_rows
+from albert_tf.data.finetuning.tables import Row, listed, nearest, read_rows
 
 if TYPE_CHECKING:
     import tensorflow as tf

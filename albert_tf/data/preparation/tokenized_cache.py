@@ -1,15 +1,13 @@
 """Step 1 of `prepare`: every document is read and tokenised once, and kept on disk by shard.
 
-A spool holds tokenised documents between tokenising them once and making examples of them many times, so that memory
+The tokenized cache holds documents between tokenising them once and making examples of them many times, so that memory
 does not grow with the corpus.
 """
 
-import shutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,21 +16,19 @@ from pydantic import BaseModel, ConfigDict
 from albert_tf.atomic_files import could_not_write
 from albert_tf.data.corpus import TokenizedDocuments, Vocabulary, tokenize_documents
 from albert_tf.data.documents import Document, read_documents
-from albert_tf.data.folders import Workspace
 from albert_tf.data.options import Objective, PrepareOptions
-from albert_tf.data.progress import Reporter
 from albert_tf.data.shard_files import DOCUMENT_ARRAYS
-from albert_tf.data.workers import Report, Workers
 from albert_tf.tokenization import AlbertTokenizer
 
 _BATCH_CHARACTERS = 2**20
 _MAX_USUAL_SENTENCE = 10_000  # characters
 _UNKNOWN_SHARE = 0.05  # vocabularies of a text's own language leave less than a hundredth
 Arrays = Mapping[str, npt.NDArray]
+Report = Callable[[int], None]  # called with an amount of work that was done
 
 
 def split_by_shard(documents: TokenizedDocuments, num_shards: int) -> Iterator[tuple[int, Arrays]]:
-    """Yields shards and what goes to the spool of each, the documents in their order."""
+    """Yields shards and what goes to the cache of each, the documents in their order."""
     shards, of_document = np.unique(documents.document_keys % np.uint64(num_shards), return_inverse=True)
     segments, tokens = np.diff(documents.document_offsets), np.diff(documents.segment_offsets)
     of_segment = np.repeat(of_document, segments)
@@ -50,8 +46,8 @@ def _parts(values: npt.NDArray, places: npt.NDArray) -> list[npt.NDArray]:
     return np.split(values[np.argsort(places, kind="stable")], np.cumsum(np.bincount(places))[:-1])
 
 
-def append_to_spool(folder: Path, arrays: Arrays) -> None:
-    """Appends the arrays that `DOCUMENT_ARRAYS` names to the spool in `folder`."""
+def append_to_cache(folder: Path, arrays: Arrays) -> None:
+    """Appends the arrays that `DOCUMENT_ARRAYS` names to the cache in `folder`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, dtype in DOCUMENT_ARRAYS.items():
@@ -61,14 +57,14 @@ def append_to_spool(folder: Path, arrays: Arrays) -> None:
         raise could_not_write(folder, error) from None
 
 
-def spool_arrays(folder: Path) -> dict[str, npt.NDArray]:
-    """Maps the arrays of a spool that holds at least one document into memory."""
+def cache_arrays(folder: Path) -> dict[str, npt.NDArray]:
+    """Maps the arrays of a cache that holds at least one document into memory."""
     return {name: np.asarray(np.memmap(folder / name, dtype, "r")) for name, dtype in DOCUMENT_ARRAYS.items()}
 
 
-def load_spool(folder: Path) -> TokenizedDocuments:
-    """The documents of such a spool."""
-    arrays = spool_arrays(folder)
+def load_cache(folder: Path) -> TokenizedDocuments:
+    """The documents of such a cache."""
+    arrays = cache_arrays(folder)
     return TokenizedDocuments.from_lengths(arrays["tokens"], arrays["segments"], arrays["documents"], arrays["keys"])
 
 
@@ -94,52 +90,13 @@ class PrepareContext:
     workspace: Path
 
 
-class Runner(Protocol):
-    """Who does the work: processes of this machine, or Apache Beam."""
-
-    def spool(self, files: list[Path], report: Report) -> None:
-        """Tokenises the corpus into one spool a shard."""
-        ...
-
-    def run(self, function: Callable[[PrepareContext, int, Report], object], items: list[int], report: Report) -> None:
-        """Calls the function for every item, in any order."""
-        ...
-
-
-class LocalRunner(Workers[PrepareContext]):
-    """Does the work in processes of this machine."""
-
-    def __init__(self, context: PrepareContext):
-        super().__init__(context, context.options.num_processes)
-
-    def spool(self, files: list[Path], report: Report) -> None:
-        """Tokenises the corpus into one spool a shard."""
-        options = self.context.options
-        for batch in self.map(tokenize_batch, read_batches(files, options, report), report):
-            for shard, arrays in split_by_shard(batch, options.num_shards):
-                append_to_spool(spool_folder(self.context.workspace, shard), arrays)
-
-
-def spool_corpus(
-    runner: Runner, files: list[Path], context: PrepareContext, workspace: Workspace, reporter: Reporter
-) -> Counts:
-    """Has the corpus tokenised into one spool a shard, and counts what it holds."""
-    shutil.rmtree(workspace.folder / "spool", ignore_errors=True)
-    (workspace.folder / "spool").mkdir()
-    reporter.start("tokenize", sum(file.stat().st_size for file in files))
-    runner.spool(files, reporter.add)
-    counts = _count_spools(workspace.folder, context.options.num_shards, context.tokenizer.unk_token_id)
-    workspace.save("counts", counts)
-    return counts
-
-
-def _count_spools(workspace: Path, num_shards: int, unknown_id: int) -> Counts:
+def count_caches(workspace: Path, num_shards: int, unknown_id: int) -> Counts:
     documents, tokens = np.zeros((2, num_shards), np.int64)
     segments = longest = unknown = 0
     for shard in range(num_shards):
-        folder = spool_folder(workspace, shard)
+        folder = cache_folder(workspace, shard)
         if folder.is_dir():
-            arrays = spool_arrays(folder)
+            arrays = cache_arrays(folder)
             documents[shard], tokens[shard] = len(arrays["documents"]), len(arrays["tokens"])
             segments, longest = segments + len(arrays["segments"]), max(longest, int(arrays["documents"].max()))
             unknown += _count_tokens(folder, unknown_id)
@@ -153,7 +110,7 @@ def _count_spools(workspace: Path, num_shards: int, unknown_id: int) -> Counts:
 
 
 def _count_tokens(folder: Path, token_id: int) -> int:
-    """How often a token is in a spool, of which little is in memory at once."""
+    """How often a token is in a cache, of which little is in memory at once."""
     count = 0
     with (folder / "tokens").open("rb") as file:
         while len(block := np.fromfile(file, DOCUMENT_ARRAYS["tokens"], 2**20)):
@@ -161,8 +118,8 @@ def _count_tokens(folder: Path, token_id: int) -> int:
     return count
 
 
-def spool_folder(workspace: Path, shard: int) -> Path:
-    return workspace / "spool" / str(shard)
+def cache_folder(workspace: Path, shard: int) -> Path:
+    return workspace / "tokenized" / str(shard)
 
 
 def read_batches(files: Iterable[Path], options: PrepareOptions, report: Report) -> Iterator[list[Document]]:

@@ -22,14 +22,14 @@ import numpy as np
 import numpy.typing as npt
 
 from albert_tf.data.corpus import TokenizedDocuments
-from albert_tf.data.draws import below, below_low, child_keys, draw, happens, mix
 from albert_tf.data.options import ExampleOptions, Objective
+from albert_tf.data.prng import bernoulli, fold_in, random_bits, splitmix64, uniform_int, uniform_int_low
 
 Ints = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]
 
 
-class Draw(IntEnum):
+class Counter(IntEnum):
     """Counters of the draws from a lane's or an example's key."""
 
     LENGTH = 0
@@ -74,7 +74,7 @@ class Pairs:
 
     def shuffled(self) -> "Pairs":
         """Returns the passes one after another, each in random order."""
-        return self.take(np.lexsort((draw(self.keys, Draw.SHUFFLE), self.passes)))
+        return self.take(np.lexsort((random_bits(self.keys, Counter.SHUFFLE), self.passes)))
 
 
 def make_pairs(documents: TokenizedDocuments, passes: npt.ArrayLike, options: ExampleOptions) -> Pairs:
@@ -116,7 +116,7 @@ class _Chunks:
         lanes = len(documents) * len(passes)
         self.document = np.arange(lanes) % max(len(documents), 1)
         self.passes = np.repeat(passes.astype(np.int64), len(documents))
-        self.keys = child_keys(child_keys(mix(options.seed), documents.document_keys[self.document]), self.passes)
+        self.keys = fold_in(fold_in(splitmix64(options.seed), documents.document_keys[self.document]), self.passes)
         self.first = documents.document_offsets[self.document]
         self.stop = documents.document_offsets[self.document + 1]
         self.target = _target_lengths(self.keys, options)
@@ -146,11 +146,11 @@ class _Chunks:
     def _pair(self, lanes: Ints, step: int, cursor: Ints, begin: Ints, end: Ints) -> tuple[Pairs, Ints]:
         """Splits chunks in two, swaps or replaces; returns the pairs and where each lane goes on."""
         options, offsets = self.options, self.documents.segment_offsets
-        keys = child_keys(self.keys[lanes], step)
+        keys = fold_in(self.keys[lanes], step)
         lone = end - begin == 1
-        middle = begin + 1 + below(draw(keys, Draw.SPLIT), np.maximum(end - begin - 1, 1))
+        middle = begin + 1 + uniform_int(random_bits(keys, Counter.SPLIT), np.maximum(end - begin - 1, 1))
         middle = end if options.objective is Objective.NONE else np.minimum(middle, end)
-        coin = happens(draw(keys, Draw.COIN), 0.5)
+        coin = bernoulli(random_bits(keys, Counter.COIN), 0.5)
         first_start, first_length = offsets[begin], offsets[middle] - offsets[begin]
         second_start, second_length = offsets[middle], offsets[end] - offsets[middle]
         labels = coin & (options.objective is not Objective.NONE)
@@ -181,11 +181,11 @@ class _Chunks:
 
     def _partners(self, lanes: Ints, keys: Keys, first_length: Ints) -> tuple[Ints, Ints]:
         """Returns start and length, in tokens, of a slice of another document that fills each example up."""
-        documents, bits = self.documents, draw(keys, Draw.PARTNER)
-        other = below(bits, len(documents) - 1)
+        documents, bits = self.documents, random_bits(keys, Counter.PARTNER)
+        other = uniform_int(bits, len(documents) - 1)
         other += other >= self.document[lanes]
         first, stop = documents.document_offsets[other], documents.document_offsets[other + 1]
-        begin = first + below_low(bits, stop - first)
+        begin = first + uniform_int_low(bits, stop - first)
         missing = np.maximum(self.target[lanes] - first_length, 1)
         offsets = documents.segment_offsets
         end = np.minimum(np.searchsorted(offsets, offsets[begin] + missing), stop)
@@ -194,8 +194,8 @@ class _Chunks:
 
 def _target_lengths(keys: Keys, options: ExampleOptions) -> Ints:
     """Returns the tokens to aim at: the room of an example or, now and then, a random length from 2 up to it."""
-    bits = draw(keys, Draw.LENGTH)
-    return np.where(happens(bits, options.short_seq_prob), 2 + below_low(bits, options.room - 1), options.room)
+    bits = random_bits(keys, Counter.LENGTH)
+    return np.where(bernoulli(bits, options.short_seq_prob), 2 + uniform_int_low(bits, options.room - 1), options.room)
 
 
 def _truncate(pairs: Pairs, room: int) -> Pairs:
@@ -206,13 +206,13 @@ def _truncate(pairs: Pairs, room: int) -> Pairs:
     rest = excess - from_longer
     cut_first = np.where(first > second, from_longer, 0) + rest // 2
     cut_second = np.where(first > second, 0, from_longer) + (rest + 1) // 2
-    bits = draw(pairs.keys, Draw.CUT)
+    bits = random_bits(pairs.keys, Counter.CUT)
     return Pairs(
         pairs.passes,
         pairs.keys,
-        pairs.first_start + below(bits, cut_first + 1),
+        pairs.first_start + uniform_int(bits, cut_first + 1),
         first - cut_first,
-        pairs.second_start + below_low(bits, cut_second + 1),
+        pairs.second_start + uniform_int_low(bits, cut_second + 1),
         second - cut_second,
         pairs.labels,
     )

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from albert_tf.data.classification import (
+from albert_tf.data.finetuning.classification import (
     Columns,
     encode_texts,
     epoch_batches,

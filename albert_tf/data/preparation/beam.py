@@ -17,19 +17,19 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from albert_tf.data.documents import Document
-from albert_tf.data.spool import (
+from albert_tf.data.preparation.tokenized_cache import (
     Arrays,
     PrepareContext,
-    append_to_spool,
+    Report,
+    append_to_cache,
+    cache_folder,
     read_batches,
     split_by_shard,
-    spool_folder,
     tokenize_batch,
 )
-from albert_tf.data.workers import Report
 
 # Where a batch of documents stands in the corpus: number of its file, its own number in the file.
-Place = tuple[int, int]
+Position = tuple[int, int]
 _FAULT = "fault"
 
 
@@ -55,15 +55,15 @@ class BeamRunner:
     def __exit__(self, *exception: object) -> None:
         pass
 
-    def spool(self, files: list[Path], report: Report) -> None:
-        """Tokenises the corpus into one spool a shard."""
+    def tokenize(self, files: list[Path], report: Report) -> None:
+        """Tokenises the corpus into the cache of each shard."""
         beam = self._beam
         numbered = [(number, file.absolute()) for number, file in enumerate(files)]
         with self._pipeline() as pipeline:
             batches = pipeline | "Files" >> beam.Create(numbered) | "Read" >> self._step(_read)
             # Without the reshuffle, a runner may tokenise a file where it reads it, all of it on one worker.
             parts = batches | beam.Reshuffle() | "Tokenize" >> self._step(_tokenize)
-            _ = parts | beam.GroupByKey() | "Spool" >> self._step(_spool)
+            _ = parts | beam.GroupByKey() | "Store" >> self._step(_store)
         report(sum(file.stat().st_size for file in files))
 
     def run(self, function: Callable[[PrepareContext, int, Report], object], items: list[int], report: Report) -> None:
@@ -121,28 +121,28 @@ def _unpacked(packed: bytes) -> PrepareContext:
     return pickle.loads(packed)
 
 
-def _read(context: PrepareContext, numbered: tuple[int, Path]) -> Iterator[tuple[Place, list[Document]]]:
+def _read(context: PrepareContext, numbered: tuple[int, Path]) -> Iterator[tuple[Position, list[Document]]]:
     number, file = numbered
     for batch, documents in enumerate(read_batches([file], context.options, _ignore)):
         yield (number, batch), documents
 
 
 def _tokenize(
-    context: PrepareContext, batch: tuple[Place, list[Document]]
-) -> Iterator[tuple[int, tuple[Place, Arrays]]]:
+    context: PrepareContext, batch: tuple[Position, list[Document]]
+) -> Iterator[tuple[int, tuple[Position, Arrays]]]:
     place, documents = batch
     for shard, arrays in split_by_shard(tokenize_batch(context, documents, _ignore), context.options.num_shards):
         yield shard, (place, arrays)
 
 
-def _spool(context: PrepareContext, shard: tuple[int, Iterable[tuple[Place, Arrays]]]) -> Iterable[None]:
+def _store(context: PrepareContext, shard: tuple[int, Iterable[tuple[Position, Arrays]]]) -> Iterable[None]:
     number, parts = shard
-    folder = spool_folder(context.workspace, number)
+    folder = cache_folder(context.workspace, number)
     with TemporaryDirectory(dir=folder.parent) as making:
         for _, arrays in sorted(parts, key=itemgetter(0)):
-            append_to_spool(Path(making) / "spool", arrays)
+            append_to_cache(Path(making) / "cache", arrays)
         try:
-            (Path(making) / "spool").rename(folder)
+            (Path(making) / "cache").rename(folder)
         except OSError:
             # A runner may do work twice; the first one's is as good.
             if not folder.is_dir():

@@ -21,12 +21,12 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
-from albert_tf.data.draws import child_keys, draw, mix
-from albert_tf.data.examples import make_examples
 from albert_tf.data.features import Feature, Role, features_to_learn, with_role
 from albert_tf.data.manifest import Manifest
 from albert_tf.data.options import ExampleOptions, Objective
-from albert_tf.data.pairs import Pairs, make_pairs
+from albert_tf.data.pretraining.examples import make_examples
+from albert_tf.data.pretraining.pairs import Pairs, make_pairs
+from albert_tf.data.prng import fold_in, random_bits, splitmix64
 from albert_tf.data.shard_files import read_document_shard
 from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.data.sources import check_expectations, complete_shards, find_shards, undamaged_shards
@@ -147,8 +147,8 @@ class ExampleOrder:
 
     def shards(self, epoch: int) -> npt.NDArray[np.int64]:
         """Numbers of the shards in the order in which an epoch reads them."""
-        key = child_keys(child_keys(mix(self.seed), _SHARD_ORDER_STREAM), epoch)
-        return np.argsort(draw(key, np.arange(len(self.counts))), kind="stable")
+        key = fold_in(fold_in(splitmix64(self.seed), _SHARD_ORDER_STREAM), epoch)
+        return np.argsort(random_bits(key, np.arange(len(self.counts))), kind="stable")
 
     def visits(self, first_example: int) -> Iterator[Visit]:
         """Yields visits without end, the first of which begins with an example given by its number in the order."""

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from albert_tf.data.draws import child_keys
-from albert_tf.data.masking import PERMUTED_ORDER_STREAM, choose_tokens, corrupt, permute, word_order
-
-from .small_corpus import random_words
+from albert_tf.data.pretraining.masking import PERMUTED_ORDER_STREAM, apply_masking, permute, select_masked, word_order
+from albert_tf.data.prng import fold_in
+from tests.data.small_corpus import random_words
 
 
 def words_of(starts, content):
@@ -39,10 +38,10 @@ def choose_plainly(words, budget, visits, taken=frozenset()):
 @pytest.mark.parametrize("budget", [1, 7, 60])
 def test_equals_the_rule_for_one_example(ngram, favor_shorter, budget):
     starts, content = random_words(seed=ngram * 100 + budget, rows=200, length=64)
-    keys = child_keys(budget, np.arange(200))
+    keys = fold_in(budget, np.arange(200))
     budgets = np.full(200, budget)
     budgets[::3] = budget // 2 + 1
-    chosen = choose_tokens(starts, content, budgets, keys, ngram=ngram, favor_shorter=favor_shorter)
+    chosen = select_masked(starts, content, budgets, keys, ngram=ngram, favor_shorter=favor_shorter)
     words = [words_of(*row) for row in zip(starts, content, strict=True)]
     order = word_order(keys, np.array([len(row) for row in words]), ngram, favor_shorter)
     for row, row_words in enumerate(words):
@@ -53,9 +52,9 @@ def test_equals_the_rule_for_one_example(ngram, favor_shorter, budget):
 
 def test_a_second_choice_leaves_out_what_is_taken():
     starts, content = random_words(seed=7, rows=200, length=64)
-    keys, budgets = child_keys(3, np.arange(200)), np.full(200, 12)
-    taken = choose_tokens(starts, content, budgets, keys)
-    second = choose_tokens(starts, content, budgets, keys, taken=taken, stream=PERMUTED_ORDER_STREAM)
+    keys, budgets = fold_in(3, np.arange(200)), np.full(200, 12)
+    taken = select_masked(starts, content, budgets, keys)
+    second = select_masked(starts, content, budgets, keys, taken=taken, stream=PERMUTED_ORDER_STREAM)
     assert not (taken & second).any()
     words = [words_of(*row) for row in zip(starts, content, strict=True)]
     order = word_order(keys, np.array([len(row) for row in words]), 3, True, PERMUTED_ORDER_STREAM)
@@ -68,7 +67,7 @@ def test_a_second_choice_leaves_out_what_is_taken():
 def test_whole_words_within_the_budget():
     starts, content = random_words(seed=1, rows=300, length=128)
     budgets = np.full(300, 19)
-    chosen = choose_tokens(starts, content, budgets, child_keys(5, np.arange(300)))
+    chosen = select_masked(starts, content, budgets, fold_in(5, np.arange(300)))
     assert not chosen[~content].any()
     assert (chosen.sum(axis=1) <= budgets).all()
     for row in range(300):
@@ -79,14 +78,14 @@ def test_whole_words_within_the_budget():
 def test_budget_is_met_exactly_where_words_are_single_tokens():
     content = np.ones((50, 100), bool)
     budgets = np.arange(1, 51)
-    chosen = choose_tokens(content, content, budgets, child_keys(1, np.arange(50)))
+    chosen = select_masked(content, content, budgets, fold_in(1, np.arange(50)))
     assert np.array_equal(chosen.sum(axis=1), budgets)
 
 
 def test_every_word_is_as_likely():
     # A budget of one token in rows of 20 single-token words: a draw of one word, evenly.
     content = np.ones((40_000, 20), bool)
-    chosen = choose_tokens(content, content, np.ones(40_000, int), child_keys(2, np.arange(40_000)))
+    chosen = select_masked(content, content, np.ones(40_000, int), fold_in(2, np.arange(40_000)))
     counts = chosen.sum(axis=0)
     assert counts.sum() == 40_000
     assert ((counts - 2000) ** 2 / 2000).sum() < 52.4  # chi squared, 19 degrees of freedom, p = 0.0001
@@ -94,24 +93,24 @@ def test_every_word_is_as_likely():
 
 @pytest.mark.parametrize(("favor_shorter", "shares"), [(True, (6, 3, 2)), (False, (2, 3, 6))])
 def test_shares_of_ngram_lengths(favor_shorter, shares):
-    lengths = word_order(child_keys(3, np.arange(2000)), np.full(2000, 50), 3, favor_shorter).lengths
+    lengths = word_order(fold_in(3, np.arange(2000)), np.full(2000, 50), 3, favor_shorter).lengths
     for length, share in zip((1, 2, 3), np.array(shares) / 11, strict=True):
         assert abs((lengths == length).mean() - share) < 4 * np.sqrt(share * (1 - share) / lengths.size)
 
 
 def test_a_row_does_not_depend_on_the_batch():
     starts, content = random_words(seed=4, rows=64, length=96)
-    keys, budgets = child_keys(9, np.arange(64)), np.full(64, 14)
-    together = choose_tokens(starts, content, budgets, keys)
+    keys, budgets = fold_in(9, np.arange(64)), np.full(64, 14)
+    together = select_masked(starts, content, budgets, keys)
     for row in (0, 17, 63):
         one = slice(row, row + 1)
-        assert np.array_equal(together[one], choose_tokens(starts[one], content[one], budgets[one], keys[one]))
+        assert np.array_equal(together[one], select_masked(starts[one], content[one], budgets[one], keys[one]))
 
 
 def test_corruption_shares_and_untouched_rest():
     ids = np.random.default_rng(0).integers(5, 1000, (500, 200)).astype(np.int32)
     chosen = np.random.default_rng(1).random(ids.shape) < 0.3
-    corrupted = corrupt(ids, chosen, child_keys(8, np.arange(500)), mask_token_id=4, vocab_size=1000)
+    corrupted = apply_masking(ids, chosen, fold_in(8, np.arange(500)), mask_token_id=4, vocab_size=1000)
     assert np.array_equal(corrupted[~chosen], ids[~chosen])
     before, after = ids[chosen], corrupted[chosen]
     share_error = 4 / np.sqrt(len(after))
@@ -128,7 +127,7 @@ def test_corruption_shares_and_untouched_rest():
 def test_permuting_moves_the_chosen_tokens_among_their_places_and_every_order_is_as_likely():
     ids = np.tile(np.arange(5, 13, dtype=np.int32), (6000, 1))
     chosen = np.isin(np.arange(8), [1, 4, 6])
-    permuted = permute(ids, np.tile(chosen, (6000, 1)), child_keys(4, np.arange(6000)))
+    permuted = permute(ids, np.tile(chosen, (6000, 1)), fold_in(4, np.arange(6000)))
     assert np.array_equal(permuted[:, ~chosen], ids[:, ~chosen])
     orders, counts = np.unique(permuted[:, chosen], axis=0, return_counts=True)
     assert orders.tolist() == [[6, 9, 11], [6, 11, 9], [9, 6, 11], [9, 11, 6], [11, 6, 9], [11, 9, 6]]

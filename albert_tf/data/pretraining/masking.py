@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from albert_tf.data.draws import below_low, child_keys, draw, happens
+from albert_tf.data.prng import bernoulli, fold_in, random_bits, uniform_int_low
 
 ORDER_STREAM = 100
 CORRUPT_STREAM = 101
@@ -62,7 +62,7 @@ def word_order(
     """
     places = np.arange(int(words.max(initial=0)), dtype=np.uint64)
     # One sort does both: 32 random bits to sort by, 16 for the length, 16 for the word's number.
-    bits = draw(child_keys(keys, stream)[:, None], places)  # [B, W]
+    bits = random_bits(fold_in(keys, stream)[:, None], places)  # [B, W]
     bits = (bits & ~_PLACES) | places
     bits[places >= words[:, None].astype(np.uint64)] = np.iinfo(np.uint64).max
     bits.sort(axis=1)
@@ -73,7 +73,7 @@ def word_order(
     return WordOrder((bits & _PLACES).astype(np.int64), lengths)
 
 
-def choose_tokens(
+def select_masked(
     starts: Bools,
     content: Bools,
     budgets: npt.NDArray[np.int64],
@@ -114,7 +114,7 @@ def choose_tokens(
     taken_words = np.zeros(first_token.shape, np.bool_)
     rows, places = np.nonzero(taken)
     taken_words[rows, word_of_token[rows, places]] = True
-    chosen_words = _choose_words(order, words, first_token, budgets, taken_words)
+    chosen_words = _select_words(order, words, first_token, budgets, taken_words)
     return np.take_along_axis(chosen_words, np.maximum(word_of_token, 0), axis=1) & content & ~taken
 
 
@@ -127,7 +127,7 @@ def _first_tokens(starts: Bools, content: Bools, word_of_token: npt.NDArray[np.i
     return first_token
 
 
-def _choose_words(
+def _select_words(
     order: WordOrder, words: npt.NDArray, first_token: npt.NDArray, budgets: npt.NDArray, taken_words: Bools
 ) -> Bools:
     """Visits the words of all examples in their orders; returns which are chosen or taken, [B, W + ngram]."""
@@ -156,7 +156,7 @@ def _choose_words(
     return chosen.reshape(-1, stride)
 
 
-def corrupt(
+def apply_masking(
     ids: npt.NDArray[np.int32], chosen: Bools, keys: Keys, *, mask_token_id: int, vocab_size: int
 ) -> npt.NDArray[np.int32]:
     """Replaces chosen tokens: 80 % by the mask, 10 % by a random token, 10 % not at all, each token by itself.
@@ -174,10 +174,10 @@ def corrupt(
         int32 [B, L], the ids that the model sees.
     """
     rows, places = np.nonzero(chosen)
-    bits = draw(child_keys(keys, CORRUPT_STREAM)[rows], places)
-    replaced = np.where(happens(bits, 0.9), ids[rows, places], below_low(bits, vocab_size))
+    bits = random_bits(fold_in(keys, CORRUPT_STREAM)[rows], places)
+    replaced = np.where(bernoulli(bits, 0.9), ids[rows, places], uniform_int_low(bits, vocab_size))
     corrupted = ids.copy()
-    corrupted[rows, places] = np.where(happens(bits, 0.8), mask_token_id, replaced)
+    corrupted[rows, places] = np.where(bernoulli(bits, 0.8), mask_token_id, replaced)
     return corrupted
 
 
@@ -193,7 +193,7 @@ def permute(ids: npt.NDArray[np.int32], chosen: Bools, keys: Keys) -> npt.NDArra
         int32 [B, L].
     """
     rows, places = np.nonzero(chosen)
-    bits = draw(child_keys(keys, PERMUTE_STREAM)[rows], places)
+    bits = random_bits(fold_in(keys, PERMUTE_STREAM)[rows], places)
     sources = places[np.lexsort((bits, rows))]
     permuted = ids.copy()
     permuted[rows, places] = ids[rows, sources]

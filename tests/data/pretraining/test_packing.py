@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from albert_tf.data.examples import make_examples
 from albert_tf.data.features import PACKED_FEATURES, check_arrays
 from albert_tf.data.options import ExampleOptions, PrepareOptions
-from albert_tf.data.packing import find_places, pack_examples
-from albert_tf.data.pairs import make_pairs
-
-from .small_corpus import VOCABULARY, random_documents
+from albert_tf.data.pretraining.examples import make_examples
+from albert_tf.data.pretraining.packing import find_places, pack_examples
+from albert_tf.data.pretraining.pairs import make_pairs
+from tests.data.small_corpus import VOCABULARY, random_documents
 
 OPTIONS = ExampleOptions(max_seq_length=64, pack=True, short_seq_prob=0.2)
 

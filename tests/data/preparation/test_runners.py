@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from albert_tf.data.workers import Workers
+from albert_tf.data.preparation.runners import Workers
 
 
 def scaled(context, item, report):
@@ -53,8 +53,8 @@ def flooding(context, item, report):
 
 FLOODED = """
 import time
-from tests.data.test_workers import flooding
-from albert_tf.data.workers import Workers
+from tests.data.preparation.test_runners import flooding
+from albert_tf.data.preparation.runners import Workers
 
 def slowly(amount):
     print("working", flush=True)
@@ -76,7 +76,7 @@ def alive(group):
 @pytest.mark.parametrize("seconds", [0.2, 0.5, None], ids=["starting", "begun", "working"])
 def test_workers_end_when_their_parent_is_killed(seconds):
     command = [sys.executable, "-c", FLOODED]
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True, start_new_session=True) as parent:
         if seconds is None:
             assert parent.stdout.readline() == "working\n"

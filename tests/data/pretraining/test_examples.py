@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from albert_tf.data.corpus import Vocabulary
-from albert_tf.data.examples import make_examples
 from albert_tf.data.features import PRETRAINING_FEATURES, check_arrays
 from albert_tf.data.options import ExampleOptions, Objective
-from albert_tf.data.pairs import Pairs, make_pairs
+from albert_tf.data.pretraining.examples import make_examples
+from albert_tf.data.pretraining.pairs import Pairs, make_pairs
 from albert_tf.tokenization import AlbertTokenizer
-
-from .small_corpus import GOLDEN, VOCABULARY, random_documents
+from tests.data.small_corpus import GOLDEN, VOCABULARY, random_documents
 
 
 def restored(examples):

@@ -5,8 +5,7 @@ import sys
 import pytest
 
 from albert_tf.data import PrepareOptions, prepare
-
-from .small_corpus import CORPUS
+from tests.data.small_corpus import CORPUS
 
 LINES = [line for line in CORPUS.read_text().splitlines() if line][:600]
 
@@ -41,7 +40,7 @@ def contents(folder):
     ],
 )
 def test_beam_writes_the_same_bytes(corpus, tmp_path, monkeypatch, changes):
-    monkeypatch.setattr("albert_tf.data.spool._BATCH_CHARACTERS", 4000)
+    monkeypatch.setattr("albert_tf.data.preparation.tokenized_cache._BATCH_CHARACTERS", 4000)
     local = prepare(options_for(corpus, tmp_path / "local", **changes))
     beam = prepare(options_for(corpus, tmp_path / "beam", runner="beam", **changes))
     assert contents(beam.folder) == contents(local.folder)
@@ -70,7 +69,7 @@ def test_beam_takes_up_what_the_local_runner_began(corpus, tmp_path):
     ("text", "beam_options", "kind", "message"),
     [
         (b"ok\n\xff\n", (), ValueError, r"text\.txt is not UTF-8: byte 0xff at byte offset 3"),
-        (b"\n", (), ValueError, "must hold text. Received: 0 documents"),
+        (b"\n", (), ValueError, "No text was found in .*Received: 0 documents"),
         (b"A.\nB.\n", ("--runner=NoSuchRunner",), RuntimeError, "must run to its end. Received: .*NoSuchRunner"),
     ],
 )

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
-from albert_tf.data.masking import PERMUTED_ORDER_STREAM, choose_tokens, corrupt, permute
 from albert_tf.data.options import ExampleOptions
-from albert_tf.data.pairs import Pairs
+from albert_tf.data.pretraining.masking import PERMUTED_ORDER_STREAM, apply_masking, permute, select_masked
+from albert_tf.data.pretraining.pairs import Pairs
 
 Ints = npt.NDArray[np.int32]
 
@@ -61,7 +61,7 @@ def make_examples(
         tokens)))` tokens are masked, special tokens counted, or a few less where the words left are too long. With
         `permutation` up to as many again change places.
     """
-    layout = _lay_out(documents.tokens, pairs, options, vocabulary)
+    layout = _assemble(documents.tokens, pairs, options, vocabulary)
     hidden = _hide(layout, pairs.keys, options, vocabulary)
     rows, places = np.nonzero(hidden.predicted)
     counts = hidden.predicted.sum(axis=1)
@@ -97,7 +97,7 @@ def _hide(layout: "_Layout", keys: npt.NDArray, options: ExampleOptions, vocabul
     budgets = np.minimum(budgets, options.largest_budget)
     starts = layout.starts if options.whole_word_masking else layout.content
     choose = partial(
-        choose_tokens,
+        select_masked,
         starts,
         layout.content,
         budgets,
@@ -106,7 +106,9 @@ def _hide(layout: "_Layout", keys: npt.NDArray, options: ExampleOptions, vocabul
         favor_shorter=options.favor_shorter_ngram,
     )
     predicted = choose()
-    ids = corrupt(layout.ids, predicted, keys, mask_token_id=vocabulary.mask_token_id, vocab_size=vocabulary.vocab_size)
+    ids = apply_masking(
+        layout.ids, predicted, keys, mask_token_id=vocabulary.mask_token_id, vocab_size=vocabulary.vocab_size
+    )
     if options.permutation:
         moved = choose(taken=predicted, stream=PERMUTED_ORDER_STREAM)
         ids, predicted = permute(ids, moved, keys), predicted | moved
@@ -115,7 +117,7 @@ def _hide(layout: "_Layout", keys: npt.NDArray, options: ExampleOptions, vocabul
 
 @dataclass(frozen=True)
 class _Layout:
-    """Unmasked examples, all [B, L]; `starts` and `content` are what `choose_tokens` takes."""
+    """Unmasked examples, all [B, L]; `starts` and `content` are what `select_masked` takes."""
 
     ids: Ints
     attention_mask: Ints
@@ -125,7 +127,7 @@ class _Layout:
     content: npt.NDArray[np.bool_]
 
 
-def _lay_out(tokens: Ints, pairs: Pairs, options: ExampleOptions, vocabulary: Vocabulary) -> _Layout:
+def _assemble(tokens: Ints, pairs: Pairs, options: ExampleOptions, vocabulary: Vocabulary) -> _Layout:
     """Gathers the segments into rows, with special tokens between them and padding after them."""
     places = np.arange(options.max_seq_length)[None, :]  # [1, L]
     first_end = pairs.first_length[:, None] + 1  # [B, 1], where the first [SEP] stands

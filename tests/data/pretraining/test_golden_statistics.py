@@ -14,13 +14,12 @@ import pytest
 
 from albert_tf.data.corpus import Vocabulary, tokenize_documents
 from albert_tf.data.documents import read_documents
-from albert_tf.data.examples import make_examples
 from albert_tf.data.manifest import ExampleStatistics
 from albert_tf.data.options import ExampleOptions, Objective
-from albert_tf.data.pairs import make_pairs
+from albert_tf.data.pretraining.examples import make_examples
+from albert_tf.data.pretraining.pairs import make_pairs
 from albert_tf.tokenization import AlbertTokenizer
-
-from .small_corpus import CORPUS, GOLDEN
+from tests.data.small_corpus import CORPUS, GOLDEN
 
 GOLDEN_STATISTICS = json.loads((GOLDEN / "statistics.json").read_text())["statistics"]
 CASES = {"ngram1": (1, True), "ngram3_favor_shorter": (3, True), "ngram3_favor_longer": (3, False)}

@@ -11,10 +11,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from albert_tf.data.draws import Keys
-from albert_tf.data.examples import Ints, PretrainingExamples
 from albert_tf.data.features import PACKED_FEATURES
 from albert_tf.data.options import ExampleOptions
+from albert_tf.data.pretraining.examples import Ints, PretrainingExamples
+from albert_tf.data.prng import Keys
 
 
 @dataclass(frozen=True)

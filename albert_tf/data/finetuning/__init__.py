@@ -1,0 +1,1 @@
+"""From tables of labelled texts to padded batches."""

@@ -1,0 +1,1 @@
+"""`prepare`: from text files to a folder of shards with a manifest."""
