@@ -40,7 +40,7 @@ def run(
         bool, _pairs(help="Pair a lone sentence with a random document, as Google does.")
     ] = False,
     pack: Annotated[bool, _pairs("--pack", help="Put short examples into one row.")] = False,
-    num_shards: Annotated[int, _running(help="Files to write.")] = 8,
+    num_shards: Annotated[int, _running(help="Files to write; 0: 8, or as many as the text needs.")] = 0,
     num_processes: Annotated[int, _running(help="Worker processes.")] = 1,
     runner: Annotated[str, _running(help="local, or beam: Apache Beam (albert_tf[beam]).")] = "local",
     beam_options: Annotated[str, _running(help="Beam's options, such as '--runner=FlinkRunner ...'.")] = "",

@@ -116,7 +116,8 @@ class PrepareOptions(ExampleOptions):
         do_lower_case: None: as the tokenizer's folder says, else True.
         split_sentences: lines are running text, wrapped or not, to be split into sentences.
         document_gap: how many empty lines in a row end a document; 0: only the end of a file does.
-        num_shards: files to write; a document goes to the one that the hash of its text chooses.
+        num_shards: files to write; a document goes to the one that the hash of its text chooses. 0: 8, or more, so
+            that none is made of more than 256 MiB of text, and its tokens fit into a gigabyte of memory.
         num_processes: worker processes. With more than one, a script that calls `prepare` needs the usual
             `if __name__ == "__main__":`.
         runner: `"local"`, or `"beam"`: Apache Beam, which `albert_tf[beam]` brings. The result is the same.
@@ -136,7 +137,7 @@ class PrepareOptions(ExampleOptions):
     do_lower_case: bool | None = None
     split_sentences: bool = False
     document_gap: int = Field(default=1, ge=0)
-    num_shards: int = Field(default=8, ge=1, le=100_000)
+    num_shards: int = Field(default=0, ge=0, le=10_000)
     num_processes: int = Field(default=1, ge=1)
     runner: Literal["local", "beam"] = "local"
     beam_options: tuple[str, ...] = ()

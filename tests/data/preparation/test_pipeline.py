@@ -1,6 +1,7 @@
 """`prepare` from text to a finished folder: same bytes however it runs, nothing half done, clear refusals."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pydantic import ValidationError
 from albert_tf.data import Manifest, Objective, PrepareOptions, prepare
 from albert_tf.data.features import PRETRAINING_FEATURES
 from albert_tf.data.manifest import save_record
+from albert_tf.data.preparation.pipeline import default_num_shards
 from albert_tf.data.reader import parse_spec
 from albert_tf.json_files import with_checksum
 from albert_tf.tokenization import AlbertTokenizer
@@ -335,3 +337,15 @@ def test_texts_that_the_vocabulary_hardly_knows_are_warned_of(tmp_path):
     tokenizer = AlbertTokenizer.english()
     ids = [token for line in (tmp_path / "ko.txt").read_text("utf-8").splitlines() for token in tokenizer.encode(line)]
     assert manifest.unknown_tokens == ids.count(tokenizer.unk_token_id) > 0.05 * manifest.tokens == 0.05 * len(ids)
+
+
+def test_shards_do_not_outgrow_memory(tmp_path):
+    """A hundred gigabytes, of which the file system stores none."""
+    plain, packed = tmp_path / "a.txt", tmp_path / "b.txt.gz"
+    for path in (plain, packed):
+        path.touch()
+        os.truncate(path, 2**20)
+    assert default_num_shards([plain, packed]) == 8
+    os.truncate(plain, 60 * 10**9)
+    os.truncate(packed, 10 * 10**9)
+    assert default_num_shards([plain, packed]) == 373

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from albert_tf.data.corpus import Vocabulary
+from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
 from albert_tf.data.features import PRETRAINING_FEATURES, check_arrays
 from albert_tf.data.options import ExampleOptions, Objective
 from albert_tf.data.pretraining.examples import make_examples
@@ -123,3 +123,17 @@ def test_reference_instances_are_laid_out_the_same(golden_instances):
         assert examples.token_type_ids[row, :length].sum() == length - second_begin[row]
         assert "".join(map(str, examples.token_boundary[row, :length])) == instance["token_boundary"]
         assert abs(examples.masked_lm_weights[row].sum() - len(instance["masked_lm_positions"])) <= 1
+
+
+def test_shards_of_more_than_two_to_the_31_tokens():
+    """Ten thousand million tokens of which memory holds one: positions need 64 bits."""
+    lengths = np.full(10, 10**9, np.int32)
+    tokens = np.broadcast_to(np.int32(8), lengths.sum(dtype=np.int64))
+    documents = TokenizedDocuments.from_lengths(tokens, lengths, [2] * 5, np.arange(5))
+    options = ExampleOptions(max_seq_length=32)
+    pairs = make_pairs(documents, [0], options)
+    assert pairs.first_start.max() > 2**31
+    examples = make_examples(documents, pairs, options, VOCABULARY)
+    assert len(examples) == 5
+    assert (examples.attention_mask.sum(axis=1) == 32).all()
+    assert set(examples.masked_lm_ids[examples.masked_lm_weights > 0]) == {8}
