@@ -36,6 +36,7 @@ class AlbertEmbeddings(AlbertLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, **kwargs)
+        self.autocast = False  # half precision would round ids
         self.layer_norm = self.make_layer_norm()
         self.dropout = self.make_dropout(config.hidden_dropout_prob)
 
@@ -50,7 +51,9 @@ class AlbertEmbeddings(AlbertLayer):
         self._check_length(input_ids.shape[1])
         words = ops.take(self.in_compute_dtype(self.word_embeddings), input_ids, axis=0)  # [B, L, E]
         chosen = ops.one_hot(token_type_ids, self.config.type_vocab_size, dtype=self.compute_dtype)  # [B, L, types]
-        types = ops.matmul(chosen, self.in_compute_dtype(self.token_type_embeddings))  # [B, L, E]
+        type_table = self.in_compute_dtype(self.token_type_embeddings)
+        type_table = type_table + self._nan_if_outside(input_ids, token_type_ids, position_ids)
+        types = ops.matmul(chosen, type_table)  # [B, L, E]
         return self.dropout(
             self.layer_norm(words + types + self._positions(input_ids, position_ids)), training=training
         )
@@ -64,6 +67,13 @@ class AlbertEmbeddings(AlbertLayer):
             return table[:length]
         # On JAX an open length is a symbol, and a slice of it might be shorter: it cannot be added to the words.
         return ops.take(table, ops.arange(length), axis=0)
+
+    def _nan_if_outside(self, input_ids, token_type_ids, position_ids):
+        """0, or NaN where an id has no row in its table: XLA and GPUs would take another row, and say nothing."""
+        sizes = (self.config.vocab_size, self.config.type_vocab_size, self.config.max_position_embeddings)
+        pairs = zip((input_ids, token_type_ids, position_ids), sizes)
+        outside = [ops.any(ops.logical_or(ids < 0, ids >= size)) for ids, size in pairs if ids is not None]
+        return ops.cast(ops.where(ops.any(ops.stack(outside)), float("nan"), 0.0), self.compute_dtype)
 
     def _table(self, name: str, rows: int):
         shape = (rows, self.config.embedding_size)

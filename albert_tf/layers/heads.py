@@ -16,7 +16,7 @@ def gather_positions(sequence, positions):
 
     By a product with ones and zeros, whose gradient is a product again; a gather's gradient would be scattered.
     """
-    chosen = ops.one_hot(positions, ops.shape(sequence)[1], dtype=sequence.dtype)  # [B, P, L]
+    chosen = ops.one_hot(ops.cast(positions, "int32"), ops.shape(sequence)[1], dtype=sequence.dtype)  # [B, P, L]
     return ops.matmul(chosen, sequence)
 
 

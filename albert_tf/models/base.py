@@ -11,11 +11,12 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.base import not_quantizable
 from albert_tf.models import variable_paths
+from albert_tf.models.checked_model import CheckedModel
 from albert_tf.models.losses import Term, on_logits
 from albert_tf.models.remat import applications_at_once
 
 
-class AlbertBase(keras.Model):
+class AlbertBase(CheckedModel):
     """Base class of the encoder and of every task model.
 
     A subclass makes its layers in `__init__`, ends it with `build_parts` on those that hold variables, and says in

@@ -16,6 +16,7 @@ from albert_tf.layers.base import Dense
 from albert_tf.layers.feed_forward import FeedForwardWeights
 from albert_tf.layers.heads import gather_positions
 from albert_tf.models.base import AlbertBase
+from albert_tf.models.inputs import ENCODER_INPUTS
 from albert_tf.models.remat import recomputed
 
 
@@ -55,6 +56,7 @@ class AlbertEncoder(AlbertBase):
 
     architecture = "AlbertModel"
     root = "encoder/"
+    input_fields = ENCODER_INPUTS
 
     def __init__(self, config: AlbertConfig, add_pooling_layer: bool = True, **kwargs):
         super().__init__(config, **kwargs)
@@ -176,35 +178,14 @@ class _Inputs(NamedTuple):
 
 
 def _standardize(inputs) -> _Inputs:
-    """What the inputs hold, checked, with the defaults filled in."""
-    if not isinstance(inputs, dict):
-        inputs = {"input_ids": inputs}
-    if "input_ids" not in inputs:
-        raise ValueError(f"The inputs must hold `input_ids`. Received: {sorted(inputs)}; rename the ids accordingly.")
+    """The inputs with their defaults."""
     ids = ops.cast(inputs["input_ids"], "int32")
-    if len(ids.shape) != 2:
-        raise ValueError(f"`input_ids` must have shape [B, L]. Received: shape={tuple(ids.shape)}; add a batch axis.")
-    names = ("attention_mask", "token_type_ids", "position_ids", "example_ids")
-    mask, types, positions, examples = map(inputs.get, names)
-    for name, value in zip(names, (mask, types, positions, examples)):
-        if value is not None and not _may_be_equal(value.shape, ids.shape):
-            raise ValueError(
-                f"`{name}` must have the shape of `input_ids`. Received: shape={tuple(value.shape)} beside "
-                f"{tuple(ids.shape)}; give one number for each id."
-            )
+    names = ("attention_mask", "token_type_ids", "position_ids", "example_ids", "cls_positions")
+    mask, types, positions, examples, cls_positions = map(inputs.get, names)
     mask = ops.ones_like(ids) if mask is None else mask
     types = ops.zeros_like(ids) if types is None else ops.cast(types, "int32")
     if examples is not None:
-        if positions is None:
-            raise ValueError(
-                "`position_ids` must be given with `example_ids`. Received: no `position_ids`; count from 0 in each "
-                "example of a row."
-            )
         same = ops.equal(examples[:, :, None], examples[:, None, :])  # [B, L, L]
         mask = ops.cast(same, "int32") * ops.cast(mask, "int32")[:, None]
-    return _Inputs(ids, mask, types, positions, inputs.get("cls_positions"))
-
-
-def _may_be_equal(shape, other) -> bool:
-    """Whether two shapes, of which dimensions may be unknown, can be the same."""
-    return len(shape) == len(other) and all(a is None or b is None or a == b for a, b in zip(shape, other))
+    positions, cls_positions = (x if x is None else ops.cast(x, "int32") for x in (positions, cls_positions))
+    return _Inputs(ids, mask, types, positions, cls_positions)

@@ -10,6 +10,8 @@ from albert_tf.config import AlbertConfig
 from albert_tf.layers import ClassificationHead
 from albert_tf.models.classifier import AlbertClassifier
 from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.inputs import TEXT_INPUTS, Field
+from albert_tf.models.losses import IGNORED_LABEL
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -43,6 +45,7 @@ class AlbertForMultipleChoice(AlbertClassifier):
     """
 
     architecture = "AlbertForMultipleChoice"
+    input_fields = {name: field._replace(axes="BCL") for name, field in TEXT_INPUTS.items()}
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, **kwargs)
@@ -52,18 +55,11 @@ class AlbertForMultipleChoice(AlbertClassifier):
         )
         self.build_parts(self.encoder, self.classifier)
 
+    def label_fields(self):
+        return {"labels": Field("B", "C", ignored=IGNORED_LABEL)}
+
     def call(self, inputs, training=False):
-        inputs = inputs if isinstance(inputs, dict) else {"input_ids": inputs}
-        rows = {name: _rows_of_choices(name, value) for name, value in inputs.items()}  # [B C, L] each
+        rows = {name: ops.reshape(value, (-1, ops.shape(value)[2])) for name, value in inputs.items()}  # [B C, L]
         pooled_output = self.encoder(rows, training=training)["pooled_output"]  # [B C, D]
         scores = self.classifier(pooled_output, training=training)  # [B C, 1]
         return {"logits": ops.reshape(scores, (-1, ops.shape(inputs["input_ids"])[1]))}
-
-
-def _rows_of_choices(name: str, value):
-    """[B, C, L] as [B C, L]."""
-    if len(value.shape) != 3:
-        raise ValueError(
-            f"`{name}` must have shape [B, C, L]. Received: shape={tuple(value.shape)}; give one sequence per choice."
-        )
-    return ops.reshape(value, (-1, ops.shape(value)[2]))

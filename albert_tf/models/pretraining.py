@@ -12,9 +12,12 @@ from albert_tf.config import AlbertConfig
 from albert_tf.layers import ClassificationHead, MaskedLMHead
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.inputs import ENCODER_INPUTS, Field, only
 from albert_tf.models.losses import MASKED_LM_EPSILON, correct, cross_entropy, weighted_mean, weights_of
 
 _OBJECTIVES = ("sentence_order", "next_sentence", "none")
+_INPUTS = {**ENCODER_INPUTS, "masked_lm_positions": Field("BP", "L", optional=True)}
+_LABELS = {"masked_lm_ids": Field("BP", "vocab_size"), "masked_lm_weights": Field("BP", is_real=True)}
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -44,6 +47,7 @@ class AlbertForPreTraining(AlbertBase):
     """
 
     architecture = "AlbertForPreTraining"
+    input_fields = _INPUTS
 
     def __init__(
         self,
@@ -60,9 +64,15 @@ class AlbertForPreTraining(AlbertBase):
         self.sentence_order = ClassificationHead(config, num_outputs=2, name="sentence_order", dtype=self.dtype_policy)
         self.build_parts(self.encoder, self.masked_lm, self.sentence_order)
 
+    def label_fields(self):
+        if self.objective == "none":
+            return _LABELS
+        labels, weights = f"{self.objective}_labels", f"{self.objective}_weights"
+        return {**_LABELS, labels: Field("BS", 2), weights: Field("BS", is_real=True, optional=True)}
+
     def call(self, inputs, training=False):
-        outputs = self.encoder(inputs, training=training)
-        table, positions = self.encoder.embeddings.word_embeddings, masked_positions(inputs)
+        outputs = self.encoder(only(ENCODER_INPUTS, inputs), training=training)
+        table, positions = self.encoder.embeddings.word_embeddings, inputs.get("masked_lm_positions")
         return {
             "masked_lm_logits": self.masked_lm(outputs["sequence_output"], table, positions),
             "sentence_order_logits": self.sentence_order(outputs["pooled_output"], training=training),
@@ -115,6 +125,7 @@ class AlbertForMaskedLM(AlbertBase):
     """
 
     architecture = "AlbertForMaskedLM"
+    input_fields = _INPUTS
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, **kwargs)
@@ -122,10 +133,13 @@ class AlbertForMaskedLM(AlbertBase):
         self.masked_lm = MaskedLMHead(config, name="masked_lm", dtype=self.dtype_policy)
         self.build_parts(self.encoder, self.masked_lm)
 
+    def label_fields(self):
+        return _LABELS
+
     def call(self, inputs, training=False):
-        sequence_output = self.encoder(inputs, training=training)["sequence_output"]
+        sequence_output = self.encoder(only(ENCODER_INPUTS, inputs), training=training)["sequence_output"]
         table = self.encoder.embeddings.word_embeddings
-        return {"logits": self.masked_lm(sequence_output, table, masked_positions(inputs))}
+        return {"logits": self.masked_lm(sequence_output, table, inputs.get("masked_lm_positions"))}
 
     def loss_terms(self, y, outputs, sample_weight=None):
         return {"masked_lm_loss": masked_lm_loss(y, outputs["logits"], sample_weight)}
@@ -135,11 +149,6 @@ class AlbertForMaskedLM(AlbertBase):
 
     def metric_terms(self, y, outputs, sample_weight=None):
         return {"masked_lm_accuracy": masked_lm_accuracy(y, outputs["logits"], sample_weight)}
-
-
-def masked_positions(inputs):
-    """`masked_lm_positions` where the inputs hold them, else None."""
-    return inputs.get("masked_lm_positions") if isinstance(inputs, dict) else None
 
 
 def masked_lm_loss(y, logits, sample_weight=None):

@@ -12,6 +12,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.layers import BeamAnswerHead, ClassificationHead
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.inputs import ENCODER_INPUTS, Field, only
 from albert_tf.models.losses import IGNORED_LABEL, Term, label_accuracy, label_loss, weighted_mean, weights_of
 
 Head = Literal["span", "beam"]
@@ -63,6 +64,11 @@ class AlbertForQuestionAnswering(AlbertBase):
     """
 
     architecture = "AlbertForQuestionAnswering"
+    input_fields = {
+        **ENCODER_INPUTS,
+        "p_mask": Field("BL", 2, optional=True),
+        "start_positions": Field("B", optional=True),
+    }
 
     def __init__(self, config: AlbertConfig, head: Head = "span", start_n_top: int = 5, end_n_top: int = 5, **kwargs):
         super().__init__(config, **kwargs)
@@ -79,12 +85,15 @@ class AlbertForQuestionAnswering(AlbertBase):
             raise ValueError(f"`head` must be 'span' or 'beam'. Received: head={head!r}.")
         self.build_parts(self.encoder, self.answers)
 
+    def label_fields(self):
+        answers = {"start_positions": Field("B"), "end_positions": Field("B")}
+        return {**answers, "is_impossible": Field("B", 2)} if self.head == "beam" else answers
+
     def call(self, inputs, training=False):
-        sequence_output = self.encoder(inputs, training=training)["sequence_output"]
+        sequence_output = self.encoder(only(ENCODER_INPUTS, inputs), training=training)["sequence_output"]
         if self.head == "span":
             logits = self.answers(sequence_output)  # [B, L, 2]
             return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
-        inputs = inputs if isinstance(inputs, dict) else {"input_ids": inputs}
         return self.answers(sequence_output, _p_mask(inputs), inputs.get("start_positions"), training=training)
 
     def loss_terms(self, y, outputs, sample_weight=None):

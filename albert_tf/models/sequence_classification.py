@@ -14,7 +14,8 @@ from albert_tf.config import AlbertConfig
 from albert_tf.layers import ClassificationHead
 from albert_tf.models.classifier import NamedClassifier
 from albert_tf.models.encoder import AlbertEncoder
-from albert_tf.models.losses import weighted_mean
+from albert_tf.models.inputs import ENCODER_INPUTS, Field
+from albert_tf.models.losses import IGNORED_LABEL, weighted_mean
 
 Problem = Literal["classification", "multi_label", "regression"]
 
@@ -55,6 +56,7 @@ class AlbertForSequenceClassification(NamedClassifier):
     """
 
     architecture = "AlbertForSequenceClassification"
+    input_fields = ENCODER_INPUTS
 
     def __init__(
         self,
@@ -80,6 +82,11 @@ class AlbertForSequenceClassification(NamedClassifier):
             config, self.num_labels, config.classifier_dropout_prob, name="classifier", dtype=self.dtype_policy
         )
         self.build_parts(self.encoder, self.classifier)
+
+    def label_fields(self):
+        if self.problem == "regression":
+            return {"labels": Field("B", is_real=True)}
+        return {"labels": Field("B", "num_labels", ignored=IGNORED_LABEL)}
 
     def call(self, inputs, training=False):
         pooled_output = self.encoder(inputs, training=training)["pooled_output"]

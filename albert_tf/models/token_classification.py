@@ -11,6 +11,8 @@ from albert_tf.config import AlbertConfig
 from albert_tf.layers import ClassificationHead
 from albert_tf.models.classifier import NamedClassifier
 from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.inputs import ENCODER_INPUTS, Field
+from albert_tf.models.losses import IGNORED_LABEL
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -42,6 +44,7 @@ class AlbertForTokenClassification(NamedClassifier):
     """
 
     architecture = "AlbertForTokenClassification"
+    input_fields = ENCODER_INPUTS
 
     def __init__(
         self, config: AlbertConfig, num_labels: int | None = None, labels: Sequence[str] | None = None, **kwargs
@@ -52,6 +55,9 @@ class AlbertForTokenClassification(NamedClassifier):
             config, self.num_labels, config.classifier_dropout_prob, name="classifier", dtype=self.dtype_policy
         )
         self.build_parts(self.encoder, self.classifier)
+
+    def label_fields(self):
+        return {"labels": Field("BL", "num_labels", ignored=IGNORED_LABEL)}
 
     def call(self, inputs, training=False):
         sequence_output = self.encoder(inputs, training=training)["sequence_output"]

@@ -131,27 +131,6 @@ def test_mixed_precision(kind, arguments):
         np.testing.assert_allclose(np.asarray(outputs[name], "float32"), expected, atol=0.06, rtol=0)
 
 
-def test_errors_of_a_call(encoder):
-    ids = make_inputs()["input_ids"]
-    with pytest.raises(ValueError, match=r"must not be longer than `max_position_embeddings`\. Received: length=33"):
-        encoder(np.zeros((1, 33), "int32"))
-    with pytest.raises(
-        ValueError, match=r"`input_ids` must have shape \[B, L\]\. Received: shape=\(11,\); add a batch"
-    ):
-        encoder(ids[0])
-    with pytest.raises(ValueError, match=r"must hold `input_ids`\. Received: \['ids'\]; rename"):
-        encoder({"ids": ids})
-    with pytest.raises(
-        ValueError,
-        match=r"`attention_mask` must have the shape of `input_ids`\. Received: shape=\(11,\) beside \(5, 11\)",
-    ):
-        encoder({"input_ids": ids, "attention_mask": np.ones(11)})
-    with pytest.raises(
-        ValueError, match=r"`token_type_ids` must have the shape of `input_ids`\. Received: shape=\(5, 9\) beside"
-    ):
-        encoder({"input_ids": ids, "token_type_ids": np.ones((5, 9), "int32")})
-
-
 def test_errors_of_construction():
     with pytest.raises(
         ValueError, match=r"`config` must be an AlbertConfig\. Received: config='folder'; .*from_pretrained"

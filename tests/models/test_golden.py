@@ -17,8 +17,11 @@ def inputs_of(arrays):
         "input_ids": arrays["input_ids"],
         "attention_mask": arrays["input_mask"],
         "token_type_ids": arrays["segment_ids"],
-        "masked_lm_positions": arrays["masked_lm_positions"],
     }
+
+
+def pretraining_inputs_of(arrays):
+    return {**inputs_of(arrays), "masked_lm_positions": arrays["masked_lm_positions"]}
 
 
 def labels_of(arrays):
@@ -72,7 +75,7 @@ def test_heads_losses_and_gradients(name, golden):
     arrays, labels = case.arrays, labels_of(case.arrays)
     model = AlbertForPreTraining.from_pretrained(case.folder)
     with tf.GradientTape() as tape:
-        outputs = model(inputs_of(arrays), training=True)
+        outputs = model(pretraining_inputs_of(arrays), training=True)
         total = model.compute_loss(y=labels, y_pred=outputs)
     masked_lm = keras.ops.log_softmax(outputs["masked_lm_logits"])
     order = keras.ops.log_softmax(outputs["sentence_order_logits"])
@@ -99,8 +102,7 @@ def test_heads_losses_and_gradients(name, golden):
 def test_logits_without_positions_are_those_of_every_position(golden):
     arrays = golden("M1_small").arrays
     model = AlbertForPreTraining.from_pretrained(golden("M1_small").folder)
-    inputs = inputs_of(arrays)
-    positions = inputs.pop("masked_lm_positions")
+    inputs, positions = inputs_of(arrays), arrays["masked_lm_positions"]
     everywhere = np.asarray(model(inputs)["masked_lm_logits"])
     assert everywhere.shape == (3, 24, 120)
     picked = np.take_along_axis(everywhere, positions[:, :, None], axis=1)

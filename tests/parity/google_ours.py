@@ -18,6 +18,7 @@ from peer_ours import CONFIG, LENGTHS, make_inputs
 
 import albert_tf
 from albert_tf import checkpoints
+from albert_tf.models.inputs import ENCODER_INPUTS, only
 
 CONFIGS = {
     "one group": CONFIG,
@@ -57,7 +58,7 @@ def arrays_of(name: str, model, inputs) -> dict[str, np.ndarray]:
     if name == "squad_v2":
         inputs["p_mask"] = (1 - inputs["attention_mask"]).astype("int32")
         inputs["p_mask"][:3, 0] = 1
-    outputs = {**model.encoder(inputs), **model(inputs)}
+    outputs = {**model.encoder(only(ENCODER_INPUTS, inputs)), **model(inputs)}
     if labels:
         terms = model.loss_terms(labels.get("labels", labels), outputs)
         outputs |= {term: value.mean() for term, value in terms.items()}

@@ -1,0 +1,141 @@
+"""The base of all models: a `keras.Model` that checks its inputs and labels before Keras gets them."""
+
+import functools
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+
+from albert_tf.models.inputs import TEXT_INPUTS, Fields, check_inputs, check_labels, is_overridden
+
+
+class CheckedModel(keras.Model):
+    """A model whose mistakes of use are errors of one sentence, before anything is traced.
+
+    Attributes:
+        input_fields: what the model takes, by name. A subclass that takes more adds it here.
+    """
+
+    input_fields: Fields = {}
+
+    def __init__(self, **kwargs):
+        super().__init__(autocast=False, **kwargs)  # half precision would round ids
+
+    def label_fields(self) -> Fields:
+        """What the model's own loss takes, by name; `"labels"` alone stands for one array."""
+        return {}
+
+    @functools.wraps(keras.Model.__call__)  # with its module too: AutoGraph does not rewrite methods of Keras
+    def __call__(self, *args, **kwargs):
+        if not args and "inputs" not in kwargs and any(name in kwargs for name in self.input_fields):
+            raise ValueError("The inputs must be one dict: model(inputs). Received: keywords, model(**inputs).")
+        if args:
+            return super().__call__(check_inputs(self, args[0])[0], *args[1:], **kwargs)
+        if "inputs" in kwargs:
+            kwargs = {**kwargs, "inputs": check_inputs(self, kwargs["inputs"])[0]}
+        return super().__call__(**kwargs)
+
+    def stateless_call(self, trainable_variables, non_trainable_variables, inputs, *args, **kwargs):
+        """As `keras.Model.stateless_call`."""
+        inputs, _ = check_inputs(self, inputs)
+        return super().stateless_call(trainable_variables, non_trainable_variables, inputs, *args, **kwargs)
+
+    @functools.wraps(keras.Model.fit)
+    def fit(self, x=None, y=None, *args, **kwargs):
+        with _Checks(self, "train_step") as checks:
+            if kwargs.get("validation_data") is not None:
+                kwargs["validation_data"] = checks.validation_data(kwargs["validation_data"])
+            return super().fit(*checks.data(x, y), *args, **kwargs)
+
+    @functools.wraps(keras.Model.evaluate)
+    def evaluate(self, x=None, y=None, *args, **kwargs):
+        if kwargs.get("_use_cached_eval_dataset"):  # `fit` has checked it
+            return super().evaluate(x, y, *args, **kwargs)
+        with _Checks(self, "test_step") as checks:
+            return super().evaluate(*checks.data(x, y), *args, **kwargs)
+
+    @functools.wraps(keras.Model.predict)
+    def predict(self, x, *args, **kwargs):
+        with _Checks(self, "predict_step", labelled=False) as checks:
+            return super().predict(checks.data(x)[0], *args, **kwargs)
+
+    @functools.wraps(keras.Model.train_on_batch)
+    def train_on_batch(self, x, y=None, *args, **kwargs):
+        return super().train_on_batch(*_Checks(self, "train_step").data(x, y), *args, **kwargs)
+
+    @functools.wraps(keras.Model.test_on_batch)
+    def test_on_batch(self, x, y=None, *args, **kwargs):
+        return super().test_on_batch(*_Checks(self, "test_step").data(x, y), *args, **kwargs)
+
+    @functools.wraps(keras.Model.predict_on_batch)
+    def predict_on_batch(self, x):
+        return super().predict_on_batch(_Checks(self, "predict_step", labelled=False).data(x)[0])
+
+    @functools.wraps(keras.Model.export)
+    def export(self, filepath, format="tf_saved_model", verbose=None, input_signature=None, **kwargs):
+        if input_signature is None:
+            fields = {name: self.input_fields[name] for name in TEXT_INPUTS}
+            spec = {
+                name: keras.InputSpec(shape=(None,) * len(field.axes), dtype="int32", name=name)
+                for name, field in fields.items()
+            }
+            input_signature = [spec]
+        return super().export(filepath, format, verbose, input_signature, **kwargs)
+
+
+class _Checks:
+    """Checks the data of one call of `fit`, `evaluate` or `predict`, and while it runs, those that come later."""
+
+    def __init__(self, model: CheckedModel, step: str, labelled: bool = True):
+        self._model, self._labelled = model, labelled
+        self._is_checked = not is_overridden(model, step)  # a user's step takes what it takes
+        self._error: ValueError | None = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        # TensorFlow wraps an error inside a generator into many lines of its own.
+        if self._error is not None:
+            raise self._error from None
+
+    def data(self, x, y=None) -> tuple[Any, Any]:
+        """The inputs and labels for Keras: checked arrays, a generator of checked batches, or as given."""
+        if not self._is_checked:
+            return x, y
+        if isinstance(x, types.GeneratorType):
+            return self._checked_batches(x), y
+        if isinstance(x, keras.utils.PyDataset):
+            self._batch(x[0])
+        elif hasattr(x, "element_spec"):
+            if all(hasattr(spec, "dtype") for spec in keras.tree.flatten(x.element_spec)):
+                self._batch(x.element_spec)
+        elif isinstance(x, dict | list | tuple | str) or hasattr(x, "__array__") or keras.ops.is_tensor(x):
+            return self._checked(x, y)
+        return x, y
+
+    def validation_data(self, data):
+        """The same for `validation_data`."""
+        if not isinstance(data, list | tuple):
+            return self.data(data)[0]
+        x, y, *weights = data
+        return *self.data(x, y), *weights
+
+    def _checked(self, x, y):
+        x, sizes = check_inputs(self._model, x)
+        return x, check_labels(self._model, y, sizes) if self._labelled else y
+
+    def _batch(self, batch) -> tuple:
+        x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
+        x, y = self._checked(x, y)
+        return (x,) if y is None else (x, y) if weights is None else (x, y, weights)
+
+    def _checked_batches(self, batches) -> Iterator[tuple]:
+        for batch in batches:
+            try:
+                checked = self._batch(batch)
+            except ValueError as error:
+                self._error = error
+                raise
+            yield checked

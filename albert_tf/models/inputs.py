@@ -1,0 +1,295 @@
+"""Checks what a model is given before anything is traced: names, types, shapes and, where they can be seen, values.
+
+| what is given                                                  | what is checked                                    |
+|----------------------------------------------------------------|----------------------------------------------------|
+| arrays, lists, tables, eager tensors in host memory            | everything, all rows, before the first step        |
+| a Python generator                                             | everything, each batch as it is drawn              |
+| a `keras.utils.PyDataset`                                      | everything, in its first batch                     |
+| a `tf.data.Dataset`                                            | names, types and shapes, from its `element_spec`   |
+| symbolic tensors and tensors in an accelerator's memory        | names, types and shapes                            |
+| a distributed dataset, another loader, a user's own train_step | names, types and shapes, when the model is called  |
+
+Values are not read in the last three rows, because an accelerator would have to wait for each read. Ids out of range
+there make the outputs NaN instead of those of other ids (`layers/embeddings.py`). Sample weights are not checked.
+
+Letters: B batch, L sequence, C choices, P predictions, S examples of a row.
+"""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+
+
+class Field(NamedTuple):
+    """One array that a model takes.
+
+    Args:
+        axes: a letter for each axis, such as `"BL"`; the same letter means the same length in all arrays of a call.
+        below: upper bound of integers that start at 0: a number, the letter of an axis, or the name of an attribute of
+            the config or of the model; None for any integer.
+        optional: bool.
+        ignored: an integer that is allowed besides.
+        is_real: bool. Whether any finite number is allowed.
+        requires: name of another input that must be given with it.
+    """
+
+    axes: str
+    below: int | str | None = None
+    optional: bool = False
+    ignored: int | None = None
+    is_real: bool = False
+    requires: str | None = None
+
+
+Fields = Mapping[str, Field]
+
+TEXT_INPUTS = {
+    "input_ids": Field("BL", "vocab_size"),
+    "attention_mask": Field("BL", 2, optional=True),
+    "token_type_ids": Field("BL", "type_vocab_size", optional=True),
+}
+ENCODER_INPUTS = {
+    **TEXT_INPUTS,
+    "position_ids": Field("BL", "max_position_embeddings", optional=True),
+    "example_ids": Field("BL", optional=True, requires="position_ids"),
+    "cls_positions": Field("BS", "L", optional=True),
+}
+
+_CURES = {
+    "vocab_size": "use the tokenizer that belongs to these weights",
+    "num_labels": "number the classes from 0",
+    "C": "number the choices of a row from 0",
+}
+_ROWS_AT_ONCE = 4096  # small enough for intermediate results to stay in the processor's cache
+
+
+def check_inputs(model, inputs) -> tuple[dict[str, Any], dict[str, int]]:
+    """Checks the inputs of a call.
+
+    Args:
+        model: CheckedModel.
+        inputs: a dict of arrays, a tuple or list of them in the order of `input_fields`, or the ids alone.
+
+    Returns:
+        The inputs as a dict, without those that are None, and the length of each axis by its letter, where known.
+
+    Raises:
+        ValueError: they cannot be used; one sentence with the cure.
+    """
+    fields, sizes = model.input_fields, {}
+    inputs = _named(fields, inputs)
+    _check_names(f"an input of {type(model).__name__}", fields, inputs)
+    for name, field in fields.items():
+        if name in inputs:
+            _check_shape(name, inputs[name], field, sizes)
+    longest = model.config.max_position_embeddings
+    if sizes.get("L", 0) > longest:
+        raise ValueError(
+            f"`input_ids` has rows of {sizes['L']} tokens, more than max_position_embeddings={longest}; truncate the "
+            f"texts with tokenizer(texts, max_length={longest})."
+        )
+    for name, value in inputs.items():
+        _check_values(name, value, fields[name], sizes, model)
+    return inputs, sizes
+
+
+def check_labels(model, labels, sizes: Mapping[str, int]):
+    """Checks the labels that go with checked inputs.
+
+    Args:
+        model: CheckedModel.
+        labels: an array, or a dict of arrays, as `label_fields` says.
+        sizes: lengths of axes, from `check_inputs`.
+
+    Returns:
+        The labels, lists turned into arrays.
+
+    Raises:
+        ValueError: they cannot be used; one sentence with the cure.
+    """
+    if labels is None:
+        raise ValueError(
+            f"{type(model).__name__} got no labels to learn; give them after the inputs: (inputs, labels)."
+        )
+    fields = _expected_labels(model)
+    if fields is None:
+        return labels
+    is_single = "labels" in fields
+    if is_single == isinstance(labels, Mapping):
+        wanted = "one array" if is_single else f"a dict of {', '.join(fields)}"
+        received = f"a dict of {', '.join(labels)}" if is_single else type(labels).__name__
+        raise ValueError(f"`labels` must be {wanted}. Received: {received}; pass them in that form.")
+    arrays = _named(fields, labels)
+    sizes = {"S": 1, **({"P": sizes["L"]} if "L" in sizes else {}), **sizes}  # without positions, all are predicted
+    _check_names(f"a label of {type(model).__name__}", fields, arrays)
+    for name, value in arrays.items():
+        _check_shape(name, value, fields[name], sizes, is_label=True)
+        _check_values(name, value, fields[name], sizes, model)
+    return arrays["labels"] if is_single else arrays
+
+
+def only(fields: Fields, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs that have a field."""
+    return {name: value for name, value in inputs.items() if name in fields}
+
+
+def _named(fields: Fields, arrays) -> dict[str, Any]:
+    if isinstance(arrays, list | tuple) and any(hasattr(value, "shape") and value.shape != () for value in arrays):
+        if len(arrays) > len(fields):
+            raise ValueError(f"There are {len(arrays)} arrays for {len(fields)} inputs ({', '.join(fields)}).")
+        arrays = dict(zip(fields, arrays))
+    elif not isinstance(arrays, Mapping):
+        arrays = {next(iter(fields)): arrays}
+    return {name: _as_array(name, value) for name, value in arrays.items() if value is not None}
+
+
+def _as_array(name: str, value):
+    """Tensors and their specs as they are, all else as NumPy arrays."""
+    if keras.ops.is_tensor(value) or (hasattr(value, "dtype") and not hasattr(value, "__array__")):
+        return value
+    if isinstance(value, keras.KerasTensor | np.ndarray):
+        return value
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(f"`{name}` has rows of different lengths; pad them to the longest.") from None
+
+
+def _check_names(what: str, fields: Fields, arrays: Mapping[str, Any]) -> None:
+    for name in arrays:
+        if name not in fields:
+            close = difflib.get_close_matches(str(name), list(fields), n=1)
+            hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(fields)}."
+            if "label" in str(name) and "input" in what:
+                hint = "labels come after the inputs: (inputs, labels)."
+            raise ValueError(f"`{name}` is not {what}; {hint}")
+    for name, field in fields.items():
+        if name not in arrays and not field.optional:
+            raise ValueError(f"`{name}` is missing. Received: {', '.join(map(str, arrays)) or 'nothing'}; add it.")
+        if name in arrays and field.requires and field.requires not in arrays:
+            raise ValueError(f"`{field.requires}` must be given with `{name}`. Received: {', '.join(arrays)}; add it.")
+
+
+def _check_shape(name: str, value, field: Field, sizes: dict[str, int], is_label: bool = False) -> None:
+    """Checks type and shape, and records the lengths of axes."""
+    dtype = str(getattr(value.dtype, "name", value.dtype)).removeprefix("torch.")
+    is_half = dtype in ("float16", "bfloat16")
+    if not dtype.startswith(("int", "uint", "bool", "float", "bfloat")):
+        cure = "number the classes" if is_label else "turn texts into ids with a tokenizer"
+        raise ValueError(f"`{name}` must be {_expected(field)}. Received: dtype={dtype}; {cure}.")
+    if is_half and not field.is_real and field.below != 2:
+        raise ValueError(f"`{name}` must be integers. Received: dtype={dtype}, which rounds them; keep them int32.")
+    if getattr(value, "ragged_rank", None):
+        raise ValueError(f"`{name}` is ragged; pad it: {name}.to_tensor().")
+    shape = _shape(value)
+    if shape is None:
+        return
+    if is_label and len(shape) == len(field.axes) + 1 and shape[-1] in (1, None):
+        shape = shape[:-1]
+    if is_label and len(shape) == len(field.axes) - 1 and sizes.get(field.axes[-1]) == 1:
+        shape = (*shape, 1)
+    fits = len(shape) == len(field.axes)
+    for axis, length in zip(field.axes, shape):
+        if fits and isinstance(length, int):
+            fits = sizes.setdefault(axis, length) in (None, length)
+    if not fits:
+        expected = ", ".join(f"{axis}={sizes[axis]}" if sizes.get(axis) else axis for axis in field.axes)
+        cure = _shape_cure(field, shape)
+        raise ValueError(f"`{name}` must have shape [{expected}]. Received: shape={tuple(value.shape)}; {cure}.")
+
+
+def _shape_cure(field: Field, shape: tuple) -> str:
+    if field.axes == "BCL" and len(shape) == 2:
+        return "give one sequence for each choice"
+    if field.below == "num_labels" and len(shape) > len(field.axes):
+        return "turn one-hot labels into class numbers with labels.argmax(-1)"
+    if len(shape) == len(field.axes) - 1:
+        return "add a batch axis" if field.axes[0] == "B" and len(shape) else "give one for each row"
+    return "give an array of that shape"
+
+
+def _shape(value) -> tuple | None:
+    try:
+        return tuple(value.shape)
+    except (TypeError, ValueError):  # a spec of unknown rank
+        return None
+
+
+def _check_values(name: str, value, field: Field, sizes: Mapping[str, int | None], model) -> None:
+    array = _in_host_memory(value)
+    if array is None or not array.size:
+        return
+    limit = _limit(field, sizes, model)
+    lowest, highest = array.min(), array.max()
+    if field.is_real:
+        is_clean = np.isfinite(lowest) and np.isfinite(highest)
+    else:
+        is_clean = array.dtype.kind in "biu" and (limit is None or (lowest >= 0 and highest < limit))
+    found = None if is_clean else _first_wrong(array, field, limit)
+    if found is not None:
+        cure = _CURES.get(str(field.below), "correct the values")
+        raise ValueError(
+            f"`{name}` must be {_expected(field, limit)}. Received: {array[found]} at {list(found)}; {cure}."
+        )
+
+
+def _in_host_memory(value) -> np.ndarray | None:
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "numpy") and "cpu" in str(getattr(value, "device", "")).lower():
+        return value.numpy()
+    return None
+
+
+def _first_wrong(array: np.ndarray, field: Field, limit: int | None) -> tuple[int, ...] | None:
+    for start in range(0, len(array), _ROWS_AT_ONCE):
+        rows = array[start : start + _ROWS_AT_ONCE]
+        wrong = np.zeros(rows.shape, bool) if rows.dtype.kind in "biu" else ~np.isfinite(rows)
+        if not field.is_real and rows.dtype.kind not in "biu":
+            wrong |= np.floor(rows) != rows
+        if limit is not None:
+            wrong |= (rows < 0) | (rows >= limit)
+        if field.ignored is not None:
+            wrong &= rows != field.ignored
+        if wrong.any():
+            row, *rest = map(int, np.unravel_index(wrong.argmax(), wrong.shape))
+            return (start + row, *rest)
+    return None
+
+
+def _limit(field: Field, sizes: Mapping[str, int | None], model) -> int | None:
+    if not isinstance(field.below, str):
+        return field.below
+    if len(field.below) == 1:
+        return sizes.get(field.below)
+    return getattr(model.config, field.below, None) or getattr(model, field.below)
+
+
+def _expected(field: Field, limit: int | None = None) -> str:
+    """What the values have to be, such as `integers from 0 to 49 (vocab_size=50)`."""
+    if field.is_real:
+        return "finite numbers"
+    if limit is None:
+        return "integers"
+    source = f" ({field.below}={limit})" if isinstance(field.below, str) and len(field.below) > 1 else ""
+    return f"integers from 0 to {limit - 1}{source}{'' if field.ignored is None else f', or {field.ignored}'}"
+
+
+def _expected_labels(model) -> Fields | None:
+    """The fields of the labels; None where the loss is the user's and only they know."""
+    fields, loss = model.label_fields(), model.loss
+    if is_overridden(model, "compute_loss") or is_overridden(model, "loss_terms"):
+        return None
+    if loss is None:
+        return fields
+    if isinstance(loss, keras.losses.SparseCategoricalCrossentropy) and "labels" in fields:
+        return {"labels": fields["labels"]._replace(ignored=loss.ignore_class)}
+    return None
+
+
+def is_overridden(model, method: str) -> bool:
+    owner = next(kind for kind in type(model).__mro__ if method in vars(kind))
+    return owner.__module__.partition(".")[0] not in ("albert_tf", "keras")
