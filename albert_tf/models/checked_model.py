@@ -26,7 +26,6 @@ class CheckedModel(keras.Model):
         """What the model's own loss takes, by name; `"labels"` alone stands for one array."""
         return {}
 
-    @functools.wraps(keras.Model.__call__)  # with its module too: AutoGraph does not rewrite methods of Keras
     def __call__(self, *args, **kwargs):
         if not args and "inputs" not in kwargs and any(name in kwargs for name in self.input_fields):
             raise ValueError("The inputs must be one dict: model(inputs). Received: keywords, model(**inputs).")
@@ -35,6 +34,9 @@ class CheckedModel(keras.Model):
         if "inputs" in kwargs:
             kwargs = {**kwargs, "inputs": check_inputs(self, kwargs["inputs"])[0]}
         return super().__call__(**kwargs)
+
+    # AutoGraph would rewrite it in a user's `tf.function`; it leaves alone what is of Keras.
+    __call__.__module__ = keras.Model.__module__
 
     def stateless_call(self, trainable_variables, non_trainable_variables, inputs, *args, **kwargs):
         """As `keras.Model.stateless_call`."""

@@ -1,0 +1,460 @@
+"""Proves that unusable inputs and labels are an error of one sentence before anything is traced, and others work."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import (
+    AlbertEncoder,
+    AlbertForMaskedLM,
+    AlbertForMultipleChoice,
+    AlbertForPreTraining,
+    AlbertForQuestionAnswering,
+    AlbertForSequenceClassification,
+    AlbertForTokenClassification,
+)
+
+from .small import CONFIG, make_choices, make_inputs, make_pretraining_batch
+
+ROWS = 4
+TEXTS, CHOICES = make_inputs(ROWS), make_choices(ROWS)
+IDS, MASK = TEXTS["input_ids"], TEXTS["attention_mask"]
+LABELS = np.array([0, 1, 1, 0])
+PACKED = {"example_ids": MASK, "position_ids": np.tile(np.arange(11), (ROWS, 1)), "cls_positions": MASK[:, :2] * 0}
+MASKED, MASKED_LABELS = make_pretraining_batch(ROWS)
+ANSWERS = {"start_positions": LABELS, "end_positions": LABELS}
+
+
+@pytest.fixture(scope="module")
+def models():
+    made = {
+        "encoder": AlbertEncoder(CONFIG),
+        "texts": AlbertForSequenceClassification(CONFIG, num_labels=2),
+        "numbers": AlbertForSequenceClassification(CONFIG, problem="regression"),
+        "tokens": AlbertForTokenClassification(CONFIG, num_labels=3),
+        "choices": AlbertForMultipleChoice(CONFIG),
+        "span": AlbertForQuestionAnswering(CONFIG),
+        "beam": AlbertForQuestionAnswering(CONFIG, head="beam"),
+        "masked": AlbertForMaskedLM(CONFIG),
+        "pretraining": AlbertForPreTraining(CONFIG),
+    }
+    for model in made.values():
+        model.compile("sgd")
+    return made
+
+
+def with_text(name, value):
+    return {**TEXTS, name: value}
+
+
+def changed(array, value):
+    """A copy whose element at [2, 1] or [2] is `value`."""
+    array = np.array(array, np.result_type(array, type(value)))
+    array[(2, 1) if array.ndim == 2 else 2] = value
+    return array
+
+
+# Model, inputs, the error in full.
+WRONG_INPUTS = {
+    "misspelt": (
+        "encoder",
+        with_text("attention_masks", MASK),
+        "`attention_masks` is not an input of AlbertEncoder; did you mean `attention_mask`?",
+    ),
+    "of another model": (
+        "texts",
+        with_text("p_mask", MASK),
+        "`p_mask` is not an input of AlbertForSequenceClassification; there are input_ids, attention_mask, "
+        "token_type_ids, position_ids, example_ids, cls_positions.",
+    ),
+    "labels inside": (
+        "texts",
+        with_text("labels", LABELS),
+        "`labels` is not an input of AlbertForSequenceClassification; labels come after the inputs: (inputs, labels).",
+    ),
+    "no ids": ("encoder", {"attention_mask": MASK}, "`input_ids` is missing. Received: attention_mask; add it."),
+    "negative id": (
+        "encoder",
+        changed(IDS, -1),
+        "`input_ids` must be integers from 0 to 49 (vocab_size=50). Received: -1 at [2, 1]; use the tokenizer that "
+        "belongs to these weights.",
+    ),
+    "id beyond the vocabulary": (
+        "encoder",
+        changed(IDS, 50),
+        "`input_ids` must be integers from 0 to 49 (vocab_size=50). Received: 50 at [2, 1]; use the tokenizer that "
+        "belongs to these weights.",
+    ),
+    "fraction": (
+        "encoder",
+        changed(IDS, 3.5),
+        "`input_ids` must be integers from 0 to 49 (vocab_size=50). Received: 3.5 at [2, 1]; use the tokenizer that "
+        "belongs to these weights.",
+    ),
+    "half precision": (
+        "encoder",
+        IDS.astype("float16"),
+        "`input_ids` must be integers. Received: dtype=float16, which rounds them; keep them int32.",
+    ),
+    "text": (
+        "encoder",
+        ["a text"],
+        "`input_ids` must be integers. Received: dtype=str192; turn texts into ids with a tokenizer.",
+    ),
+    "lists of unequal lengths": (
+        "encoder",
+        [[1, 2], [3]],
+        "`input_ids` has rows of different lengths; pad them to the longest.",
+    ),
+    "token type": (
+        "encoder",
+        with_text("token_type_ids", changed(MASK, 7)),
+        "`token_type_ids` must be integers from 0 to 1 (type_vocab_size=2). Received: 7 at [2, 1]; correct the values.",
+    ),
+    "mask with -10000": (
+        "encoder",
+        with_text("attention_mask", changed(MASK, -1e4)),
+        "`attention_mask` must be integers from 0 to 1. Received: -10000.0 at [2, 1]; correct the values.",
+    ),
+    "one row": ("encoder", IDS[0], "`input_ids` must have shape [B, L]. Received: shape=(11,); add a batch axis."),
+    "mask of another length": (
+        "encoder",
+        with_text("attention_mask", MASK[:, :9]),
+        "`attention_mask` must have shape [B=4, L=11]. Received: shape=(4, 9); give an array of that shape.",
+    ),
+    "too long": (
+        "texts",
+        np.ones((2, 33), int),
+        "`input_ids` has rows of 33 tokens, more than max_position_embeddings=32; truncate the texts with "
+        "tokenizer(texts, max_length=32).",
+    ),
+    "too many arrays": (
+        "choices",
+        (CHOICES["input_ids"],) * 4,
+        "There are 4 arrays for 3 inputs (input_ids, attention_mask, token_type_ids).",
+    ),
+    "masked position": (
+        "masked",
+        {**MASKED, "masked_lm_positions": changed(MASKED["masked_lm_positions"], 11)},
+        "`masked_lm_positions` must be integers from 0 to 10. Received: 11 at [2, 1]; correct the values.",
+    ),
+    "position id": (
+        "encoder",
+        {**TEXTS, **PACKED, "position_ids": changed(PACKED["position_ids"], 32)},
+        "`position_ids` must be integers from 0 to 31 (max_position_embeddings=32). Received: 32 at [2, 1]; correct "
+        "the values.",
+    ),
+    "packed without positions": (
+        "encoder",
+        with_text("example_ids", MASK),
+        "`position_ids` must be given with `example_ids`. Received: input_ids, attention_mask, token_type_ids, "
+        "example_ids; add it.",
+    ),
+    "texts as choices": (
+        "choices",
+        TEXTS,
+        "`input_ids` must have shape [B, C, L]. Received: shape=(4, 11); give one sequence for each choice.",
+    ),
+    "ragged": (
+        "encoder",
+        tf.ragged.constant([[1, 2], [3]]),
+        "`input_ids` is ragged; pad it: input_ids.to_tensor().",
+    ),
+}
+# Model, inputs, labels, the error in full.
+OF_TWO = "`labels` must be integers from 0 to 1 (num_labels=2), or -100."
+WRONG_LABELS = {
+    "none": (
+        "texts",
+        TEXTS,
+        None,
+        "AlbertForSequenceClassification got no labels to learn; give them after the inputs: (inputs, labels).",
+    ),
+    "names": (
+        "texts",
+        TEXTS,
+        ["a", "b", "a", "b"],
+        "`labels` must be integers. Received: dtype=str32; number the classes.",
+    ),
+    "one hot": (
+        "texts",
+        TEXTS,
+        np.eye(2)[LABELS],
+        "`labels` must have shape [B=4]. Received: shape=(4, 2); turn one-hot labels into class numbers with "
+        "labels.argmax(-1).",
+    ),
+    "scalar": (
+        "texts",
+        TEXTS,
+        3,
+        "`labels` must have shape [B=4]. Received: shape=(); give one for each row.",
+    ),
+    "too few": (
+        "texts",
+        TEXTS,
+        LABELS[:3],
+        "`labels` must have shape [B=4]. Received: shape=(3,); give an array of that shape.",
+    ),
+    "class": ("texts", TEXTS, changed(LABELS, 5), f"{OF_TWO} Received: 5 at [2]; number the classes from 0."),
+    "fraction": ("texts", TEXTS, changed(LABELS, 0.7), f"{OF_TWO} Received: 0.7 at [2]; number the classes from 0."),
+    "dict": (
+        "texts",
+        TEXTS,
+        {"labels": LABELS},
+        "`labels` must be one array. Received: a dict of labels; pass them in that form.",
+    ),
+    "NaN": (
+        "numbers",
+        TEXTS,
+        changed(LABELS, np.nan),
+        "`labels` must be finite numbers. Received: nan at [2]; correct the values.",
+    ),
+    "token class": (
+        "tokens",
+        TEXTS,
+        changed(MASK, 3),
+        "`labels` must be integers from 0 to 2 (num_labels=3), or -100. Received: 3 at [2, 1]; number the classes from "
+        "0.",
+    ),
+    "one for a text of tokens": (
+        "tokens",
+        TEXTS,
+        LABELS,
+        "`labels` must have shape [B=4, L=11]. Received: shape=(4,); add a batch axis.",
+    ),
+    "choice": (
+        "choices",
+        CHOICES,
+        changed(LABELS, 3),
+        "`labels` must be integers from 0 to 2, or -100. Received: 3 at [2]; number the choices of a row from 0.",
+    ),
+    "no dict": (
+        "span",
+        TEXTS,
+        LABELS,
+        "`labels` must be a dict of start_positions, end_positions. Received: ndarray; pass them in that form.",
+    ),
+    "no end": (
+        "span",
+        TEXTS,
+        {"start_positions": LABELS},
+        "`end_positions` is missing. Received: start_positions; add it.",
+    ),
+    "impossible": (
+        "beam",
+        with_text("start_positions", LABELS),
+        {**ANSWERS, "is_impossible": changed(LABELS, 2)},
+        "`is_impossible` must be integers from 0 to 1. Received: 2 at [2]; correct the values.",
+    ),
+    "masked id": (
+        "masked",
+        MASKED,
+        {
+            "masked_lm_ids": changed(MASKED_LABELS["masked_lm_ids"], -100),
+            "masked_lm_weights": MASKED_LABELS["masked_lm_weights"],
+        },
+        "`masked_lm_ids` must be integers from 0 to 49 (vocab_size=50). Received: -100 at [2, 1]; use the tokenizer "
+        "that belongs to these weights.",
+    ),
+    "objective": (
+        "pretraining",
+        MASKED,
+        {**MASKED_LABELS, "next_sentence_labels": LABELS},
+        "`next_sentence_labels` is not a label of AlbertForPreTraining; did you mean `sentence_order_labels`?",
+    ),
+}
+
+
+def error_of(call) -> str:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011  # the whole message is compared
+        call()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("case", WRONG_INPUTS)
+def test_wrong_inputs(models, case):
+    name, inputs, message = WRONG_INPUTS[case]
+    assert error_of(lambda: models[name](inputs)) == message
+    assert error_of(lambda: models[name].predict(inputs, verbose=0)) == message
+
+
+@pytest.mark.parametrize("case", WRONG_LABELS)
+def test_wrong_labels(models, case):
+    name, inputs, labels, message = WRONG_LABELS[case]
+    assert error_of(lambda: models[name].fit(inputs, labels, verbose=0)) == message
+    assert error_of(lambda: models[name].evaluate(inputs, labels, verbose=0)) == message
+    assert error_of(lambda: models[name].train_on_batch(inputs, labels)) == message
+
+
+def test_wrong_labels_of_the_validation_data_before_the_first_step(models):
+    message = error_of(lambda: models["texts"].fit(TEXTS, LABELS, validation_data=(TEXTS, LABELS + 1), verbose=0))
+    assert message == f"{OF_TWO} Received: 2 at [1]; number the classes from 0."
+
+
+def test_a_compiled_loss_of_class_numbers_has_checked_labels(models):
+    model = AlbertForSequenceClassification(CONFIG, num_labels=2)
+    model.compile("sgd", loss="sparse_categorical_crossentropy")
+    message = "`labels` must be integers from 0 to 1 (num_labels=2). Received: 5 at [2]; number the classes from 0."
+    assert error_of(lambda: model.fit(TEXTS, changed(LABELS, 5), verbose=0)) == message
+    model.compile("sgd", loss="categorical_crossentropy")
+    assert np.isfinite(model.evaluate(TEXTS, np.eye(2)[LABELS], verbose=0))
+
+
+def test_keywords_have_a_cure(models):
+    message = "The inputs must be one dict: model(inputs). Received: keywords, model(**inputs)."
+    assert error_of(lambda: models["encoder"](**TEXTS)) == message
+
+
+# === Datasets and generators ===
+
+
+def dataset(inputs=TEXTS, labels=LABELS):
+    return tf.data.Dataset.from_tensor_slices((inputs, labels))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (dataset(), "`input_ids` must have shape [B, L]. Received: shape=(11,); add a batch axis."),
+        (
+            dataset(labels=np.array(["a", "b", "a", "b"])).batch(2),
+            "`labels` must be integers. Received: dtype=string; number the classes.",
+        ),
+        (
+            dataset(with_text("attention_masks", MASK)).batch(2),
+            "`attention_masks` is not an input of AlbertForSequenceClassification; did you mean `attention_mask`?",
+        ),
+        (
+            dataset().batch(2).map(lambda inputs, labels: inputs),
+            "AlbertForSequenceClassification got no labels to learn; give them after the inputs: (inputs, labels).",
+        ),
+    ],
+)
+def test_a_dataset_is_checked_by_its_spec(models, data, message):
+    assert error_of(lambda: models["texts"].fit(data, shuffle=False, verbose=0)) == message
+
+
+def test_a_generator_is_checked_batch_by_batch(models):
+    def batches():
+        for number in range(6):
+            yield TEXTS if number < 5 else changed(IDS, 50), LABELS
+
+    message = WRONG_INPUTS["id beyond the vocabulary"][2]
+    assert error_of(lambda: models["texts"].fit(batches(), shuffle=False, verbose=0)) == message
+
+
+def test_none_from_a_generator_is_a_missing_input(models):
+    def batches(inputs):
+        yield from [(inputs, LABELS, np.ones(ROWS))] * 3
+
+    without = {name: array for name, array in TEXTS.items() if name != "token_type_ids"}
+    losses = [
+        models["texts"].evaluate(batches(inputs), steps=3, verbose=0)[0]
+        for inputs in (with_text("token_type_ids", None), without)
+    ]
+    assert losses[0] == losses[1]
+    assert losses[0] == pytest.approx(models["texts"].evaluate(without, LABELS, verbose=0)[0], abs=1e-6)
+
+
+class Batches(keras.utils.PyDataset):
+    def __init__(self, labels):
+        super().__init__()
+        self.labels = labels
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return TEXTS, self.labels
+
+
+def test_a_py_dataset_is_checked_by_its_first_batch(models):
+    assert error_of(lambda: models["texts"].evaluate(Batches(LABELS + 1), verbose=0)) == (
+        f"{OF_TWO} Received: 2 at [1]; number the classes from 0."
+    )
+    found = models["texts"].evaluate(Batches(LABELS), verbose=0)
+    assert found == pytest.approx(models["texts"].evaluate(TEXTS, LABELS, verbose=0), abs=1e-6)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_unseen_ids_without_a_row_give_nan(models, jit_compile):
+    encoder = models["encoder"]
+    call = tf.function(lambda ids, types: encoder({"input_ids": ids, "token_type_ids": types}), jit_compile=jit_compile)
+    types = TEXTS["token_type_ids"]
+    expected = encoder({"input_ids": IDS, "token_type_ids": types})["sequence_output"]
+    np.testing.assert_allclose(call(IDS, types)["sequence_output"], expected, atol=1e-5)
+    wrong = [(changed(IDS, -1), types), (IDS, changed(types, 7))]
+    if jit_compile:  # otherwise TensorFlow raises on a CPU
+        wrong.append((changed(IDS, 50), types))
+    for some_ids, some_types in wrong:
+        assert np.isnan(call(some_ids, some_types)["pooled_output"]).all()
+
+
+# === What is accepted ===
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_float_ids_are_exact(policy):
+    config = CONFIG.replace(vocab_size=3000)
+    encoder = AlbertEncoder(config, dtype=policy)
+    ids = np.random.default_rng(0).integers(4, 3000, IDS.shape).astype("int32")
+    expected = encoder(ids)["sequence_output"]
+    symbol = keras.Input((None,))
+    assert symbol.dtype == "float32"
+    functional = keras.Model(symbol, encoder(symbol)["sequence_output"])
+    for found in (
+        encoder(ids.astype("float64"))["sequence_output"],
+        functional(ids),
+        functional(ids.astype("float32")),
+    ):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_inputs_in_order_and_lists(models):
+    model = models["texts"]
+    expected = model({"input_ids": IDS, "attention_mask": MASK})["logits"]
+    for inputs in ((IDS, MASK), [IDS, MASK], (IDS, MASK, None), {"input_ids": IDS.tolist(), "attention_mask": MASK}):
+        np.testing.assert_array_equal(model(inputs)["logits"], expected)
+        np.testing.assert_allclose(model.predict(inputs, verbose=0)["logits"], expected, atol=1e-6)
+    np.testing.assert_array_equal(model(IDS.tolist())["logits"], model(IDS)["logits"])
+
+
+@pytest.mark.parametrize(
+    "labels", [LABELS.tolist(), LABELS[:, None], LABELS.astype("float32"), LABELS.astype("uint8"), LABELS == 1]
+)
+def test_labels_in_other_forms(models, labels):
+    expected = models["texts"].evaluate(TEXTS, LABELS, verbose=0)
+    assert models["texts"].evaluate(TEXTS, labels, verbose=0) == pytest.approx(expected, abs=1e-6)
+
+
+def test_inputs_in_order_from_a_dataset_with_weights(models):
+    data = tf.data.Dataset.from_tensor_slices(((IDS, MASK), LABELS, np.array([1.0, 0, 2, 1]))).batch(ROWS)
+    weights = np.array([1.0, 0, 2, 1])
+    expected = models["texts"].evaluate(
+        {"input_ids": IDS, "attention_mask": MASK}, LABELS, sample_weight=weights, verbose=0
+    )
+    assert models["texts"].evaluate(data, verbose=0) == pytest.approx(expected, abs=1e-6)
+
+
+# === Keras' own summary and export ===
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs"), [("texts", TEXTS), ("tokens", TEXTS), ("choices", CHOICES), ("masked", TEXTS)]
+)
+def test_export_of_keras_without_a_signature(name, inputs, tmp_path):
+    arguments = {"num_labels": 3} if name in ("texts", "tokens") else {}
+    kind = {
+        "texts": AlbertForSequenceClassification,
+        "tokens": AlbertForTokenClassification,
+        "choices": AlbertForMultipleChoice,
+        "masked": AlbertForMaskedLM,
+    }[name]
+    model = kind(CONFIG, **arguments)
+    model.export(tmp_path / "model", verbose=False)
+    serve = tf.saved_model.load(str(tmp_path / "model")).signatures["serving_default"]
+    for rows in (1, 3):
+        few = {key: array[:rows, ..., : 5 + rows] for key, array in inputs.items()}
+        found = serve(**{key: tf.constant(array) for key, array in few.items()})["logits"]
+        np.testing.assert_allclose(found, model(few)["logits"], atol=1e-5)
