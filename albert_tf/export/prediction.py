@@ -4,7 +4,7 @@ Letters: B batch, L sequence, C classes, K best pieces, V vocabulary.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from albert_tf.export.folder import ModelFolder
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining, AlbertForSequenceClassification
 
 MASK = "[MASK]"
+_BATCH_SIZE = 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,9 +58,12 @@ def classify(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[str] | N
     if not isinstance(model, AlbertForSequenceClassification):
         raise ValueError(f"The model must be a classifier. Received: {type(model).__name__}; fine-tune it first.")
     loaded.check_pairs(pairs is not None)
-    logits = model(loaded.tokenizer(texts, pairs, max_length=loaded.max_length), training=False)["logits"]  # [B, C]
+    inputs = loaded.tokenizer(texts, pairs, max_length=loaded.max_length)
+    logits = np.empty([len(inputs["input_ids"]), model.num_labels], np.float32)  # [B, C]
+    for rows, batch in _batches(inputs):
+        logits[rows] = ops.convert_to_numpy(model(batch, training=False)["logits"])
     if model.problem == "regression":
-        return [ClassPrediction(None, float(value), {}) for value in ops.convert_to_numpy(logits)[:, 0]]
+        return [ClassPrediction(None, float(value), {}) for value in logits[:, 0]]
     shares = ops.convert_to_numpy(model.probabilities(logits))
     return [
         ClassPrediction(model.labels[row.argmax()], float(row.max()), dict(zip(model.labels, row.tolist())))
@@ -94,11 +98,13 @@ def fill_mask(loaded: ModelFolder, texts: Sequence[str], top: int = 5) -> list[M
             f"Received: {text!r}; write it for one piece."
         )
     inputs = with_mask_positions(inputs, loaded.tokenizer.mask_token_id)
-    outputs = loaded.model(inputs, training=False)
-    shares = ops.convert_to_numpy(ops.softmax(outputs[mask_output(loaded.model)][:, 0]))  # [B, V]
-    best = np.argsort(-shares, axis=-1, kind="stable")[:, :top]  # [B, K]
-    pieces = loaded.tokenizer.pieces
-    return [MaskPrediction(tuple(pieces[i] for i in ids), tuple(row[ids].tolist())) for ids, row in zip(best, shares)]
+    pieces, predictions = loaded.tokenizer.pieces, {}
+    for rows, batch in _batches(inputs):
+        logits = loaded.model(batch, training=False)[mask_output(loaded.model)][:, 0]
+        for number, probabilities in zip(rows, ops.convert_to_numpy(ops.softmax(logits))):  # [V] each
+            best = np.argsort(-probabilities, kind="stable")[:top]  # [K]
+            predictions[number] = MaskPrediction(tuple(pieces[i] for i in best), tuple(probabilities[best].tolist()))
+    return [predictions[number] for number in range(len(predictions))]
 
 
 def sentence_order(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[str]) -> list[float]:
@@ -120,8 +126,12 @@ def sentence_order(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[st
             f"The model must have a sentence-order head. Received: {type(loaded.model).__name__}; "
             "take a pretrained folder."
         )
-    outputs = loaded.model(loaded.tokenizer(texts, pairs, max_length=loaded.max_length), training=False)
-    return ops.convert_to_numpy(ops.softmax(outputs["sentence_order_logits"]))[:, 0].tolist()
+    inputs = loaded.tokenizer(texts, pairs, max_length=loaded.max_length)
+    first = np.empty(len(inputs["input_ids"]), np.float32)  # [B]
+    for rows, batch in _batches(inputs):
+        logits = loaded.model(batch, training=False)["sentence_order_logits"]
+        first[rows] = ops.convert_to_numpy(ops.softmax(logits))[:, 0]
+    return first.tolist()
 
 
 def mask_output(model: AlbertForMaskedLM | AlbertForPreTraining) -> str:
@@ -134,3 +144,13 @@ def with_mask_positions(inputs: Mapping[str, Any], mask_token_id: int) -> dict[s
     is_mask = ops.equal(inputs["input_ids"], mask_token_id)  # [B, L]
     positions = ops.cast(ops.argmax(ops.cast(is_mask, "int32"), axis=1), "int32")
     return {**inputs, "masked_lm_positions": ops.expand_dims(positions, 1)}
+
+
+def _batches(inputs: Mapping[str, Any]) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
+    """Batches of rows of similar length, cut to the longest of them, each after the numbers of its rows."""
+    arrays = {name: ops.convert_to_numpy(array) for name, array in inputs.items()}
+    lengths = arrays["attention_mask"].sum(axis=1)
+    order = np.argsort(lengths, kind="stable")
+    for start in range(0, len(order), _BATCH_SIZE):
+        rows = order[start : start + _BATCH_SIZE]
+        yield rows, {name: array[rows, : lengths[rows[-1]]] for name, array in arrays.items()}

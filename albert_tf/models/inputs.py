@@ -123,7 +123,8 @@ def check_labels(model, labels, sizes: Mapping[str, int]):
         received = f"a dict of {', '.join(labels)}" if is_single else type(labels).__name__
         raise ValueError(f"`labels` must be {wanted}. Received: {received}; pass them in that form.")
     arrays = _named(fields, labels)
-    sizes = {"S": 1, **({"P": sizes["L"]} if "L" in sizes else {}), **sizes}  # without positions, all are predicted
+    # One example a row and every token predicted, unless the inputs say otherwise.
+    sizes = {"S": 1, "P": sizes.get("L"), "C": getattr(model, "num_labels", None), **sizes}
     _check_names(f"a label of {type(model).__name__}", fields, arrays)
     for name, value in arrays.items():
         _check_shape(name, value, fields[name], sizes, is_label=True)
@@ -173,7 +174,7 @@ def _check_names(what: str, fields: Fields, arrays: Mapping[str, Any]) -> None:
             raise ValueError(f"`{field.requires}` must be given with `{name}`. Received: {', '.join(arrays)}; add it.")
 
 
-def _check_shape(name: str, value, field: Field, sizes: dict[str, int], is_label: bool = False) -> None:
+def _check_shape(name: str, value, field: Field, sizes: dict[str, int | None], is_label: bool = False) -> None:
     """Checks type and shape, and records the lengths of axes."""
     dtype = str(getattr(value.dtype, "name", value.dtype)).removeprefix("torch.")
     is_half = dtype in ("float16", "bfloat16")

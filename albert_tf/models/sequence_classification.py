@@ -86,6 +86,8 @@ class AlbertForSequenceClassification(NamedClassifier):
     def label_fields(self):
         if self.problem == "regression":
             return {"labels": Field("B", is_real=True)}
+        if self.problem == "multi_label":
+            return {"labels": Field("BC", 2)}
         return {"labels": Field("B", "num_labels", ignored=IGNORED_LABEL)}
 
     def call(self, inputs, training=False):

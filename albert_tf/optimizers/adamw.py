@@ -67,6 +67,8 @@ class AdamW(keras.optimizers.Optimizer):
         **kwargs: Any,
     ):
         super().__init__(learning_rate, weight_decay=weight_decay, global_clipnorm=global_clipnorm, **kwargs)
+        if isinstance(learning_rate, int | float):
+            _check_range("learning_rate", learning_rate, 0.0, float("inf"))
         _check_range("weight_decay", weight_decay, 0.0, float("inf"))
         _check_range("beta_1", beta_1, 0.0, 1.0)
         _check_range("beta_2", beta_2, 0.0, 1.0)

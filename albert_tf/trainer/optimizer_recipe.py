@@ -13,7 +13,7 @@ PUBLISHED_RATE, PUBLISHED_BATCH = 0.00176, 4096
 class Section(pydantic.BaseModel):
     """A table of a recipe: what is not known is an error."""
 
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid")
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class LearningRateScaling(Section):

@@ -132,3 +132,29 @@ def test_a_head_of_the_same_name_for_another_task_is_no_classifier_of_texts(kind
     tokenizer().save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=f"of {kind.__name__}"):
         load_folder(tmp_path)
+
+
+def test_many_texts_are_predicted_in_batches_of_similar_length(loaded, monkeypatch):
+    texts = ["many words " * (number % 7) + "[MASK]." for number in range(70)]
+    shapes = []
+    for model in (loaded["classifier"].model, loaded["pretrained"].model):
+
+        def recorded(inputs, *arguments, call=model.encoder.call, **keywords):
+            shapes.append(tuple(inputs["input_ids"].shape))
+            return call(inputs, *arguments, **keywords)
+
+        monkeypatch.setattr(model.encoder, "call", recorded)
+    classes, masks = classify(loaded["classifier"], texts), fill_mask(loaded["pretrained"], texts, top=2)
+    order = sentence_order(loaded["pretrained"], texts, texts[::-1])
+    assert [rows for rows, _ in shapes] == [32, 32, 6] * 3
+    for lengths in ([length for _, length in shapes[start : start + 3]] for start in (0, 3, 6)):
+        assert lengths == sorted(lengths)
+    assert shapes[0][1] < shapes[2][1]
+    for number in (0, 6, 33, 69):
+        one = texts[number : number + 1]
+        assert classes[number].score == pytest.approx(classify(loaded["classifier"], one)[0].score, abs=1e-5)
+        alone = fill_mask(loaded["pretrained"], one, top=2)[0]
+        assert masks[number].pieces == alone.pieces
+        assert masks[number].probabilities == pytest.approx(alone.probabilities, abs=1e-5)
+        pair = texts[69 - number : 70 - number]
+        assert order[number] == pytest.approx(sentence_order(loaded["pretrained"], one, pair)[0], abs=1e-5)

@@ -31,6 +31,7 @@ def models():
     made = {
         "encoder": AlbertEncoder(CONFIG),
         "texts": AlbertForSequenceClassification(CONFIG, num_labels=2),
+        "several": AlbertForSequenceClassification(CONFIG, num_labels=3, problem="multi_label"),
         "numbers": AlbertForSequenceClassification(CONFIG, problem="regression"),
         "tokens": AlbertForTokenClassification(CONFIG, num_labels=3),
         "choices": AlbertForMultipleChoice(CONFIG),
@@ -204,6 +205,18 @@ WRONG_LABELS = {
         {"labels": LABELS},
         "`labels` must be one array. Received: a dict of labels; pass them in that form.",
     ),
+    "numbers for several": (
+        "several",
+        TEXTS,
+        LABELS,
+        "`labels` must have shape [B=4, C=3]. Received: shape=(4,); give one for each class of each row.",
+    ),
+    "one of several": (
+        "several",
+        TEXTS,
+        changed(np.zeros((ROWS, 3), int), 2),
+        "`labels` must be integers from 0 to 1. Received: 2 at [2, 1]; correct the values.",
+    ),
     "NaN": (
         "numbers",
         TEXTS,
@@ -221,7 +234,7 @@ WRONG_LABELS = {
         "tokens",
         TEXTS,
         LABELS,
-        "`labels` must have shape [B=4, L=11]. Received: shape=(4,); add a batch axis.",
+        "`labels` must have shape [B=4, L=11]. Received: shape=(4,); give one for each token of each row.",
     ),
     "choice": (
         "choices",

@@ -240,6 +240,8 @@ def test_accumulated_gradients_make_one_step_of_their_mean():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        ({"learning_rate": -1.0}, "`learning_rate` must be a number of at least 0"),
+        ({"learning_rate": float("nan")}, "`learning_rate` must be a number .* Received: learning_rate=nan"),
         ({"weight_decay": -0.1}, "`weight_decay` must be a number of at least 0"),
         ({"beta_1": 1.0}, "`beta_1` must be a number of at least 0 and below 1"),
         ({"beta_2": True}, "`beta_2` must be a number"),
@@ -253,7 +255,7 @@ def test_accumulated_gradients_make_one_step_of_their_mean():
 )
 def test_a_wrong_argument_is_one_sentence(arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
-        Lamb(0.1, **arguments)
+        Lamb(**{"learning_rate": 0.1, **arguments})
 
 
 @pytest.mark.parametrize(

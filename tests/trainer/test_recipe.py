@@ -48,6 +48,8 @@ def xla_on(strategy: str) -> dict:
         (changed("model", "preset", "base_v3"), "did you mean 'base_v"),
         (changed("model", "hidden_size", 130), "multiple of `num_attention_heads`"),
         (changed("optimizer", "learning_rate", -1), "`optimizer.learning_rate` must be valid.*Received: -1"),
+        (changed("optimizer", "learning_rate", float("inf")), "`optimizer.learning_rate` must be valid.*Received: inf"),
+        (changed("optimizer", "weight_decay", float("nan")), "`optimizer.weight_decay` must be valid.*Received: nan"),
         (changed("training", "log_every", 33), "multiple of `log_every`"),
         (xla_on("mirrored"), '`jit_compile` must be false or "auto".*strategy="mirrored"'),
         ({key: value for key, value in GOOD.items() if key != "training"}, "`training` must be given"),
