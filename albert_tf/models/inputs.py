@@ -66,7 +66,7 @@ _CURES = {
 _ROWS_AT_ONCE = 4096  # small enough for intermediate results to stay in the processor's cache
 
 
-def check_inputs(model, inputs) -> tuple[dict[str, Any], dict[str, int]]:
+def check_inputs(model, inputs) -> tuple[dict[str, Any], dict[str, int | None]]:
     """Checks the inputs of a call.
 
     Args:
@@ -79,14 +79,15 @@ def check_inputs(model, inputs) -> tuple[dict[str, Any], dict[str, int]]:
     Raises:
         ValueError: they cannot be used; one sentence with the cure.
     """
-    fields, sizes = model.input_fields, {}
+    fields: Fields = model.input_fields
+    sizes: dict[str, int | None] = {}
     inputs = _named(fields, inputs)
     _check_names(f"an input of {type(model).__name__}", fields, inputs)
     for name, field in fields.items():
         if name in inputs:
             _check_shape(name, inputs[name], field, sizes)
     longest = model.config.max_position_embeddings
-    if sizes.get("L", 0) > longest:
+    if (sizes.get("L") or 0) > longest:
         raise ValueError(
             f"`input_ids` has rows of {sizes['L']} tokens, more than max_position_embeddings={longest}; truncate the "
             f"texts with tokenizer(texts, max_length={longest})."
@@ -96,7 +97,7 @@ def check_inputs(model, inputs) -> tuple[dict[str, Any], dict[str, int]]:
     return inputs, sizes
 
 
-def check_labels(model, labels, sizes: Mapping[str, int]):
+def check_labels(model, labels, sizes: Mapping[str, int | None]):
     """Checks the labels that go with checked inputs.
 
     Args:
@@ -124,11 +125,11 @@ def check_labels(model, labels, sizes: Mapping[str, int]):
         raise ValueError(f"`labels` must be {wanted}. Received: {received}; pass them in that form.")
     arrays = _named(fields, labels)
     # One example a row and every token predicted, unless the inputs say otherwise.
-    sizes = {"S": 1, "P": sizes.get("L"), "C": getattr(model, "num_labels", None), **sizes}
+    lengths: dict[str, int | None] = {"S": 1, "P": sizes.get("L"), "C": getattr(model, "num_labels", None), **sizes}
     _check_names(f"a label of {type(model).__name__}", fields, arrays)
     for name, value in arrays.items():
-        _check_shape(name, value, fields[name], sizes, is_label=True)
-        _check_values(name, value, fields[name], sizes, model)
+        _check_shape(name, value, fields[name], lengths, is_label=True)
+        _check_values(name, value, fields[name], lengths, model)
     return arrays["labels"] if is_single else arrays
 
 
@@ -195,21 +196,25 @@ def _check_shape(name: str, value, field: Field, sizes: dict[str, int | None], i
     fits = len(shape) == len(field.axes)
     for axis, length in zip(field.axes, shape):
         if fits and isinstance(length, int):
-            fits = sizes.setdefault(axis, length) in (None, length)
+            sizes[axis] = length if sizes.get(axis) is None else sizes[axis]
+            fits = sizes[axis] == length
     if not fits:
         expected = ", ".join(f"{axis}={sizes[axis]}" if sizes.get(axis) else axis for axis in field.axes)
-        cure = _shape_cure(field, shape)
+        cure = _label_cure(field, shape) if is_label else _input_cure(field, shape)
         raise ValueError(f"`{name}` must have shape [{expected}]. Received: shape={tuple(value.shape)}; {cure}.")
 
 
-def _shape_cure(field: Field, shape: tuple) -> str:
-    if field.axes == "BCL" and len(shape) == 2:
-        return "give one sequence for each choice"
+def _input_cure(field: Field, shape: tuple) -> str:
+    if len(shape) != len(field.axes) - 1:
+        return "give an array of that shape"
+    return "give one sequence for each choice" if "C" in field.axes else "add a batch axis"
+
+
+def _label_cure(field: Field, shape: tuple) -> str:
     if field.below == "num_labels" and len(shape) > len(field.axes):
         return "turn one-hot labels into class numbers with labels.argmax(-1)"
-    if len(shape) == len(field.axes) - 1:
-        return "add a batch axis" if field.axes[0] == "B" and len(shape) else "give one for each row"
-    return "give an array of that shape"
+    of_row = {"L": "each token of ", "C": "each class of ", "P": "each prediction of "}.get(field.axes[-1], "")
+    return f"give one for {of_row}each row"
 
 
 def _shape(value) -> tuple | None:

@@ -195,7 +195,7 @@ WRONG_LABELS = {
         "texts",
         TEXTS,
         LABELS[:3],
-        "`labels` must have shape [B=4]. Received: shape=(3,); give an array of that shape.",
+        "`labels` must have shape [B=4]. Received: shape=(3,); give one for each row.",
     ),
     "class": ("texts", TEXTS, changed(LABELS, 5), f"{OF_TWO} Received: 5 at [2]; number the classes from 0."),
     "fraction": ("texts", TEXTS, changed(LABELS, 0.7), f"{OF_TWO} Received: 0.7 at [2]; number the classes from 0."),
