@@ -116,7 +116,7 @@ def check_labels(model, labels, sizes: Mapping[str, int | None]):
             f"{type(model).__name__} got no labels to learn; give them after the inputs: (inputs, labels)."
         )
     fields = _expected_labels(model)
-    if fields is None:
+    if not fields:
         return labels
     is_single = "labels" in fields
     if is_single == isinstance(labels, Mapping):
