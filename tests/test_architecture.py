@@ -54,14 +54,45 @@ def imported(tree: ast.AST, importer: str = "", is_package: bool = False) -> Ite
 
 
 def graph(package: pathlib.Path) -> dict[str, set[str]]:
-    """Which modules of the package each module imports."""
+    """Which modules each module imports; a name of a lazy package counts as the module that defines it."""
     trees = sources(package)
-    modules = {module_name(path, package.name) for path in trees}
+    paths = {module_name(path, package.name): path for path in trees}
+    lazy = {name: _lazy_names(name, trees[path]) for name, path in paths.items() if path.endswith("__init__.py")}
     return {
-        name: {_owner(target, modules) for target in imported(tree, name, path.endswith("__init__.py"))} - {name, ""}
-        for path, tree in trees.items()
-        for name in [module_name(path, package.name)]
+        name: {
+            module
+            for target in imported(trees[path], name, path.endswith("__init__.py"))
+            for module in _modules_behind(target, trees[path], set(paths), lazy)
+        }
+        - {name, ""}
+        for name, path in paths.items()
     }
+
+
+def _modules_behind(target: str, tree: ast.Module, modules: set[str], lazy: dict[str, dict[str, str]]) -> set[str]:
+    owner = _owner(target, modules)
+    names = lazy.get(owner, {})
+    if target != owner:
+        used = {target.removeprefix(f"{owner}.")}
+    else:  # the package itself is imported: look at what is used of it
+        alias = owner.rpartition(".")[2]
+        used = {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == alias
+        }
+    return {owner, *(names[name] for name in used & names.keys())}
+
+
+def _lazy_names(package: str, tree: ast.Module) -> dict[str, str]:
+    """Where the names of a package that imports lazily are defined, by name: what it imports for type checkers."""
+    found = {}
+    for block in tree.body:
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
+            for node in block.body:
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    found |= {alias.asname or alias.name: node.module for alias in node.names}
+    return {name: module for name, module in found.items() if module.startswith(f"{package}.")}
 
 
 def _owner(name: str, modules: set[str]) -> str:
@@ -111,6 +142,14 @@ def _reached(edges: dict[str, set[str]], start: set[str]) -> set[str]:
             seen.add(module)
             waiting += edges.get(module, ())
     return seen
+
+
+def closure(package: pathlib.Path, *modules: str) -> tuple[int, int]:
+    """How many files, and lines in them, are imported by these modules, by what they import, and so on."""
+    edges = graph(package)
+    paths = {module_name(path, package.name): path for path in sources(package)}
+    found = [name for name in _reached(edges, set(modules)) if name in paths]
+    return len(found), sum(len((package / paths[name]).read_text(encoding="utf-8").splitlines()) for name in found)
 
 
 def tensorflow_where_keras_suffices(package: pathlib.Path) -> list[str]:
