@@ -10,7 +10,7 @@ from albert_tf.lazy import lazy_names
 if TYPE_CHECKING:
     from albert_tf.checkpoints.checkpoint import Checkpoint, assign, digest, refuse_another_size
     from albert_tf.checkpoints.conversion import Placement, write
-    from albert_tf.checkpoints.google import save_google, write_google
+    from albert_tf.checkpoints.formats.google import save_google, write_google
     from albert_tf.checkpoints.huggingface import save_huggingface
     from albert_tf.checkpoints.reading import holds_weights, read
 
@@ -30,7 +30,7 @@ __all__ = [
 _MODULE_OF = {
     **dict.fromkeys(("Checkpoint", "assign", "digest", "refuse_another_size"), "checkpoint"),
     **dict.fromkeys(("Placement", "write"), "conversion"),
-    **dict.fromkeys(("save_google", "write_google"), "google"),
+    **dict.fromkeys(("save_google", "write_google"), "formats.google"),
     "save_huggingface": "huggingface",
     **dict.fromkeys(("holds_weights", "read"), "reading"),
 }

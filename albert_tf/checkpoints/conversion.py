@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.google import write_google
+from albert_tf.checkpoints.formats.google import write_google
 from albert_tf.checkpoints.huggingface import save_huggingface
 from albert_tf.checkpoints.names import Format, rows, to_file
 from albert_tf.tasks import find_task

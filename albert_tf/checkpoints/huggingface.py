@@ -19,7 +19,6 @@ from albert_tf.checkpoints.checkpoint import Checkpoint, under_our_names, with_h
 from albert_tf.checkpoints.config_files import read_config
 from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import for_file, num_file_groups
-from albert_tf.checkpoints.torch_file import read_torch
 from albert_tf.config import AlbertConfig
 from albert_tf.json_files import read_json
 
@@ -95,6 +94,8 @@ def save_huggingface(
 
 def _read_file(path: pathlib.Path) -> dict[str, np.ndarray]:
     if path.suffix != ".safetensors":
+        from albert_tf.checkpoints.formats.torch_pickle import read_torch
+
         return read_torch(path)
     try:
         return safetensors.numpy.load_file(path)

@@ -1,6 +1,8 @@
 """Reads every kind of checkpoint; the format is detected automatically."""
 
 import dataclasses
+import functools
+import importlib
 import pathlib
 import warnings
 from collections.abc import Callable
@@ -8,10 +10,12 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 
-from albert_tf.checkpoints import google, huggingface, keras_files, tensorflow_files
+from albert_tf.checkpoints import huggingface
 from albert_tf.checkpoints.checkpoint import Checkpoint
 
 MAX_MESSAGE = 1000
+GOOGLE_CONFIG = "albert_config.json"
+KERAS_WEIGHTS = "model.weights.h5"
 
 
 def read(path: str | pathlib.Path) -> Checkpoint:
@@ -52,7 +56,7 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
                 )
             raise ValueError(
                 f"`path` must be a folder with {huggingface.CONFIG_FILE} and {huggingface.WEIGHTS_FILES[0]}, a folder "
-                f"with {google.CONFIG_FILE} and a checkpoint, or the prefix of one. Received: {path}; check the "
+                f"with {GOOGLE_CONFIG} and a checkpoint, or the prefix of one. Received: {path}; check the "
                 "spelling."
             )
         checkpoint = reader()
@@ -68,17 +72,33 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
 def _find_reader(path: pathlib.Path) -> Callable[[], Checkpoint] | None:
     if weights := huggingface.find_weights(path):
         return lambda: huggingface.read_huggingface(path, weights)
-    if (path / google.CONFIG_FILE).is_file() or tensorflow_files.is_hub_module(path):
-        return lambda: tensorflow_files.read_tensorflow(tensorflow_files.find_prefix(path))
-    if (path / keras_files.CONFIG_FILE).is_file() and (path / keras_files.WEIGHTS_FILE).is_file():
-        return lambda: keras_files.read_preset(path)
-    if path.is_file() and path.suffix == ".keras":
-        return lambda: keras_files.read_archive(path)
-    if path.is_file() and path.name.endswith(".weights.h5"):
-        return lambda: keras_files.read_weights(path)
-    if path.with_name(path.name + ".index").is_file():
-        return lambda: tensorflow_files.read_tensorflow(path)
+    for recognizes, module, name in _FORMATS:
+        if recognizes(path):
+            return functools.partial(getattr(_format(module), name), path)
     return None
+
+
+def _format(module: str):
+    return importlib.import_module(f"albert_tf.checkpoints.formats.{module}")
+
+
+def _is_tensorflow(path: pathlib.Path) -> bool:
+    has_graph = (path / "saved_model.pb").is_file()
+    return (path / GOOGLE_CONFIG).is_file() or (has_graph and _format("tensorflow").is_hub_module(path))
+
+
+def _is_keras_hub_preset(path: pathlib.Path) -> bool:
+    return (path / huggingface.CONFIG_FILE).is_file() and (path / KERAS_WEIGHTS).is_file()
+
+
+# Modules of formats are imported when a file of theirs is met.
+_FORMATS: tuple[tuple[Callable[[pathlib.Path], bool], str, str], ...] = (
+    (_is_tensorflow, "tensorflow", "read_folder"),
+    (_is_keras_hub_preset, "keras_archive", "read_preset"),
+    (lambda path: path.is_file() and path.suffix == ".keras", "keras_archive", "read_archive"),
+    (lambda path: path.is_file() and path.name.endswith(".weights.h5"), "keras_archive", "read_weights"),
+    (lambda path: path.with_name(path.name + ".index").is_file(), "tensorflow", "read_tensorflow"),
+)
 
 
 def _as_float32(source: pathlib.Path, name: str, array: np.ndarray) -> np.ndarray:

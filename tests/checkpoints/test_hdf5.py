@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from albert_tf import AlbertEncoder, checkpoints
-from albert_tf.checkpoints.hdf5 import read_hdf5
+from albert_tf.checkpoints.formats.hdf5 import read_hdf5
 
-from .test_keras_files import CONFIG
+from .test_keras_archive import CONFIG
 
 TYPES = ("f2", "f4", "f8", "i1", "i4", "i8", "u1", "u4")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from albert_tf import AlbertEncoder, AlbertForPreTraining, checkpoints
-from albert_tf.checkpoints.tensorflow_files import read_tensorflow
+from albert_tf.checkpoints.formats.tensorflow import read_tensorflow
 
 CONFIG = {
     **{"vocab_size": 300, "embedding_size": 16, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4},

@@ -21,7 +21,7 @@ from typing import IO, Any
 import ml_dtypes
 import numpy as np
 
-from albert_tf.checkpoints.archives import reject_compressed
+from albert_tf.checkpoints.formats.zip_archive import reject_compressed
 
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _STORAGE_TYPES = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from albert_tf.checkpoints.checkpoint import Checkpoint, with_head_settings
 from albert_tf.checkpoints.config_files import CURE, check_settings, make_config
-from albert_tf.checkpoints.hdf5 import Hdf5
+from albert_tf.checkpoints.formats.hdf5 import Hdf5
 from albert_tf.checkpoints.names import PROBLEM_TYPES
 from albert_tf.config import AlbertConfig
 

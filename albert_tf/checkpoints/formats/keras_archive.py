@@ -7,11 +7,11 @@ import pathlib
 import zipfile
 from typing import Any
 
-from albert_tf.checkpoints import keras_hub, own_keras
-from albert_tf.checkpoints.archives import reject_compressed
 from albert_tf.checkpoints.checkpoint import Checkpoint, with_head_settings
 from albert_tf.checkpoints.config_files import CURE
-from albert_tf.checkpoints.hdf5 import Hdf5, read_hdf5
+from albert_tf.checkpoints.formats import keras_hub, own_keras
+from albert_tf.checkpoints.formats.hdf5 import Hdf5, read_hdf5
+from albert_tf.checkpoints.formats.zip_archive import reject_compressed
 from albert_tf.json_files import parse_json, read_bytes, read_json
 
 CONFIG_FILE = "config.json"

@@ -4,13 +4,18 @@ import pathlib
 
 import numpy as np
 
-from albert_tf.checkpoints import google, model_garden
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config_files import read_config
-from albert_tf.checkpoints.tensor_bundle import read_bundle
+from albert_tf.checkpoints.formats import google, model_garden
+from albert_tf.checkpoints.formats.tensor_bundle import read_bundle
 
 SAVED_MODEL_FILE = "saved_model.pb"
 _VARIABLES = pathlib.Path("variables", "variables")
+
+
+def read_folder(folder: pathlib.Path) -> Checkpoint:
+    """Reads the checkpoint of a folder or of a TF Hub module; raises as `read_tensorflow`."""
+    return read_tensorflow(find_prefix(folder))
 
 
 def read_tensorflow(prefix: pathlib.Path) -> Checkpoint:

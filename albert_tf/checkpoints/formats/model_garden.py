@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from albert_tf.checkpoints.attention_axes import with_one_axis_of_heads
 from albert_tf.checkpoints.checkpoint import Checkpoint, refuse_unknown
+from albert_tf.checkpoints.formats.attention_axes import with_one_axis_of_heads
 from albert_tf.config import AlbertConfig
 
 _END = "/.ATTRIBUTES/VARIABLE_VALUE"

@@ -13,7 +13,7 @@ import safetensors.numpy
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from albert_tf.checkpoints.torch_file import read_torch
+from albert_tf.checkpoints.formats.torch_pickle import read_torch
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 FORMATS = GOLDEN / "hf_for_pretraining_formats"

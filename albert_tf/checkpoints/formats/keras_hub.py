@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.checkpoints.attention_axes import with_one_axis_of_heads
 from albert_tf.checkpoints.checkpoint import refuse_absurd_size, refuse_unknown
 from albert_tf.checkpoints.config_files import CURE, make_config
+from albert_tf.checkpoints.formats.attention_axes import with_one_axis_of_heads
 from albert_tf.config import AlbertConfig
 
 _BACKBONE = "layers/albert_backbone/"
