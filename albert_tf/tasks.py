@@ -33,7 +33,7 @@ TASKS = (
         "AlbertForSequenceClassification",
         frozenset({"classifier"}),
         uses_pooler=True,
-        serving="classifier",
+        serving="serve_classifier",
     ),
     Task("token_classification", "AlbertForTokenClassification", frozenset({"classifier"})),
     Task("multiple_choice", "AlbertForMultipleChoice", frozenset({"classifier"}), uses_pooler=True),
@@ -44,9 +44,9 @@ TASKS = (
         "AlbertForPreTraining",
         frozenset({"masked_lm", "sentence_order"}),
         uses_pooler=True,
-        serving="masked_lm",
+        serving="serve_masked_lm",
     ),
-    Task("masked_lm", "AlbertForMaskedLM", frozenset({"masked_lm"}), serving="masked_lm"),
+    Task("masked_lm", "AlbertForMaskedLM", frozenset({"masked_lm"}), serving="serve_masked_lm"),
 )
 HEADS = frozenset().union(*(task.heads for task in TASKS))
 

@@ -1,4 +1,4 @@
-"""A finished model put to use: predictions from its folder, and SavedModels that need no `albert_tf`."""
+"""Predictions from a model folder, and SavedModels that run without `albert_tf`."""
 
 from typing import TYPE_CHECKING
 
@@ -6,8 +6,8 @@ from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
     from albert_tf.export.folder import ModelFolder, load_folder
+    from albert_tf.export.loaded import RestoredModel, is_saved_model, load_saved_model
     from albert_tf.export.prediction import ClassPrediction, MaskPrediction, classify, fill_mask, sentence_order
-    from albert_tf.export.restored import RestoredModel, is_saved_model, load_saved_model
     from albert_tf.export.saved_model import ExportReport, export_saved_model
 
 _MODULE_OF = {
@@ -15,13 +15,13 @@ _MODULE_OF = {
     "ExportReport": "saved_model",
     "MaskPrediction": "prediction",
     "ModelFolder": "folder",
-    "RestoredModel": "restored",
+    "RestoredModel": "loaded",
     "classify": "prediction",
     "export_saved_model": "saved_model",
     "fill_mask": "prediction",
-    "is_saved_model": "restored",
+    "is_saved_model": "loaded",
     "load_folder": "folder",
-    "load_saved_model": "restored",
+    "load_saved_model": "loaded",
     "sentence_order": "prediction",
 }
 

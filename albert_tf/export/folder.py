@@ -1,4 +1,4 @@
-"""A model and its tokenizer out of one folder; which task it is for is found out by looking."""
+"""Loads a model and its tokenizer from one folder; the task is detected automatically."""
 
 import dataclasses
 import pathlib
@@ -21,7 +21,7 @@ class ModelFolder:
     Attributes:
         model: the task model that the folder holds.
         tokenizer: AlbertTokenizer.
-        max_length: ids in a row; longer texts are cut.
+        max_length: tokens per text; longer texts are truncated.
         takes_pairs: whether it is a classifier of pairs of texts.
     """
 
@@ -68,20 +68,20 @@ def load_folder(folder: str | pathlib.Path) -> ModelFolder:
 
 
 def _kind(checkpoint: checkpoints.Checkpoint) -> type[TaskModel]:
-    """The model that the file's config names, or else the one that its parts make."""
+    """The model class that the config names, or else the one that fits the heads of the checkpoint."""
     parts = {path.split("/", 1)[0] for path in checkpoint.arrays}
     named = checkpoint.settings.get("architectures")
     task = find_task(parts, named or ())
     if task is None or task.serving is None:
         raise ValueError(
-            f"A model must label texts or fill in masks to predict with. Received: {checkpoint.source} of "
-            f"{' and '.join(named) if named else ', '.join(sorted(parts))}; fine-tune it first."
+            f"{checkpoint.source} ({' and '.join(named) if named else ', '.join(sorted(parts))}) neither labels texts "
+            "nor fills in masks, so it cannot predict from text; fine-tune it first."
         )
     return getattr(models, task.model)
 
 
 def _recipe(file: pathlib.Path, longest: int) -> tuple[int, bool]:
-    """Ids in a row, and whether texts come in pairs, as `finetune` noted them."""
+    """Tokens per text, and whether texts come in pairs, as `finetune` recorded them."""
     recipe = read_json(file, cure="restore it, or remove it to use the defaults") if file.is_file() else {}
     max_length, pairs = recipe.get("max_length") or longest, recipe.get("pair_column")
     if not isinstance(max_length, int) or not 3 <= max_length <= longest or not isinstance(pairs, str | None):

@@ -1,4 +1,4 @@
-"""What a model says about raw text: the label of a text, the piece behind a [MASK], the order of two segments.
+"""Predictions from raw text: the label of a text, the pieces for a [MASK], the order of two segments.
 
 Letters: B batch, L sequence, C classes, K best pieces, V vocabulary.
 """
@@ -19,10 +19,10 @@ _BATCH_SIZE = 32
 
 @dataclasses.dataclass(frozen=True)
 class ClassPrediction:
-    """What a classifier says about one text.
+    """Prediction of a classifier for one text.
 
     Attributes:
-        label: the likeliest label; None for regression.
+        label: the most probable label; None for regression.
         score: its probability, or the predicted number.
         probabilities: of each label by its name; empty for regression.
     """
@@ -34,7 +34,7 @@ class ClassPrediction:
 
 @dataclasses.dataclass(frozen=True)
 class MaskPrediction:
-    """What stands behind one [MASK], likeliest first: pieces ("▁" begins a word) and their probabilities."""
+    """Candidates for one [MASK], most probable first: pieces ("▁" begins a word) and their probabilities."""
 
     pieces: tuple[str, ...]
     probabilities: tuple[float, ...]
@@ -52,7 +52,7 @@ def classify(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[str] | N
         B predictions.
 
     Raises:
-        ValueError: the model is no classifier, or was trained on pairs and gets none, or the reverse.
+        ValueError: the model is not a classifier, or was trained on pairs and gets single texts, or the reverse.
     """
     model = loaded.model
     if not isinstance(model, AlbertForSequenceClassification):
@@ -64,15 +64,15 @@ def classify(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[str] | N
         logits[rows] = ops.convert_to_numpy(model(batch, training=False)["logits"])
     if model.problem == "regression":
         return [ClassPrediction(None, float(value), {}) for value in logits[:, 0]]
-    shares = ops.convert_to_numpy(model.probabilities(logits))
+    probabilities = ops.convert_to_numpy(model.probabilities(logits))
     return [
         ClassPrediction(model.labels[row.argmax()], float(row.max()), dict(zip(model.labels, row.tolist())))
-        for row in shares
+        for row in probabilities
     ]
 
 
 def fill_mask(loaded: ModelFolder, texts: Sequence[str], top: int = 5) -> list[MaskPrediction]:
-    """Predicts what stands behind the [MASK] of each text.
+    """Predicts the piece for the [MASK] of each text.
 
     Args:
         loaded: a model with a masked-LM head.
@@ -108,12 +108,12 @@ def fill_mask(loaded: ModelFolder, texts: Sequence[str], top: int = 5) -> list[M
 
 
 def sentence_order(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[str]) -> list[float]:
-    """Probability that each text comes before its pair in running text, as against after it.
+    """Probability that each text comes before its pair in running text, not after it.
 
     Args:
         loaded: a pretrained model with its sentence-order head.
         texts: B segments.
-        pairs: B segments that touch them.
+        pairs: B segments adjacent to them.
 
     Returns:
         B probabilities.
@@ -140,14 +140,14 @@ def mask_output(model: AlbertForMaskedLM | AlbertForPreTraining) -> str:
 
 
 def with_mask_positions(inputs: Mapping[str, Any], mask_token_id: int) -> dict[str, Any]:
-    """Adds where the one mask of each row is, `masked_lm_positions` int32 [B, 1], to a tokenizer's arrays."""
+    """Adds the position of the mask of each row, `masked_lm_positions` int32 [B, 1], to a tokenizer's arrays."""
     is_mask = ops.equal(inputs["input_ids"], mask_token_id)  # [B, L]
     positions = ops.cast(ops.argmax(ops.cast(is_mask, "int32"), axis=1), "int32")
     return {**inputs, "masked_lm_positions": ops.expand_dims(positions, 1)}
 
 
 def _batches(inputs: Mapping[str, Any]) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
-    """Batches of rows of similar length, cut to the longest of them, each after the numbers of its rows."""
+    """Row indices and inputs of batches of similar length, each cut to its longest row."""
     arrays = {name: ops.convert_to_numpy(array) for name, array in inputs.items()}
     lengths = arrays["attention_mask"].sum(axis=1)
     order = np.argsort(lengths, kind="stable")

@@ -1,4 +1,4 @@
-"""SavedModels with raw text in and named scores out, in the numbered folders that TF Serving reads."""
+"""SavedModels that take raw text and return named scores, in the numbered folders that TF Serving reads."""
 
 import dataclasses
 import errno
@@ -8,11 +8,11 @@ import pathlib
 import tensorflow as tf
 
 from albert_tf.atomic_files import temporary_folder, tensorflow_writes
-from albert_tf.export.classifier import ServedClassifier
 from albert_tf.export.folder import ModelFolder, load_folder
-from albert_tf.export.masked_lm import ServedMaskedLM
+from albert_tf.export.serve_classifier import ServedClassifier
+from albert_tf.export.serve_masked_lm import ServedMaskedLM
 
-LARGEST_DIFFERENCE = 1e-5
+TOLERANCE = 1e-5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,21 +41,21 @@ def export_saved_model(
 ) -> ExportReport:
     """Writes a model as a SavedModel that needs nothing but TensorFlow and tensorflow-text.
 
-    It appears under its name only after it was read back and has given the scores of the Keras model on sample texts of
-    many lengths. The signatures are described in `saved_models/README.md`.
+    The folder gets its name only after the SavedModel was loaded and gave the scores of the Keras model on sample texts
+    of many lengths. The signatures are described in `saved_models/README.md`.
 
     Args:
         source: a folder with a model and its vocabulary, or a ModelFolder.
         output: folder of all models, such as `saved_models`.
         name: name of the model, a folder in it.
-        version: number of the version; None: one more than the largest there is.
-        max_length: ids in a row; None: as in training, else as many as the model takes.
+        version: version number; None: the next one.
+        max_length: tokens per text; None: as in training, else as many as the model takes.
 
     Returns:
         ExportReport.
 
     Raises:
-        ValueError: the version exists, the name is no folder name, or the scores differ by more than 1e-5.
+        ValueError: the version exists, `name` is not a folder name, or the scores differ by more than 1e-5.
     """
     loaded = source if isinstance(source, ModelFolder) else load_folder(source)
     if max_length is not None:
@@ -67,10 +67,10 @@ def export_saved_model(
             tf.saved_model.save(served, str(partial), signatures=served.signatures())
         restored = tf.saved_model.load(str(partial))
         difference = served.largest_difference(restored)
-        if not difference <= LARGEST_DIFFERENCE:
+        if not difference <= TOLERANCE:
             raise ValueError(
-                f"A SavedModel must give the scores of its model to {LARGEST_DIFFERENCE}. Received: a difference of "
-                f"{difference:.2e}; nothing was written, and this should be reported as a bug."
+                f"The scores of the SavedModel differ by {difference:.2e} from those of the Keras model (tolerance "
+                f"{TOLERANCE}). Nothing was written; please report this as a bug."
             )
         folder = _publish(partial, folder, may_count_up=version is None)
     return ExportReport(folder, int(folder.name), tuple(sorted(restored.signatures)), difference)

@@ -114,7 +114,7 @@ def test_mistakes_are_explained(loaded, tmp_path):
 def test_folders_that_cannot_predict_are_refused(tmp_path):
     AlbertEncoder(CONFIG).save_pretrained(tmp_path / "bare")
     tokenizer().save_pretrained(tmp_path / "bare")
-    with pytest.raises(ValueError, match=r"must label texts or fill in masks.*bare of AlbertModel"):
+    with pytest.raises(ValueError, match=r"bare \(AlbertModel\) neither labels texts nor fills in masks"):
         load_folder(tmp_path / "bare")
     AlbertForPreTraining(CONFIG.replace(vocab_size=100)).save_pretrained(tmp_path / "small")
     tokenizer().save_pretrained(tmp_path / "small")
@@ -130,7 +130,7 @@ def test_a_head_of_the_same_name_for_another_task_is_no_classifier_of_texts(kind
     settings = {"labels": ["O", "B"]} if kind is AlbertForTokenClassification else {}
     kind(CONFIG, **settings).save_pretrained(tmp_path)
     tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=f"of {kind.__name__}"):
+    with pytest.raises(ValueError, match=kind.__name__):
         load_folder(tmp_path)
 
 

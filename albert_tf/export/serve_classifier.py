@@ -7,13 +7,13 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.export.prediction import classify
-from albert_tf.export.served import ServedModel, traced
+from albert_tf.export.serve_base import ServedModel, traced
 
 _SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
 
 
 class ServedClassifier(ServedModel):
-    """What a SavedModel of a classifier consists of."""
+    """The object that is saved for a classifier."""
 
     def signatures(self) -> dict:
         """One traced function for each way to call the model."""
@@ -54,9 +54,9 @@ class ServedClassifier(ServedModel):
         logits = self._loaded.model(inputs, training=False)["logits"]  # [B, C]
         if self._loaded.model.problem == "regression":
             return {"score": logits[:, 0]}
-        shares = self._loaded.model.probabilities(logits)
-        labels = tf.gather(tf.constant(self._loaded.model.labels), tf.argmax(shares, axis=-1))
-        return {"label": labels, "score": tf.reduce_max(shares, axis=-1), "probabilities": shares}
+        probabilities = self._loaded.model.probabilities(logits)
+        labels = tf.gather(tf.constant(self._loaded.model.labels), tf.argmax(probabilities, axis=-1))
+        return {"label": labels, "score": tf.reduce_max(probabilities, axis=-1), "probabilities": probabilities}
 
 
 def _scores(prediction) -> list[float]:

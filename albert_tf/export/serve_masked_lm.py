@@ -1,4 +1,4 @@
-"""A pretrained model as TensorFlow functions: what stands behind a [MASK], and which of two segments comes first.
+"""A pretrained model as TensorFlow functions: candidates for a [MASK], and which of two segments comes first.
 
 Letters: B batch, K best pieces.
 """
@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_tf.export.folder import ModelFolder
 from albert_tf.export.prediction import MASK, fill_mask, mask_output, sentence_order, with_mask_positions
-from albert_tf.export.served import ServedModel, traced
+from albert_tf.export.serve_base import ServedModel, traced
 from albert_tf.models import AlbertForPreTraining
 
 TOP = 10
@@ -17,7 +17,7 @@ _SAMPLES = ("A [MASK] text.", "[MASK]", "The last word of this longer text, with
 
 
 class ServedMaskedLM(ServedModel):
-    """What a SavedModel of a pretrained or masked-LM model consists of."""
+    """The object that is saved for a pretrained or masked-LM model."""
 
     def __init__(self, loaded: ModelFolder):
         super().__init__(loaded)

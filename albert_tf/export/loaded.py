@@ -41,10 +41,11 @@ class RestoredModel:
         if "probabilities" not in outputs:
             return [ClassPrediction(None, score, {}) for score in scores]
         names = [name.decode() for name in self._ask("labels")["labels"].numpy()]
-        shares = outputs["probabilities"].numpy().tolist()  # [B, C]
+        probabilities = outputs["probabilities"].numpy().tolist()  # [B, C]
         labels = [label.decode() for label in outputs["label"].numpy()]
         return [
-            ClassPrediction(label, score, dict(zip(names, row))) for label, score, row in zip(labels, scores, shares)
+            ClassPrediction(label, score, dict(zip(names, row)))
+            for label, score, row in zip(labels, scores, probabilities)
         ]
 
     def fill_mask(self, texts: Sequence[str]) -> list[MaskPrediction]:
@@ -55,9 +56,10 @@ class RestoredModel:
             raise ValueError(
                 f"Each text must hold [MASK] exactly once. Received: {list(texts)}; write it for one piece."
             ) from None
-        pieces, shares = outputs["pieces"].numpy(), outputs["probabilities"].numpy().tolist()  # [B, K]
+        pieces, probabilities = outputs["pieces"].numpy(), outputs["probabilities"].numpy().tolist()  # [B, K]
         return [
-            MaskPrediction(tuple(piece.decode() for piece in row), tuple(values)) for row, values in zip(pieces, shares)
+            MaskPrediction(tuple(piece.decode() for piece in row), tuple(values))
+            for row, values in zip(pieces, probabilities)
         ]
 
     def sentence_order(self, texts: Sequence[str], pairs: Sequence[str]) -> list[float]:
