@@ -60,13 +60,6 @@ def add_rules(model_proto: bytes, rules: Mapping[str, str]) -> bytes:
     return replace_charsmap(model_proto, _join_charsmap(trie.to_array(), targets))
 
 
-def longest_target(model_proto: bytes) -> int:
-    """Returns the most characters that a rule of the model's normaliser puts in the place of some."""
-    charsmap = read_charsmap(model_proto)
-    targets = _split_charsmap(charsmap)[1].decode(errors="replace").split("\0") if charsmap else []
-    return max(1, *map(len, targets))
-
-
 def keep_texts(model_proto: bytes, texts: Collection[str]) -> bytes:
     """Returns the model with rules that leave these texts as they are, wherever one begins.
 

@@ -83,28 +83,10 @@ def apply_digit_comma(table: DigitCommaTable, rows: list[np.ndarray]) -> list[np
         return rows
     # Joining buffers takes a third of the time of concatenating arrays.
     ids = np.frombuffer(b"".join(rows), np.int32)  # pyright: ignore[reportArgumentType]
-    return apply_to_flat(table, rows, ids, np.cumsum([len(row) for row in rows]))
-
-
-def apply_to_flat(
-    table: DigitCommaTable, rows: list[np.ndarray], ids: np.ndarray, ends: np.ndarray
-) -> list[np.ndarray]:
-    """As `apply_digit_comma`, where the ids of all rows are in one array already.
-
-    Args:
-        table: the replacements.
-        rows: int32 arrays of ids, in the order of their places in `ids`.
-        ids: int32, all rows one after another; larger ids than there are pieces may stand between them.
-        ends: int, where in `ids` each row ends.
-
-    Returns:
-        The rows with each piece replaced.
-    """
-    hits = np.flatnonzero(table.is_split.take(ids, mode="clip"))
-    # What stands behind the last row is in none, and a row without a hit would stay as it is.
+    ends = np.cumsum([len(row) for row in rows])
+    hits = np.flatnonzero(table.is_split[ids])
     for index in np.unique(np.searchsorted(ends, hits, side="right")).tolist():
-        if index < len(rows):
-            rows[index] = _replace(table, rows[index])
+        rows[index] = _replace(table, rows[index])
     return rows
 
 

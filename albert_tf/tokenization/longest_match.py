@@ -1,10 +1,12 @@
 """Splitting a word into the longest pieces that fit, from left to right."""
 
+import functools
 from collections.abc import Mapping
 
 import numpy as np
 
 MAX_WORD_LENGTH = 200
+_CACHED_WORDS = 1 << 16
 # The key under which a node holds the piece that ends there, as id and length; no character is the empty string.
 _END = ""
 
@@ -39,10 +41,13 @@ class LongestMatch:
         self._initial_tree = _tree(initial)
         self._following_tree = _tree(following)
         self._unknown_row = _as_bytes(unknown)
+        # A text is made of few different words.
+        self._cached = functools.lru_cache(maxsize=_CACHED_WORDS)(self._match)
 
     def __call__(self, word: str) -> bytes:
-        if len(word) > MAX_WORD_LENGTH:
-            return self._unknown_row
+        return self._unknown_row if len(word) > MAX_WORD_LENGTH else self._cached(word)
+
+    def _match(self, word: str) -> bytes:
         ids: list[bytes] = []
         rest, node = word, self._initial_tree
         while rest:

@@ -91,11 +91,6 @@ def round_scores(model_proto: bytes, step: float) -> bytes:
     return _replace_pieces(model_proto, rounded)
 
 
-def add_piece(model_proto: bytes, text: str, score: float) -> bytes:
-    """Returns the model with one piece more, behind the others."""
-    return model_proto + _piece(text, score, _NORMAL)
-
-
 def without_bytes(model_proto: bytes) -> bytes:
     """Returns the model with the same ids whose pieces for bytes come of no text: what they spell is unknown then."""
     raw = bytearray()

@@ -6,7 +6,7 @@ another without a gap. Two ids that were made of parts of one character (such as
 cover it; so do those of one user-defined piece, which is left as it is as a whole.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +67,6 @@ def encode_with_offsets(
     processor: sentencepiece.SentencePieceProcessor,
     parts: PieceParts,
     text: str | bytes,
-    split_otherwise: Callable[[str | bytes, list[int]], tuple[list[int], list[str]] | None],
 ) -> EncodedWithOffsets:
     """Encodes one text and reports the span of each id.
 
@@ -75,7 +74,6 @@ def encode_with_offsets(
         processor: the model with the clean-up inside.
         parts: how pieces are split behind it.
         text: the original text; spans are in bytes where it is bytes.
-        split_otherwise: gives other ids for a text and its ids, with the pieces of the cleaned text, or None.
 
     Returns:
         Ids and spans.
@@ -83,8 +81,6 @@ def encode_with_offsets(
     given, text = text, as_utf8(text)
     encoded = processor.Encode(text, return_type="offset_mapping")
     ids, pieces = encoded["ids"], encoded["pieces"]
-    if other := split_otherwise(text, ids):
-        ids, pieces = other[0], [piece.encode() if isinstance(text, bytes) else piece for piece in other[1]]
     if parts.byte_ids or not parts.digit_comma.pieces.keys().isdisjoint(ids):
         lengths = [length for pair in zip(ids, pieces, strict=True) for length in parts.lengths(*pair)]
         ids = [part for index in ids for part in parts.ids(index)]

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sentencepiece
 
-from albert_tf.tokenization.charsmap import add_rules, compile_clean_up, keep_texts, leaves_alone, longest_target
+from albert_tf.tokenization.charsmap import add_rules, compile_clean_up, keep_texts, leaves_alone
 from albert_tf.tokenization.digit_comma import WORD_START, apply_digit_comma, build_digit_comma_table
 from albert_tf.tokenization.folders import TokenizerOptions, write_file, write_folder
 from albert_tf.tokenization.hangul import joins_loose_letters, warn_of_lost_hangul
-from albert_tf.tokenization.joined_texts import MANY, JoinedTexts
-from albert_tf.tokenization.long_texts import LongTexts, Weights
 from albert_tf.tokenization.model_proto import (
     digest,
     is_unigram,
@@ -38,8 +36,6 @@ if TYPE_CHECKING:
 _ALL_CORES = -1
 # Code points for private use: the first of those that stand for special pieces, and one that no vocabulary has.
 _FIRST_STAND_IN, _UNKNOWN_CHARACTER = 0x10FFF0, "\U0010fff8"
-# Characters: of fewer no long text comes, unless a vocabulary has rules that make forty of one.
-_SHORT = 100
 # What the fast op cannot take inside a user-defined piece: white space, and what stands for bytes that are no UTF-8.
 _NOT_KEPT = re.compile(f"[\\s{WORD_START}\0\ufffd\U0010fffe\U0010ffff]")
 
@@ -111,31 +107,17 @@ class SentencePieceModel:
 
     def tokenize(self, text: str | bytes) -> list[str]:
         ids, pieces = self._run(text, int), self._run(text, str)
-        ids, pieces = self._split_long(text, ids) or (ids, pieces)
         replaced = self._digit_comma.pieces
         return [part for i, piece in zip(ids, pieces, strict=True) for part in replaced.get(i, (piece,))]
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
-        rows = self._encode_batch(texts, num_threads)
-        if max(map(len, texts), default=0) <= _SHORT or self._long_texts is None:
-            return rows
-        for index in self._long_texts.find(texts, rows):
-            if split := self._split_long(texts[index], self._run(texts[index], "numpy")):
-                rows[index] = self._finish([np.array(split[0], np.int32)])[0]
-        return rows
-
-    def _encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None) -> list[np.ndarray]:
         num_threads = _ALL_CORES if num_threads is None else num_threads
-        joined = self._joined if len(texts) >= MANY and not self._yields else None
-        flat = joined.encode(texts, num_threads) if joined else None
-        if flat is not None:
-            return flat.split(self._digit_comma)
         # A list costs the start of a thread, which one text does not need.
         rows = [self._run(texts[0], "numpy")] if len(texts) == 1 else self._run(list(texts), "numpy", num_threads)
         return self._finish(rows)
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
-        encoded = encode_with_offsets(self.processor, self._parts, text, self._split_long)
+        encoded = encode_with_offsets(self.processor, self._parts, text)
         kept = self._kept(encoded.ids)
         return EncodedWithOffsets(encoded.ids[kept], encoded.offsets[kept])
 
@@ -182,31 +164,9 @@ class SentencePieceModel:
     def __reduce__(self):
         return functools.partial(SentencePieceModel, source=self.source), (self._model_proto, self.options)
 
-    @functools.cached_property
-    def _joined(self) -> JoinedTexts | None:
-        joined = JoinedTexts(self._compiled_proto, self.pieces, self.processor) if self._is_plain_unigram() else None
-        return joined if joined and joined.fits else None
-
-    @functools.cached_property
-    def _long_texts(self) -> LongTexts | None:
-        if not self._is_unigram_without_unused:
-            return None
-        lengths = np.array(list(map(len, self.pieces)))
-        # What user-defined pieces are counted with, whatever the model says, is this or less for all.
-        scores = np.maximum(np.abs(self._scores()), [user_defined_score(piece) for piece in self.pieces])
-        lengths[[self.special.unk, *self._byte_ids]] = 0
-        weights = Weights(scores, lengths, longest_target(self._compiled_proto))
-        return LongTexts(self.processor, weights, self.special.unk, self._byte_ids, self._for_fast_op)
-
     @property
     def _bare_start(self) -> int:
         return self.processor.PieceToId(WORD_START)
-
-    def _split_long(self, text: str | bytes, ids: Sequence[int] | np.ndarray) -> tuple[list[int], list[str]] | None:
-        """Returns ids and pieces of a text that is split otherwise in the graph than into these ids."""
-        if len(text) <= _SHORT or self._long_texts is None or not self._long_texts.is_one(text, ids):
-            return None
-        return self._long_texts.split(text)
 
     def _finish(self, rows: list[np.ndarray]) -> list[np.ndarray]:
         rows = apply_digit_comma(self._digit_comma, rows)

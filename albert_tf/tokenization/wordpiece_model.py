@@ -15,20 +15,14 @@ from albert_tf.tokenization.model_proto import digest
 from albert_tf.tokenization.piece_model import EncodedWithOffsets
 from albert_tf.tokenization.vocabulary_file import CONTINUATION, END_MARK, SPECIAL_PIECES, WORD_END, find_special_ids
 from albert_tf.tokenization.wordpiece_folder import WordPieceOptions, write_wordpiece_folder
-from albert_tf.tokenization.wordpiece_in_arrays import WordPieceInArrays
 from albert_tf.tokenization.wordpiece_offsets import CleanedText, place_pieces
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.wordpiece_graph import WordPieceInGraph
 
-# From so many characters on, what arrays save is more than what they cost.
-_MANY_CHARACTERS = 1 << 11
-
 
 class WordPieceModel:
     """A vocabulary file; see `PieceModel` for what its members give.
-
-    A few words are split one by one, the many of a large batch together, as arrays; the ids are the same.
 
     Args:
         pieces: the vocabulary in order of ids.
@@ -103,8 +97,6 @@ class WordPieceModel:
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
         texts = [as_characters(text, index) for index, text in enumerate(texts)]
-        if sum(map(len, texts)) >= _MANY_CHARACTERS:
-            return self._in_arrays.encode(texts)
         return [np.frombuffer(b"".join(self._match_words(self.split_words(text))), np.int32) for text in texts]
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
@@ -136,10 +128,6 @@ class WordPieceModel:
             last = words[-1:] if self.options.bare_final else []
             words = [*(word + END_MARK for word in words[: len(words) - len(last)]), *last]
         return [self._match(word) for word in words]
-
-    @functools.cached_property
-    def _in_arrays(self) -> WordPieceInArrays:
-        return WordPieceInArrays(self._match, self._clean_up, self.options)
 
     @functools.cached_property
     def _piece_lengths(self) -> np.ndarray:
