@@ -13,9 +13,9 @@ import numpy as np
 from albert_tf.tokenization.batching import BatchLayout, SpecialIds, TokenRows, build_inputs
 from albert_tf.tokenization.folders import english_model_file, find_vocabulary
 from albert_tf.tokenization.loading import load_piece_model
-from albert_tf.tokenization.piece_model import PieceEncoder, PieceModel, refuse_text
+from albert_tf.tokenization.piece_model import PieceEncoder, PieceModel, raise_not_text
 from albert_tf.tokenization.segmented_model import with_recorded_segmenter
-from albert_tf.tokenization.special_text import allowing_special
+from albert_tf.tokenization.special_tokens import SplitAtSpecialTokens
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.graph import TokenizerLayer
@@ -310,7 +310,7 @@ class AlbertTokenizer:
 
     @functools.cached_property
     def _special_model(self) -> PieceEncoder:
-        return allowing_special(self._model)
+        return SplitAtSpecialTokens(self._model)
 
     def _choose_model(self, allow_special: bool) -> PieceEncoder:
         return self._special_model if allow_special else self._model
@@ -322,7 +322,7 @@ class AlbertTokenizer:
         model, encoded = self._choose_model(allow_special), []
         for index, text in enumerate(texts):
             if not isinstance(text, str | bytes):
-                refuse_text(text, index)
+                raise_not_text(text, index)
             encoded.append(model.encode_with_offsets(text))
         return TokenRows([one.ids for one in encoded], [one.offsets for one in encoded])
 

@@ -9,7 +9,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from albert_tf.tokenization.hangul import compose_syllables
-from albert_tf.tokenization.piece_model import refuse_text
+from albert_tf.tokenization.piece_model import raise_not_text
 
 CODE_POINTS = 0x110000
 SPACE = 0x20
@@ -134,7 +134,7 @@ def as_characters(text: str | bytes, index: int = 0) -> str:
         return text
     if isinstance(text, bytes):
         return text.decode("utf-8", "surrogateescape")
-    refuse_text(text, index)
+    raise_not_text(text, index)
 
 
 def _is_dropped(character: str) -> bool:

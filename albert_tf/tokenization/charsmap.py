@@ -5,14 +5,14 @@ table compiled here does in that one pass what `normalization.clean_text` follow
 so the clean-up runs in C++, is the same in Python and in a TensorFlow graph, and offsets point into the original text.
 """
 
+import bisect
 import functools
+import itertools
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
-import numpy as np
 import sentencepiece
 
-from albert_tf.tokenization.double_array import DoubleArray
 from albert_tf.tokenization.folders import ASSETS
 from albert_tf.tokenization.model_proto import (
     digest,
@@ -26,9 +26,6 @@ from albert_tf.tokenization.normalization import clean_characters
 _LAST_CODE_POINT = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
 _BLOCK = 256
-_WORD = 4
-# A code point for private use that no rule knows.
-_CUT_OFF = "\U0010fffa"
 
 
 def compile_clean_up(model_proto: bytes, *, do_lower_case: bool, keep_accents: bool) -> bytes:
@@ -50,72 +47,26 @@ def compile_clean_up(model_proto: bytes, *, do_lower_case: bool, keep_accents: b
     return replace_charsmap(model_proto, charsmap)
 
 
-def add_rules(model_proto: bytes, rules: Mapping[str, str]) -> bytes:
-    """Returns the model with more rules in its normaliser, which has some; of several that fit the longest counts."""
-    units, targets = _split_charsmap(read_charsmap(model_proto))
-    trie = DoubleArray(units)
-    for key, target in rules.items():
-        trie.insert(key.encode(), len(targets))
-        targets += target.encode() + b"\0"
-    return replace_charsmap(model_proto, _join_charsmap(trie.to_array(), targets))
-
-
-def keep_texts(model_proto: bytes, texts: Collection[str]) -> bytes:
-    """Returns the model with rules that leave these texts as they are, wherever one begins.
-
-    That is what SentencePiece does with user-defined pieces before it looks at the rules: none may reach over the end
-    of such a text, unless it began before it, and of two texts that begin alike the longer counts.
-
-    Args:
-        model_proto: a serialised model whose normaliser has rules.
-        texts: without U+0000.
-
-    Raises:
-        RuntimeError: if more of the texts begin one another than SentencePiece can look at.
-    """
-    if all(len(text) == 1 for text in texts) and leaves_alone(model_proto, texts):
-        return model_proto
-    rules = {key: target for key, target in _Rules(read_charsmap(model_proto)).items() if not _begins(key, texts)}
-    # The compiler refuses rules that change nothing: these get an end that is cut off afterwards.
-    units, targets = _split_charsmap(_compile(rules | {text: text + _CUT_OFF for text in texts}))
-    end = _CUT_OFF.encode()
-    return replace_charsmap(model_proto, _join_charsmap(units, targets.replace(end, bytes(len(end)))))
-
-
 def leaves_alone(model_proto: bytes, texts: Iterable[str]) -> bool:
     """Tells whether the rules of a model's normaliser change none of these texts, whatever follows them."""
-    charsmap = read_charsmap(model_proto)
-    rules, trie = _Rules(charsmap), DoubleArray(_split_charsmap(charsmap)[0])
+    rules = _Rules(read_charsmap(model_proto))
+    keys = sorted(rules.keys)
+
+    def rest_of_longer_keys(start: str) -> list[str]:
+        first = bisect.bisect_right(keys, start)
+        return [key[len(start) :] for key in itertools.takewhile(lambda key: key.startswith(start), keys[first:])]
 
     @functools.cache
     def ends_alone(end: str) -> bool:
         """Whether each rule that reaches over this end of a text does what it would do without."""
-        following = [key.decode() for key in trie.longer_keys(end.encode())]
         return all(
-            rules.rewrite(end + rest) == rules.rewrite(end) + rules.rewrite(rest)
-            and next(trie.longer_keys(rest.encode()), None) is None
-            for rest in following
+            rules.rewrite(end + rest) == rules.rewrite(end) + rules.rewrite(rest) and not rest_of_longer_keys(rest)
+            for rest in rest_of_longer_keys(end)
         )
 
     return all(
         rules.rewrite(text) == text and all(ends_alone(text[start:]) for start in range(len(text))) for text in texts
     )
-
-
-def _split_charsmap(charsmap: bytes) -> tuple[np.ndarray, bytes]:
-    """Returns the trie of the rules, as `DoubleArray` reads it, and what its values point into."""
-    end = _WORD + int.from_bytes(charsmap[:_WORD], "little")
-    return np.frombuffer(charsmap[_WORD:end], "<u4"), charsmap[end:]
-
-
-def _join_charsmap(units: np.ndarray, targets: bytes) -> bytes:
-    trie = units.astype("<u4").tobytes()
-    return len(trie).to_bytes(_WORD, "little") + trie + targets
-
-
-def _begins(key: str, texts: Collection[str]) -> bool:
-    """Tells whether a key begins with one of the texts and is longer."""
-    return any(key[:end] in texts for end in range(1, len(key)))
 
 
 def shipped_name(base: bytes, do_lower_case: bool, keep_accents: bool) -> str:
@@ -164,12 +115,9 @@ class _Rules:
                 remove_extra_whitespaces=False,
             )
 
-    def items(self) -> list[tuple[str, str]]:
-        return self._normalizer.Decompile() if self._normalizer else []
-
     @functools.cached_property
     def keys(self) -> list[str]:
-        return [key for key, _ in self.items()]
+        return [key for key, _ in self._normalizer.Decompile()] if self._normalizer else []
 
     def rewrite(self, text: str) -> str:
         return self._normalizer.Normalize(text) if self._normalizer else text

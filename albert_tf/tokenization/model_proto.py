@@ -6,7 +6,7 @@ tokenizer free of the protobuf package, whose run-time version is tied to the on
 
 import hashlib
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from albert_tf.tokenization.digit_comma import WORD_START
@@ -23,7 +23,7 @@ _SPEC_CHARSMAP = 2
 _SPEC_REMOVE_EXTRA_WHITESPACES = 4
 
 _UNIGRAM = b"\x01"
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6
+_NORMAL, _UNKNOWN, _USER_DEFINED, _BYTE = 1, 2, 4, 6
 
 _VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
 
@@ -62,22 +62,6 @@ def user_defined_score(piece: str) -> float:
     return 0.1 * (len(piece.encode()) - 1)
 
 
-def user_defined_as_normal(model_proto: bytes) -> bytes:
-    """Returns the model with the same ids whose user-defined pieces are normal ones, of `user_defined_score`."""
-
-    def as_normal(_: int, piece: bytes) -> bytes | None:
-        if not _is_of_kind(piece, _USER_DEFINED):
-            return None
-        return _piece(text := _text_of(piece), user_defined_score(text), _NORMAL)
-
-    return _replace_pieces(model_proto, as_normal)
-
-
-def respell_pieces(model_proto: bytes, texts: Mapping[int, str]) -> bytes:
-    """Returns the model with other texts for some pieces, by id, which text then yields before any other piece."""
-    return _replace_pieces(model_proto, lambda index, _: _piece(texts[index], 0.0, _NORMAL) if index in texts else None)
-
-
 def round_scores(model_proto: bytes, step: float) -> bytes:
     """Returns the model with the scores of normal pieces rounded to multiples of a step."""
 
@@ -91,19 +75,6 @@ def round_scores(model_proto: bytes, step: float) -> bytes:
     return _replace_pieces(model_proto, rounded)
 
 
-def without_bytes(model_proto: bytes) -> bytes:
-    """Returns the model with the same ids whose pieces for bytes come of no text: what they spell is unknown then."""
-    raw = bytearray()
-    for field in _fields(model_proto):
-        if field.number == _MODEL_TRAINER_SPEC:
-            raw += _length_delimited(field.number, field.payload + _number(_TRAINER_BYTE_FALLBACK, 0))
-        elif field.number == _MODEL_PIECES and _is_of_kind(field.payload, _BYTE):
-            raw += _piece(_text_of(field.payload), 0.0, _CONTROL)
-        else:
-            raw += field.raw
-    return bytes(raw)
-
-
 def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
     """Returns the model with other normalisation rules, and with white space collapsed as the clean-up demands."""
     replaced = (_SPEC_CHARSMAP, _SPEC_REMOVE_EXTRA_WHITESPACES)
@@ -114,13 +85,15 @@ def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
     return others + _length_delimited(_MODEL_NORMALIZER_SPEC, kept)
 
 
-def bytes_as_pieces(model_proto: bytes) -> bytes:
+def bytes_as_pieces(model_proto: bytes, user_defined: Sequence[str]) -> bytes:
     """Returns a model with the same clean-up that gives one piece for each byte of the cleaned text.
 
-    Byte b has the id `FIRST_BYTE_ID + b`; word starts alone are pieces as a whole, as a model must have one such piece.
+    Byte b has the id `FIRST_BYTE_ID + b`. A word start is one piece, as a model must have one such piece, and so are
+    user-defined pieces, with the ids that follow, since the clean-up leaves them as they are.
     """
     pieces = [_piece("<unk>", 0.0, _UNKNOWN), _piece(WORD_START, -1.0, _NORMAL)]
     pieces += [_piece(f"<0x{byte:02X}>", 0.0, _BYTE) for byte in range(256)]
+    pieces += [_piece(text, 0.0, _USER_DEFINED) for text in user_defined]
     # Of a field that comes twice the later counts.
     trainer_spec = _last_payload(model_proto, _MODEL_TRAINER_SPEC) + _number(_TRAINER_MODEL_TYPE, 1)
     trainer_spec += _number(_TRAINER_BYTE_FALLBACK, 1) + _number(_TRAINER_VOCAB_SIZE, len(pieces))

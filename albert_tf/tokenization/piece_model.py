@@ -23,6 +23,20 @@ class SpecialPieceIds:
 
 
 @dataclass(frozen=True)
+class SpecialTokens:
+    """Special pieces as they are spelled in text.
+
+    Attributes:
+        ids: the id of each.
+        inside_words: int32 [V], the piece that stands for each piece where it continues a word: the one without the
+            word start, where there is one, and -1 for a bare word start. None where pieces show no word starts.
+    """
+
+    ids: dict[str, int]
+    inside_words: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
 class EncodedWithOffsets:
     """Ids and spans of one text; T is the number of ids.
 
@@ -63,7 +77,7 @@ class PiecesInGraph(Protocol):
 
 
 class PieceEncoder(Protocol):
-    """Turns text into ids, in Python and in a TensorFlow graph."""
+    """Turns text into ids."""
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
         """Returns one int32 array of ids per text."""
@@ -71,10 +85,6 @@ class PieceEncoder(Protocol):
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
         """Returns the ids of one text with the span of each."""
-        ...
-
-    def in_graph(self, *, with_offsets: bool = False) -> PiecesInGraph:
-        """Returns the same for use inside a TensorFlow graph, or raises a ValueError where it cannot be had."""
         ...
 
 
@@ -94,6 +104,14 @@ class PieceModel(PieceEncoder, Protocol):
     @property
     def options(self) -> Any:
         """What is done to the text around the vocabulary: a frozen dataclass."""
+        ...
+
+    def in_graph(self, *, with_offsets: bool = False) -> PiecesInGraph:
+        """Returns the same for use inside a TensorFlow graph, or raises a ValueError where it cannot be had."""
+        ...
+
+    def special_tokens(self) -> SpecialTokens:
+        """Returns what a text may hold where special tokens are allowed."""
         ...
 
     def hash_vocabulary(self) -> str:
@@ -121,6 +139,6 @@ class PieceModel(PieceEncoder, Protocol):
         ...
 
 
-def refuse_text(text: object, index: int) -> NoReturn:
-    """Raises the ValueError for what is no text, at its place among others."""
-    raise ValueError(f"Every text must be a string. Received: {text!r} ({type(text).__name__}) at position {index}.")
+def raise_not_text(value: object, index: int) -> NoReturn:
+    """Raises ValueError because `texts[index]` is not a string."""
+    raise ValueError(f"Every text must be a string. Received: {value!r} ({type(value).__name__}) at position {index}.")

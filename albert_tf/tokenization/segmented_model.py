@@ -1,9 +1,6 @@
 """A piece model behind a segmenter: pieces do not cross borders of morphemes, and the borders leave no ids."""
 
-import copy
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import astuple
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -11,7 +8,7 @@ import numpy as np
 
 from albert_tf.tokenization.folders import CONFIG_FILE, read_config, write_config
 from albert_tf.tokenization.model_proto import digest
-from albert_tf.tokenization.piece_model import EncodedWithOffsets, PieceModel
+from albert_tf.tokenization.piece_model import EncodedWithOffsets, PieceModel, SpecialTokens
 from albert_tf.tokenization.segmentation import BORDER, Segmenter, load_segmenter
 from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
 
@@ -36,8 +33,6 @@ class SegmentedModel:
         self._model = model
         self._segmenter = segmenter
         self._border = model.pieces.index(BORDER)
-        # What is not analysed: special pieces, where a text may hold them.
-        self._literal = re.compile("(?!)")
         self.source, self.special, self.pieces = model.source, model.special, model.pieces
 
     @property
@@ -80,29 +75,20 @@ class SegmentedModel:
             "with a vocabulary without one."
         )
 
+    def special_tokens(self) -> SpecialTokens:
+        return self._model.special_tokens()
+
     def save(self, folder: str | Path) -> None:
         # Hugging Face's tokenizers would give other ids without a word about it.
         self._model.save(folder, for_transformers=False)
         recorded = {"segmenter": self._segmenter.name, "segmenter_version": self._segmenter.version}
         write_config(folder, read_config(Path(folder) / CONFIG_FILE) | recorded)
 
-    def allowing_special(self) -> "SegmentedModel":
-        """Returns a model that gives special pieces in a text their ids."""
-        other = copy.copy(self)
-        other._model = self._model.allowing_special()
-        other._literal = re.compile("|".join(re.escape(self.pieces[index]) for index in astuple(self.special)))
-        return other
-
     def _mark(self, texts: Sequence[str | bytes]) -> list[Any]:
         """Segments what is text; the rest is left for the other model to refuse."""
         given = [_as_text(text) if isinstance(text, str | bytes) else "" for text in texts]
-        marked = iter(self._segmenter.mark([part for text in given for part in self._literal.split(text)]))
-        joined = (self._join(text, marked) for text in given)
-        return [one if isinstance(text, str | bytes) else text for one, text in zip(joined, texts, strict=True)]
-
-    def _join(self, text: str, marked: Iterator[str]) -> str:
-        """Puts the special pieces of a text back between its marked parts."""
-        return next(marked) + "".join(literal + next(marked) for literal in self._literal.findall(text))
+        marked = self._segmenter.mark(given)
+        return [one if isinstance(text, str | bytes) else text for one, text in zip(marked, texts, strict=True)]
 
 
 def with_recorded_segmenter(model: PieceModel, folder: Path) -> PieceModel:

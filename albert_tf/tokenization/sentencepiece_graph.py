@@ -1,61 +1,25 @@
-"""SentencePiece inside a TensorFlow graph.
-
-tensorflow-text has two SentencePiece ops. The fast one takes a third of the general one's time, and with the model that
-`fast_op_model` makes for it its ids are SentencePiece's; pieces for bytes are put in behind it, and user-defined pieces
-become normal ones that rules of the clean-up keep whole. It is silently wrong for models other than unigram, and cannot
-take unused pieces, user-defined ones that hold white space or U+FFFD or of which 32 or more begin one another, or
-white space that does not become a word start in front of each word: such models get the general op.
+"""SentencePiece inside a TensorFlow graph: tensorflow-text's general op over the model that Python uses.
 
 Known limit: where two splits of a text have exactly equal scores ("!!!!" as "!" + "!!!" or as "!!!" + "!"), rounding
-decides, and the general op, which compares sums in mixed precision, does not always take the Python library's.
+decides, and the op, which was compiled on its own, does not always decide as the Python library does.
 
-Known limit, too, with the fast op and a vocabulary whose own rules (identity, nfkc, nfkc_cf) make no spaces of "▁" and
-U+FFFD, as the default ones do: every "▁" that a text ends in is a piece here, while the library drops it; and where a
-piece holds U+FFFD, a byte that is no UTF-8 is unknown here, while the library reads it as that character.
-
-Letters: B batch, T pieces of a text, V vocabulary.
+Letters: B batch, T ids of a text, S characters of a cleaned text, V vocabulary.
 """
 
 # The checker's stubs of TensorFlow know little of ragged tensors, and tensorflow-text has none.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportReturnType=false, reportCallIssue=false
-# pyright: reportOptionalMemberAccess=false, reportMissingImports=false
-
-from dataclasses import dataclass
+# pyright: reportOptionalMemberAccess=false, reportOptionalCall=false
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text
-from tensorflow_text.core.pybinds import pywrap_model_converter
-from tensorflow_text.python.ops.fast_sentencepiece_tokenizer import gen_fast_sentencepiece_tokenizer
 
 from albert_tf.tokenization.digit_comma import DigitCommaTable
-from albert_tf.tokenization.fast_op_model import complete_fast_model
-from albert_tf.tokenization.model_proto import without_bytes
+from albert_tf.tokenization.model_proto import FIRST_BYTE_ID, WORD_START_ID, bytes_as_pieces
+from albert_tf.tokenization.offsets import PieceParts
 from albert_tf.tokenization.piece_model import RaggedPieces
-from albert_tf.tokenization.ragged import precedes_in_row, rows_of, select, sums
-from albert_tf.tokenization.spans_in_graph import SpansInGraph
-from albert_tf.tokenization.spelling_in_graph import SpellingInGraph
-
-# Two code points that will never be characters: no vocabulary has them and no clean-up changes them. A byte that is no
-# UTF-8 is read as either; where both readings agree there is no such byte.
-_REPLACEMENT, _OTHER_REPLACEMENT = 0x10FFFF, 0x10FFFE
-
-
-@dataclass(frozen=True)
-class GraphOptions:
-    """How a vocabulary is used in the graph.
-
-    Attributes:
-        unk: the id of text that no piece covers.
-        fast: take the fast op.
-        special_ids: the ids of special pieces that texts yield.
-        bare_start: the id of a word start that is a piece by itself; it goes where a special piece follows.
-    """
-
-    unk: int
-    fast: bool
-    special_ids: tuple[int, ...] = ()
-    bare_start: int = -1
+from albert_tf.tokenization.pieces import starts_character
+from albert_tf.tokenization.ragged import places_in_rows, rows_of, sums
 
 
 class SentencePieceInGraph(tf.Module):
@@ -64,126 +28,123 @@ class SentencePieceInGraph(tf.Module):
     Args:
         model_proto: the serialised SentencePiece model with the clean-up inside.
         digit_comma: the digit-comma rule.
-        options: see `GraphOptions`.
-        spelling: what spells unknown characters, where the vocabulary has pieces for bytes and the fast op is taken.
-        spans: what knows where pieces come from; None where offsets are not asked for.
+        spans: computes offsets; None if they are not asked for.
     """
 
-    def __init__(
-        self,
-        model_proto: bytes,
-        digit_comma: DigitCommaTable,
-        options: GraphOptions,
-        spelling: SpellingInGraph | None = None,
-        spans: SpansInGraph | None = None,
-    ):
+    def __init__(self, model_proto: bytes, digit_comma: DigitCommaTable, spans: "SpansInGraph | None" = None):
         super().__init__()
-        plain = without_bytes(model_proto) if spelling else model_proto
-        self._op = FastOp(plain, options.unk, spelling) if options.fast else _GeneralOp(model_proto)
+        self._op = tensorflow_text.SentencepieceTokenizer(model=model_proto, out_type=tf.int32)
         self._digit_comma = digit_comma
-        self._options = options
         self._spans = spans
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Turns tf.string [B] into int32 ids [B, (T)], without special ones."""
-        ids = _split_off_commas(self._digit_comma, self._op.tokenize(texts).ids)
-        return select(ids, self._kept(ids)) if self._options.special_ids else ids
+        return _split_off_commas(self._digit_comma, self._tokenize(texts))
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> RaggedPieces:
         """Turns tf.string [B] into int32 ids [B, (T)] and spans int32 [B, (T), 2] in bytes of the texts."""
-        whole = self._op.tokenize(texts)
-        lengths = self._spans.lengths(whole.ids.values, whole.unknown_lengths)
-        ids = _split_off_commas(self._digit_comma, whole.ids)
-        offsets = self._spans.of_pieces(texts, ids, lengths)
-        if not self._options.special_ids:
-            return RaggedPieces(ids, offsets)
-        kept = self._kept(ids)
-        return RaggedPieces(select(ids, kept), select(offsets, kept))
+        whole = self._tokenize(texts)
+        ids = _split_off_commas(self._digit_comma, whole)
+        return RaggedPieces(ids, self._spans(texts, whole.values, ids))
 
-    def _kept(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        is_special = tf.reduce_any(ids.values[:, tf.newaxis] == self._options.special_ids, axis=1)
-        return (ids.values != self._options.bare_start) | ~precedes_in_row(ids, is_special)
+    def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        return self._op.tokenize(texts).with_row_splits_dtype(tf.int32)
 
 
-@dataclass(frozen=True)
-class WholePieces:
-    """What an op gives, before the digit-comma rule.
+class SpansInGraph(tf.Module):
+    """Where in the original text each id comes from: what `offsets` does in Python.
 
-    Attributes:
-        ids: int32 [B, (T)].
-        unknown_lengths: int32, for each id of all rows: how many unknown characters it stands for.
-    """
-
-    ids: tf.RaggedTensor
-    unknown_lengths: tf.Tensor | None = None
-
-
-class _GeneralOp(tf.Module):
-    def __init__(self, model_proto: bytes):
-        super().__init__()
-        self._op = tensorflow_text.SentencepieceTokenizer(model=model_proto, out_type=tf.int32)
-
-    def tokenize(self, texts: tf.Tensor) -> WholePieces:
-        return WholePieces(self._op.tokenize(texts).with_row_splits_dtype(tf.int32))
-
-
-class FastOp(tf.Module):
-    """The fast op over a model that knows all characters: unknown ones come out one by one.
-
-    They are joined, or spelled in bytes where they are to be.
+    The op's own offsets do not tell whether a piece ends inside a character of the original ("ﬁ" as "f" + "i").
+    So a second model with the same clean-up, whose pieces are single bytes, gives the origin of every character of the
+    cleaned text, and the pieces as strings give the number of characters of those that are unknown.
 
     Args:
-        model_proto: the serialised model as the op can take it, without pieces for bytes.
-        unk: the id of <unk>.
-        spelling: what spells unknown characters.
-    """
+        model_proto: the serialised SentencePiece model with the clean-up inside.
+        pieces: its pieces in order of ids.
+        unk: the id of text that no piece covers.
+        parts: how the digit-comma rule splits pieces.
 
-    def __init__(self, model_proto: bytes, unk: int, spelling: SpellingInGraph | None = None):
-        super().__init__()
-        model = complete_fast_model(pywrap_model_converter.convert_sentencepiece_model(model_proto))
-        self._model = tf.constant(np.frombuffer(model.buffer, np.uint8))
-        self._unknown = model.unknown_id
-        self._unk = unk
-        self._spelling = spelling
-
-    def tokenize(self, texts: tf.Tensor) -> WholePieces:
-        add_bos = add_eos = reverse = False
-        flat, splits = gen_fast_sentencepiece_tokenizer.tf_text_fast_sentencepiece_tokenize(
-            self._model, _spell_out(texts), 0, 0, add_bos, add_eos, reverse
-        )
-        is_unknown = tf.equal(flat, self._unknown)
-        if self._spelling:
-            ids = tf.RaggedTensor.from_row_splits(flat, tf.cast(splits, tf.int32), validate=False)
-            ids = self._spelling(texts, ids, is_unknown)
-            return WholePieces(ids, tf.zeros_like(ids.values))
-        ids, splits = tf.where(is_unknown, self._unk, flat), tf.cast(splits, tf.int32)
-        neighbours = tf.reduce_any(is_unknown[1:] & is_unknown[:-1])
-        ids, splits, lengths = tf.cond(
-            neighbours,
-            lambda: _join_unknown(ids, splits, is_unknown),
-            lambda: (ids, splits, tf.cast(is_unknown, tf.int32)),
-        )
-        return WholePieces(tf.RaggedTensor.from_row_splits(ids, splits, validate=False), lengths)
-
-
-def _join_unknown(ids: tf.Tensor, splits: tf.Tensor, is_unknown: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Makes one id of unknown ones that follow each other in a text.
-
-    Args:
-        ids: int32 [T], of all texts.
-        splits: int32 [B + 1], where each text begins and ends.
-        is_unknown: bool [T].
+    Call arguments:
+        texts: tf.string [B].
+        whole: int32, the ids of all texts before the digit-comma rule.
+        ids: int32 [B, (T)], after it.
 
     Returns:
-        Ids and splits as given, fewer; and int32, for each of these ids how many unknown ones it stands for.
+        int32 [B, (T), 2], start and exclusive end in bytes of the texts.
     """
-    rows = rows_of(splits)
-    goes_on = is_unknown[1:] & is_unknown[:-1] & tf.equal(rows[1:], rows[:-1])
-    begins = tf.concat([[True], ~goes_on], axis=0)
-    first = tf.cast(tf.where(begins)[:, 0], tf.int32)  # of several unknown ids, and every other id
-    unknown_before = tf.gather(sums(tf.cast(is_unknown, tf.int32)), tf.concat([first, splits[-1:]], axis=0))
-    new_splits = tf.gather(sums(tf.cast(begins, tf.int32)), splits)
-    return tf.gather(ids, first), new_splits, unknown_before[1:] - unknown_before[:-1]
+
+    def __init__(self, model_proto: bytes, pieces: tuple[str, ...], unk: int, parts: PieceParts):
+        super().__init__()
+        self._pieces = tensorflow_text.SentencepieceTokenizer(model=model_proto, out_type=tf.string)
+        user_defined = [piece for index, piece in enumerate(pieces) if index in parts.user_defined]
+        self._bytes = tensorflow_text.SentencepieceTokenizer(
+            model=bytes_as_pieces(model_proto, user_defined), out_type=tf.int32
+        )
+        counts = [1] * FIRST_BYTE_ID + [int(starts_character(byte)) for byte in range(256)]
+        self._characters = np.array(counts + list(map(len, user_defined)), np.int32)
+        self._unk = unk
+        self._row_splits = parts.digit_comma.row_splits
+        lengths = [length for index, piece in enumerate(pieces) for length in parts.lengths(index, piece)]
+        self._lengths = np.array(lengths, np.int32)
+
+    def __call__(self, texts: tf.Tensor, whole: tf.Tensor, ids: tf.RaggedTensor) -> tf.RaggedTensor:
+        lengths = self._count_characters(texts, whole)
+        spans = self._locate(texts, ids.with_values(tf.maximum(lengths, 0)))
+        if (self._lengths >= 0).all():
+            return spans
+        # What goes on with the character, or the user-defined piece, of the id before it covers it too.
+        begins = lengths >= 0
+        first = tf.boolean_mask(spans.values, begins)
+        return spans.with_values(tf.gather(first, tf.cumsum(tf.cast(begins, tf.int32)) - 1))
+
+    def _count_characters(self, texts: tf.Tensor, whole: tf.Tensor) -> tf.Tensor:
+        """Returns how many characters of the cleaned text each id takes after the digit-comma rule, or CONTINUED."""
+        table = tf.RaggedTensor.from_row_splits(self._lengths, self._row_splits, validate=False)  # [V, (parts)]
+        known = tf.gather(table, whole)  # [T, (parts)]
+        unknown = tf.strings.length(self._pieces.tokenize(texts).values, unit="UTF8_CHAR")
+        counts = known.row_lengths()
+        is_unknown = tf.repeat(tf.equal(whole, self._unk), counts)
+        return tf.where(is_unknown, tf.repeat(unknown, counts), known.values)
+
+    def _locate(self, texts: tf.Tensor, lengths: tf.RaggedTensor) -> tf.RaggedTensor:
+        origins, begins_bare = self._find_origins(texts)
+        row_ids = lengths.value_rowids()
+        first = tf.gather(origins.row_starts(), row_ids)  # [T], as all that follow, of all texts
+        starts = first + places_in_rows(lengths)
+        ends = starts + lengths.values
+        start = tf.gather(origins.values, starts)
+        end = tf.where(starts < ends, _next_origin(origins, tf.maximum(ends - 1, first)), start)
+        # The word start that SentencePiece itself puts in front of a text, as a piece of its own: made of nothing.
+        is_bare = tf.gather(begins_bare, row_ids) & (lengths.values == 1)
+        is_bare &= tf.range(tf.size(row_ids)) == tf.gather(lengths.row_starts(), row_ids)
+        is_alone = tf.gather(lengths.row_lengths(), row_ids) == 1
+        start = tf.where(is_bare & ~is_alone, tf.concat([start[1:], start[:1]], axis=0), start)
+        return lengths.with_values(tf.stack([start, tf.where(is_bare, start, end)], axis=1))
+
+    def _find_origins(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Returns where each character comes from, [B, (S + 1)] with the end, and whether the first is a word start."""
+        ids, starts, limits = (
+            rows.with_row_splits_dtype(tf.int32) for rows in self._bytes.tokenize_with_offsets(texts)
+        )
+        counts = tf.gather(self._characters, ids.values)
+        splits = tf.gather(sums(counts), ids.row_splits)
+        repeated = tf.repeat(tf.cast(starts.values, tf.int32), counts)
+        origins = tf.RaggedTensor.from_row_splits(repeated, splits, validate=False)
+        last = tf.maximum(tf.reduce_max(tf.cast(limits, tf.int32), axis=1), 0)  # [B], 0 where the text is empty
+        begins_bare = tf.equal(tf.squeeze(ids[:, :1].to_tensor(shape=[None, 1]), axis=1), WORD_START_ID)
+        return tf.concat([origins, last[:, tf.newaxis]], axis=1), begins_bare
+
+
+def _next_origin(origins: tf.RaggedTensor, indices: tf.Tensor) -> tf.Tensor:
+    """Returns the first origin after those at `indices` that is another one, or the row's last: int32 like `indices`.
+
+    A character that became several is covered by every id that holds a part of it.
+    """
+    row_ids = origins.value_rowids()
+    keys = tf.cast(row_ids, tf.int64) * (1 << 32) + tf.cast(origins.values, tf.int64)
+    following = tf.searchsorted(keys, tf.gather(keys, indices), side="right")
+    last = tf.gather(origins.row_limits(), tf.gather(row_ids, indices)) - 1
+    return tf.gather(origins.values, tf.minimum(following, last))
 
 
 def _split_off_commas(table: DigitCommaTable, rows: tf.RaggedTensor) -> tf.RaggedTensor:
@@ -198,43 +159,10 @@ def _split_off_commas(table: DigitCommaTable, rows: tf.RaggedTensor) -> tf.Ragge
 
     def split() -> tuple[tf.Tensor, tf.Tensor]:
         starts = sums(lengths)
-        # How far each output id's place inside `values` is from its place in the output.
+        # How far each output id's index inside `values` is from its index in the output.
         shift = tf.gather(tf.gather(table.row_splits, ids) - starts[:-1], rows_of(starts))
         parts = tf.gather(table.values, shift + tf.range(starts[-1]))
         return parts, tf.gather(starts, splits)
 
     ids, splits = tf.cond(tf.reduce_all(tf.equal(lengths, 1)), lambda: (ids, splits), split)
     return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
-
-
-def _spell_out(texts: tf.Tensor) -> tf.Tensor:
-    """Turns each byte that is no UTF-8 into a replacement character, as SentencePiece reads it.
-
-    The fast op would drop what the clean-up deletes from between two such bytes, and take them for a character.
-    """
-    return tf.cond(tf.reduce_all(is_utf8(texts)), lambda: texts, lambda: _replace_bytes(texts))
-
-
-def is_utf8(texts: tf.Tensor) -> tf.Tensor:
-    """Tells which texts are UTF-8: bool [B]. A third of the time of decoding them and looking for replacements.
-
-    Spelled as ranges, because TensorFlow's regular expressions are lax about what "any character" may be.
-    """
-    return tf.strings.regex_full_match(texts, r"[\x{0}-\x{D7FF}\x{E000}-\x{10FFFF}]*")
-
-
-def _replace_bytes(texts: tf.Tensor) -> tf.Tensor:
-    # Bare ops, no ragged tensors: every new iterator of tf.data optimises these nodes, used or not, and ten times as
-    # many would take it a quarter of a second.
-    decode = {"input": texts, "input_encoding": "UTF-8", "errors": "replace", "Tsplits": tf.int64}
-    splits, points, starts = tf.raw_ops.UnicodeDecodeWithOffsets(replacement_char=_REPLACEMENT, **decode)
-    _, others = tf.raw_ops.UnicodeDecode(replacement_char=_OTHER_REPLACEMENT, **decode)
-    borders = sums(tf.strings.length(texts))  # of the texts, among the bytes of all
-    places = tf.cast(starts, tf.int32) + tf.gather(borders, rows_of(splits))
-    widths = tf.concat([places[1:], borders[-1:]], axis=0) - places
-    # Both libraries agree on what is wrong, but TensorFlow reads a character that breaks off as one.
-    new = sums(tf.where(tf.equal(points, others), 1, widths))
-    repeated = tf.gather(points, rows_of(new))
-    return tf.raw_ops.UnicodeEncode(
-        input_values=repeated, input_splits=tf.gather(new, splits), errors="replace", output_encoding="UTF-8"
-    )

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from albert_tf.tokenization.characters import CharacterTable, CleanUp, as_charac
 from albert_tf.tokenization.hangul import warn_of_lost_letters
 from albert_tf.tokenization.longest_match import LongestMatch
 from albert_tf.tokenization.model_proto import digest
-from albert_tf.tokenization.piece_model import EncodedWithOffsets
+from albert_tf.tokenization.piece_model import EncodedWithOffsets, SpecialTokens
 from albert_tf.tokenization.vocabulary_file import CONTINUATION, END_MARK, SPECIAL_PIECES, WORD_END, find_special_ids
 from albert_tf.tokenization.wordpiece_folder import WordPieceOptions, write_wordpiece_folder
 from albert_tf.tokenization.wordpiece_offsets import CleanedText, place_pieces
@@ -102,6 +102,9 @@ class WordPieceModel:
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
         cleaned = CleanedText.of(as_characters(text), self._clean_up)
         return place_pieces(cleaned, self._match_words(cleaned.words()), self._piece_lengths, text)
+
+    def special_tokens(self) -> SpecialTokens:
+        return SpecialTokens({self.pieces[index]: index for index in astuple(self.special)})
 
     def decode(self, ids: list[int]) -> str:
         hidden = set(self._special_ids()) - {self.special.unk}

@@ -4,6 +4,8 @@ import functools
 import io
 import json
 import lzma
+import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import sentencepiece
@@ -57,6 +59,13 @@ class TwoStepEncoder:
     def encode(self, texts: list[str]) -> list[list[int]]:
         clean = {"do_lower_case": self._options.do_lower_case, "keep_accents": self._options.keep_accents}
         return self._processor.Encode([clean_text(text, **clean) for text in texts], return_type=int)
+
+
+def is_tie(tokenizer: AlbertTokenizer, ids: Sequence[int], others: Sequence[int]) -> bool:
+    """Whether two ways to split one text have exactly equal scores, so that rounding decides between them."""
+    score = tokenizer._model.processor.GetScore
+    sums = [math.fsum(score(int(index)) for index in row) for row in (ids, others)]
+    return sums[0] == sums[1] and tokenizer.decode(ids) == tokenizer.decode(others)
 
 
 def small_tokenizer(**settings):

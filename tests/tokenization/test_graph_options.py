@@ -10,6 +10,7 @@ import tensorflow as tf
 from albert_tf.tokenization import AlbertTokenizer
 
 from .golden import AWKWARD_TEXTS, TINY_MODEL, read_lines, spelling_bytes
+from .test_graph import _assert_same
 
 ENGLISH = AlbertTokenizer.english()
 TINY = AlbertTokenizer.from_pretrained(TINY_MODEL, reference_digit_comma=True)
@@ -26,16 +27,6 @@ def _draw_texts(count, parts):
 
 def _awkward():
     return [text.encode("utf-8", "surrogatepass") for text in AWKWARD_TEXTS] + INVALID
-
-
-def _assert_same(tokenizer, texts, pairs=None, **options):
-    wanted = tokenizer(texts, pairs, **options)
-    tensors = [tf.constant(text, tf.string) for text in (texts, pairs) if text is not None]
-    got = tokenizer.as_layer(**options)(tensors)
-    assert got.keys() == wanted.keys()
-    for name, array in wanted.items():
-        assert (got[name].dtype, array.dtype) == (tf.int32, np.int32)
-        np.testing.assert_array_equal(got[name], array, err_msg=name)
 
 
 @pytest.mark.parametrize("tokenizer", [ENGLISH, TINY, spelling_bytes()], ids=["english", "digit_comma", "bytes"])
@@ -116,14 +107,3 @@ def test_a_layer_made_of_its_config_is_the_same():
     texts = tf.constant(["3/12, 5/12, and so on " * 9])
     for name, array in layer(texts).items():
         np.testing.assert_array_equal(copy(texts)[name], array)
-
-
-def test_offsets_of_a_vocabulary_that_the_fast_op_cannot_take(tmp_path):
-    from .test_graph import _train
-
-    tokenizer = _train(tmp_path, ["one two three four"] * 50, vocab_size=40, model_type="bpe")
-    with pytest.raises(
-        ValueError,
-        match=r"unigram one that the fast op can take for offsets in the graph.*take the offsets that the tok",
-    ):
-        tokenizer.as_layer(return_offsets=True)

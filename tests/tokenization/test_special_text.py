@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions
 from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
-from albert_tf.tokenization.special_text import SplitAtSpecial
 from albert_tf.tokenization.wordpiece_folder import WordPieceOptions
 from albert_tf.tokenization.wordpiece_model import WordPieceModel
 
@@ -53,7 +52,8 @@ def test_by_default_they_are_text_in_both_paths(english, wordpiece):
         ("a[CLS][SEP] <pad>b", ["▁a", "[CLS]", "[SEP]", "<pad>", "b"]),
         ("x<unk>y", ["▁x", "<unk>", "y"]),
         ("[mask] [ MASK]", None),
-        ("\U0010fff0 \U0010fff3", ["▁", "<unk>", "▁", "<unk>"]),
+        ("Is it [MASK]?", ["▁is", "▁it", "[MASK]", "?"]),
+        ("[MASK]漢", ["[MASK]", "<unk>"]),
     ],
 )
 def test_allowed_ones_stand_for_their_ids(english, text, pieces):
@@ -101,15 +101,17 @@ def test_between_them_a_vocabulary_file_sees_texts_of_their_own(wordpiece):
         np.testing.assert_array_equal(in_graph[name], array)
 
 
-def test_the_general_way_agrees_with_sentencepiece_where_words_end_at_special_pieces(english):
-    texts = ["his [MASK] sat", "Café [MASK]  [SEP] ½ b", "[CLS] x [MASK]", "no special", "\ud800 [MASK] é"]
-    general, exact = SplitAtSpecial(english._model), english._special_model
-    raw = [text.encode("utf-8", "surrogatepass") for text in texts]
-    for given in (texts, raw):
-        for row, wanted in zip(general.encode_batch(given), exact.encode_batch(given), strict=True):
-            np.testing.assert_array_equal(row, wanted)
-    in_graph = general.in_graph(with_offsets=True).tokenize_with_offsets(tf.constant(raw))
-    for index, text in enumerate(raw):
-        encoded = general.encode_with_offsets(text)
-        np.testing.assert_array_equal(in_graph.ids[index], encoded.ids)
-        np.testing.assert_array_equal(in_graph.offsets[index], encoded.offsets)
+def test_the_graph_gives_the_same(english):
+    texts = [
+        "his [MASK]s sat.",
+        "Café [MASK]  [SEP] ½ b",
+        "[CLS]x [MASK]\u3000y",
+        "no special",
+        "\ud800 [MASK]é",
+        "[MASK]!",
+    ]
+    raw = [text.encode("utf-8", "surrogatepass") for text in texts] + [b"[MASK]\xff a", b"\xf0[SEP]\xc2\xa0b", b""]
+    wanted = english(raw, return_offsets=True, allow_special=True)
+    got = english.as_layer(return_offsets=True, allow_special=True)(tf.constant(raw))
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(got[name], array, err_msg=name)

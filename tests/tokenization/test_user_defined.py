@@ -5,16 +5,13 @@ import random
 
 import numpy as np
 import pytest
-import sentencepiece
-import tensorflow as tf
 
 from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions
-from albert_tf.tokenization.charsmap import keep_texts, leaves_alone
-from albert_tf.tokenization.model_proto import user_defined, user_defined_as_normal
-from albert_tf.tokenization.sentencepiece_graph import FastOp, _GeneralOp
+from albert_tf.tokenization.charsmap import leaves_alone
 from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
 
 from .golden import AWKWARD_TEXTS, read_lines, small_tokenizer
+from .test_graph import _assert_same
 
 # Some the clean-up would change, some begin like another or like a special piece, some end where a rule goes on, some
 # are split by the digit-comma rule, and of one there is nothing but a mark.
@@ -53,13 +50,9 @@ def _texts(count):
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_ids_and_offsets(options, byte_fallback, allow_special):
     tokenizer, texts = _tokenizer(options, byte_fallback), _texts(3000)
-    assert isinstance(tokenizer._model.in_graph()._op, FastOp)
     layout = {"allow_special": allow_special, "return_offsets": True, "max_length": 100_000}
-    got = tokenizer.as_layer(**layout)(tf.constant(texts))
-    wanted = tokenizer(texts, **layout)
-    for name, array in wanted.items():
-        np.testing.assert_array_equal(got[name], array, err_msg=name)
-    found = set(np.unique(wanted["input_ids"]).tolist())
+    _assert_same(tokenizer, texts, **layout)
+    found = set(np.concatenate(tokenizer.encode_batch(texts)).tolist())
     assert {tokenizer.pieces.index(symbol) for symbol in SYMBOLS if symbol not in SPLIT} < found
 
 
@@ -70,50 +63,26 @@ def test_ids_of_a_split_one_all_cover_it():
         assert spans == [[1, 1 + len(symbol)]] * count
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_a_normaliser_with_rules_for_them_needs_no_user_defined_pieces(options):
-    model = _tokenizer(options)._model
-    proto = keep_texts(model._compiled_proto, user_defined(model._compiled_proto))
-    normal = sentencepiece.SentencePieceProcessor(model_proto=user_defined_as_normal(proto))
-    assert not user_defined(user_defined_as_normal(proto))
-    for text in _texts(3000):
-        assert normal.Normalize(text, with_offsets=True) == model.processor.Normalize(text, with_offsets=True)
-        assert normal.Encode(text) == model.processor.Encode(text)
-
-
-def test_published_ones_of_several_bytes_weigh_more():
-    """How sums are rounded decides between splits of marks in a row; "–", "£" and "€" count with two tenths each."""
-    english, draw = AlbertTokenizer.english(), random.Random(0)
-    parts = [*'–£€()"-.!~=*_,?', "...", "!!!", "--", " the ", " a ", "hello ", "1999", "x"]
-    texts = ["".join(draw.choices(parts, k=draw.randrange(60))) for _ in range(20_000)]
-    np.testing.assert_array_equal(english.as_layer()(tf.constant(texts))["input_ids"], english(texts)["input_ids"])
-
-
 # SentencePiece looks at 32 rules that fit at one place.
 NESTED = tuple("=" * length for length in range(2, 41))
 
 
 @pytest.mark.parametrize("byte_fallback", [False, True])
 @pytest.mark.parametrize("symbols", [("▁of",), ("a b",), ("\ufffd",), NESTED], ids=["▁", "space", "U+FFFD", "nested"])
-def test_those_that_the_fast_op_cannot_take_get_the_general_op(symbols, byte_fallback):
+def test_uncommon_ones(symbols, byte_fallback):
     tokenizer = _tokenizer(byte_fallback=byte_fallback, symbols=symbols)
-    assert isinstance(tokenizer._model.in_graph()._op, _GeneralOp)
     texts = [f"one {symbols[0]} two{symbols[0]}", "x of y a b", "▁of", b"a\xffb", "=" * 40 + "漢"]
-    np.testing.assert_array_equal(tokenizer.as_layer()(tf.constant(texts))["input_ids"], tokenizer(texts)["input_ids"])
-    with pytest.raises(ValueError, match="take the offsets that the tokenizer itself returns"):
-        tokenizer.as_layer(return_offsets=True)
+    texts = [text if isinstance(text, bytes) else text.encode() for text in texts]
+    _assert_same(tokenizer, texts, return_offsets=True)
 
 
 def test_a_thousand_of_them():
     symbols = tuple(f"[E{number}-{number**5 % 9973}]" for number in range(1000))
-    texts = [f"a {symbol}b {symbol.lower()}" for symbol in symbols]
+    texts = [f"a {symbol}b {symbol.lower()}".encode() for symbol in symbols]
     tokenizer = AlbertTokenizer(SentencePieceModel(_trained(False, symbols, 2000)))
-    assert isinstance(tokenizer._model.in_graph()._op, FastOp)
-    wanted = tokenizer([text.encode() for text in texts], return_offsets=True)
-    got = tokenizer.as_layer(return_offsets=True)(tf.constant(texts))
-    for name, array in wanted.items():
-        np.testing.assert_array_equal(got[name], array, err_msg=name)
-    assert {tokenizer.pieces.index(symbol) for symbol in symbols} < set(np.unique(wanted["input_ids"]).tolist())
+    _assert_same(tokenizer, texts, return_offsets=True)
+    found = set(np.concatenate(tokenizer.encode_batch(texts)).tolist())
+    assert {tokenizer.pieces.index(symbol) for symbol in symbols} < found
 
 
 @pytest.mark.parametrize(

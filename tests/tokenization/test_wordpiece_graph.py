@@ -81,12 +81,22 @@ def test_awkward_texts(kind):
     _assert_same_spans(kind, [])
 
 
-@pytest.mark.parametrize("kind", ["lower", "word_end"])
-def test_every_code_point(kind):
-    words = [b"a" + chr(code).encode("utf-8", "surrogatepass") + b"b" for code in range(0x110000)]
+def _assert_same_around(kind, codes):
+    words = [b"a" + chr(code).encode("utf-8", "surrogatepass") + b"b" for code in codes]
     texts = [b" ".join(words[start : start + 64]) for start in range(0, len(words), 64)]
     for start in range(0, len(texts), 2048):
         _assert_same(kind, texts[start : start + 2048])
+
+
+@pytest.mark.parametrize("kind", ["lower", "word_end"])
+def test_some_code_points(kind):
+    _assert_same_around(kind, [*range(0x3200), *range(0x3200, 0x110000, 97)])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", ["lower", "word_end"])
+def test_every_code_point(kind):
+    _assert_same_around(kind, range(0x110000))
 
 
 @KINDS
