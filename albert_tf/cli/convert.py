@@ -41,12 +41,17 @@ def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
     import shutil
 
     from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
-    from albert_tf.tokenization.folders import CONFIG_FILE
+    from albert_tf.tokenization.files import CONFIG_FILE, MODEL_FILE, TOKENIZERS_FILE
 
     for where in vocabulary_places(source):
         for file in (file for pattern in _VOCABULARIES for file in sorted(where.glob(pattern))):
             if to == "huggingface":
                 AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
+            elif file.name == TOKENIZERS_FILE:
+                AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
+                (folder / TOKENIZERS_FILE).unlink(missing_ok=True)
+                if (folder / MODEL_FILE).is_file():
+                    (folder / MODEL_FILE).replace(folder / "30k-clean.model")
             else:
                 shutil.copy(file, folder / ("vocab.txt" if file.suffix == ".txt" else "30k-clean.model"))
                 # Google's code does not read it; ours does when the folder comes back.
@@ -56,5 +61,5 @@ def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
     return "no vocabulary found beside the source"
 
 
-# The first that is found is taken: SentencePiece models, KerasHub's too, then lists of WordPieces.
-_VOCABULARIES = ("spiece.model", "*.model", "*.spm", "*vocab*.txt")
+# The first that is found is taken: SentencePiece models, KerasHub's too, WordPieces, a lone tokenizer.json.
+_VOCABULARIES = ("spiece.model", "*.model", "*.spm", "*vocab*.txt", "tokenizer.json")

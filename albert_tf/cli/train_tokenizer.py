@@ -42,7 +42,7 @@ def run(
     from albert_tf.cli.paths import check_new_folder
     from albert_tf.text_files import find_files
     from albert_tf.tokenization import train_sentencepiece, train_wordpiece
-    from albert_tf.tokenization.training import MODEL_TYPES
+    from albert_tf.tokenization.training.sentencepiece import MODEL_TYPES
 
     if model_type not in (known := (*MODEL_TYPES, "wordpiece")):
         raise ValueError(f"`model_type` must be one of {', '.join(known)}. Received: model_type={model_type!r}.")

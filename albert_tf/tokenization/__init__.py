@@ -5,31 +5,34 @@ from typing import TYPE_CHECKING
 from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from albert_tf.tokenization.albert_tokenizer import AlbertTokenizer
-    from albert_tf.tokenization.folders import TokenizerOptions, vocabulary_places
-    from albert_tf.tokenization.normalization import clean_text
-    from albert_tf.tokenization.pieces import mark_word_starts, starts_word
+    from albert_tf.tokenization.files import TokenizerOptions, vocabulary_places
+    from albert_tf.tokenization.layer import TokenizerLayer
+    from albert_tf.tokenization.sentencepiece.pieces import mark_word_starts, starts_word
+    from albert_tf.tokenization.sentencepiece.reference_cleanup import clean_text
     from albert_tf.tokenization.spans import cut_text, find_tokens
-    from albert_tf.tokenization.training import train_sentencepiece
-    from albert_tf.tokenization.vocabulary_report import VocabularyReport
-    from albert_tf.tokenization.wordpiece_training import train_wordpiece
+    from albert_tf.tokenization.tokenizer import AlbertTokenizer
+    from albert_tf.tokenization.training.report import VocabularyReport
+    from albert_tf.tokenization.training.sentencepiece import train_sentencepiece
+    from albert_tf.tokenization.training.wordpiece import train_wordpiece
 
 _MODULE_OF = {
-    "AlbertTokenizer": "albert_tokenizer",
+    "AlbertTokenizer": "tokenizer",
     "cut_text": "spans",
     "find_tokens": "spans",
-    "clean_text": "normalization",
-    "mark_word_starts": "pieces",
-    "starts_word": "pieces",
-    "TokenizerOptions": "folders",
-    "train_sentencepiece": "training",
-    "train_wordpiece": "wordpiece_training",
-    "VocabularyReport": "vocabulary_report",
-    "vocabulary_places": "folders",
+    "TokenizerLayer": "layer",
+    "clean_text": "sentencepiece.reference_cleanup",
+    "mark_word_starts": "sentencepiece.pieces",
+    "starts_word": "sentencepiece.pieces",
+    "TokenizerOptions": "files",
+    "train_sentencepiece": "training.sentencepiece",
+    "train_wordpiece": "training.wordpiece",
+    "VocabularyReport": "training.report",
+    "vocabulary_places": "files",
 }
 
 __all__ = [
     "AlbertTokenizer",
+    "TokenizerLayer",
     "TokenizerOptions",
     "VocabularyReport",
     "clean_text",

@@ -4,19 +4,27 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from albert_tf.tokenization.folders import TokenizerOptions, is_vocabulary_file, read_options
-from albert_tf.tokenization.piece_model import PieceModel
-from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
-from albert_tf.tokenization.vocabulary_file import read_vocabulary
-from albert_tf.tokenization.wordpiece_folder import WordPieceOptions, read_wordpiece_options
-from albert_tf.tokenization.wordpiece_model import WordPieceModel
+from albert_tf.json_files import read_bytes, read_json
+from albert_tf.tokenization.files import CONFIG_FILE, TokenizerOptions, read_config, read_options
+from albert_tf.tokenization.interface import PieceModel
+from albert_tf.tokenization.korean.kiwi import load_segmenter
+from albert_tf.tokenization.korean.segmented_model import SegmentedModel
+from albert_tf.tokenization.sentencepiece.huggingface_json import read_unigram
+from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
+from albert_tf.tokenization.wordpiece.model import WordPieceModel
+from albert_tf.tokenization.wordpiece.vocabulary import (
+    WordPieceOptions,
+    read_vocabulary,
+    read_wordpiece,
+    read_wordpiece_options,
+)
 
 
 def load_piece_model(file: Path, **given: Any) -> PieceModel:
-    """Reads a SentencePiece model or a vocabulary file.
+    """Reads a SentencePiece model, a vocabulary file or a `tokenizer.json`, and the segmenter recorded beside it.
 
     Args:
-        file: the file; `tokenizer_config.json` may lie beside it.
+        file: the file; `tokenizer_config.json` may be in the same folder.
         **given: options of either kind; None leaves the choice to what is recorded there, then to the default.
 
     Returns:
@@ -26,14 +34,39 @@ def load_piece_model(file: Path, **given: Any) -> PieceModel:
         ValueError: if an option does not go with the file, or the file is not what it should be.
     """
     given = {name: value for name, value in given.items() if value is not None}
-    kind = WordPieceOptions if is_vocabulary_file(file) else TokenizerOptions
+    if file.suffix == ".txt":
+        return _wordpiece(file, read_vocabulary(file), {}, given)
+    if file.suffix != ".json":
+        return _sentencepiece(file, read_bytes(file), {}, given)
+    content = read_json(file, cure="save the tokenizer again")
+    model = content.get("model")
+    kind = model.get("type") if isinstance(model, dict) else None
+    if kind == "Unigram":
+        return _sentencepiece(file, *read_unigram(content, file), given)
+    if kind == "WordPiece":
+        return _wordpiece(file, *read_wordpiece(content, file), given)
+    raise ValueError(
+        f"{file} holds a model of type {kind!r}; only Unigram and WordPiece can be read. Use the spiece.model or "
+        "vocab.txt that the model was published with."
+    )
+
+
+def _sentencepiece(file: Path, model_proto: bytes, recorded: dict[str, Any], given: dict[str, Any]) -> PieceModel:
+    _check_names(TokenizerOptions, given, f"a SentencePiece model, {file}")
+    model = SentencePieceModel(model_proto, read_options(file.parent, recorded, **given), source=str(file))
+    config = read_config(file.parent / CONFIG_FILE)
+    if config.get("segmenter") is None:
+        return model
+    return SegmentedModel(model, load_segmenter(config["segmenter"], config.get("segmenter_version")))
+
+
+def _wordpiece(file: Path, pieces: tuple[str, ...], recorded: dict[str, Any], given: dict[str, Any]) -> PieceModel:
+    _check_names(WordPieceOptions, given, f"a vocabulary file, {file}")
+    options = read_wordpiece_options(file.parent, pieces, recorded, **given)
+    return WordPieceModel(pieces, options, source=str(file))
+
+
+def _check_names(kind: type, given: dict[str, Any], file: str) -> None:
     foreign = sorted(given.keys() - {field.name for field in fields(kind)})
     if foreign:
-        what = "a vocabulary file" if kind is WordPieceOptions else "a SentencePiece model"
-        raise ValueError(
-            f"The options must go with the kind of vocabulary. Received: `{foreign[0]}` for {what}, {file}."
-        )
-    if kind is TokenizerOptions:
-        return SentencePieceModel(file.read_bytes(), read_options(file.parent, **given), source=str(file))
-    pieces = read_vocabulary(file)
-    return WordPieceModel(pieces, read_wordpiece_options(file.parent, pieces, **given), source=str(file))
+        raise ValueError(f"The options must go with the kind of vocabulary. Received: `{foreign[0]}` for {file}.")

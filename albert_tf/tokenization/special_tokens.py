@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from albert_tf.tokenization.piece_model import EncodedWithOffsets, PieceModel, raise_not_text
+from albert_tf.tokenization.interface import EncodedWithOffsets, PieceModel, raise_not_text
 
 _NO_OFFSETS = np.zeros((0, 2), np.int32)
 

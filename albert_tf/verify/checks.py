@@ -159,7 +159,11 @@ def _find_tokenizer(path: pathlib.Path) -> AlbertTokenizer:
     """The tokenizer of a checkpoint, also in the subfolders that TF Hub and KerasHub use."""
     folders = vocabulary_places(path)
     for folder in folders:
-        files = [file for pattern in ("*.model", "*.spm", "*vocab*.txt") for file in sorted(folder.glob(pattern))]
+        files = [
+            file
+            for pattern in ("*.model", "*.spm", "*vocab*.txt", "tokenizer.json")
+            for file in sorted(folder.glob(pattern))
+        ]
         if files:
             return AlbertTokenizer.from_pretrained(files[0] if len(files) == 1 else folder)
     raise ValueError(

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions, clean_text
-from albert_tf.tokenization.charsmap import compile_charsmap, read_shipped
-from albert_tf.tokenization.folders import english_model_file
-from albert_tf.tokenization.model_proto import read_charsmap, replace_charsmap
-from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
+from albert_tf.tokenization.files import english_model_file
+from albert_tf.tokenization.sentencepiece.charsmap import compile_charsmap, read_shipped
+from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
+from albert_tf.tokenization.sentencepiece.proto import read_charsmap, replace_charsmap
 
 from .golden import AWKWARD_TEXTS, TwoStepEncoder
 

@@ -18,6 +18,15 @@ from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece
 from .golden import AWKWARD_TEXTS, TINY_MODEL, is_tie, read_lines, small_tokenizer, spelling_bytes, train_plainly
 
 LONG = 2_000_000
+
+
+def untied_lines():
+    """Lines of which Python and the graph give the same ids: all but one, of which two splits have equal scores."""
+    texts = [line["text"] for line in read_lines("T1b_digit_comma")]
+    assert len(texts) == 418
+    return texts[:136] + texts[137:]
+
+
 ENGLISH = AlbertTokenizer.english()
 TINY = AlbertTokenizer.from_pretrained(TINY_MODEL)
 
@@ -48,7 +57,9 @@ def _assert_same(tokenizer, texts, pairs=None, **layout):
         for row, other in (pair for pair, is_same in zip(zip(*ids), same) if not is_same):
             assert is_tie(tokenizer, row, other)
     for name, array in wanted.items():
-        if same.all() or got[name].shape == array.shape:
+        if same.all():
+            np.testing.assert_array_equal(got[name], array, err_msg=name)
+        elif got[name].shape == array.shape:
             np.testing.assert_array_equal(got[name].numpy()[same], array[same], err_msg=name)
 
 
@@ -140,7 +151,7 @@ def test_any_text(texts):
 
 
 def test_pairs_and_truncation():
-    texts = [line["text"] for line in read_lines("T1b_digit_comma")][:120]
+    texts = [line["text"] for line in read_lines("T1b_digit_comma")][:120]  # none of which has a tie
     for max_length in (3, 4, 5, 8, 17, 64):
         for padding in ("longest", "max_length"):
             _assert_same(TINY, texts, max_length=max_length, padding=padding)
@@ -194,7 +205,7 @@ def test_with_byte_fallback_no_text_is_unknown():
 
 
 def test_in_a_dataset_and_in_a_functional_model():
-    texts = [line["text"] for line in read_lines("T1b_digit_comma")]
+    texts = untied_lines()
     layer = TINY.as_layer(max_length=32, padding="max_length")
     dataset = tf.data.Dataset.from_tensor_slices(texts).batch(100).map(layer)
     assert dataset.element_spec["input_ids"].shape.as_list() == [None, 32]
@@ -240,7 +251,7 @@ assert not any(name.startswith("albert_tf") for name in sys.modules)
 
 
 def test_saved_models_without_this_package(tmp_path):
-    texts = [line["text"] for line in read_lines("T1b_digit_comma")]
+    texts = untied_lines()
     tokenizers = {"unigram": TINY, "bpe": _train(tmp_path, texts, vocab_size=300, model_type="bpe")}
     for name, tokenizer in tokenizers.items():
         served = _Served(tokenizer)

@@ -31,7 +31,7 @@ def _awkward():
 
 @pytest.mark.parametrize("tokenizer", [ENGLISH, TINY, spelling_bytes()], ids=["english", "digit_comma", "bytes"])
 def test_offsets_in_bytes(tokenizer):
-    texts = [*_awkward(), *_draw_texts(4000, PARTS), *(line["text"].encode() for line in read_lines("T1b_digit_comma"))]
+    texts = [*_awkward(), *_draw_texts(800, PARTS), *(line["text"].encode() for line in read_lines("T1b_digit_comma"))]
     _assert_same(tokenizer, texts, max_length=6000, return_offsets=True)
 
 
@@ -50,7 +50,7 @@ def test_offsets_cut_the_pieces_out_of_the_original_bytes():
 @pytest.mark.parametrize("allow_special", [False, True])
 @pytest.mark.parametrize("tokenizer", [ENGLISH, spelling_bytes()], ids=["english", "bytes"])
 def test_special_pieces(tokenizer, allow_special):
-    texts = [*_awkward(), *_draw_texts(1000, PARTS + SPECIAL_PARTS)]
+    texts = [*_awkward(), *_draw_texts(400, PARTS + SPECIAL_PARTS)]
     _assert_same(tokenizer, texts, max_length=6000, return_offsets=True, allow_special=allow_special)
 
 

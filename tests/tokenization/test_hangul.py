@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece
-from albert_tf.tokenization.characters_in_graph import decode
 from albert_tf.tokenization.hangul import compose_syllables
-from albert_tf.tokenization.hangul_in_graph import compose_syllables as compose_in_graph
-from albert_tf.tokenization.wordpiece_folder import WordPieceOptions
-from albert_tf.tokenization.wordpiece_model import WordPieceModel
+from albert_tf.tokenization.wordpiece.graph import compose_syllables as compose_in_graph
+from albert_tf.tokenization.wordpiece.graph import decode
+from albert_tf.tokenization.wordpiece.model import WordPieceModel
+from albert_tf.tokenization.wordpiece.vocabulary import WordPieceOptions
 
 from .test_training import KOREAN
 from .wordpiece_golden import korean

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece
-from albert_tf.tokenization.offsets import as_utf8
+from albert_tf.tokenization.sentencepiece.offsets import as_utf8
 
 from .golden import AWKWARD_TEXTS, TINY_MODEL, read_lines
 

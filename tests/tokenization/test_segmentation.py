@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece
-from albert_tf.tokenization.segmentation import BORDER, KiwiSegmenter, load_segmenter
+from albert_tf.tokenization.korean.kiwi import BORDER, KiwiSegmenter, load_segmenter
 
 from .test_training import KOREAN
 

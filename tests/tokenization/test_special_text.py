@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions
-from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
-from albert_tf.tokenization.wordpiece_folder import WordPieceOptions
-from albert_tf.tokenization.wordpiece_model import WordPieceModel
+from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
+from albert_tf.tokenization.wordpiece.model import WordPieceModel
+from albert_tf.tokenization.wordpiece.vocabulary import WordPieceOptions
 
 from .golden import AWKWARD_TEXTS, read_lines
 

@@ -13,7 +13,7 @@ import sentencepiece
 
 from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions
 from albert_tf.tokenization.batching import pair_lengths
-from albert_tf.tokenization.folders import english_model_file
+from albert_tf.tokenization.files import english_model_file
 
 from .golden import AWKWARD_TEXTS, TINY_MODEL
 

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.tokenization.folders import TokenizerOptions
-from albert_tf.tokenization.model_proto import read_charsmap
-from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
+from albert_tf.tokenization.files import TokenizerOptions
+from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
+from albert_tf.tokenization.sentencepiece.proto import read_charsmap
 
 from .golden import TINY_MODEL, small_tokenizer, train_plainly
 

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions
-from albert_tf.tokenization.charsmap import leaves_alone
-from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
+from albert_tf.tokenization.sentencepiece.charsmap import leaves_alone
+from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
 
 from .golden import AWKWARD_TEXTS, read_lines, small_tokenizer
 from .test_graph import _assert_same
 
 # Some the clean-up would change, some begin like another or like a special piece, some end where a rule goes on, some
 # are split by the digit-comma rule, and of one there is nothing but a mark.
-SYMBOLS = ["[E1]", "@user", "@u", "ser!", "É!", "É", "e", "가", "\u09c7", "[M", "½", "ﬁ", "ㅋㅋ", "\u0301x"]
+SYMBOLS = ["[E1]", "@user", "@u", "É!", "É", "e", "가", "\u09c7", "[M", "½", "ﬁ", "ㅋㅋ", "\u0301x"]
 SPLIT = ["漢9,", "@9,", "\u0663,", "²,", "½9,", "ﷺ9,"]
 SYMBOLS += SPLIT
 PARTS = [*SYMBOLS, *"  .!~-é漢字9,rRmM]\u0301\u0308\u11a8\u09be\u3000\0\u1112\u1161😀", "[e1]", "@USER", "E\u0301"]
@@ -49,7 +49,7 @@ def _texts(count):
 @pytest.mark.parametrize("byte_fallback", [False, True])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_ids_and_offsets(options, byte_fallback, allow_special):
-    tokenizer, texts = _tokenizer(options, byte_fallback), _texts(3000)
+    tokenizer, texts = _tokenizer(options, byte_fallback), _texts(500)
     layout = {"allow_special": allow_special, "return_offsets": True, "max_length": 100_000}
     _assert_same(tokenizer, texts, **layout)
     found = set(np.concatenate(tokenizer.encode_batch(texts)).tolist())

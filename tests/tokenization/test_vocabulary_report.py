@@ -1,8 +1,8 @@
 """Proves the figures of a vocabulary on held-out text against counts by hand."""
 
-from albert_tf.tokenization.folders import english_model_file
-from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
-from albert_tf.tokenization.vocabulary_report import HeldoutFigures, measure_heldout
+from albert_tf.tokenization.files import english_model_file
+from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
+from albert_tf.tokenization.training.report import HeldoutFigures, measure_heldout
 
 
 def test_unknown_tokens_and_the_characters_in_them():

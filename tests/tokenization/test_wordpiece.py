@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.tokenization.wordpiece_folder import WordPieceOptions
+from albert_tf.tokenization.wordpiece.vocabulary import WordPieceOptions
 
 from .golden import AWKWARD_TEXTS, TINY_MODEL, read_lines
 from .wordpiece_golden import TOKENIZERS, WORD_END_PIECES, korean, korean_pieces, word_end

@@ -4,8 +4,8 @@ import functools
 import lzma
 
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.tokenization.wordpiece_folder import WordPieceOptions
-from albert_tf.tokenization.wordpiece_model import WordPieceModel
+from albert_tf.tokenization.wordpiece.model import WordPieceModel
+from albert_tf.tokenization.wordpiece.vocabulary import WordPieceOptions
 
 from .golden import GOLDEN
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_tf.tokenization.piece_model import PieceModel
-from albert_tf.tokenization.training_text import TrainingText
+from albert_tf.tokenization.interface import PieceModel
+from albert_tf.tokenization.training.text import TrainingText
 
 REPORT_FILE = "vocabulary_report.json"
 

@@ -1,14 +1,19 @@
 """Where a tokenizer's files lie: a Hugging Face folder, a lone file, or the shipped vocabulary."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from albert_tf.tokenization.pieces import CLS_PIECE, MASK_PIECE, PAD_PIECE, SEP_PIECE, UNK_PIECE
+from albert_tf.atomic_files import atomic_write
+from albert_tf.json_files import read_json
+from albert_tf.tokenization.sentencepiece.pieces import CLS_PIECE, MASK_PIECE, PAD_PIECE, SEP_PIECE, UNK_PIECE
 
 ASSETS = Path(__file__).parents[1] / "assets"
 MODEL_FILE = "spiece.model"
 VOCABULARY_FILE = "vocab.txt"
+TOKENIZERS_FILE = "tokenizer.json"
 CONFIG_FILE = "tokenizer_config.json"
 _GOOGLE_MODEL_FILE = "30k-clean.model"
 
@@ -44,10 +49,10 @@ def find_vocabulary(path: str | Path) -> Path:
 
     Args:
         path: the file itself, or a folder with `spiece.model`, `30k-clean.model`, `vocab.txt`, or else a single
-            `*.model` or `*vocab*.txt`.
+            `*.model` or `*vocab*.txt`, or else `tokenizer.json`.
 
     Returns:
-        The file's path; `is_vocabulary_file` tells of which kind it is.
+        The file's path.
 
     Raises:
         ValueError: if there is none, or more than one that could be meant.
@@ -64,37 +69,31 @@ def find_vocabulary(path: str | Path) -> Path:
         if (path / name).is_file():
             return path / name
     candidates = sorted([*path.glob("*.model"), *path.glob("*vocab*.txt")])
+    if not candidates and (path / TOKENIZERS_FILE).is_file():
+        return path / TOKENIZERS_FILE
     if len(candidates) != 1:
-        found = ", ".join(candidate.name for candidate in candidates) or "no *.model file and no *vocab*.txt"
+        found = ", ".join(candidate.name for candidate in candidates) or "no *.model, *vocab*.txt or tokenizer.json"
         raise ValueError(
-            f"The folder {path} holds {found}; give a folder with {MODEL_FILE}, {VOCABULARY_FILE} or exactly one "
-            "*.model file, or the file itself."
+            f"The folder {path} holds {found}; give a folder with {MODEL_FILE}, {VOCABULARY_FILE}, "
+            f"{TOKENIZERS_FILE} or exactly one *.model file, or the file itself."
         )
     return candidates[0]
 
 
-def is_vocabulary_file(path: Path) -> bool:
-    """Tells a vocabulary file, one piece a line, from a SentencePiece model."""
-    return path.suffix == ".txt"
-
-
-def read_options(folder: Path, **overrides: bool | None) -> TokenizerOptions:
-    """Returns the options that the folder's `tokenizer_config.json` records, where it has one, under the given ones.
+def read_options(folder: Path, recorded: Mapping[str, Any], **given: bool | None) -> TokenizerOptions:
+    """Returns the given options, else those of the folder's `tokenizer_config.json`, else `recorded`, else the default.
 
     Args:
         folder: the folder of the model file.
-        **overrides: fields of `TokenizerOptions`; None leaves the choice to the file, then to the default.
-
-    Returns:
-        The options.
+        recorded: what the model file itself records.
+        **given: fields of `TokenizerOptions`; None leaves the choice to the files.
 
     Raises:
-        ValueError: if the file is no JSON object or holds something other than true or false for an option.
+        ValueError: if `tokenizer_config.json` is no JSON object or holds something other than true or false.
     """
     options = asdict(TokenizerOptions())
-    recorded = read_config(folder / CONFIG_FILE)
-    options |= {name: recorded[name] for name in options if recorded.get(name) is not None}
-    options |= {name: value for name, value in overrides.items() if value is not None}
+    for source in (recorded, read_config(folder / CONFIG_FILE), given):
+        options |= {name: source[name] for name in options if source.get(name) is not None}
     for name, value in options.items():
         if not isinstance(value, bool):
             raise ValueError(
@@ -133,7 +132,7 @@ def write_folder(folder: str | Path, model_proto: bytes, options: TokenizerOptio
     folder = Path(folder)
     check_no_other_vocabulary(folder, MODEL_FILE)
     folder.mkdir(parents=True, exist_ok=True)
-    write_file(folder / MODEL_FILE, model_proto)
+    atomic_write(folder / MODEL_FILE, model_proto)
     config = {
         **({"tokenizer_class": "AlbertTokenizer"} if for_transformers else {}),
         "remove_space": True,
@@ -152,17 +151,7 @@ def write_folder(folder: str | Path, model_proto: bytes, options: TokenizerOptio
 
 def write_config(folder: str | Path, config: dict) -> None:
     """Writes a `tokenizer_config.json`."""
-    write_file(Path(folder) / CONFIG_FILE, (json.dumps(config, indent=2) + "\n").encode())
-
-
-def write_file(path: Path, content: bytes) -> None:
-    """Writes a file so that its name never stands for half of it."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_bytes(content)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    atomic_write(Path(folder) / CONFIG_FILE, (json.dumps(config, indent=2) + "\n").encode())
 
 
 def read_config(path: Path) -> dict:
@@ -171,14 +160,4 @@ def read_config(path: Path) -> dict:
     Raises:
         ValueError: if the file is no JSON object.
     """
-    if not path.is_file():
-        return {}
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{CONFIG_FILE} must be JSON. Received: {path}, where {error}; correct or delete it."
-        ) from error
-    if not isinstance(config, dict):
-        raise ValueError(f"{CONFIG_FILE} must hold a JSON object. Received: {path} with {type(config).__name__}.")
-    return config
+    return read_json(path, cure="correct or delete it") if path.is_file() else {}

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import sentencepiece
 
-from albert_tf.tokenization.folders import VOCABULARY_FILE, check_no_other_vocabulary
-from albert_tf.tokenization.longest_match import MAX_WORD_LENGTH
-from albert_tf.tokenization.sentencepiece_trainer import checked_symbols, run_trainer
-from albert_tf.tokenization.training_text import LineOptions, TrainingText
-from albert_tf.tokenization.vocabulary_file import CONTINUATION, SPECIAL_PIECES
-from albert_tf.tokenization.vocabulary_report import VocabularyReport, report_vocabulary
-from albert_tf.tokenization.wordpiece_folder import WordPieceOptions
-from albert_tf.tokenization.wordpiece_model import WordPieceModel
+from albert_tf.tokenization.files import VOCABULARY_FILE, check_no_other_vocabulary
+from albert_tf.tokenization.training.report import VocabularyReport, report_vocabulary
+from albert_tf.tokenization.training.sentencepiece import checked_symbols, run_trainer
+from albert_tf.tokenization.training.text import LineOptions, TrainingText
+from albert_tf.tokenization.wordpiece.longest_match import MAX_WORD_LENGTH
+from albert_tf.tokenization.wordpiece.model import WordPieceModel
+from albert_tf.tokenization.wordpiece.vocabulary import CONTINUATION, SPECIAL_PIECES, WordPieceOptions
 
 # Unicode's two planes for private use, but for their last two code points, which are no characters.
 _STAND_INS = (range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import sentencepiece
 
-from albert_tf.tokenization.digit_comma import WORD_START, DigitCommaTable
-from albert_tf.tokenization.piece_model import EncodedWithOffsets
-from albert_tf.tokenization.pieces import starts_character
+from albert_tf.tokenization.interface import EncodedWithOffsets
+from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START, DigitCommaTable
+from albert_tf.tokenization.sentencepiece.pieces import starts_character
 
 # Instead of a length: an id goes on with the character, or the user-defined piece, of the id in front of it.
 CONTINUED = -1

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from albert_tf.tokenization.batching import BatchLayout, SpecialIds, TokenRows, build_inputs
-from albert_tf.tokenization.folders import english_model_file, find_vocabulary
+from albert_tf.tokenization.files import english_model_file, find_vocabulary
+from albert_tf.tokenization.interface import PieceEncoder, PieceModel, raise_not_text
 from albert_tf.tokenization.loading import load_piece_model
-from albert_tf.tokenization.piece_model import PieceEncoder, PieceModel, raise_not_text
-from albert_tf.tokenization.segmented_model import with_recorded_segmenter
 from albert_tf.tokenization.special_tokens import SplitAtSpecialTokens
 
 if TYPE_CHECKING:
-    from albert_tf.tokenization.graph import TokenizerLayer
+    from albert_tf.tokenization.layer import TokenizerLayer
 
 
 class AlbertTokenizer:
@@ -116,7 +115,7 @@ class AlbertTokenizer:
             reference_accents=reference_accents,
             bare_final=bare_final,
         )
-        return cls(with_recorded_segmenter(model, file.parent))
+        return cls(model)
 
     @classmethod
     def english(
@@ -294,7 +293,7 @@ class AlbertTokenizer:
             ValueError: if the vocabulary cannot be had in a graph, or not with offsets.
         """
         # TensorFlow is loaded only where the graph is asked for: everything else here runs without it.
-        from albert_tf.tokenization.graph import TokenizerLayer
+        from albert_tf.tokenization.layer import TokenizerLayer
 
         layout = BatchLayout(max_length, padding, True, pad_to_multiple_of, doc_stride)
         return TokenizerLayer(self._model, layout, return_offsets, allow_special)

@@ -8,17 +8,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from albert_tf.tokenization.characters import CharacterTable, CleanUp, as_characters
 from albert_tf.tokenization.hangul import warn_of_lost_letters
-from albert_tf.tokenization.longest_match import LongestMatch
-from albert_tf.tokenization.model_proto import digest
-from albert_tf.tokenization.piece_model import EncodedWithOffsets, SpecialTokens
-from albert_tf.tokenization.vocabulary_file import CONTINUATION, END_MARK, SPECIAL_PIECES, WORD_END, find_special_ids
-from albert_tf.tokenization.wordpiece_folder import WordPieceOptions, write_wordpiece_folder
-from albert_tf.tokenization.wordpiece_offsets import CleanedText, place_pieces
+from albert_tf.tokenization.interface import EncodedWithOffsets, SpecialTokens
+from albert_tf.tokenization.sentencepiece.proto import digest
+from albert_tf.tokenization.wordpiece.cleanup import CharacterTable, CleanUp, as_characters
+from albert_tf.tokenization.wordpiece.longest_match import LongestMatch
+from albert_tf.tokenization.wordpiece.offsets import CleanedText, place_pieces
+from albert_tf.tokenization.wordpiece.vocabulary import (
+    CONTINUATION,
+    END_MARK,
+    SPECIAL_PIECES,
+    WORD_END,
+    WordPieceOptions,
+    find_special_ids,
+    write_wordpiece_folder,
+)
 
 if TYPE_CHECKING:
-    from albert_tf.tokenization.wordpiece_graph import WordPieceInGraph
+    from albert_tf.tokenization.wordpiece.graph import WordPieceInGraph
 
 
 class WordPieceModel:
@@ -115,7 +122,7 @@ class WordPieceModel:
 
     def in_graph(self, *, with_offsets: bool = False) -> "WordPieceInGraph":
         # TensorFlow is loaded only where the graph is asked for: everything else here runs without it.
-        from albert_tf.tokenization.wordpiece_graph import WordPieceInGraph
+        from albert_tf.tokenization.wordpiece.graph import WordPieceInGraph
 
         return WordPieceInGraph(self._match, self._clean_up, self.options)
 

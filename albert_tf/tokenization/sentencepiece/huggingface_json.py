@@ -1,21 +1,25 @@
-"""`tokenizer.json`, the whole of a SentencePiece tokenizer as Hugging Face's tokenizers library reads it.
+"""`tokenizer.json`, a complete SentencePiece tokenizer as Hugging Face's tokenizers library writes and reads it.
 
 Without this file transformers makes one of `spiece.model` itself, without the digit-comma rule, and with a word start
-behind every user-defined piece, of which the published vocabulary has eight: ( ) " - . – £ €.
+after every user-defined piece, of which the published vocabulary has eight: ( ) " - . – £ €.
 """
 
 import base64
 import json
-from collections.abc import Collection, Mapping
+import struct
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from albert_tf.tokenization.digit_comma import WORD_START
-from albert_tf.tokenization.piece_model import SpecialPieceIds
-
-TOKENIZERS_FILE = "tokenizer.json"
+from albert_tf.tokenization.interface import SpecialPieceIds
+from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START
+from albert_tf.tokenization.sentencepiece.proto import unigram_model
 
 # Pieces that the digit-comma rule splits are made so unlikely that text is split into others.
 _PENALTY = 100.0
+# Those that transformers gives ALBERT. "Replace" makes `"` of two quotes, which is no part of `spiece.model` either;
+# "NFC" and "NFKD" belong to the rules and to the dropping of accents.
+_NORMALIZERS = {"Replace", "NFC", "NFKD", "StripAccents", "Lowercase", "Precompiled"}
 
 
 def tokenizers_file(
@@ -53,6 +57,53 @@ def tokenizers_file(
         "model": {"type": "Unigram", "unk_id": special.unk, "vocab": vocabulary, "byte_fallback": False},
     }
     return json.dumps(content, ensure_ascii=False).encode()
+
+
+def read_unigram(content: dict[str, Any], file: Path) -> tuple[bytes, dict[str, bool]]:
+    """Returns the SentencePiece model that a `tokenizer.json` holds, and the clean-up that its normaliser does.
+
+    Transformers 5 saves a tokenizer as this file alone, with all that `spiece.model` held.
+
+    Args:
+        content: what the file holds.
+        file: the file, for error messages.
+
+    Returns:
+        The serialised model, and the values of `do_lower_case` and `keep_accents`.
+
+    Raises:
+        ValueError: the file is damaged, or has a normaliser that cannot be reproduced.
+    """
+    try:
+        normalizers = list(_flatten(content["normalizer"]))
+        kinds = {normalizer["type"] for normalizer in normalizers}
+        charsmap = b"".join(base64.b64decode(one["precompiled_charsmap"]) for one in normalizers if _is_rules(one))
+        model = content["model"]
+        special = {token["id"]: token["special"] for token in content["added_tokens"]}
+        pieces = [(str(piece), float(score), special.get(index)) for index, (piece, score) in enumerate(model["vocab"])]
+        model_proto = unigram_model(pieces, int(model["unk_id"]), bool(model.get("byte_fallback")), charsmap)
+    except (LookupError, TypeError, ValueError, OverflowError, AttributeError, struct.error) as error:
+        raise ValueError(
+            f"{file} is no tokenizer of the tokenizers library ({type(error).__name__}: {error}); save it again."
+        ) from None
+    if foreign := sorted(map(str, kinds - _NORMALIZERS)):
+        raise ValueError(
+            f"{file} has the normaliser {foreign[0]}, which cannot be reproduced; use the spiece.model that the model "
+            "was published with."
+        )
+    return model_proto, {"do_lower_case": "Lowercase" in kinds, "keep_accents": "StripAccents" not in kinds}
+
+
+def _flatten(normalizer: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+    if normalizer is not None and normalizer["type"] == "Sequence":
+        for part in normalizer["normalizers"]:
+            yield from _flatten(part)
+    elif normalizer is not None:
+        yield normalizer
+
+
+def _is_rules(normalizer: dict[str, Any]) -> bool:
+    return normalizer["type"] == "Precompiled"
 
 
 def _added(index: int, piece: str, is_mask: bool) -> dict[str, Any]:

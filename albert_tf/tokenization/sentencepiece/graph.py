@@ -1,7 +1,8 @@
 """SentencePiece inside a TensorFlow graph: tensorflow-text's general op over the model that Python uses.
 
-Known limit: where two splits of a text have exactly equal scores ("!!!!" as "!" + "!!!" or as "!!!" + "!"), rounding
-decides, and the op, which was compiled on its own, does not always decide as the Python library does.
+Known limits: where two splits of a text have exactly equal scores ("!!!!" as "!" + "!!!" or as "!!!" + "!"), rounding
+decides, and the op does not always decide as the Python library does. Where a user-defined piece begins inside another
+one ("@user" and "ser!" in "@user!"), their offsets can differ from Python's.
 
 Letters: B batch, T ids of a text, S characters of a cleaned text, V vocabulary.
 """
@@ -14,12 +15,12 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text
 
-from albert_tf.tokenization.digit_comma import DigitCommaTable
-from albert_tf.tokenization.model_proto import FIRST_BYTE_ID, WORD_START_ID, bytes_as_pieces
-from albert_tf.tokenization.offsets import PieceParts
-from albert_tf.tokenization.piece_model import RaggedPieces
-from albert_tf.tokenization.pieces import starts_character
+from albert_tf.tokenization.interface import RaggedPieces
 from albert_tf.tokenization.ragged import places_in_rows, rows_of, sums
+from albert_tf.tokenization.sentencepiece.digit_comma import DigitCommaTable
+from albert_tf.tokenization.sentencepiece.offsets import PieceParts
+from albert_tf.tokenization.sentencepiece.pieces import starts_character
+from albert_tf.tokenization.sentencepiece.proto import FIRST_BYTE_ID, WORD_START_ID, bytes_as_pieces
 
 
 class SentencePieceInGraph(tf.Module):

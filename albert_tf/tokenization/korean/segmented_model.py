@@ -6,11 +6,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from albert_tf.tokenization.folders import CONFIG_FILE, read_config, write_config
-from albert_tf.tokenization.model_proto import digest
-from albert_tf.tokenization.piece_model import EncodedWithOffsets, PieceModel, SpecialTokens
-from albert_tf.tokenization.segmentation import BORDER, Segmenter, load_segmenter
-from albert_tf.tokenization.sentencepiece_model import SentencePieceModel
+from albert_tf.tokenization.files import CONFIG_FILE, read_config, write_config
+from albert_tf.tokenization.interface import EncodedWithOffsets, PieceModel, SpecialTokens
+from albert_tf.tokenization.korean.kiwi import BORDER, Segmenter
+from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
+from albert_tf.tokenization.sentencepiece.proto import digest
 
 
 class SegmentedModel:
@@ -89,14 +89,6 @@ class SegmentedModel:
         given = [_as_text(text) if isinstance(text, str | bytes) else "" for text in texts]
         marked = self._segmenter.mark(given)
         return [one if isinstance(text, str | bytes) else text for one, text in zip(marked, texts, strict=True)]
-
-
-def with_recorded_segmenter(model: PieceModel, folder: Path) -> PieceModel:
-    """Puts the segmenter in front of a model that the folder's `tokenizer_config.json` records, where it does."""
-    recorded = read_config(folder / CONFIG_FILE)
-    if recorded.get("segmenter") is None:
-        return model
-    return SegmentedModel(model, load_segmenter(recorded["segmenter"], recorded.get("segmenter_version")))
 
 
 def _as_text(text: str | bytes) -> str:

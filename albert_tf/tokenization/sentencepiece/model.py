@@ -10,24 +10,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sentencepiece
 
-from albert_tf.tokenization.charsmap import compile_clean_up, leaves_alone
-from albert_tf.tokenization.digit_comma import WORD_START, apply_digit_comma, build_digit_comma_table
-from albert_tf.tokenization.folders import TokenizerOptions, write_file, write_folder
+from albert_tf.atomic_files import atomic_write
+from albert_tf.tokenization.files import TOKENIZERS_FILE, TokenizerOptions, write_folder
 from albert_tf.tokenization.hangul import joins_loose_letters, warn_of_lost_hangul
-from albert_tf.tokenization.model_proto import (
+from albert_tf.tokenization.interface import EncodedWithOffsets, SpecialTokens, raise_not_text
+from albert_tf.tokenization.sentencepiece.charsmap import compile_clean_up, leaves_alone
+from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START, apply_digit_comma, build_digit_comma_table
+from albert_tf.tokenization.sentencepiece.huggingface_json import tokenizers_file
+from albert_tf.tokenization.sentencepiece.offsets import PieceParts, as_utf8, encode_with_offsets
+from albert_tf.tokenization.sentencepiece.pieces import find_special_ids, starts_word
+from albert_tf.tokenization.sentencepiece.proto import (
     digest,
     is_unigram,
     read_charsmap,
     user_defined,
     user_defined_score,
 )
-from albert_tf.tokenization.offsets import PieceParts, as_utf8, encode_with_offsets
-from albert_tf.tokenization.piece_model import EncodedWithOffsets, SpecialTokens, raise_not_text
-from albert_tf.tokenization.pieces import find_special_ids, starts_word
-from albert_tf.tokenization.tokenizers_file import TOKENIZERS_FILE, tokenizers_file
 
 if TYPE_CHECKING:
-    from albert_tf.tokenization.sentencepiece_graph import SentencePieceInGraph
+    from albert_tf.tokenization.sentencepiece.graph import SentencePieceInGraph
 
 _ALL_CORES = -1
 
@@ -61,6 +62,8 @@ class SentencePieceModel:
             ) from error
         self.pieces = tuple(map(self.processor.IdToPiece, range(self.processor.GetPieceSize())))
         self.special = find_special_ids(self.processor, source)
+        if not np.isfinite(self._scores()).all():
+            raise ValueError(f"{source} has a piece whose score is not a finite number; restore the file.")
         warn_of_lost_hangul(self.pieces, self.processor.Normalize, source)
         self._digit_comma = build_digit_comma_table(
             self.pieces,
@@ -82,7 +85,7 @@ class SentencePieceModel:
         scores = dict(zip(self.pieces, self._scores(), strict=True))
         scores |= {piece: user_defined_score(piece) for piece in self._user_defined}
         composes = joins_loose_letters(self.pieces, self.processor.Normalize)
-        write_file(place, tokenizers_file(scores, split, charsmap, self.special, composes=composes))
+        atomic_write(place, tokenizers_file(scores, split, charsmap, self.special, composes=composes))
 
     def find_word_starts(self) -> np.ndarray:
         return np.array([starts_word(piece) for piece in self.pieces], bool)
@@ -122,7 +125,7 @@ class SentencePieceModel:
 
     def in_graph(self, *, with_offsets: bool = False) -> "SentencePieceInGraph":
         # TensorFlow is loaded only where the graph is asked for: everything else here runs without it.
-        from albert_tf.tokenization.sentencepiece_graph import SentencePieceInGraph, SpansInGraph
+        from albert_tf.tokenization.sentencepiece.graph import SentencePieceInGraph, SpansInGraph
 
         spans = None
         if with_offsets:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from albert_tf.tokenization.characters import CleanUp
-from albert_tf.tokenization.piece_model import EncodedWithOffsets
+from albert_tf.tokenization.interface import EncodedWithOffsets
+from albert_tf.tokenization.wordpiece.cleanup import CleanUp
 
 _WORD = re.compile(r"\S+")
 

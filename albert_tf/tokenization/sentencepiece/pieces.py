@@ -5,8 +5,8 @@ import re
 import numpy as np
 import sentencepiece
 
-from albert_tf.tokenization.digit_comma import WORD_START
-from albert_tf.tokenization.piece_model import SpecialPieceIds
+from albert_tf.tokenization.interface import SpecialPieceIds
+from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START
 
 PAD_PIECE, UNK_PIECE, CLS_PIECE, SEP_PIECE, MASK_PIECE = SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 
@@ -36,6 +36,11 @@ def find_special_ids(processor: sentencepiece.SentencePieceProcessor, source: st
         raise ValueError(
             f"An ALBERT vocabulary must have the pieces {', '.join(SPECIAL_PIECES)}. Received: {source}, which lacks "
             f"{', '.join(missing)}; train one with `train_sentencepiece`."
+        )
+    if processor.unk_id() != ids[SPECIAL_PIECES.index(UNK_PIECE)]:
+        raise ValueError(
+            f"The unknown piece of {source} is {processor.IdToPiece(processor.unk_id())!r}, where an ALBERT vocabulary has "
+            f"{UNK_PIECE}; restore the file."
         )
     ordinary = [piece for piece, i in zip(SPECIAL_PIECES, ids, strict=True) if not _is_special(processor, i)]
     if ordinary:

@@ -20,12 +20,10 @@ import keras
 import tensorflow as tf
 
 from albert_tf.tokenization.batching import BatchLayout
-from albert_tf.tokenization.folders import find_vocabulary
+from albert_tf.tokenization.files import TOKENIZERS_FILE, find_vocabulary
+from albert_tf.tokenization.interface import PieceModel, PiecesInGraph, RaggedPieces, SpecialTokens
 from albert_tf.tokenization.loading import load_piece_model
-from albert_tf.tokenization.piece_model import PieceModel, PiecesInGraph, RaggedPieces, SpecialTokens
 from albert_tf.tokenization.ragged import follows_in_row, places_in_rows, select, take
-from albert_tf.tokenization.segmented_model import with_recorded_segmenter
-from albert_tf.tokenization.tokenizers_file import TOKENIZERS_FILE
 
 # Bytes that are no UTF-8 and that nobody writes.
 _BORDER = b"\xff\x00[special]\xff"
@@ -115,8 +113,7 @@ class TokenizerLayer(keras.layers.Layer):
         with tempfile.TemporaryDirectory() as folder:
             for name, content in config.pop("files").items():
                 (Path(folder) / Path(name).name).write_bytes(base64.b64decode(content))
-            file = find_vocabulary(folder)
-            model = with_recorded_segmenter(load_piece_model(file), file.parent)
+            model = load_piece_model(find_vocabulary(folder))
         return cls(model, BatchLayout(**config.pop("layout")), **config)
 
     def _tokenize(self, texts: tf.Tensor) -> dict[str, tf.RaggedTensor]:

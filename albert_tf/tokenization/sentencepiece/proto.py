@@ -5,11 +5,12 @@ tokenizer free of the protobuf package, whose run-time version is tied to the on
 """
 
 import hashlib
+import re
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from albert_tf.tokenization.digit_comma import WORD_START
+from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START
 
 # The ids that `bytes_as_pieces` gives to the word-start mark and to the byte 0.
 WORD_START_ID, FIRST_BYTE_ID = 1, 2
@@ -23,7 +24,8 @@ _SPEC_CHARSMAP = 2
 _SPEC_REMOVE_EXTRA_WHITESPACES = 4
 
 _UNIGRAM = b"\x01"
-_NORMAL, _UNKNOWN, _USER_DEFINED, _BYTE = 1, 2, 4, 6
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6
+_BYTE_TEXT = re.compile("<0x[0-9A-F]{2}>")
 
 _VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
 
@@ -76,13 +78,36 @@ def round_scores(model_proto: bytes, step: float) -> bytes:
 
 
 def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
-    """Returns the model with other normalisation rules, and with white space collapsed as the clean-up demands."""
+    """Returns the model with other normalisation rules, and with white space collapsed as the clean-up demands.
+
+    Only pieces and the trainer's settings are kept besides: nothing else in a model of others is to be run.
+    """
     replaced = (_SPEC_CHARSMAP, _SPEC_REMOVE_EXTRA_WHITESPACES)
     spec = _last_payload(model_proto, _MODEL_NORMALIZER_SPEC)
     kept = b"".join(field.raw for field in _fields(spec) if field.number not in replaced)
     kept += normalizer_spec(charsmap) + _number(_SPEC_REMOVE_EXTRA_WHITESPACES, 1)
-    others = b"".join(field.raw for field in _fields(model_proto) if field.number != _MODEL_NORMALIZER_SPEC)
-    return others + _length_delimited(_MODEL_NORMALIZER_SPEC, kept)
+    others = (field.raw for field in _fields(model_proto) if field.number in (_MODEL_PIECES, _MODEL_TRAINER_SPEC))
+    return b"".join(others) + _length_delimited(_MODEL_NORMALIZER_SPEC, kept)
+
+
+def unigram_model(
+    pieces: Sequence[tuple[str, float, bool | None]], unk_id: int, byte_fallback: bool, charsmap: bytes
+) -> bytes:
+    """Returns a serialised unigram model.
+
+    Args:
+        pieces: each piece, its score, and True for a control piece, False for a user-defined one, else None.
+        unk_id: the id of the unknown piece.
+        byte_fallback: pieces such as <0x20> spell what is unknown.
+        charsmap: the compiled normalisation rules.
+    """
+    raw = []
+    for index, (text, score, special) in enumerate(pieces):
+        kind = _NORMAL if special is None else _CONTROL if special else _USER_DEFINED
+        kind = _BYTE if byte_fallback and _BYTE_TEXT.fullmatch(text) else kind
+        raw.append(_piece(text, score, _UNKNOWN if index == unk_id else kind))
+    trainer_spec = _trainer_spec(len(pieces), unk_id, byte_fallback)
+    return b"".join(raw) + trainer_spec + _length_delimited(_MODEL_NORMALIZER_SPEC, normalizer_spec(charsmap))
 
 
 def bytes_as_pieces(model_proto: bytes, user_defined: Sequence[str]) -> bytes:
@@ -94,12 +119,16 @@ def bytes_as_pieces(model_proto: bytes, user_defined: Sequence[str]) -> bytes:
     pieces = [_piece("<unk>", 0.0, _UNKNOWN), _piece(WORD_START, -1.0, _NORMAL)]
     pieces += [_piece(f"<0x{byte:02X}>", 0.0, _BYTE) for byte in range(256)]
     pieces += [_piece(text, 0.0, _USER_DEFINED) for text in user_defined]
-    # Of a field that comes twice the later counts.
-    trainer_spec = _last_payload(model_proto, _MODEL_TRAINER_SPEC) + _number(_TRAINER_MODEL_TYPE, 1)
-    trainer_spec += _number(_TRAINER_BYTE_FALLBACK, 1) + _number(_TRAINER_VOCAB_SIZE, len(pieces))
-    trainer_spec += _number(_TRAINER_UNK_ID, 0) + b"".join(_number(field, -1) for field in _TRAINER_OTHER_IDS)
+    trainer_spec = _trainer_spec(len(pieces), 0, True, _last_payload(model_proto, _MODEL_TRAINER_SPEC))
     clean_up = _length_delimited(_MODEL_NORMALIZER_SPEC, _last_payload(model_proto, _MODEL_NORMALIZER_SPEC))
-    return b"".join(pieces) + _length_delimited(_MODEL_TRAINER_SPEC, trainer_spec) + clean_up
+    return b"".join(pieces) + trainer_spec + clean_up
+
+
+def _trainer_spec(vocab_size: int, unk_id: int, byte_fallback: bool, base: bytes = b"") -> bytes:
+    """Returns the field of a unigram model; of settings that `base` has too, the later ones count."""
+    spec = base + _number(_TRAINER_MODEL_TYPE, 1) + _number(_TRAINER_VOCAB_SIZE, vocab_size)
+    spec += _number(_TRAINER_BYTE_FALLBACK, int(byte_fallback)) + _number(_TRAINER_UNK_ID, unk_id)
+    return _length_delimited(_MODEL_TRAINER_SPEC, spec + b"".join(_number(field, -1) for field in _TRAINER_OTHER_IDS))
 
 
 def normalizer_spec(charsmap: bytes) -> bytes:

@@ -9,7 +9,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from albert_tf.tokenization.hangul import compose_syllables
-from albert_tf.tokenization.piece_model import raise_not_text
+from albert_tf.tokenization.interface import raise_not_text
 
 CODE_POINTS = 0x110000
 SPACE = 0x20

@@ -11,21 +11,26 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
+import numpy as np
 import sentencepiece
 
-from albert_tf.tokenization.folders import ASSETS
-from albert_tf.tokenization.model_proto import (
+from albert_tf.tokenization.files import ASSETS
+from albert_tf.tokenization.sentencepiece.proto import (
     digest,
     normalizer_spec,
     read_charsmap,
     read_spec_charsmap,
     replace_charsmap,
 )
-from albert_tf.tokenization.normalization import clean_characters
+from albert_tf.tokenization.sentencepiece.reference_cleanup import clean_characters
 
 _LAST_CODE_POINT = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
 _BLOCK = 256
+_WORD = 4
+_ENDS_KEY, _IS_VALUE = 1 << 8, 1 << 31
+# Published models have rules of up to 20 bytes, and 30,000 nodes.
+_MAX_RULE_BYTES, _MAX_RULES = 256, 1 << 20
 
 
 def compile_clean_up(model_proto: bytes, *, do_lower_case: bool, keep_accents: bool) -> bytes:
@@ -43,8 +48,45 @@ def compile_clean_up(model_proto: bytes, *, do_lower_case: bool, keep_accents: b
         ValueError: if the bytes are not a SentencePiece model.
     """
     base = read_charsmap(model_proto)
-    charsmap = read_shipped(base, do_lower_case, keep_accents) or compile_charsmap(base, do_lower_case, keep_accents)
+    charsmap = read_shipped(base, do_lower_case, keep_accents)
+    if charsmap is None:
+        check_charsmap(base)
+        charsmap = compile_charsmap(base, do_lower_case, keep_accents)
     return replace_charsmap(model_proto, charsmap)
+
+
+def check_charsmap(charsmap: bytes) -> None:
+    """Raises a ValueError for rules that SentencePiece would follow out of its memory, or without end.
+
+    A charsmap is the size of a trie, the trie, and the targets, each of which ends in a zero byte. The trie is a double
+    array of Darts-clone: the child of node i for byte b is `i ^ offset ^ b`, and where a key ends, `i ^ offset` holds
+    the position of its target.
+    """
+    if not charsmap:
+        return
+    size, targets = int.from_bytes(charsmap[:_WORD], "little"), len(charsmap) - _WORD
+    if not 0 < size < targets or size % (_BLOCK * _WORD) or charsmap[-1]:
+        raise ValueError("its normalisation rules are damaged")
+    units = np.frombuffer(charsmap, "<u4", size // _WORD, _WORD).astype(np.int64)
+    bases = np.arange(len(units)) ^ (units >> 10 << (units >> 6 & 8))
+    labels = units & (_IS_VALUE | 0xFF)
+    # All nodes that could be a child, in order of what their parent's base would be.
+    parents = np.where((labels > 0) & (labels < _BLOCK), np.arange(len(units)) ^ labels, len(units))
+    order = np.argsort(parents, kind="stable")
+    parents, nodes, count = parents[order], np.zeros(1, np.int64), 0
+    for _ in range(_MAX_RULE_BYTES):
+        reached = bases[nodes]
+        if (reached >= len(units)).any():
+            break
+        values = units[reached[(units[nodes] & _ENDS_KEY) > 0]] & ~_IS_VALUE
+        first, end = np.searchsorted(parents, reached), np.searchsorted(parents, reached, side="right")
+        count += (end - first).sum()
+        if (values >= targets - size).any() or count > _MAX_RULES:
+            break
+        nodes = np.concatenate([order[start:stop] for start, stop in zip(first, end) if start < stop] or [order[:0]])
+        if not len(nodes):
+            return
+    raise ValueError("its normalisation rules are damaged")
 
 
 def leaves_alone(model_proto: bytes, texts: Iterable[str]) -> bool:
@@ -149,8 +191,16 @@ def _rules_over_neighbours(own: _Rules, cleaned: dict[str, str], clean: Callable
     for character in {character for key in keys for character in key} - cleaned.keys():
         sources[character].append(character)
     spell = _speller(sources)
-    targets = {key: own.rewrite(key) for key in keys}
-    return {spelling: target for key, target in targets.items() for spelling in spell(key) if len(spelling) > 1}
+    rules: dict[str, str] = {}
+    for key in keys:
+        rules |= dict.fromkeys((spelling for spelling in spell(key) if len(spelling) > 1), own.rewrite(key))
+        _check_count(len(rules))
+    return rules
+
+
+def _check_count(count: int) -> None:
+    if count > _MAX_RULES:
+        raise ValueError("its normalisation rules match too many spellings")
 
 
 def _speller(sources: dict[str, list[str]]) -> Callable[[str], list[str]]:
@@ -164,8 +214,9 @@ def _speller(sources: dict[str, list[str]]) -> Callable[[str], list[str]]:
     def spell(key: str) -> list[str]:
         if not key:
             return [""]
-        cuts = range(1, len(key) + 1)
-        return [first + rest for cut in cuts for first in sources.get(key[:cut], ()) for rest in spell(key[cut:])]
+        cuts = [cut for cut in range(1, len(key) + 1) if key[:cut] in sources]
+        _check_count(sum(len(sources[key[:cut]]) * len(spell(key[cut:])) for cut in cuts))
+        return [first + rest for cut in cuts for first in sources[key[:cut]] for rest in spell(key[cut:])]
 
     return spell
 

@@ -1,0 +1,1 @@
+"""Korean morphemes: segmentation in front of a SentencePiece vocabulary."""

@@ -1,0 +1,1 @@
+"""SentencePiece vocabularies, in Python and in a TensorFlow graph."""

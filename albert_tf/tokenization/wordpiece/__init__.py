@@ -1,0 +1,1 @@
+"""Vocabulary files (WordPiece and word-end pieces), in Python and in a TensorFlow graph."""

@@ -1,0 +1,293 @@
+"""WordPiece inside a TensorFlow graph.
+
+The clean-up and the word boundaries are our own, so that they are Python's to the last code point;
+tensorflow-text's fast WordPiece op splits the words. Each code point is looked up in one table, made with the Unicode
+data of the Python that makes the graph.
+
+B texts, T characters, C characters after the clean-up, K the most that one character becomes, W words of all texts.
+"""
+
+# The checker's stubs of TensorFlow know little of ragged tensors.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportReturnType=false
+# pyright: reportOptionalMemberAccess=false, reportOperatorIssue=false
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text
+
+from albert_tf.tokenization.interface import RaggedPieces
+from albert_tf.tokenization.ragged import follows_in_row, precedes_in_row, sums
+from albert_tf.tokenization.wordpiece.cleanup import CODE_POINTS, SPACE, CleanUp, Part
+from albert_tf.tokenization.wordpiece.longest_match import MAX_WORD_LENGTH, LongestMatch
+from albert_tf.tokenization.wordpiece.vocabulary import END_MARK, WORD_END, WordPieceOptions
+
+# Unicode keeps these free of characters, so no piece holds them. Bytes that are no UTF-8 are read as the first, and so
+# is the second, which cleaned texts are to be free of.
+_INVALID, RESERVED = 0x10FFFF, 0x10FFFE
+_BLOCK = 256
+_NOTHING = np.iinfo(np.int32).min
+# No piece and no cleaned text holds this character, so no word is taken for a piece inside a word.
+_INSIDE = chr(RESERVED)
+# No word holds a space, so none is spelled like the piece that stands for unknown words, and this is no piece.
+_UNKNOWN, _NO_PIECE = " unknown", "  "
+_ENDLESS = np.iinfo(np.int32).max
+_BYTES_OF_A_CHARACTER = 4
+# The conjoining letters that Unicode composes, and the syllables: for each leading letter and vowel one without and 27
+# with a trailing letter.
+_LEADING, _VOWELS, _TRAILING = range(0x1100, 0x1113), range(0x1161, 0x1176), range(0x11A8, 0x11C3)
+_SYLLABLES = range(0xAC00, 0xD7A4)
+_OF_A_VOWEL = len(_TRAILING) + 1
+_BLOCK_OF_LETTERS = 0x11
+
+
+@dataclass(frozen=True)
+class CleanedTexts:
+    """Texts after the clean-up.
+
+    Attributes:
+        characters: int32 [B, (C)], code points.
+        alone: bool [C of all texts], whether each character is a word of its own.
+        sources: int32 [C of all texts], which of the characters of all given texts each was made of.
+    """
+
+    characters: tf.RaggedTensor
+    alone: tf.Tensor
+    sources: tf.Tensor
+
+
+class WordPieceInGraph(tf.Module):
+    """Pieces of texts in the graph, with the ids that `WordPieceModel` gives.
+
+    Args:
+        match: what splits a word.
+        clean_up: what is done to each character.
+        options: how pieces make words.
+    """
+
+    def __init__(self, match: LongestMatch, clean_up: CleanUp, options: WordPieceOptions):
+        super().__init__()
+        self._options = options
+        self._clean_up = CleanUpInGraph(clean_up)
+        following = {_INSIDE + piece: index for piece, index in match.following.items()}
+        spelled = {_UNKNOWN: match.unknown, **match.initial, **following}
+        self._ids = np.array(list(spelled.values()), np.int32)
+        # An unknown word is one piece, however long it is.
+        self._lengths = np.array(
+            [_ENDLESS, *map(len, match.initial), *(len(piece) - 1 for piece in following)], np.int32
+        )
+        self._match = tensorflow_text.FastWordpieceTokenizer(
+            list(spelled),
+            suffix_indicator=_INSIDE,
+            max_bytes_per_word=_BYTES_OF_A_CHARACTER * (MAX_WORD_LENGTH + len(END_MARK)),
+            token_out_type=tf.int32,
+            unknown_token=_UNKNOWN,
+            no_pretokenization=True,
+        )
+
+    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Turns tf.string [B] into int32 ids [B, (T)], without special ones."""
+        words = _split_words(self._clean_up(decode(texts))).characters
+        pieces = self._split_pieces(words)
+        return words.with_values(pieces.with_values(tf.gather(self._ids, pieces.values))).merge_dims(1, 2)
+
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> RaggedPieces:
+        """Turns tf.string [B] into int32 ids [B, (T)] and spans int32 [B, (T), 2] in bytes of the texts."""
+        cleaned = self._clean_up(decode(texts))
+        words = _split_words(cleaned)
+        pieces = self._split_pieces(words.characters)
+        lengths = pieces.with_values(tf.gather(self._lengths, pieces.values))
+        spans = _place_pieces(words, lengths, find_spans(texts, cleaned))
+        ids = pieces.with_values(tf.gather(self._ids, pieces.values))
+        return RaggedPieces(*(words.characters.with_values(each).merge_dims(1, 2) for each in (ids, spans)))
+
+    def _split_pieces(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
+        """Returns the pieces of each word, int32 [W, (pieces)], as numbers of `_ids`."""
+        return self._match.tokenize(self._spell(words)).with_row_splits_dtype(tf.int32)
+
+    def _spell(self, words: tf.RaggedTensor) -> tf.Tensor:
+        """Returns the words as strings, as they are to be matched: tf.string [W]. words: [B, (words), (characters)]."""
+        spelled, lengths = tf.strings.unicode_encode(words.values, "UTF-8"), words.values.row_lengths()
+        if self._options.scheme == WORD_END:
+            rows = words.value_rowids()
+            ends_text = tf.concat([tf.not_equal(rows[1:], rows[:-1]), tf.ones_like(rows[:1], tf.bool)], axis=0)
+            bare = ends_text & self._options.bare_final
+            spelled += tf.where(bare, "", END_MARK)
+            lengths += tf.cast(~bare, tf.int32)
+        return tf.where(lengths > MAX_WORD_LENGTH, _NO_PIECE, spelled)
+
+
+@dataclass(frozen=True)
+class _Words:
+    """Words of texts.
+
+    Attributes:
+        characters: int32 [B, (words), (characters)].
+        places: int32, for each character of all words, which one of all cleaned texts it is.
+    """
+
+    characters: tf.RaggedTensor
+    places: tf.Tensor
+
+
+def _split_words(cleaned: CleanedTexts) -> _Words:
+    """Puts characters together to words."""
+    rows = cleaned.characters
+    is_space = tf.equal(rows.values, SPACE)
+    joins = ~(is_space | cleaned.alone)
+    starts = ~is_space & ~(joins & follows_in_row(rows, joins))
+    places = tf.cast(tf.where(~is_space)[:, 0], tf.int32)
+    first = tf.cast(tf.where(tf.gather(starts, places))[:, 0], tf.int32)
+    words = tf.RaggedTensor.from_row_starts(tf.gather(rows.values, places), first, validate=False)
+    splits = tf.gather(sums(tf.cast(starts, tf.int32)), rows.row_splits)
+    return _Words(tf.RaggedTensor.from_row_splits(words, splits, validate=False), places)
+
+
+def _place_pieces(words: _Words, lengths: tf.RaggedTensor, spans: tf.Tensor) -> tf.RaggedTensor:
+    """Returns the span of each piece.
+
+    Args:
+        words: the words.
+        lengths: int32 [W, (pieces)], how many characters each piece takes; more than the word has where it is unknown,
+            or holds the mark of a word's end.
+        spans: int32 [C, 2], where each character of the cleaned texts comes from.
+
+    Returns:
+        int32 [W, (pieces), 2].
+    """
+    inner = words.characters.values  # [W, (characters)]
+    word_ids = lengths.value_rowids()
+    taken = sums(tf.minimum(lengths.values, tf.gather(inner.row_lengths(), word_ids)))
+    before = tf.gather(taken, tf.gather(lengths.row_starts(), word_ids))
+    first, limit = (tf.gather(ends, word_ids) for ends in (inner.row_starts(), inner.row_limits()))
+    starts, ends = (tf.minimum(first + part - before, limit) for part in (taken[:-1], taken[1:]))
+    places = tf.gather(words.places, tf.maximum(ends - 1, first))
+    end = tf.gather(spans[:, 1], places)
+    start = tf.gather(spans[:, 0], tf.gather(words.places, tf.minimum(starts, limit - 1)))
+    # A piece that only marks the end of a word takes nothing.
+    return lengths.with_values(tf.stack([tf.where(starts < ends, start, end), end], axis=1))
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What becomes of each code point, in blocks, of which many are alike.
+
+    Attributes:
+        blocks: int32 [code points / 256], where the block of each 256 code points lies in `rows`.
+        rows: int32 [blocks * 256, K], the `Part.code` of each part, where of the first the character's own code
+            point, twice, is taken off.
+    """
+
+    blocks: np.ndarray
+    rows: np.ndarray
+
+
+class CleanUpInGraph(tf.Module):
+    """Cleans texts in the graph as `CleanUp` does.
+
+    Args:
+        clean_up: what is done to each character.
+
+    Call arguments:
+        texts: int32 [B, (T)], code points.
+
+    Returns:
+        The cleaned texts.
+    """
+
+    def __init__(self, clean_up: CleanUp):
+        super().__init__()
+        self._table = _make_table(clean_up)
+        self._recompose = clean_up.recompose
+
+    def __call__(self, texts: tf.RaggedTensor) -> CleanedTexts:
+        if self._recompose:
+            texts = compose_syllables(texts)
+        blocks = tf.gather(tf.constant(self._table.blocks), tf.bitwise.right_shift(texts.values, 8))
+        places = blocks + tf.bitwise.bitwise_and(texts.values, _BLOCK - 1)
+        codes = tf.gather(tf.constant(self._table.rows), places)  # [T, K]
+        kept = tf.not_equal(codes, _NOTHING)
+        parts = tf.bitwise.right_shift(codes, 1)
+        parts = tf.concat([parts[:, :1] + texts.values[:, tf.newaxis], parts[:, 1:]], axis=1)
+        counts = sums(tf.reduce_sum(tf.cast(kept, tf.int32), axis=1))
+        return CleanedTexts(
+            tf.RaggedTensor.from_row_splits(
+                tf.boolean_mask(parts, kept), tf.gather(counts, texts.row_splits), validate=False
+            ),
+            tf.equal(tf.bitwise.bitwise_and(tf.boolean_mask(codes, kept), 1), 1),
+            tf.cast(tf.where(kept)[:, 0], tf.int32),
+        )
+
+
+def decode(texts: tf.Tensor) -> tf.RaggedTensor:
+    """Turns tf.string [B] into code points, int32 [B, (T)]; bytes that are no UTF-8 become one that no piece holds."""
+    characters = tf.strings.unicode_decode(texts, "UTF-8", errors="replace", replacement_char=_INVALID)
+    return characters.with_row_splits_dtype(tf.int32)
+
+
+def find_spans(texts: tf.Tensor, cleaned: CleanedTexts) -> tf.Tensor:
+    """Returns where in the original texts each cleaned character comes from, with what is dropped behind it.
+
+    Args:
+        texts: tf.string [B].
+        cleaned: the same after the clean-up.
+
+    Returns:
+        int32 [C of all texts, 2], start and exclusive end in bytes.
+    """
+    _, begins = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="replace", replacement_char=_INVALID)
+    starts = tf.gather(tf.cast(begins.values, tf.int32), cleaned.sources)
+    row_ids = cleaned.characters.value_rowids()
+    # Characters that were made of the same one end together, where the next one begins that is not dropped.
+    following = tf.searchsorted(cleaned.sources, cleaned.sources, side="right")
+    ends_text = tf.not_equal(tf.gather(tf.concat([row_ids, [-1]], axis=0), following), row_ids)
+    next_start = tf.gather(tf.concat([starts, [0]], axis=0), following)
+    return tf.stack([starts, tf.where(ends_text, tf.gather(tf.strings.length(texts), row_ids), next_start)], axis=1)
+
+
+@functools.lru_cache(maxsize=8)
+def _make_table(clean_up: CleanUp) -> _Table:
+    rows = {RESERVED: [2 * _INVALID]}
+    for first in range(0, CODE_POINTS, _BLOCK):
+        block = "".join(map(chr, range(first, first + _BLOCK)))
+        if not clean_up.keeps(block):
+            rewritten = {code_point: clean_up.rewrite(chr(code_point)) for code_point in range(first, first + _BLOCK)}
+            rows |= {
+                code_point: [part.code for part in parts]
+                for code_point, parts in rewritten.items()
+                if parts != (Part(chr(code_point)),)
+            }
+    table = np.full((CODE_POINTS, max(map(len, rows.values()))), _NOTHING, np.int32)
+    table[:, 0] = 0
+    for code_point, row in rows.items():
+        table[code_point, 0] = row[0] - 2 * code_point if row else _NOTHING
+        table[code_point, 1 : len(row)] = row[1:]
+    blocks, places = np.unique(table.reshape(CODE_POINTS // _BLOCK, -1), axis=0, return_inverse=True)
+    return _Table((places.reshape(-1) * _BLOCK).astype(np.int32), blocks.reshape(-1, table.shape[1]))
+
+
+def compose_syllables(texts: tf.RaggedTensor) -> tf.RaggedTensor:
+    """Does what `hangul.compose_syllables` does: int32 [B, (T)] in and out, code points."""
+    has_letters = tf.reduce_any(tf.equal(tf.bitwise.right_shift(texts.values, 8), _BLOCK_OF_LETTERS))
+    return texts.with_values(tf.cond(has_letters, lambda: _compose(texts), lambda: texts.values))
+
+
+def _compose(texts: tf.RaggedTensor) -> tf.Tensor:
+    """Returns the code points of all texts, int32 [N]: a syllable for its first letter, 0 for its others."""
+    letters = texts.values
+    starts = _among(letters, _LEADING) & precedes_in_row(texts, _among(letters, _VOWELS))
+    vowels = follows_in_row(texts, starts)
+    opens = _among(letters, _SYLLABLES) & tf.equal((letters - _SYLLABLES[0]) % _OF_A_VOWEL, 0)
+    trailing = _among(letters, _TRAILING) & follows_in_row(texts, vowels | opens)
+    # What stands one and two places behind each letter, as far as it belongs to the same syllable.
+    vowel = tf.where(vowels, letters - _VOWELS[0], 0)
+    end = tf.pad(tf.where(trailing, letters - _TRAILING[0] + 1, 0), [[0, 2]])
+    spelled = ((letters - _LEADING[0]) * len(_VOWELS) + tf.pad(vowel, [[0, 1]])[1:]) * _OF_A_VOWEL + end[2:]
+    kept = tf.where(vowels | trailing, 0, letters + tf.where(opens, end[1:-1], 0))
+    return tf.where(starts, _SYLLABLES[0] + spelled, kept)
+
+
+def _among(letters: tf.Tensor, codes: range) -> tf.Tensor:
+    return (letters >= codes[0]) & (letters <= codes[-1])
