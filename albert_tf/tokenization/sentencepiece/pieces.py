@@ -39,7 +39,7 @@ def find_special_ids(processor: sentencepiece.SentencePieceProcessor, source: st
         )
     if processor.unk_id() != ids[SPECIAL_PIECES.index(UNK_PIECE)]:
         raise ValueError(
-            f"The unknown piece of {source} is {processor.IdToPiece(processor.unk_id())!r}, where an ALBERT vocabulary has "
+            f"The unknown piece of {source} is {processor.IdToPiece(processor.unk_id())!r}; an ALBERT vocabulary has "
             f"{UNK_PIECE}; restore the file."
         )
     ordinary = [piece for piece, i in zip(SPECIAL_PIECES, ids, strict=True) if not _is_special(processor, i)]
