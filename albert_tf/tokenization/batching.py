@@ -21,7 +21,7 @@ class BatchLayout:
         truncation: shorten rows that do not fit; otherwise they are an error.
         pad_to_multiple_of: with "longest", pad on to a multiple of this number.
         doc_stride: spread what does not fit over several rows, windows on the text, the next of which begins so many
-            ids behind the last one's beginning. Of a pair the second text is spread and the first is in every row.
+            ids after the last one's beginning. Of a pair the second text is spread and the first is in every row.
     """
 
     max_length: int = 512
@@ -35,7 +35,7 @@ class BatchLayout:
             raise ValueError(f"`padding` must be one of {', '.join(PADDINGS)}. Received: padding={self.padding!r}.")
         if not _is_whole(self.max_length, 3):
             raise ValueError(
-                "`max_length` must be a whole number of at least 3, room for [CLS], [SEP] and [SEP]. "
+                "`max_length` must be a whole number of at least 3, for [CLS], [SEP] and [SEP]. "
                 f"Received: max_length={self.max_length!r}."
             )
         multiple, stride = self.pad_to_multiple_of, self.doc_stride
@@ -53,7 +53,7 @@ class BatchLayout:
 
 @dataclass(frozen=True)
 class SpecialIds:
-    """The ids that are put around and behind a text's own ids."""
+    """The ids that are put around a text's own ids."""
 
     pad: int
     cls: int
@@ -90,14 +90,14 @@ class Windows:
     starts: np.ndarray
 
 
-def pair_lengths(first: np.ndarray, second: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
+def pair_lengths(first: np.ndarray, second: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns what is left of two texts' lengths when the longer one gives way, id by id, until both fit.
 
     Where both are equally long the second gives way, as in the reference.
 
     Args:
         first, second: int [B], numbers of ids.
-        room: how many ids fit in all.
+        capacity: how many ids fit in all.
 
     Returns:
         Two int arrays [B].
@@ -107,8 +107,8 @@ def pair_lengths(first: np.ndarray, second: np.ndarray, room: int) -> tuple[np.n
     >>> pair_lengths(np.array([10, 3, 4]), np.array([2, 3, 9]), 5)
     (array([3, 3, 3]), array([2, 2, 2]))
     """
-    left = np.minimum(first, np.maximum(room - second, (room + 1) // 2))
-    right = np.minimum(second, np.maximum(room - first, room // 2))
+    left = np.minimum(first, np.maximum(capacity - second, (capacity + 1) // 2))
+    right = np.minimum(second, np.maximum(capacity - first, capacity // 2))
     return left, right
 
 
@@ -138,11 +138,11 @@ def build_inputs(
     types = mask & (positions >= windows.first[:, None] + 2) if pairs is not None else np.zeros_like(mask)
     ids = np.where(mask, np.int32(special.sep), np.int32(special.pad))  # [R, L]
     ids[:, :1] = special.cls
-    _place(ids, texts.ids, None if pairs is None else pairs.ids, windows)
+    _write(ids, texts.ids, None if pairs is None else pairs.ids, windows)
     inputs = {"input_ids": ids, "attention_mask": mask.astype(np.int32), "token_type_ids": types.astype(np.int32)}
     if texts.offsets is not None:
         inputs["offsets"] = np.zeros((*ids.shape, 2), np.int32)
-        _place(inputs["offsets"], texts.offsets, None if pairs is None else pairs.offsets, windows)
+        _write(inputs["offsets"], texts.offsets, None if pairs is None else pairs.offsets, windows)
     if layout.doc_stride is not None:
         inputs["overflow_to_sample_mapping"] = windows.samples.astype(np.int32)
     return inputs
@@ -152,35 +152,35 @@ def choose_windows(first: np.ndarray, second: np.ndarray | None, layout: BatchLa
     """Decides what each row of the batch holds, given the numbers of ids of the texts and of their pairs, [B]."""
     if layout.doc_stride is not None:
         return _spread(first, second, layout)
-    room = layout.max_length - (2 if second is None else 3)
+    capacity = layout.max_length - (2 if second is None else 3)
     totals = first if second is None else first + second
-    if not layout.truncation and len(totals) and totals.max() > room:
+    if not layout.truncation and len(totals) and totals.max() > capacity:
         row = int(totals.argmax())
         raise ValueError(
             f"Every row must fit into `max_length` where `truncation=False`. Received: row {row} with "
-            f"{layout.max_length - room + int(totals[row])} ids for max_length={layout.max_length}; "
+            f"{layout.max_length - capacity + int(totals[row])} ids for max_length={layout.max_length}; "
             "raise max_length or let rows be cut with truncation=True."
         )
     none = np.zeros_like(first)
-    kept = (np.minimum(first, room), none) if second is None else pair_lengths(first, second, room)
+    kept = (np.minimum(first, capacity), none) if second is None else pair_lengths(first, second, capacity)
     return Windows(np.arange(len(first)), *kept, none)
 
 
 def _spread(first: np.ndarray, second: np.ndarray | None, layout: BatchLayout) -> Windows:
     """Spreads each text, or the pair's second text, over as many windows as it takes: at least one."""
     lengths = first if second is None else second
-    room = np.full_like(first, layout.max_length - 2) if second is None else layout.max_length - 3 - first
-    if len(room) and room.min() < 1:
+    capacity = np.full_like(first, layout.max_length - 2) if second is None else layout.max_length - 3 - first
+    if len(capacity) and capacity.min() < 1:
         raise ValueError(
-            "The first text of a pair must leave room for the second in every window. "
-            f"Received: row {room.argmin()} with {first[room.argmin()]} ids for max_length={layout.max_length}; "
-            "raise max_length or shorten the text."
+            "The first text of a pair must leave space for the second in every window. "
+            f"Received: row {capacity.argmin()} with {first[capacity.argmin()]} ids for "
+            f"max_length={layout.max_length}; raise max_length or shorten the text."
         )
-    step = np.minimum(room, layout.doc_stride or room)
-    counts = 1 + -(-np.maximum(lengths - room, 0) // step)  # [B]
+    step = np.minimum(capacity, layout.doc_stride or capacity)
+    counts = 1 + -(-np.maximum(lengths - capacity, 0) // step)  # [B]
     samples = np.repeat(np.arange(len(first)), counts)  # [R]
     starts = (np.arange(len(samples)) - np.repeat(np.cumsum(counts) - counts, counts)) * step[samples]
-    kept = np.minimum(room[samples], lengths[samples] - starts)
+    kept = np.minimum(capacity[samples], lengths[samples] - starts)
     if second is None:
         return Windows(samples, kept, np.zeros_like(kept), starts)
     return Windows(samples, first[samples], kept, starts)
@@ -193,10 +193,10 @@ def _padded_length(totals: np.ndarray, layout: BatchLayout) -> int:
     return -(-longest // multiple) * multiple
 
 
-def _place(
+def _write(
     target: np.ndarray, rows: Sequence[np.ndarray], pairs: Sequence[np.ndarray] | None, windows: Windows
 ) -> None:
-    """Writes each text behind its [CLS], and its pair behind the [SEP] after that, into `target` [R, L, ...]."""
+    """Writes each text after its [CLS], and its pair after the [SEP] after that, into `target` [R, L, ...]."""
     parts = zip(*(array.tolist() for array in (windows.samples, windows.first, windows.second, windows.starts)))
     for index, (sample, first, second, start) in enumerate(parts):
         end = 1 + first

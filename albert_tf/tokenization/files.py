@@ -40,8 +40,8 @@ def english_model_file() -> Path:
 
 def vocabulary_places(checkpoint: Path) -> tuple[Path, ...]:
     """Where a checkpoint's vocabulary may be: beside it, or where TF Hub and KerasHub keep it."""
-    place = checkpoint if checkpoint.is_dir() else checkpoint.parent
-    return place, place / "assets", place / "assets" / "tokenizer"
+    folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
+    return folder, folder / "assets", folder / "assets" / "tokenizer"
 
 
 def find_vocabulary(path: str | Path) -> Path:

@@ -1,4 +1,4 @@
-"""Syllables of Hangul: put together where conjoining letters spell them out; a warning where they would get lost."""
+"""Syllables of Hangul: composed where they are written in conjoining letters; a warning where they would get lost."""
 
 import re
 import unicodedata
@@ -16,13 +16,13 @@ _NOTHING = "\0"
 
 
 def compose_syllables(text: str) -> str:
-    """Makes one character of each syllable of Hangul that is spelled out in conjoining letters.
+    """Makes one character of each syllable of Hangul that is written in conjoining letters.
 
     Args:
         text: a text.
 
     Returns:
-        A text of the same length: the syllable stands in the first letter's place, U+0000 in that of the others.
+        A text of the same length: the syllable stands in the first letter's position, U+0000 in that of the others.
 
     Example:
 
@@ -42,7 +42,7 @@ def joins_loose_letters(pieces: Iterable[str], clean: Callable[[str], str]) -> b
 
     Args:
         pieces: the vocabulary.
-        clean: the clean-up, with the model's own rules behind it.
+        clean: the clean-up, with the model's own rules after it.
 
     Example:
 
@@ -53,7 +53,7 @@ def joins_loose_letters(pieces: Iterable[str], clean: Callable[[str], str]) -> b
 
 
 def warn_of_lost_letters(pieces: Iterable[str], source: str) -> None:
-    """Warns of pieces that spell Hangul out in conjoining letters where none holds a syllable, as text then does.
+    """Warns of pieces that write Hangul in conjoining letters where none holds a syllable, as text then does.
 
     Args:
         pieces: the vocabulary.
@@ -79,7 +79,7 @@ def warn_of_lost_hangul(pieces: Iterable[str], clean: Callable[[str], str], sour
 
     Args:
         pieces: the vocabulary.
-        clean: the clean-up, with the model's own rules behind it.
+        clean: the clean-up, with the model's own rules after it.
         source: where the vocabulary came from.
 
     Example:
@@ -89,7 +89,7 @@ def warn_of_lost_hangul(pieces: Iterable[str], clean: Callable[[str], str], sour
     found = _SYLLABLE.search("".join(pieces))
     if found and found[0] not in clean(found[0]):
         warnings.warn(
-            "`keep_accents` should be True for a vocabulary of whole syllables of Hangul that does not put them "
+            "`keep_accents` should be True for a vocabulary of complete syllables of Hangul that does not compose them "
             f"together itself. Received: keep_accents=False for {source}; nearly all Korean text becomes unknown.",
             stacklevel=3,
         )

@@ -24,7 +24,7 @@ class SpecialPieceIds:
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """Special pieces as they are spelled in text.
+    """Special pieces as they are written in text.
 
     Attributes:
         ids: the id of each.
@@ -76,19 +76,7 @@ class PiecesInGraph(Protocol):
         ...
 
 
-class PieceEncoder(Protocol):
-    """Turns text into ids."""
-
-    def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
-        """Returns one int32 array of ids per text."""
-        ...
-
-    def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
-        """Returns the ids of one text with the span of each."""
-        ...
-
-
-class PieceModel(PieceEncoder, Protocol):
+class PieceModel(Protocol):
     """Turns text into ids and back, without special ids; the batch around it is `AlbertTokenizer`'s.
 
     Attributes:
@@ -104,6 +92,14 @@ class PieceModel(PieceEncoder, Protocol):
     @property
     def options(self) -> Any:
         """What is done to the text around the vocabulary: a frozen dataclass."""
+        ...
+
+    def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
+        """Returns one int32 array of ids per text."""
+        ...
+
+    def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
+        """Returns the ids of one text with the span of each."""
         ...
 
     def in_graph(self, *, with_offsets: bool = False) -> PiecesInGraph:
@@ -123,7 +119,7 @@ class PieceModel(PieceEncoder, Protocol):
         ...
 
     def find_word_ends(self) -> np.ndarray:
-        """Returns bool [V], whether behind each piece a word begins, whatever the next piece is."""
+        """Returns bool [V], whether after each piece a word begins, whatever the next piece is."""
         ...
 
     def tokenize(self, text: str | bytes) -> list[str]:

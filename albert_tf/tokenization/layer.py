@@ -23,7 +23,7 @@ from albert_tf.tokenization.batching import BatchLayout
 from albert_tf.tokenization.files import TOKENIZERS_FILE, find_vocabulary
 from albert_tf.tokenization.interface import PieceModel, PiecesInGraph, RaggedPieces, SpecialTokens
 from albert_tf.tokenization.loading import load_piece_model
-from albert_tf.tokenization.ragged import follows_in_row, places_in_rows, select, take
+from albert_tf.tokenization.ragged import follows_in_row, positions_in_rows, select, take
 
 # Bytes that are no UTF-8 and that nobody writes.
 _BORDER = b"\xff\x00[special]\xff"
@@ -126,28 +126,28 @@ class TokenizerLayer(keras.layers.Layer):
     def _choose_cuts(self, lengths: list[tf.Tensor]) -> list["_Cut"]:
         """As `batching.choose_windows`: what each row of the batch holds of the texts, and of the second texts."""
         layout, first = self._layout, lengths[0]
-        samples, room = tf.range(tf.size(first)), layout.max_length - 1 - len(lengths)
+        samples, capacity = tf.range(tf.size(first)), layout.max_length - 1 - len(lengths)
         if layout.doc_stride is not None:
-            return self._spread(lengths, room)
+            return self._spread(lengths, capacity)
         if len(lengths) == 1:
-            return [_Cut(samples, tf.zeros_like(first), tf.minimum(first, room))]
+            return [_Cut(samples, tf.zeros_like(first), tf.minimum(first, capacity))]
         second = lengths[1]
         kept = (
-            tf.minimum(first, tf.maximum(room - second, (room + 1) // 2)),
-            tf.minimum(second, tf.maximum(room - first, room // 2)),
+            tf.minimum(first, tf.maximum(capacity - second, (capacity + 1) // 2)),
+            tf.minimum(second, tf.maximum(capacity - first, capacity // 2)),
         )
         return [_Cut(samples, tf.zeros_like(first), length) for length in kept]
 
-    def _spread(self, lengths: list[tf.Tensor], room: int) -> list["_Cut"]:
+    def _spread(self, lengths: list[tf.Tensor], capacity: int) -> list["_Cut"]:
         *fixed, spread = lengths
-        rooms = room - fixed[0] if fixed else tf.fill(tf.shape(spread), room)
-        message = "The first text of a pair must leave room for the second in every window: raise max_length."
-        with tf.control_dependencies([tf.debugging.assert_positive(rooms, message)]):
-            steps = tf.minimum(rooms, self._layout.doc_stride)
-        counts = 1 + (tf.maximum(spread - rooms, 0) + steps - 1) // steps  # [B]
+        capacities = capacity - fixed[0] if fixed else tf.fill(tf.shape(spread), capacity)
+        message = "The first text of a pair must leave space for the second in every window: raise max_length."
+        with tf.control_dependencies([tf.debugging.assert_positive(capacities, message)]):
+            steps = tf.minimum(capacities, self._layout.doc_stride)
+        counts = 1 + (tf.maximum(spread - capacities, 0) + steps - 1) // steps  # [B]
         samples = tf.repeat(tf.range(tf.size(spread)), counts)  # [R]
         starts = tf.ragged.range(counts).values * tf.gather(steps, samples)
-        kept = tf.minimum(tf.gather(rooms, samples), tf.gather(spread, samples) - starts)
+        kept = tf.minimum(tf.gather(capacities, samples), tf.gather(spread, samples) - starts)
         whole = [_Cut(samples, tf.zeros_like(samples), tf.gather(length, samples)) for length in fixed]
         return [*whole, _Cut(samples, starts, kept)]
 
@@ -173,9 +173,9 @@ class _Cut:
         return {name: take(values, self.samples, self.starts, self.lengths) for name, values in rows.items()}
 
 
-def _surround(rows: list[tf.RaggedTensor], before: int, behind: int) -> tf.RaggedTensor:
-    """Puts [CLS] in front of the first and [SEP] behind each: [R, (T)] each in, [R, (L)] out."""
-    first, last = (tf.fill([rows[0].nrows(), 1], value) for value in (before, behind))
+def _surround(rows: list[tf.RaggedTensor], before: int, after: int) -> tf.RaggedTensor:
+    """Puts [CLS] in front of the first and [SEP] after each: [R, (T)] each in, [R, (L)] out."""
+    first, last = (tf.fill([rows[0].nrows(), 1], value) for value in (before, after))
     return tf.concat([first, *(part for row in rows for part in (row, last))], axis=1)
 
 
@@ -216,7 +216,7 @@ class SpecialTokensInGraph(tf.Module):
         between, kept = self._continue_words(parts, is_literal, encoded.ids)
         special = self._special(is_literal)
         lengths = tf.strings.length(parts.values)
-        before = places_in_rows(parts.with_values(lengths))
+        before = positions_in_rows(parts.with_values(lengths))
         spans = between.with_values(tf.boolean_mask(encoded.offsets.values, kept))
         of_special = tf.gather(tf.stack([tf.zeros_like(lengths), lengths], axis=1), special.value_rowids())
         shifted = (

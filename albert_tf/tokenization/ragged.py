@@ -11,7 +11,7 @@ def sums(values: tf.Tensor) -> tf.Tensor:
     return tf.pad(tf.cumsum(values), [[1, 0]])
 
 
-def places_in_rows(lengths: tf.RaggedTensor) -> tf.Tensor:
+def positions_in_rows(lengths: tf.RaggedTensor) -> tf.Tensor:
     """Returns how much of its row stands in front of each part: [all parts], for the parts' lengths [B, (parts)]."""
     before = sums(lengths.values)
     return before[:-1] - tf.gather(tf.gather(before, lengths.row_starts()), lengths.value_rowids())
@@ -43,8 +43,8 @@ def take(rows: tf.RaggedTensor, samples: tf.Tensor, starts: tf.Tensor, lengths: 
         [R, (T), ...].
     """
     starts += tf.gather(rows.row_starts(), samples)
-    places = tf.ragged.range(starts, starts + lengths, row_splits_dtype=tf.int32)
-    return places.with_values(tf.gather(rows.values, places.values))
+    positions = tf.ragged.range(starts, starts + lengths, row_splits_dtype=tf.int32)
+    return positions.with_values(tf.gather(rows.values, positions.values))
 
 
 def rows_of(splits: tf.Tensor) -> tf.Tensor:
@@ -54,14 +54,14 @@ def rows_of(splits: tf.Tensor) -> tf.Tensor:
 
 
 def follows_in_row(rows: tf.RaggedTensor, values: tf.Tensor) -> tf.Tensor:
-    """Tells of each place whether the place before it, in the same row, has a true value: bool, flat as `values`."""
+    """Tells of each value whether the one before it in the same row is true: bool, flat as `values`."""
     row_ids = rows.value_rowids()
     same_row = tf.equal(row_ids[1:], row_ids[:-1])
     return tf.concat([tf.zeros_like(values[:1]), values[:-1] & same_row], axis=0)
 
 
 def precedes_in_row(rows: tf.RaggedTensor, values: tf.Tensor) -> tf.Tensor:
-    """Tells of each place whether the place behind it, in the same row, has a true value: bool, flat as `values`."""
+    """Tells of each value whether the one after it in the same row is true: bool, flat as `values`."""
     row_ids = rows.value_rowids()
     same_row = tf.equal(row_ids[1:], row_ids[:-1])
     return tf.concat([values[1:] & same_row, tf.zeros_like(values[:1])], axis=0)

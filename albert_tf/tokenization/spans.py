@@ -13,7 +13,7 @@ def find_tokens(offsets: np.ndarray, start: int, end: int) -> slice:
         offsets: int [L, 2], a row of what a tokenizer returns with `return_offsets`; an empty span is a special token
             or padding, and never found. Of a pair, give the rows of the text that is meant.
         start: the first character.
-        end: the character behind the last one.
+        end: the character after the last one.
 
     Returns:
         slice. The shortest run of tokens that holds every token with a character of the span.

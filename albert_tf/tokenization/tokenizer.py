@@ -12,7 +12,7 @@ import numpy as np
 
 from albert_tf.tokenization.batching import BatchLayout, SpecialIds, TokenRows, build_inputs
 from albert_tf.tokenization.files import english_model_file, find_vocabulary
-from albert_tf.tokenization.interface import PieceEncoder, PieceModel, raise_not_text
+from albert_tf.tokenization.interface import PieceModel, raise_not_text
 from albert_tf.tokenization.loading import load_piece_model
 from albert_tf.tokenization.special_tokens import SplitAtSpecialTokens
 
@@ -39,7 +39,7 @@ class AlbertTokenizer:
         return_offsets: also return where in its text each id comes from.
         pad_to_multiple_of: with padding "longest", pad on to a multiple of this number.
         doc_stride: spread texts that do not fit over several rows instead of shortening them: windows on the text, each
-            of which begins so many ids behind the beginning of the one before, as the reference's doc_stride. (Hugging
+            of which begins so many ids after the beginning of the one before, as the reference's doc_stride. (Hugging
             Face's `stride` is how many ids two windows share: `max_length` - 2 - `doc_stride` of a single text.) Of a
             pair the second text is spread, and all of the first is in every row.
         allow_special: a literal "[MASK]", "[CLS]", "[SEP]", "<pad>" or "<unk>" in a text stands for its id, and takes
@@ -90,14 +90,14 @@ class AlbertTokenizer:
             keep_accents: neither decompose characters nor drop combining marks. None as above, else False; of a
                 vocabulary file, where capital letters are kept or words' ends are marked, True.
             reference_digit_comma: split pieces that end in digit + comma exactly as Google's code does under Python 3,
-                which leaves a stray word start behind. None as above, else False. SentencePiece only, as the
+                which leaves a stray word start. None as above, else False. SentencePiece only, as the
                 following three are for vocabulary files only.
             scheme: "wordpiece", where a piece inside a word begins with "##", or "word_end", where a piece at the end
                 of a word ends with "_". None as above, else what the pieces look like.
             reference_accents: leave characters apart from which accents were dropped, as the reference does; Hangul
-                comes apart, too, and stays so where it is spelled out in conjoining letters. None as above, else
+                comes apart, too, and stays so where it is written in conjoining letters. None as above, else
                 False.
-            bare_final: "word_end" without the mark behind the last word of a text. None as above, else False.
+            bare_final: "word_end" without the mark after the last word of a text. None as above, else False.
 
         Returns:
             The tokenizer.
@@ -127,7 +127,7 @@ class AlbertTokenizer:
     def save_pretrained(self, folder: str | Path) -> None:
         """Writes the vocabulary and `tokenizer_config.json` as Hugging Face's tokenizers read them.
 
-        SentencePiece goes to `spiece.model`, unchanged, and the whole tokenizer to `tokenizer.json`, for
+        SentencePiece goes to `spiece.model`, unchanged, and the complete tokenizer to `tokenizer.json`, for
         AlbertTokenizer; a vocabulary file to `vocab.txt`, for BertTokenizer (which takes Hangul apart where accents are
         dropped, and never puts it together). Where other ids would come there, no `tokenizer_class` is written: with
         the scheme "word_end", a segmenter, BPE, byte fallback or user-defined symbols that the clean-up would change.
@@ -169,7 +169,7 @@ class AlbertTokenizer:
 
     @property
     def sep_token_id(self) -> int:
-        """The id behind each text of a row."""
+        """The id after each text of a row."""
         return self._model.special.sep
 
     @property
@@ -179,12 +179,12 @@ class AlbertTokenizer:
 
     @functools.cached_property
     def start_of_word(self) -> np.ndarray:
-        """bool [V], whether each piece begins a word, as whole-word masking wants to know it."""
+        """bool [V], whether each piece begins a word, as whole-word masking needs it."""
         return self._model.find_word_starts()
 
     @functools.cached_property
     def end_of_word(self) -> np.ndarray:
-        """bool [V], whether a word begins behind each piece, whatever comes: where pieces mark the ends of words."""
+        """bool [V], whether a word begins after each piece, whatever comes: where pieces mark the ends of words."""
         return self._model.find_word_ends()
 
     @functools.cached_property
@@ -308,10 +308,10 @@ class AlbertTokenizer:
         return AlbertTokenizer, (self._model,)
 
     @functools.cached_property
-    def _special_model(self) -> PieceEncoder:
+    def _special_model(self) -> SplitAtSpecialTokens:
         return SplitAtSpecialTokens(self._model)
 
-    def _choose_model(self, allow_special: bool) -> PieceEncoder:
+    def _choose_model(self, allow_special: bool) -> PieceModel | SplitAtSpecialTokens:
         return self._special_model if allow_special else self._model
 
     def _encode_rows(self, texts: list[str], allow_special: bool) -> TokenRows:

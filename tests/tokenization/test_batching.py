@@ -71,15 +71,15 @@ def test_windows_of_one_text_leave_nothing_out(tokenizer):
 def test_of_a_pair_the_second_text_is_spread(tokenizer):
     question, ids = tokenizer.encode("what was it"), tokenizer.encode(ARTICLE)
     inputs = tokenizer("what was it", ARTICLE, max_length=14, doc_stride=4)
-    room = 14 - 3 - len(question)
+    capacity = 14 - 3 - len(question)
     for index, row in enumerate(inputs["input_ids"]):
-        window = ids[4 * index : 4 * index + room]
+        window = ids[4 * index : 4 * index + capacity]
         assert row[: inputs["attention_mask"][index].sum()].tolist() == [2, *question, 3, *window, 3]
         assert inputs["token_type_ids"][index].sum() == len(window) + 1
     assert window[-1] == ids[-1]
 
 
-def test_a_stride_beyond_the_room_is_the_room():
+def test_a_stride_beyond_the_capacity_is_the_capacity():
     inputs = build_inputs(_rows(4), _rows(7), SPECIAL, BatchLayout(10, doc_stride=8))
     assert inputs["input_ids"].tolist() == [
         [2, 10, 11, 12, 13, 3, 10, 11, 12, 3],
@@ -117,6 +117,6 @@ def test_layouts_that_cannot_be(tokenizer, wrong, message):
         tokenizer.as_layer(max_length=16, **wrong)
 
 
-def test_a_first_text_without_room_for_the_second(tokenizer):
-    with pytest.raises(ValueError, match=r"must leave room.* Received: row 1 with 4 ids for max_length=7; raise"):
+def test_a_first_text_without_space_for_the_second(tokenizer):
+    with pytest.raises(ValueError, match=r"must leave space.* Received: row 1 with 4 ids for max_length=7; raise"):
         tokenizer(["a", "it was the age"], [ARTICLE] * 2, max_length=7, doc_stride=2)

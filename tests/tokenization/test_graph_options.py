@@ -73,7 +73,7 @@ def test_layouts(options):
 
 def test_a_first_text_without_room_for_the_second():
     layer = TINY.as_layer(max_length=8, doc_stride=2)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="must leave room for the second in every window"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must leave space for the second in every window"):
         layer((tf.constant(["a b c d e f g h"]), tf.constant(["x"])))
 
 

@@ -233,7 +233,7 @@ def test_only_characters_that_the_clean_up_drops(tmp_path):
         ({"user_defined_symbols": [""]}, r"must be text without white space. Received: .* with ''"),
         ({"vocab_size": 0}, r"`vocab_size` must be a whole number .* Received: vocab_size=0\."),
         ({"vocab_size": 2**31}, r"`vocab_size` must be a whole number .* Received: vocab_size=2147483648\."),
-        ({"byte_fallback": True}, r"`vocab_size` must have room .* the smallest that fits is \d+, or lower"),
+        ({"byte_fallback": True}, r"`vocab_size` must be large enough .* the smallest that fits is \d+, or lower"),
     ],
     ids=str,
 )

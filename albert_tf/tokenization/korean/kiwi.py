@@ -2,8 +2,8 @@
 
 Korean glues particles and endings to its words: "밥을" is "밥" (rice) and "을" (object). A segmenter puts the character
 `BORDER` at each such border, and changes nothing else. In the vocabulary `BORDER` is a piece of its own, so no other
-piece crosses it, in training as in use; its ids are then dropped (see `segmented_model`). A space would not do in its
-place: the spaces that the writer put would be lost among those of the analyser.
+piece crosses it, in training as in use; its ids are then dropped (see `segmented_model`). A space would not do
+instead: the spaces that the writer put would be lost among those of the analyser.
 """
 
 import functools
@@ -96,14 +96,14 @@ def _cut(chunk: str, starts: set[int]) -> str:
     """
     units = _UNIT.findall(chunk)
     marked = units[:1]
-    for place, (before, unit) in enumerate(itertools.pairwise(units), start=1):
+    for position, (before, unit) in enumerate(itertools.pairwise(units), start=1):
         inside = not (before.isspace() or unit.isspace() or unicodedata.combining(unit[0]))
-        marked.append(BORDER + unit if inside and place in starts else unit)
+        marked.append(BORDER + unit if inside and position in starts else unit)
     return "".join(marked)
 
 
 def _composed(chunk: str) -> str:
-    """Makes one character of each syllable that is spelled out in conjoining letters, which Kiwi does not know.
+    """Makes one character of each syllable that is written in conjoining letters, which Kiwi does not know.
 
     >>> _composed("\u1107\u1161\u11b8 cafe\u0301") == "밥 cafe\u0301"
     True

@@ -1,4 +1,4 @@
-"""A piece model behind a segmenter: pieces do not cross borders of morphemes, and the borders leave no ids."""
+"""A piece model after a segmenter: pieces do not cross borders of morphemes, and the borders leave no ids."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,11 +59,11 @@ class SegmentedModel:
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
         (marked,) = self._mark([text])
         encoded = self._model.encode_with_offsets(marked)
-        # Where each place of the marked text, and its end, is in the text as it was given.
+        # Where each position of the marked text, and its end, is in the text as it was given.
         widths = (_width(character, text) for character in _as_text(text))
-        places = np.cumsum([0, *(0 if character == BORDER else next(widths) for character in marked)])
+        positions = np.cumsum([0, *(0 if character == BORDER else next(widths) for character in marked)])
         kept = encoded.ids != self._border
-        return EncodedWithOffsets(encoded.ids[kept], places[encoded.offsets[kept]].astype(np.int32))
+        return EncodedWithOffsets(encoded.ids[kept], positions[encoded.offsets[kept]].astype(np.int32))
 
     def decode(self, ids: list[int]) -> str:
         return self._model.decode(ids)

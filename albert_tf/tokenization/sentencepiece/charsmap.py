@@ -1,13 +1,11 @@
 """ALBERT's clean-up as normalisation rules inside the SentencePiece model.
 
-SentencePiece rewrites a text with a table of rules (its charsmap), taking the longest rule that fits at each place. The
-table compiled here does in that one pass what `normalization.clean_text` followed by the model's own rules does in two,
-so the clean-up runs in C++, is the same in Python and in a TensorFlow graph, and offsets point into the original text.
+SentencePiece rewrites a text with a table of rules (its charsmap), of which the longest that fits is taken. The table
+compiled here does in one pass what `clean_text` and then the model's own rules do in two, so the clean-up runs in C++,
+is the same in Python and in a TensorFlow graph, and offsets point into the original text.
 """
 
-import bisect
 import functools
-import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
@@ -89,26 +87,10 @@ def check_charsmap(charsmap: bytes) -> None:
     raise ValueError("its normalisation rules are damaged")
 
 
-def leaves_alone(model_proto: bytes, texts: Iterable[str]) -> bool:
-    """Tells whether the rules of a model's normaliser change none of these texts, whatever follows them."""
+def changes(model_proto: bytes, texts: Iterable[str]) -> bool:
+    """Tells whether the rules of a model's normaliser change one of these texts."""
     rules = _Rules(read_charsmap(model_proto))
-    keys = sorted(rules.keys)
-
-    def rest_of_longer_keys(start: str) -> list[str]:
-        first = bisect.bisect_right(keys, start)
-        return [key[len(start) :] for key in itertools.takewhile(lambda key: key.startswith(start), keys[first:])]
-
-    @functools.cache
-    def ends_alone(end: str) -> bool:
-        """Whether each rule that reaches over this end of a text does what it would do without."""
-        return all(
-            rules.rewrite(end + rest) == rules.rewrite(end) + rules.rewrite(rest) and not rest_of_longer_keys(rest)
-            for rest in rest_of_longer_keys(end)
-        )
-
-    return all(
-        rules.rewrite(text) == text and all(ends_alone(text[start:]) for start in range(len(text))) for text in texts
-    )
+    return any(rules.rewrite(text) != text for text in texts)
 
 
 def shipped_name(base: bytes, do_lower_case: bool, keep_accents: bool) -> str:
@@ -180,7 +162,7 @@ def _changed_characters(clean: Callable[[str], str]) -> Iterator[tuple[str, str]
 
 
 def _rules_over_neighbours(own: _Rules, cleaned: dict[str, str], clean: Callable[[str], str]) -> dict[str, str]:
-    """Returns the model's rules over several characters, for every way to spell them before the clean-up.
+    """Returns the model's rules over several characters, for every text that the clean-up makes their keys of.
 
     Only rules that match cleaned text count: Hangul jamo that form a syllable, and vowel signs of some Indic scripts.
     """
@@ -190,35 +172,35 @@ def _rules_over_neighbours(own: _Rules, cleaned: dict[str, str], clean: Callable
         sources[target].append(character)
     for character in {character for key in keys for character in key} - cleaned.keys():
         sources[character].append(character)
-    spell = _speller(sources)
+    expand = _expander(sources)
     rules: dict[str, str] = {}
     for key in keys:
-        rules |= dict.fromkeys((spelling for spelling in spell(key) if len(spelling) > 1), own.rewrite(key))
+        rules |= dict.fromkeys((source for source in expand(key) if len(source) > 1), own.rewrite(key))
         _check_count(len(rules))
     return rules
 
 
 def _check_count(count: int) -> None:
     if count > _MAX_RULES:
-        raise ValueError("its normalisation rules match too many spellings")
+        raise ValueError("its normalisation rules match too many texts")
 
 
-def _speller(sources: dict[str, list[str]]) -> Callable[[str], list[str]]:
+def _expander(sources: dict[str, list[str]]) -> Callable[[str], list[str]]:
     """Returns a function that lists every text whose characters, cleaned one by one, give its argument.
 
-    >>> sorted(_speller({"a": ["a", "A"], "b": ["b"], "ab": ["Æ"]})("ab"))
+    >>> sorted(_expander({"a": ["a", "A"], "b": ["b"], "ab": ["Æ"]})("ab"))
     ['Ab', 'ab', 'Æ']
     """
 
     @functools.cache
-    def spell(key: str) -> list[str]:
+    def expand(key: str) -> list[str]:
         if not key:
             return [""]
         cuts = [cut for cut in range(1, len(key) + 1) if key[:cut] in sources]
-        _check_count(sum(len(sources[key[:cut]]) * len(spell(key[cut:])) for cut in cuts))
-        return [first + rest for cut in cuts for first in sources[key[:cut]] for rest in spell(key[cut:])]
+        _check_count(sum(len(sources[key[:cut]]) * len(expand(key[cut:])) for cut in cuts))
+        return [first + rest for cut in cuts for first in sources[key[:cut]] for rest in expand(key[cut:])]
 
-    return spell
+    return expand
 
 
 def _compile(rules: dict[str, str]) -> bytes:

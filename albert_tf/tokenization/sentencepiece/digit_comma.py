@@ -1,7 +1,7 @@
 """The digit-comma rule: a piece that ends in digit + comma is split again without the comma.
 
 So "1999," gives "▁1999" and ",", whatever the vocabulary holds. The result depends on the piece alone, which makes the
-rule a table from piece id to piece ids that is applied to whole batches at once.
+rule a table from piece id to piece ids that is applied to a batch at once.
 """
 
 import functools
@@ -15,7 +15,7 @@ WORD_START = "▁"
 
 @dataclass(frozen=True)
 class DigitCommaTable:
-    """For every piece id the ids that stand in its place; V is the vocabulary size.
+    """For every piece id the ids that replace it; V is the vocabulary size.
 
     Attributes:
         pieces: the replacement pieces of each id that has any, by id.
@@ -29,7 +29,7 @@ class DigitCommaTable:
 
     @functools.cached_property
     def lengths(self) -> np.ndarray:
-        """int32 [V], how many ids stand in place of each piece."""
+        """int32 [V], how many ids replace each piece."""
         return np.diff(self.row_splits)
 
     @functools.cached_property
@@ -93,7 +93,7 @@ def apply_digit_comma(table: DigitCommaTable, rows: list[np.ndarray]) -> list[np
 def _replace(table: DigitCommaTable, row: np.ndarray) -> np.ndarray:
     lengths = table.lengths[row]
     ends = np.cumsum(lengths)
-    # How far each output id's place inside `values` is from its place in the output.
+    # How far each output id's position inside `values` is from its position in the output.
     shift = np.repeat(table.row_splits[row] - (ends - lengths), lengths)
     return table.values[shift + np.arange(len(shift))]
 

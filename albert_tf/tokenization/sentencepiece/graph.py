@@ -16,7 +16,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from albert_tf.tokenization.interface import RaggedPieces
-from albert_tf.tokenization.ragged import places_in_rows, rows_of, sums
+from albert_tf.tokenization.ragged import positions_in_rows, rows_of, sums
 from albert_tf.tokenization.sentencepiece.digit_comma import DigitCommaTable
 from albert_tf.tokenization.sentencepiece.offsets import PieceParts
 from albert_tf.tokenization.sentencepiece.pieces import starts_character
@@ -44,9 +44,9 @@ class SentencePieceInGraph(tf.Module):
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> RaggedPieces:
         """Turns tf.string [B] into int32 ids [B, (T)] and spans int32 [B, (T), 2] in bytes of the texts."""
-        whole = self._tokenize(texts)
-        ids = _split_off_commas(self._digit_comma, whole)
-        return RaggedPieces(ids, self._spans(texts, whole.values, ids))
+        pieces = self._tokenize(texts)
+        ids = _split_off_commas(self._digit_comma, pieces)
+        return RaggedPieces(ids, self._spans(texts, pieces.values, ids))
 
     def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         return self._op.tokenize(texts).with_row_splits_dtype(tf.int32)
@@ -67,7 +67,7 @@ class SpansInGraph(tf.Module):
 
     Call arguments:
         texts: tf.string [B].
-        whole: int32, the ids of all texts before the digit-comma rule.
+        pieces: int32, the ids of all texts before the digit-comma rule.
         ids: int32 [B, (T)], after it.
 
     Returns:
@@ -88,8 +88,8 @@ class SpansInGraph(tf.Module):
         lengths = [length for index, piece in enumerate(pieces) for length in parts.lengths(index, piece)]
         self._lengths = np.array(lengths, np.int32)
 
-    def __call__(self, texts: tf.Tensor, whole: tf.Tensor, ids: tf.RaggedTensor) -> tf.RaggedTensor:
-        lengths = self._count_characters(texts, whole)
+    def __call__(self, texts: tf.Tensor, pieces: tf.Tensor, ids: tf.RaggedTensor) -> tf.RaggedTensor:
+        lengths = self._count_characters(texts, pieces)
         spans = self._locate(texts, ids.with_values(tf.maximum(lengths, 0)))
         if (self._lengths >= 0).all():
             return spans
@@ -98,20 +98,20 @@ class SpansInGraph(tf.Module):
         first = tf.boolean_mask(spans.values, begins)
         return spans.with_values(tf.gather(first, tf.cumsum(tf.cast(begins, tf.int32)) - 1))
 
-    def _count_characters(self, texts: tf.Tensor, whole: tf.Tensor) -> tf.Tensor:
+    def _count_characters(self, texts: tf.Tensor, pieces: tf.Tensor) -> tf.Tensor:
         """Returns how many characters of the cleaned text each id takes after the digit-comma rule, or CONTINUED."""
         table = tf.RaggedTensor.from_row_splits(self._lengths, self._row_splits, validate=False)  # [V, (parts)]
-        known = tf.gather(table, whole)  # [T, (parts)]
+        known = tf.gather(table, pieces)  # [T, (parts)]
         unknown = tf.strings.length(self._pieces.tokenize(texts).values, unit="UTF8_CHAR")
         counts = known.row_lengths()
-        is_unknown = tf.repeat(tf.equal(whole, self._unk), counts)
+        is_unknown = tf.repeat(tf.equal(pieces, self._unk), counts)
         return tf.where(is_unknown, tf.repeat(unknown, counts), known.values)
 
     def _locate(self, texts: tf.Tensor, lengths: tf.RaggedTensor) -> tf.RaggedTensor:
         origins, begins_bare = self._find_origins(texts)
         row_ids = lengths.value_rowids()
         first = tf.gather(origins.row_starts(), row_ids)  # [T], as all that follow, of all texts
-        starts = first + places_in_rows(lengths)
+        starts = first + positions_in_rows(lengths)
         ends = starts + lengths.values
         start = tf.gather(origins.values, starts)
         end = tf.where(starts < ends, _next_origin(origins, tf.maximum(ends - 1, first)), start)

@@ -37,7 +37,7 @@ def tokenizers_file(
         split: the ids that the digit-comma rule replaces.
         charsmap: the compiled rules of the clean-up.
         special: the ids of the special pieces. Unlike ours, that library takes a literal "[MASK]" in a text for one.
-        composes: put loose Hangul letters together behind the rules, which that library applies to one character at a
+        composes: put loose Hangul letters together after the rules, which that library applies to one character at a
             time. (It then also puts together the rare letters with two marks that the rules leave apart: "ê" + U+0301.)
     """
     pieces = list(scores)

@@ -1,4 +1,4 @@
-"""SentencePiece as a piece model: Google's clean-up compiled into it, and the digit-comma rule behind it."""
+"""SentencePiece as a piece model: Google's clean-up compiled into it, and the digit-comma rule after it."""
 
 import functools
 import struct
@@ -14,7 +14,7 @@ from albert_tf.atomic_files import atomic_write
 from albert_tf.tokenization.files import TOKENIZERS_FILE, TokenizerOptions, write_folder
 from albert_tf.tokenization.hangul import joins_loose_letters, warn_of_lost_hangul
 from albert_tf.tokenization.interface import EncodedWithOffsets, SpecialTokens, raise_not_text
-from albert_tf.tokenization.sentencepiece.charsmap import compile_clean_up, leaves_alone
+from albert_tf.tokenization.sentencepiece.charsmap import changes, compile_clean_up
 from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START, apply_digit_comma, build_digit_comma_table
 from albert_tf.tokenization.sentencepiece.huggingface_json import tokenizers_file
 from albert_tf.tokenization.sentencepiece.offsets import PieceParts, as_utf8, encode_with_offsets
@@ -75,17 +75,17 @@ class SentencePieceModel:
     def save(self, folder: str | Path, *, for_transformers: bool = True) -> None:
         # transformers makes other ids of other kinds, without a word about it.
         for_transformers = for_transformers and self._is_plain_unigram()
-        for_transformers = for_transformers and leaves_alone(self._compiled_proto, self._user_defined)
+        for_transformers = for_transformers and not changes(self._compiled_proto, self._user_defined)
         write_folder(folder, self._model_proto, self.options, for_transformers=for_transformers)
-        place = Path(folder) / TOKENIZERS_FILE
+        tokenizers_json = Path(folder) / TOKENIZERS_FILE
         if not for_transformers:
-            place.unlink(missing_ok=True)
+            tokenizers_json.unlink(missing_ok=True)
             return
         split, charsmap = self._digit_comma.pieces.keys(), read_charsmap(self._compiled_proto)
         scores = dict(zip(self.pieces, self._scores(), strict=True))
         scores |= {piece: user_defined_score(piece) for piece in self._user_defined}
         composes = joins_loose_letters(self.pieces, self.processor.Normalize)
-        atomic_write(place, tokenizers_file(scores, split, charsmap, self.special, composes=composes))
+        atomic_write(tokenizers_json, tokenizers_file(scores, split, charsmap, self.special, composes=composes))
 
     def find_word_starts(self) -> np.ndarray:
         return np.array([starts_word(piece) for piece in self.pieces], bool)

@@ -1,9 +1,9 @@
 """Where in the original text each id comes from.
 
-SentencePiece reports for every place in the cleaned text where in the given text it comes from. As the clean-up is part
-of the model, that is the original text: a span covers all characters that its piece was made of, and spans follow one
-another without a gap. Two ids that were made of parts of one character (such as "ﬁ", or one spelled in bytes) both
-cover it; so do those of one user-defined piece, which is left as it is as a whole.
+SentencePiece reports for every position in the cleaned text where in the given text it comes from. As the clean-up is
+part of the model, that is the original text: a span covers all characters that its piece was made of, and spans follow
+one another without a gap. Ids that were made of parts of one character (such as "ﬁ", or one encoded in bytes) all cover
+it; so do those of one user-defined piece.
 """
 
 from collections.abc import Collection
@@ -26,7 +26,7 @@ class PieceParts:
 
     Attributes:
         digit_comma: the digit-comma rule.
-        byte_ids: the ids of pieces that stand for a byte of a character that is spelled out.
+        byte_ids: the ids of pieces that stand for a byte of a character.
         user_defined: the ids of user-defined pieces.
     """
 
@@ -53,10 +53,10 @@ class PieceParts:
             return [_character_length(piece) if index in self.byte_ids else len(piece)]
         if index in self.user_defined:
             return [len(piece)] + [CONTINUED] * (len(parts) - 1)
-        spelled = [part.encode() if isinstance(piece, bytes) else part for part in parts]
+        texts = [part.encode() if isinstance(piece, bytes) else part for part in parts]
         are_bytes = [part in self.byte_ids for part in self.ids(index)]
         lengths = [
-            _character_length(part) if is_byte else len(part) for part, is_byte in zip(spelled, are_bytes, strict=True)
+            _character_length(part) if is_byte else len(part) for part, is_byte in zip(texts, are_bytes, strict=True)
         ]
         # The reference's form of the rule can put a word start in front that is not in the text.
         surplus = sum(max(length, 0) for length in lengths) - len(piece)
@@ -72,7 +72,7 @@ def encode_with_offsets(
 
     Args:
         processor: the model with the clean-up inside.
-        parts: how pieces are split behind it.
+        parts: how pieces are split after it.
         text: the original text; spans are in bytes where it is bytes.
 
     Returns:
@@ -131,20 +131,20 @@ def _spans(cleaned: str | bytes, origins: list[int], lengths: np.ndarray) -> np.
 
     Args:
         cleaned: the text as SentencePiece split it.
-        origins: for each place in `cleaned`, and for its end, the place in the original that it comes from.
+        origins: for each position in `cleaned`, and for its end, the position in the original that it comes from.
         lengths: int64 [T], how much of `cleaned` each id takes.
 
     Returns:
         int32 [T, 2].
     """
-    places = np.array(origins, np.int32)
+    positions = np.array(origins, np.int32)
     taken = np.maximum(lengths, 0)
     ends = np.cumsum(taken)
     starts = ends - taken
     # A character that became several is covered by every id that holds a part of it: an id ends where the next origin
     # begins.
-    following = places[np.minimum(np.searchsorted(places, places, side="right"), len(places) - 1)]
-    spans = np.stack([places[starts], following[np.maximum(ends - 1, 0)]], axis=1)
+    following = positions[np.minimum(np.searchsorted(positions, positions, side="right"), len(positions) - 1)]
+    spans = np.stack([positions[starts], following[np.maximum(ends - 1, 0)]], axis=1)
     spans[starts == ends, 1] = spans[starts == ends, 0]
     if len(ends) and cleaned[: ends[0]] in (WORD_START, WORD_START.encode()):
         # The word start that SentencePiece itself puts in front of a text, as a piece of its own: made of nothing.

@@ -10,7 +10,7 @@ from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START
 
 PAD_PIECE, UNK_PIECE, CLS_PIECE, SEP_PIECE, MASK_PIECE = SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 
-# Spelled as the reference spells it: "'", "<", "=" and ">" are not in it.
+# As the reference has it: "'", "<", "=" and ">" are not in it.
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
 _INSIDE_WORDS = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
@@ -57,7 +57,7 @@ def mark_word_starts(ids: np.ndarray, start_of_word: np.ndarray, end_of_word: np
     Args:
         ids: int [..., L], rows of ids.
         start_of_word: bool [V], whether each piece begins a word.
-        end_of_word: bool [V], whether a word begins behind each piece.
+        end_of_word: bool [V], whether a word begins after each piece.
 
     Returns:
         bool [..., L]. Of a row's first id, only what the id itself tells.
@@ -74,7 +74,7 @@ def mark_word_starts(ids: np.ndarray, start_of_word: np.ndarray, end_of_word: np
 
 
 def starts_word(piece: str) -> bool:
-    """Tells whether a piece begins a word, as whole-word masking wants to know it.
+    """Tells whether a piece begins a word, as whole-word masking needs it.
 
     Besides pieces with the word-start mark these are single punctuation characters and all pieces with a character
     other than a Latin letter or punctuation: digits, apostrophes, and every letter of other scripts. A byte of byte
@@ -90,8 +90,8 @@ def starts_word(piece: str) -> bool:
     References:
         `is_start_piece` in google-research/albert, create_pretraining_data.py.
     """
-    if spelled := _BYTE.fullmatch(piece):
-        byte = int(spelled[1], 16)
+    if match := _BYTE.fullmatch(piece):
+        byte = int(match[1], 16)
         return starts_word(chr(byte)) if byte < 0x80 else starts_character(byte)
     if piece.startswith((WORD_START, "<")) or piece in _PUNCTUATION:
         return True

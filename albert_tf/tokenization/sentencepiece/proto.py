@@ -74,7 +74,7 @@ def round_scores(model_proto: bytes, step: float) -> bytes:
         (score,) = struct.unpack("<f", _last_payload(piece, _PIECE_SCORE))
         return _piece(_text_of(piece), round(score / step) * step, _NORMAL)
 
-    return _replace_pieces(model_proto, rounded)
+    return _relocate_pieces(model_proto, rounded)
 
 
 def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
@@ -98,7 +98,7 @@ def unigram_model(
     Args:
         pieces: each piece, its score, and True for a control piece, False for a user-defined one, else None.
         unk_id: the id of the unknown piece.
-        byte_fallback: pieces such as <0x20> spell what is unknown.
+        byte_fallback: pieces such as <0x20> encode what is unknown.
         charsmap: the compiled normalisation rules.
     """
     raw = []
@@ -150,7 +150,7 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _replace_pieces(model_proto: bytes, replace: Callable[[int, bytes], bytes | None]) -> bytes:
+def _relocate_pieces(model_proto: bytes, replace: Callable[[int, bytes], bytes | None]) -> bytes:
     """Returns the model with other pieces; `replace` gets an id and a piece, and gives the new field or None."""
     raw, index = bytearray(), 0
     for field in _fields(model_proto):
@@ -170,18 +170,18 @@ def _is_of_kind(piece: bytes, kind: int) -> bool:
 
 def _last_payload(message: bytes, number: int) -> bytes:
     payload = b""
-    for found, _, position, end in _places(message):
+    for found, _, position, end in _positions(message):
         if found == number:
             payload = message[position:end]
     return payload
 
 
 def _fields(message: bytes) -> Iterator[_Field]:
-    for number, start, position, end in _places(message):
+    for number, start, position, end in _positions(message):
         yield _Field(number, message[position:end], message[start:end])
 
 
-def _places(message: bytes) -> Iterator[tuple[int, int, int, int]]:
+def _positions(message: bytes) -> Iterator[tuple[int, int, int, int]]:
     """Yields of each field its number, where it begins, where its payload begins, and where both end.
 
     A model has tens of thousands of fields, nearly all with a tag and a length of one byte each.

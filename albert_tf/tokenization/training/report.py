@@ -118,7 +118,7 @@ def _lost_characters(model: PieceModel, text: str) -> int:
     spans = encoded.offsets[encoded.ids == model.special.unk]
     np.add.at(covered, spans[:, 0], 1)
     np.add.at(covered, spans[:, 1], -1)
-    return sum(not text[place].isspace() for place in np.flatnonzero(np.cumsum(covered)))
+    return sum(not text[position].isspace() for position in np.flatnonzero(np.cumsum(covered)))
 
 
 def _batches(lines: Iterator[str]) -> Iterator[list[str]]:

@@ -66,9 +66,9 @@ def train_sentencepiece(
             text is mostly Hangul.
         model_type: "unigram" as for the published vocabularies, or "bpe".
         character_coverage: the share of the text's characters that the pieces cover; rarer characters become unknown.
-        user_defined_symbols: text that is one piece wherever it stands, spelled exactly as here: the clean-up leaves it
+        user_defined_symbols: text that is one piece wherever it occurs, exactly as here: the clean-up leaves it
             as it is.
-        byte_fallback: spell what no piece covers in pieces for UTF-8 bytes, of which there are 256, so that nothing is
+        byte_fallback: encode what no piece covers in pieces for UTF-8 bytes, of which there are 256, so that nothing is
             unknown.
         input_sentence_size: the most lines to learn from, drawn at random; memory grows with it.
         max_sentence_length: longer lines, in bytes, are passed over.
@@ -158,7 +158,7 @@ def run_trainer(
         )
     if isinstance(vocab_size, bool) or not isinstance(vocab_size, int) or not surplus < vocab_size < 2**31:
         raise ValueError(
-            f"`vocab_size` must be a whole number with room for more than special pieces and user-defined symbols. "
+            f"`vocab_size` must be a whole number larger than that of special pieces and user-defined symbols. "
             f"Received: vocab_size={vocab_size!r}."
         )
     written, reading_errors = io.BytesIO(), []
@@ -235,7 +235,7 @@ def _explain(message: str, vocab_size: int, surplus: int) -> str:
         )
     if smallest := re.search(r"smaller than required_chars. -?\d+ vs (\d+)", message):
         return (
-            "`vocab_size` must have room for every character of the text. "
+            "`vocab_size` must be large enough for every character of the text. "
             f"Received: vocab_size={vocab_size}; the smallest that fits is {int(smallest[1]) + surplus}, or lower "
             "character_coverage."
         )

@@ -88,12 +88,12 @@ class TrainingText:
         self.heldout = []
         for text in filter(self.options.suits, _texts(self.files)):
             # Each line that is left is as likely as any other to be one of those that are still to be drawn.
-            place = dice.randrange(left)
+            position = dice.randrange(left)
             left -= 1
-            if place < heldout:
+            if position < heldout:
                 heldout -= 1
                 self.heldout.append(text)
-            elif place < heldout + training:
+            elif position < heldout + training:
                 training -= 1
                 yield text
         self.heldout += _texts(self.heldout_files)

@@ -114,9 +114,11 @@ def _learn_pieces(words: Counter[str], known: list[str], vocab_size: int, charac
 
 def _train(words: Counter[str], **settings) -> list[str]:
     stand_ins = _stand_ins(words)
-    known = {word: count for word, count in words.items() if all(place in stand_ins for place in _places(word))}
+    known = {
+        word: count for word, count in words.items() if all(position in stand_ins for position in _positions(word))
+    }
     trained = run_trainer(
-        (f"{''.join(stand_ins[p] for p in _places(w))}\t{n}" for w, n in known.items()),
+        (f"{''.join(stand_ins[p] for p in _positions(w))}\t{n}" for w, n in known.items()),
         input_format="tsv",
         model_type="bpe",
         normalization_rule_name="identity",
@@ -128,15 +130,15 @@ def _train(words: Counter[str], **settings) -> list[str]:
         **settings,
     )
     processor = sentencepiece.SentencePieceProcessor(model_proto=trained)
-    places = {stand_in: place for place, stand_in in stand_ins.items()}
-    learnt = ([places[c] for c in processor.IdToPiece(index)] for index in range(1, processor.GetPieceSize()))
+    positions = {stand_in: position for position, stand_in in stand_ins.items()}
+    learnt = ([positions[c] for c in processor.IdToPiece(index)] for index in range(1, processor.GetPieceSize()))
     return [CONTINUATION * inside + first + "".join(c for _, c in rest) for (inside, first), *rest in learnt]
 
 
-def _places(word: str) -> list[tuple[bool, str]]:
+def _positions(word: str) -> list[tuple[bool, str]]:
     """Returns each character of a word with whether it stands inside.
 
-    >>> _places("aba")
+    >>> _positions("aba")
     [(False, 'a'), (True, 'b'), (True, 'a')]
     """
     return [(index > 0, character) for index, character in enumerate(word)]
@@ -146,7 +148,7 @@ def _stand_ins(words: Counter[str]) -> dict[tuple[bool, str], str]:
     """Gives each character at the start of a word, and each inside one, a character of its own, rare ones last."""
     counts: Counter[tuple[bool, str]] = Counter()
     for word, count in words.items():
-        for place in _places(word):
-            counts[place] += count
-    frequent = [place for place, _ in counts.most_common(_MOST_STAND_INS)]
-    return {place: chr(code) for place, code in zip(frequent, itertools.chain(*_STAND_INS))}
+        for position in _positions(word):
+            counts[position] += count
+    frequent = [position for position, _ in counts.most_common(_MOST_STAND_INS)]
+    return {position: chr(code) for position, code in zip(frequent, itertools.chain(*_STAND_INS))}

@@ -2,7 +2,7 @@
 
 A rule sees one character at a time, so that it gives the same in Python, in a TensorFlow graph and for offsets. What
 looks at neighbours is out of its reach: a capital sigma at the end of a Greek word becomes "σ" and not "ς". Hangul that
-is spelled out in conjoining letters is put together to syllables before, where `recompose` says so.
+is written in conjoining letters is composed to syllables before, where `recompose` says so.
 """
 
 import unicodedata
@@ -52,7 +52,7 @@ class CleanUp:
     Attributes:
         do_lower_case: lower-case it.
         strip_accents: drop accents and other non-spacing marks.
-        recompose: put together again what taking accents off took apart, and what the text spells out in conjoining
+        recompose: put together again what taking accents off took apart, and what the text writes in conjoining
             letters: the syllables of Hangul. The reference does not, so Korean words become unknown there.
         split_punctuation: make punctuation words of their own.
         split_chinese: make Chinese characters words of their own.
@@ -60,7 +60,7 @@ class CleanUp:
     Example:
 
     >>> clean = CleanUp(True, True, True, split_punctuation=True, split_chinese=True)
-    >>> "".join(map(clean.spell, "É각\\u200b!"))
+    >>> "".join(map(clean.apply, "É각\\u200b!"))
     'e각 ! '
 
     References:
@@ -87,7 +87,7 @@ class CleanUp:
         parts = self._change(character)
         return tuple(Part(part, alone or (self.split_punctuation and _is_punctuation(part))) for part in parts)
 
-    def spell(self, character: str) -> str:
+    def apply(self, character: str) -> str:
         """Returns what becomes of a character, with spaces around what is a word of its own."""
         return "".join(f" {part.character} " if part.alone else part.character for part in self.rewrite(character))
 
@@ -113,7 +113,7 @@ class CharacterTable(dict):
         self._clean_up = clean_up
 
     def __missing__(self, code_point: int) -> str:
-        self[code_point] = text = self._clean_up.spell(chr(code_point))
+        self[code_point] = text = self._clean_up.apply(chr(code_point))
         return text
 
 
@@ -122,7 +122,7 @@ def as_characters(text: str | bytes, index: int = 0) -> str:
 
     Args:
         text: the text.
-        index: its place among others, for the message.
+        index: its index among others, for the message.
 
     Raises:
         ValueError: if it is no text.

@@ -31,7 +31,7 @@ _BLOCK = 256
 _NOTHING = np.iinfo(np.int32).min
 # No piece and no cleaned text holds this character, so no word is taken for a piece inside a word.
 _INSIDE = chr(RESERVED)
-# No word holds a space, so none is spelled like the piece that stands for unknown words, and this is no piece.
+# No word holds a space, so none is written like the piece that stands for unknown words, and this is no piece.
 _UNKNOWN, _NO_PIECE = " unknown", "  "
 _ENDLESS = np.iinfo(np.int32).max
 _BYTES_OF_A_CHARACTER = 4
@@ -72,14 +72,14 @@ class WordPieceInGraph(tf.Module):
         self._options = options
         self._clean_up = CleanUpInGraph(clean_up)
         following = {_INSIDE + piece: index for piece, index in match.following.items()}
-        spelled = {_UNKNOWN: match.unknown, **match.initial, **following}
-        self._ids = np.array(list(spelled.values()), np.int32)
+        written = {_UNKNOWN: match.unknown, **match.initial, **following}
+        self._ids = np.array(list(written.values()), np.int32)
         # An unknown word is one piece, however long it is.
         self._lengths = np.array(
             [_ENDLESS, *map(len, match.initial), *(len(piece) - 1 for piece in following)], np.int32
         )
         self._match = tensorflow_text.FastWordpieceTokenizer(
-            list(spelled),
+            list(written),
             suffix_indicator=_INSIDE,
             max_bytes_per_word=_BYTES_OF_A_CHARACTER * (MAX_WORD_LENGTH + len(END_MARK)),
             token_out_type=tf.int32,
@@ -99,7 +99,7 @@ class WordPieceInGraph(tf.Module):
         words = _split_words(cleaned)
         pieces = self._split_pieces(words.characters)
         lengths = pieces.with_values(tf.gather(self._lengths, pieces.values))
-        spans = _place_pieces(words, lengths, find_spans(texts, cleaned))
+        spans = _locate_pieces(words, lengths, find_spans(texts, cleaned))
         ids = pieces.with_values(tf.gather(self._ids, pieces.values))
         return RaggedPieces(*(words.characters.with_values(each).merge_dims(1, 2) for each in (ids, spans)))
 
@@ -109,14 +109,14 @@ class WordPieceInGraph(tf.Module):
 
     def _spell(self, words: tf.RaggedTensor) -> tf.Tensor:
         """Returns the words as strings, as they are to be matched: tf.string [W]. words: [B, (words), (characters)]."""
-        spelled, lengths = tf.strings.unicode_encode(words.values, "UTF-8"), words.values.row_lengths()
+        written, lengths = tf.strings.unicode_encode(words.values, "UTF-8"), words.values.row_lengths()
         if self._options.scheme == WORD_END:
             rows = words.value_rowids()
             ends_text = tf.concat([tf.not_equal(rows[1:], rows[:-1]), tf.ones_like(rows[:1], tf.bool)], axis=0)
             bare = ends_text & self._options.bare_final
-            spelled += tf.where(bare, "", END_MARK)
+            written += tf.where(bare, "", END_MARK)
             lengths += tf.cast(~bare, tf.int32)
-        return tf.where(lengths > MAX_WORD_LENGTH, _NO_PIECE, spelled)
+        return tf.where(lengths > MAX_WORD_LENGTH, _NO_PIECE, written)
 
 
 @dataclass(frozen=True)
@@ -125,11 +125,11 @@ class _Words:
 
     Attributes:
         characters: int32 [B, (words), (characters)].
-        places: int32, for each character of all words, which one of all cleaned texts it is.
+        positions: int32, for each character of all words, which one of all cleaned texts it is.
     """
 
     characters: tf.RaggedTensor
-    places: tf.Tensor
+    positions: tf.Tensor
 
 
 def _split_words(cleaned: CleanedTexts) -> _Words:
@@ -138,14 +138,14 @@ def _split_words(cleaned: CleanedTexts) -> _Words:
     is_space = tf.equal(rows.values, SPACE)
     joins = ~(is_space | cleaned.alone)
     starts = ~is_space & ~(joins & follows_in_row(rows, joins))
-    places = tf.cast(tf.where(~is_space)[:, 0], tf.int32)
-    first = tf.cast(tf.where(tf.gather(starts, places))[:, 0], tf.int32)
-    words = tf.RaggedTensor.from_row_starts(tf.gather(rows.values, places), first, validate=False)
+    positions = tf.cast(tf.where(~is_space)[:, 0], tf.int32)
+    first = tf.cast(tf.where(tf.gather(starts, positions))[:, 0], tf.int32)
+    words = tf.RaggedTensor.from_row_starts(tf.gather(rows.values, positions), first, validate=False)
     splits = tf.gather(sums(tf.cast(starts, tf.int32)), rows.row_splits)
-    return _Words(tf.RaggedTensor.from_row_splits(words, splits, validate=False), places)
+    return _Words(tf.RaggedTensor.from_row_splits(words, splits, validate=False), positions)
 
 
-def _place_pieces(words: _Words, lengths: tf.RaggedTensor, spans: tf.Tensor) -> tf.RaggedTensor:
+def _locate_pieces(words: _Words, lengths: tf.RaggedTensor, spans: tf.Tensor) -> tf.RaggedTensor:
     """Returns the span of each piece.
 
     Args:
@@ -163,9 +163,9 @@ def _place_pieces(words: _Words, lengths: tf.RaggedTensor, spans: tf.Tensor) -> 
     before = tf.gather(taken, tf.gather(lengths.row_starts(), word_ids))
     first, limit = (tf.gather(ends, word_ids) for ends in (inner.row_starts(), inner.row_limits()))
     starts, ends = (tf.minimum(first + part - before, limit) for part in (taken[:-1], taken[1:]))
-    places = tf.gather(words.places, tf.maximum(ends - 1, first))
-    end = tf.gather(spans[:, 1], places)
-    start = tf.gather(spans[:, 0], tf.gather(words.places, tf.minimum(starts, limit - 1)))
+    positions = tf.gather(words.positions, tf.maximum(ends - 1, first))
+    end = tf.gather(spans[:, 1], positions)
+    start = tf.gather(spans[:, 0], tf.gather(words.positions, tf.minimum(starts, limit - 1)))
     # A piece that only marks the end of a word takes nothing.
     return lengths.with_values(tf.stack([tf.where(starts < ends, start, end), end], axis=1))
 
@@ -206,8 +206,8 @@ class CleanUpInGraph(tf.Module):
         if self._recompose:
             texts = compose_syllables(texts)
         blocks = tf.gather(tf.constant(self._table.blocks), tf.bitwise.right_shift(texts.values, 8))
-        places = blocks + tf.bitwise.bitwise_and(texts.values, _BLOCK - 1)
-        codes = tf.gather(tf.constant(self._table.rows), places)  # [T, K]
+        positions = blocks + tf.bitwise.bitwise_and(texts.values, _BLOCK - 1)
+        codes = tf.gather(tf.constant(self._table.rows), positions)  # [T, K]
         kept = tf.not_equal(codes, _NOTHING)
         parts = tf.bitwise.right_shift(codes, 1)
         parts = tf.concat([parts[:, :1] + texts.values[:, tf.newaxis], parts[:, 1:]], axis=1)
@@ -228,7 +228,7 @@ def decode(texts: tf.Tensor) -> tf.RaggedTensor:
 
 
 def find_spans(texts: tf.Tensor, cleaned: CleanedTexts) -> tf.Tensor:
-    """Returns where in the original texts each cleaned character comes from, with what is dropped behind it.
+    """Returns where in the original texts each cleaned character comes from, with what is dropped after it.
 
     Args:
         texts: tf.string [B].
@@ -264,8 +264,8 @@ def _make_table(clean_up: CleanUp) -> _Table:
     for code_point, row in rows.items():
         table[code_point, 0] = row[0] - 2 * code_point if row else _NOTHING
         table[code_point, 1 : len(row)] = row[1:]
-    blocks, places = np.unique(table.reshape(CODE_POINTS // _BLOCK, -1), axis=0, return_inverse=True)
-    return _Table((places.reshape(-1) * _BLOCK).astype(np.int32), blocks.reshape(-1, table.shape[1]))
+    blocks, positions = np.unique(table.reshape(CODE_POINTS // _BLOCK, -1), axis=0, return_inverse=True)
+    return _Table((positions.reshape(-1) * _BLOCK).astype(np.int32), blocks.reshape(-1, table.shape[1]))
 
 
 def compose_syllables(texts: tf.RaggedTensor) -> tf.RaggedTensor:
@@ -281,12 +281,12 @@ def _compose(texts: tf.RaggedTensor) -> tf.Tensor:
     vowels = follows_in_row(texts, starts)
     opens = _among(letters, _SYLLABLES) & tf.equal((letters - _SYLLABLES[0]) % _OF_A_VOWEL, 0)
     trailing = _among(letters, _TRAILING) & follows_in_row(texts, vowels | opens)
-    # What stands one and two places behind each letter, as far as it belongs to the same syllable.
+    # What stands one and two positions after each letter, as far as it belongs to the same syllable.
     vowel = tf.where(vowels, letters - _VOWELS[0], 0)
     end = tf.pad(tf.where(trailing, letters - _TRAILING[0] + 1, 0), [[0, 2]])
-    spelled = ((letters - _LEADING[0]) * len(_VOWELS) + tf.pad(vowel, [[0, 1]])[1:]) * _OF_A_VOWEL + end[2:]
+    written = ((letters - _LEADING[0]) * len(_VOWELS) + tf.pad(vowel, [[0, 1]])[1:]) * _OF_A_VOWEL + end[2:]
     kept = tf.where(vowels | trailing, 0, letters + tf.where(opens, end[1:-1], 0))
-    return tf.where(starts, _SYLLABLES[0] + spelled, kept)
+    return tf.where(starts, _SYLLABLES[0] + written, kept)
 
 
 def _among(letters: tf.Tensor, codes: range) -> tf.Tensor:

@@ -12,13 +12,13 @@ _END = ""
 
 
 class LongestMatch:
-    """Greedy longest match over a vocabulary; a word that cannot be split whole is unknown, and so is a very long one.
+    """Greedy longest match over a vocabulary; words that cannot be split completely, and very long ones, are unknown.
 
     Ids are bytes of int32, so that the ids of many words are joined without looking at any of them.
 
     Args:
         initial: pieces that a word can begin with, and their ids.
-        following: pieces that can come behind another one in a word, and their ids.
+        following: pieces that can come after another one in a word, and their ids.
         unknown: the id of the unknown piece.
 
     Call arguments:

@@ -13,7 +13,7 @@ from albert_tf.tokenization.interface import EncodedWithOffsets, SpecialTokens
 from albert_tf.tokenization.sentencepiece.proto import digest
 from albert_tf.tokenization.wordpiece.cleanup import CharacterTable, CleanUp, as_characters
 from albert_tf.tokenization.wordpiece.longest_match import LongestMatch
-from albert_tf.tokenization.wordpiece.offsets import CleanedText, place_pieces
+from albert_tf.tokenization.wordpiece.offsets import CleanedText, locate_pieces
 from albert_tf.tokenization.wordpiece.vocabulary import (
     CONTINUATION,
     END_MARK,
@@ -70,7 +70,7 @@ class WordPieceModel:
         }
 
     def following_pieces(self) -> dict[str, int]:
-        """Returns what can come behind another piece, as it is spelled in the text, and its ids."""
+        """Returns what can come after another piece, as it is written in the text, and its ids."""
         if self._marks_ends:
             return self.initial_pieces()
         return {piece[len(CONTINUATION) :]: index for index, piece in enumerate(self.pieces) if _continues(piece)}
@@ -108,7 +108,7 @@ class WordPieceModel:
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
         cleaned = CleanedText.of(as_characters(text), self._clean_up)
-        return place_pieces(cleaned, self._match_words(cleaned.words()), self._piece_lengths, text)
+        return locate_pieces(cleaned, self._match_words(cleaned.words()), self._piece_lengths, text)
 
     def special_tokens(self) -> SpecialTokens:
         return SpecialTokens({self.pieces[index]: index for index in astuple(self.special)})

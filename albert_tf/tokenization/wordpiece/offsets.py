@@ -18,7 +18,7 @@ class CleanedText:
 
     Attributes:
         text: the cleaned text, a space between words.
-        origins: for each of its characters, and for its end, the place in the original.
+        origins: for each of its characters, and for its end, the position in the original.
     """
 
     text: str
@@ -30,11 +30,11 @@ class CleanedText:
         characters: list[str] = []
         origins: list[int] = []
         rewritten: dict[str, str] = {}
-        for place, character in enumerate(clean_up.prepare(text)):
+        for position, character in enumerate(clean_up.prepare(text)):
             if character not in rewritten:
-                rewritten[character] = clean_up.spell(character)
+                rewritten[character] = clean_up.apply(character)
             characters.append(rewritten[character])
-            origins += [place] * len(rewritten[character])
+            origins += [position] * len(rewritten[character])
         return cls("".join(characters), np.array([*origins, len(text)], np.int64))
 
     def words(self) -> list[str]:
@@ -46,7 +46,7 @@ class CleanedText:
         return np.array([match.start() for match in _WORD.finditer(self.text)], np.int64)
 
 
-def place_pieces(
+def locate_pieces(
     cleaned: CleanedText, rows: Sequence[bytes], piece_lengths: np.ndarray, text: str | bytes
 ) -> EncodedWithOffsets:
     """Gives every id its span.
@@ -66,7 +66,7 @@ def place_pieces(
     word_lengths = np.repeat(np.array([len(word) for word in cleaned.words()], np.int64), counts)
     sums = np.concatenate([[0], np.cumsum(np.minimum(piece_lengths[ids], word_lengths))])
     before = sums[:-1] - np.repeat(sums[np.cumsum(counts) - counts], counts)
-    first, last = (np.minimum(place, word_lengths) for place in (before, before + piece_lengths[ids]))
+    first, last = (np.minimum(position, word_lengths) for position in (before, before + piece_lengths[ids]))
     starts = np.repeat(cleaned.word_starts(), counts)
     origins = cleaned.origins
     # What became several characters is covered by every id with a part of it: an id ends where the next origin begins.

@@ -138,9 +138,9 @@ class WordPieceOptions:
         do_lower_case: lower-case the text.
         keep_accents: do not drop accents and other non-spacing marks.
         reference_accents: leave the characters apart from which accents were dropped, as the reference does; every
-            syllable of Hangul then comes apart, too, and one that is spelled out in conjoining letters stays so.
+            syllable of Hangul then comes apart, too, and one that is written in conjoining letters stays so.
         tokenize_chinese_chars: make Chinese characters words of their own; "word_end" never does.
-        bare_final: "word_end" without a mark behind the last word of a text.
+        bare_final: "word_end" without a mark after the last word of a text.
     """
 
     scheme: str = WORDPIECE
