@@ -62,47 +62,26 @@ class SpecialIds:
 
 @dataclass(frozen=True)
 class TokenRows:
-    """The ids of texts, without special ones, and where they come from.
+    """The ids of texts, without special ones, and where they come from."""
 
-    Attributes:
-        ids: one int32 array [T] for each text.
-        offsets: one int32 array [T, 2] for each text, or None.
-    """
-
-    ids: Sequence[np.ndarray]
-    offsets: Sequence[np.ndarray] | None = None
+    ids: Sequence[np.ndarray]  # int32 [T] for each text
+    offsets: Sequence[np.ndarray] | None = None  # int32 [T, 2] for each text
 
 
 @dataclass(frozen=True)
 class Windows:
-    """What each row of a batch holds. All are int arrays [R].
+    """What each row of a batch holds. All are int arrays [R]."""
 
-    Attributes:
-        samples: which text, and which pair, it is about.
-        first: how many ids of the text.
-        second: how many ids of its pair, 0 where there are no pairs.
-        starts: which id of the text, or of the pair if there are pairs, is the first in the row.
-    """
-
-    samples: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    starts: np.ndarray
+    samples: np.ndarray  # which text, and which pair, it is about
+    first: np.ndarray  # how many ids of the text
+    second: np.ndarray  # how many ids of its pair, 0 where there are no pairs
+    starts: np.ndarray  # which id of the text, or of the pair if there are pairs, is the first in the row
 
 
 def pair_lengths(first: np.ndarray, second: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns what is left of two texts' lengths when the longer one gives way, id by id, until both fit.
+    """Returns how much is left of two texts, int [B] each, that fit in `capacity` ids: the longer one gives way first.
 
     Where both are equally long the second gives way, as in the reference.
-
-    Args:
-        first, second: int [B], numbers of ids.
-        capacity: how many ids fit in all.
-
-    Returns:
-        Two int arrays [B].
-
-    Example:
 
     >>> pair_lengths(np.array([10, 3, 4]), np.array([2, 3, 9]), 5)
     (array([3, 3, 3]), array([2, 2, 2]))
@@ -117,16 +96,9 @@ def build_inputs(
 ) -> dict[str, np.ndarray]:
     """Puts [CLS] and [SEP] around each row of ids (and its pair), cuts it to length and pads the batch.
 
-    Args:
-        texts: the texts of a batch.
-        pairs: the second text of each, or None.
-        special: the ids of [PAD], [CLS] and [SEP].
-        layout: length, padding, truncation and windows.
-
     Returns:
-        A dict of int32 [R, L]: `input_ids`, `attention_mask` (1 on every id that is no padding), `token_type_ids` (1 on
-        the second text and its [SEP]); with offsets also `offsets` [R, L, 2], and with windows also
-        `overflow_to_sample_mapping` [R].
+        A dict of int32 [R, L]: `input_ids`, `attention_mask` (1 on all ids but padding), `token_type_ids` (1 on the
+        second text and its [SEP]); with offsets `offsets` [R, L, 2], with windows `overflow_to_sample_mapping` [R].
 
     Raises:
         ValueError: if a row does not fit and may not be cut, or no window fits beside a first text.

@@ -45,17 +45,10 @@ def vocabulary_places(checkpoint: Path) -> tuple[Path, ...]:
 
 
 def find_vocabulary(path: str | Path) -> Path:
-    """Returns the SentencePiece file or vocabulary file that `path` means.
+    """Returns the file that `path` means: itself, or a folder's vocabulary; ValueError if there is none, or several.
 
-    Args:
-        path: the file itself, or a folder with `spiece.model`, `30k-clean.model`, `vocab.txt`, or else a single
-            `*.model` or `*vocab*.txt`, or else `tokenizer.json`.
-
-    Returns:
-        The file's path.
-
-    Raises:
-        ValueError: if there is none, or more than one that could be meant.
+    A folder's is `spiece.model`, `30k-clean.model`, `vocab.txt`, else a single `*.model` or `*vocab*.txt`, else
+    `tokenizer.json`.
     """
     path = Path(path)
     if path.is_file():
@@ -83,11 +76,6 @@ def find_vocabulary(path: str | Path) -> Path:
 def read_options(folder: Path, recorded: Mapping[str, Any], **given: bool | None) -> TokenizerOptions:
     """Returns the given options, else those of the folder's `tokenizer_config.json`, else `recorded`, else the default.
 
-    Args:
-        folder: the folder of the model file.
-        recorded: what the model file itself records.
-        **given: fields of `TokenizerOptions`; None leaves the choice to the files.
-
     Raises:
         ValueError: if `tokenizer_config.json` is no JSON object or holds something other than true or false.
     """
@@ -103,15 +91,7 @@ def read_options(folder: Path, recorded: Mapping[str, Any], **given: bool | None
 
 
 def check_no_other_vocabulary(folder: str | Path, name: str) -> None:
-    """Makes sure that a vocabulary file of this name will be the one that the folder is read with.
-
-    Args:
-        folder: the folder; it need not be there.
-        name: of the file that is to be written.
-
-    Raises:
-        ValueError: if there is a file of another kind of vocabulary.
-    """
+    """Raises ValueError if `folder` holds a vocabulary that would be read instead of the file `name`."""
     for other in (MODEL_FILE, _GOOGLE_MODEL_FILE, VOCABULARY_FILE):
         if other != name and (Path(folder) / other).is_file():
             raise ValueError(
@@ -123,11 +103,7 @@ def check_no_other_vocabulary(folder: str | Path, name: str) -> None:
 def write_folder(folder: str | Path, model_proto: bytes, options: TokenizerOptions, *, for_transformers: bool) -> None:
     """Writes the SentencePiece file as it was read, and the options.
 
-    Args:
-        folder: the folder.
-        model_proto: the SentencePiece file.
-        options: what is done around it.
-        for_transformers: name the class by which transformers loads the folder; without, it refuses to guess.
+    `for_transformers` names the class by which transformers loads the folder; without, it refuses to guess.
     """
     folder = Path(folder)
     check_no_other_vocabulary(folder, MODEL_FILE)
@@ -155,9 +131,5 @@ def write_config(folder: str | Path, config: dict) -> None:
 
 
 def read_config(path: Path) -> dict:
-    """Returns what a `tokenizer_config.json` holds; nothing where there is none.
-
-    Raises:
-        ValueError: if the file is no JSON object.
-    """
+    """Returns what a `tokenizer_config.json` holds, nothing where there is none; ValueError if it is no JSON object."""
     return read_json(path, cure="correct or delete it") if path.is_file() else {}

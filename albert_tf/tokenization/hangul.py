@@ -18,19 +18,10 @@ _NOTHING = "\0"
 def compose_syllables(text: str) -> str:
     """Makes one character of each syllable of Hangul that is written in conjoining letters.
 
-    Args:
-        text: a text.
-
-    Returns:
-        A text of the same length: the syllable stands in the first letter's position, U+0000 in that of the others.
-
-    Example:
+    The length stays: the syllable replaces its first letter, U+0000 the others (The Unicode Standard, 3.12).
 
     >>> compose_syllables("\\u1107\\u1161\\u11b8 cafe\\u0301") == "밥\\0\\0 cafe\\u0301"
     True
-
-    References:
-        The Unicode Standard, 3.12, "Conjoining Jamo Behavior".
     """
     if text.isascii() or not _JOINS.search(text):
         return text
@@ -38,13 +29,7 @@ def compose_syllables(text: str) -> str:
 
 
 def joins_loose_letters(pieces: Iterable[str], clean: Callable[[str], str]) -> bool:
-    """Tells whether pieces hold syllables of Hangul, and the clean-up makes such of loose letters that meet ("ㅋㅣ").
-
-    Args:
-        pieces: the vocabulary.
-        clean: the clean-up, with the model's own rules after it.
-
-    Example:
+    """Tells whether pieces hold syllables of Hangul, and `clean` composes such of loose letters that meet ("ㅋㅣ").
 
     >>> joins_loose_letters(["▁밥", "을"], str.lower)
     False
@@ -53,16 +38,7 @@ def joins_loose_letters(pieces: Iterable[str], clean: Callable[[str], str]) -> b
 
 
 def warn_of_lost_letters(pieces: Iterable[str], source: str) -> None:
-    """Warns of pieces that write Hangul in conjoining letters where none holds a syllable, as text then does.
-
-    Args:
-        pieces: the vocabulary.
-        source: where the vocabulary came from.
-
-    Example:
-
-    >>> warn_of_lost_letters(["밥", "##을"], "vocab.txt")
-    """
+    """Warns of pieces that write Hangul in conjoining letters where none holds a syllable, as text then does."""
     text = "".join(pieces)
     if _JOINS.search(text) and not _SYLLABLE.search(text):
         warnings.warn(
@@ -75,16 +51,7 @@ def warn_of_lost_letters(pieces: Iterable[str], source: str) -> None:
 def warn_of_lost_hangul(pieces: Iterable[str], clean: Callable[[str], str], source: str) -> None:
     """Warns where pieces hold syllables of Hangul, and cleaned text never does: nearly all of it would be unknown.
 
-    Dropping accents decomposes characters; most SentencePiece models put syllables together again afterwards.
-
-    Args:
-        pieces: the vocabulary.
-        clean: the clean-up, with the model's own rules after it.
-        source: where the vocabulary came from.
-
-    Example:
-
-    >>> warn_of_lost_hangul(["▁밥", "을"], str.lower, "spiece.model")
+    Dropping accents decomposes characters; most SentencePiece models compose syllables again afterwards.
     """
     found = _SYLLABLE.search("".join(pieces))
     if found and found[0] not in clean(found[0]):

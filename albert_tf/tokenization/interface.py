@@ -53,15 +53,10 @@ class EncodedWithOffsets:
 
 @dataclass(frozen=True)
 class RaggedPieces:
-    """Ids and spans of texts inside a TensorFlow graph.
+    """Ids and spans of texts inside a TensorFlow graph."""
 
-    Attributes:
-        ids: int32 [B, (T)].
-        offsets: int32 [B, (T), 2], start and exclusive end in bytes of the original text.
-    """
-
-    ids: "tf.RaggedTensor"
-    offsets: "tf.RaggedTensor"
+    ids: "tf.RaggedTensor"  # int32 [B, (T)]
+    offsets: "tf.RaggedTensor"  # int32 [B, (T), 2], start and exclusive end in bytes of the original text
 
 
 class PiecesInGraph(Protocol):
@@ -77,17 +72,11 @@ class PiecesInGraph(Protocol):
 
 
 class PieceModel(Protocol):
-    """Turns text into ids and back, without special ids; the batch around it is `AlbertTokenizer`'s.
+    """Turns text into ids and back, without special ids; the batch around it is `AlbertTokenizer`'s."""
 
-    Attributes:
-        source: where the vocabulary came from, for error messages.
-        special: the ids of the special pieces.
-        pieces: the pieces in order of their ids.
-    """
-
-    source: str
+    source: str  # where the vocabulary came from, for error messages
     special: SpecialPieceIds
-    pieces: tuple[str, ...]
+    pieces: tuple[str, ...]  # in order of their ids
 
     @property
     def options(self) -> Any:

@@ -52,8 +52,7 @@ class TokenizerLayer(keras.layers.Layer):
         [R]. R is free, and so is L where padding is "longest".
 
     Raises:
-        ValueError: if the vocabulary cannot be had in a graph, or not with offsets; if a tensor is not of rank 1, or
-            more than two are given.
+        ValueError: if the vocabulary needs a segmenter; if a tensor is not of rank 1, or more than two are given.
     """
 
     def __init__(

@@ -27,9 +27,6 @@ def load_piece_model(file: Path, **given: Any) -> PieceModel:
         file: the file; `tokenizer_config.json` may be in the same folder.
         **given: options of either kind; None leaves the choice to what is recorded there, then to the default.
 
-    Returns:
-        The model.
-
     Raises:
         ValueError: if an option does not go with the file, or the file is not what it should be.
     """

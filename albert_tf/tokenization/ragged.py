@@ -18,30 +18,13 @@ def positions_in_rows(lengths: tf.RaggedTensor) -> tf.Tensor:
 
 
 def select(rows: tf.RaggedTensor, kept: tf.Tensor) -> tf.RaggedTensor:
-    """Leaves values out.
-
-    Args:
-        rows: [B, (T), ...].
-        kept: bool, one for each value of all rows.
-
-    Returns:
-        [B, (T), ...], fewer values in the same rows.
-    """
+    """Leaves values of [B, (T), ...] out: those for which `kept`, one bool for each value of all rows, is false."""
     splits = tf.gather(sums(tf.cast(kept, tf.int32)), rows.row_splits)
     return tf.RaggedTensor.from_row_splits(tf.boolean_mask(rows.values, kept), splits, validate=False)
 
 
 def take(rows: tf.RaggedTensor, samples: tf.Tensor, starts: tf.Tensor, lengths: tf.Tensor) -> tf.RaggedTensor:
-    """Cuts pieces out of rows.
-
-    Args:
-        rows: [B, (T), ...].
-        samples: int32 [R], which row each piece comes from.
-        starts, lengths: int32 [R], which part of that row it is.
-
-    Returns:
-        [R, (T), ...].
-    """
+    """Cuts R parts out of [B, (T), ...]: `lengths` values of rows `samples`, from `starts` on; all int32 [R]."""
     starts += tf.gather(rows.row_starts(), samples)
     positions = tf.ragged.range(starts, starts + lengths, row_splits_dtype=tf.int32)
     return positions.with_values(tf.gather(rows.values, positions.values))

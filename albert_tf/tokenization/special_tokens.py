@@ -15,9 +15,6 @@ class SplitAtSpecialTokens:
 
     What follows a special token without white space continues its word, as "s" in "[MASK]s" does: where the vocabulary
     has the first piece without its word start, too, that one is taken.
-
-    Args:
-        model: the piece model.
     """
 
     def __init__(self, model: PieceModel):

@@ -84,8 +84,9 @@ class AlbertTokenizer:
         """Loads a tokenizer.
 
         Args:
-            path: a SentencePiece file, a vocabulary file (`*.txt`, one piece a line), or a folder with `spiece.model`,
-                `30k-clean.model`, `vocab.txt`, or else a single `*.model` or `*vocab*.txt`.
+            path: a SentencePiece file, a vocabulary file (`*.txt`, one piece a line), a `tokenizer.json`, or a folder
+                with `spiece.model`, `30k-clean.model`, `vocab.txt`, else a single `*.model` or `*vocab*.txt`, else
+                `tokenizer.json` alone, as transformers 5 saves it.
             do_lower_case: lower-case the text. None takes what the folder's `tokenizer_config.json` says, else True.
             keep_accents: neither decompose characters nor drop combining marks. None as above, else False; of a
                 vocabulary file, where capital letters are kept or words' ends are marked, True.
@@ -99,15 +100,11 @@ class AlbertTokenizer:
                 False.
             bare_final: "word_end" without the mark after the last word of a text. None as above, else False.
 
-        Returns:
-            The tokenizer.
-
         Raises:
             ValueError: if there is no such file, or it is no ALBERT vocabulary.
         """
-        file = find_vocabulary(path)
         model = load_piece_model(
-            file,
+            find_vocabulary(path),
             do_lower_case=do_lower_case,
             keep_accents=keep_accents,
             reference_digit_comma=reference_digit_comma,
@@ -212,9 +209,6 @@ class AlbertTokenizer:
             text: any text. UTF-8 bytes are taken too; invalid ones, and lone surrogates of a string, become the unknown
                 id.
             allow_special: as in a call.
-
-        Returns:
-            The ids.
         """
         return self.encode_batch([text], num_threads=1, allow_special=allow_special)[0].tolist()
 
@@ -229,7 +223,7 @@ class AlbertTokenizer:
             allow_special: as in a call.
 
         Returns:
-            One int32 array per text. The arrays may be read-only views of one buffer.
+            One int32 array per text, which may be a read-only view of a buffer.
         """
         if isinstance(texts, str | bytes):
             raise ValueError(
@@ -264,10 +258,10 @@ class AlbertTokenizer:
             raise ValueError(
                 f"`pairs` must be as many as `texts`. Received: {len(texts)} texts and {len(pairs)} pairs."
             )
-        encode = self._encode_with_offsets if return_offsets else self._encode_rows
-        rows = encode(texts, allow_special)
+        model = self._choose_model(allow_special)
+        rows = [_encode(model, each, return_offsets) for each in (texts, pairs) if each is not None]
         special = SpecialIds(self.pad_token_id, self.cls_token_id, self.sep_token_id)
-        return build_inputs(rows, None if pairs is None else encode(pairs, allow_special), special, layout)
+        return build_inputs(rows[0], None if pairs is None else rows[1], special, layout)
 
     def as_layer(
         self,
@@ -290,7 +284,7 @@ class AlbertTokenizer:
             A layer: tf.string [B], or two of them, in; a dict of int32 [B, L] as from a call out.
 
         Raises:
-            ValueError: if the vocabulary cannot be had in a graph, or not with offsets.
+            ValueError: if the vocabulary needs a segmenter, which a graph cannot run.
         """
         # TensorFlow is loaded only where the graph is asked for: everything else here runs without it.
         from albert_tf.tokenization.layer import TokenizerLayer
@@ -314,16 +308,15 @@ class AlbertTokenizer:
     def _choose_model(self, allow_special: bool) -> PieceModel | SplitAtSpecialTokens:
         return self._special_model if allow_special else self._model
 
-    def _encode_rows(self, texts: list[str], allow_special: bool) -> TokenRows:
-        return TokenRows(self.encode_batch(texts, allow_special=allow_special))
 
-    def _encode_with_offsets(self, texts: list[str], allow_special: bool) -> TokenRows:
-        model, encoded = self._choose_model(allow_special), []
-        for index, text in enumerate(texts):
-            if not isinstance(text, str | bytes):
-                raise_not_text(text, index)
-            encoded.append(model.encode_with_offsets(text))
-        return TokenRows([one.ids for one in encoded], [one.offsets for one in encoded])
+def _encode(model: PieceModel | SplitAtSpecialTokens, texts: list[str], with_offsets: bool) -> TokenRows:
+    if not with_offsets:
+        return TokenRows(model.encode_batch(texts))
+    for index, text in enumerate(texts):
+        if not isinstance(text, str | bytes):
+            raise_not_text(text, index)
+    encoded = [model.encode_with_offsets(text) for text in texts]
+    return TokenRows([one.ids for one in encoded], [one.offsets for one in encoded])
 
 
 def _as_batch(texts: str | Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from albert_tf.tokenization.hangul import SPELLED_OUT
 
@@ -27,31 +27,8 @@ _UNIT = re.compile(f"(?s){SPELLED_OUT}|.")
 _UNREADABLE = re.compile(f"[\ud800-\udfff{BORDER}]")
 
 
-class Segmenter(Protocol):
-    """Marks borders inside words.
-
-    Attributes:
-        name: one of `SEGMENTERS`.
-        version: of the analyser; another one may see other borders.
-    """
-
-    name: str
-    version: str
-
-    def mark(self, texts: Sequence[str]) -> list[str]:
-        """Returns the texts with `BORDER` put in; lone surrogates, and `BORDER` itself, become an unknown character."""
-        ...
-
-
-def load_segmenter(name: str, recorded_version: str | None = None) -> Segmenter:
-    """Returns a segmenter by name.
-
-    Args:
-        name: "kiwi".
-        recorded_version: the version that a vocabulary was trained with; None: a vocabulary is yet to be trained.
-
-    Returns:
-        The segmenter; a warning is given where its version is not the recorded one.
+def load_segmenter(name: str, recorded_version: str | None = None) -> "KiwiSegmenter":
+    """Returns the segmenter of this name; warns if a vocabulary was trained with another version of it.
 
     Raises:
         ValueError: if there is no segmenter of this name, or its package is not installed.
@@ -69,11 +46,7 @@ def load_segmenter(name: str, recorded_version: str | None = None) -> Segmenter:
 
 
 class KiwiSegmenter:
-    """Kiwi's analysis, in processes of its own where the segmenter is sent to others.
-
-    Raises:
-        ValueError: if kiwipiepy is not installed.
-    """
+    """Marks borders inside words, where Kiwi sees them; ValueError if kiwipiepy is not installed."""
 
     name = "kiwi"
 
@@ -81,7 +54,7 @@ class KiwiSegmenter:
         self.version: str = _kiwipiepy().__version__
 
     def mark(self, texts: Sequence[str]) -> list[str]:
-        """Returns the texts with `BORDER` put in."""
+        """Returns the texts with `BORDER` put in; lone surrogates, and `BORDER` itself, become an unknown character."""
         texts = [_UNREADABLE.sub(_UNKNOWN, text) for text in texts]
         chunks = [_CHUNK.findall(text) for text in texts]
         analysed = iter(_kiwi().tokenize(_composed(chunk) for chunk in itertools.chain(*chunks)))

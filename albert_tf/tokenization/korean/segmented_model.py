@@ -8,23 +8,19 @@ import numpy as np
 
 from albert_tf.tokenization.files import CONFIG_FILE, read_config, write_config
 from albert_tf.tokenization.interface import EncodedWithOffsets, PieceModel, SpecialTokens
-from albert_tf.tokenization.korean.kiwi import BORDER, Segmenter
+from albert_tf.tokenization.korean.kiwi import BORDER, KiwiSegmenter
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
 from albert_tf.tokenization.sentencepiece.proto import digest
 
 
 class SegmentedModel:
-    """Segments text, then leaves it to another piece model; see `PieceModel` for what its members give.
-
-    Args:
-        model: a piece model whose vocabulary was trained on text with borders.
-        segmenter: what puts the borders in.
+    """Segments text, then leaves it to a SentencePiece model; see `PieceModel` for what its members give.
 
     Raises:
         ValueError: if the vocabulary was trained without borders.
     """
 
-    def __init__(self, model: PieceModel, segmenter: Segmenter):
+    def __init__(self, model: PieceModel, segmenter: KiwiSegmenter):
         if not isinstance(model, SentencePieceModel) or BORDER not in model.pieces:
             raise ValueError(
                 "A vocabulary used with a segmenter must have been trained with it. "

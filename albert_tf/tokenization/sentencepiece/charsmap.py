@@ -32,15 +32,7 @@ _MAX_RULE_BYTES, _MAX_RULES = 256, 1 << 20
 
 
 def compile_clean_up(model_proto: bytes, *, do_lower_case: bool, keep_accents: bool) -> bytes:
-    """Returns the model with the clean-up in front of its own normalisation rules.
-
-    Args:
-        model_proto: a serialised SentencePiece model as published or trained, without the clean-up.
-        do_lower_case: as in `clean_text`.
-        keep_accents: as in `clean_text`.
-
-    Returns:
-        The serialised model with the combined rules.
+    """Returns the serialised model with the clean-up of `clean_text` in front of its own normalisation rules.
 
     Raises:
         ValueError: if the bytes are not a SentencePiece model.
@@ -93,23 +85,14 @@ def changes(model_proto: bytes, texts: Iterable[str]) -> bool:
     return any(rules.rewrite(text) != text for text in texts)
 
 
-def shipped_name(base: bytes, do_lower_case: bool, keep_accents: bool) -> str:
-    """Returns the name of the package's asset that holds these compiled rules, if it does.
-
-    >>> shipped_name(b"", True, False)
-    'charsmap-e3b0c442-lower.bin'
-    """
-    options = ("lower" if do_lower_case else "cased") + ("-accents" if keep_accents else "")
-    return f"charsmap-{digest(base)[:8]}-{options}.bin"
-
-
 def read_shipped(base: bytes, do_lower_case: bool, keep_accents: bool) -> bytes | None:
     """Returns the rules that the package ships compiled for the published vocabulary's normaliser, or None.
 
     Compiling takes about a second, and its result depends on the Unicode tables of the running Python; the shipped
     rules make ids the same under every Python.
     """
-    asset = ASSETS / shipped_name(base, do_lower_case, keep_accents)
+    options = ("lower" if do_lower_case else "cased") + ("-accents" if keep_accents else "")
+    asset = ASSETS / f"charsmap-{digest(base)[:8]}-{options}.bin"
     return asset.read_bytes() if asset.is_file() else None
 
 
@@ -172,7 +155,16 @@ def _rules_over_neighbours(own: _Rules, cleaned: dict[str, str], clean: Callable
         sources[target].append(character)
     for character in {character for key in keys for character in key} - cleaned.keys():
         sources[character].append(character)
-    expand = _expander(sources)
+
+    @functools.cache
+    def expand(key: str) -> list[str]:
+        """Lists every text whose characters, cleaned one by one, give the key."""
+        if not key:
+            return [""]
+        cuts = [cut for cut in range(1, len(key) + 1) if key[:cut] in sources]
+        _check_count(sum(len(sources[key[:cut]]) * len(expand(key[cut:])) for cut in cuts))
+        return [first + rest for cut in cuts for first in sources[key[:cut]] for rest in expand(key[cut:])]
+
     rules: dict[str, str] = {}
     for key in keys:
         rules |= dict.fromkeys((source for source in expand(key) if len(source) > 1), own.rewrite(key))
@@ -183,24 +175,6 @@ def _rules_over_neighbours(own: _Rules, cleaned: dict[str, str], clean: Callable
 def _check_count(count: int) -> None:
     if count > _MAX_RULES:
         raise ValueError("its normalisation rules match too many texts")
-
-
-def _expander(sources: dict[str, list[str]]) -> Callable[[str], list[str]]:
-    """Returns a function that lists every text whose characters, cleaned one by one, give its argument.
-
-    >>> sorted(_expander({"a": ["a", "A"], "b": ["b"], "ab": ["Æ"]})("ab"))
-    ['Ab', 'ab', 'Æ']
-    """
-
-    @functools.cache
-    def expand(key: str) -> list[str]:
-        if not key:
-            return [""]
-        cuts = [cut for cut in range(1, len(key) + 1) if key[:cut] in sources]
-        _check_count(sum(len(sources[key[:cut]]) * len(expand(key[cut:])) for cut in cuts))
-        return [first + rest for cut in cuts for first in sources[key[:cut]] for rest in expand(key[cut:])]
-
-    return expand
 
 
 def _compile(rules: dict[str, str]) -> bytes:

@@ -24,13 +24,7 @@ from albert_tf.tokenization.sentencepiece.proto import FIRST_BYTE_ID, WORD_START
 
 
 class SentencePieceInGraph(tf.Module):
-    """Pieces of texts in the graph, with the ids that `SentencePieceModel` gives.
-
-    Args:
-        model_proto: the serialised SentencePiece model with the clean-up inside.
-        digit_comma: the digit-comma rule.
-        spans: computes offsets; None if they are not asked for.
-    """
+    """Pieces of texts in the graph, with the ids that `SentencePieceModel` gives; offsets where `spans` is given."""
 
     def __init__(self, model_proto: bytes, digit_comma: DigitCommaTable, spans: "SpansInGraph | None" = None):
         super().__init__()
@@ -53,25 +47,16 @@ class SentencePieceInGraph(tf.Module):
 
 
 class SpansInGraph(tf.Module):
-    """Where in the original text each id comes from: what `offsets` does in Python.
+    """Where in the original text each id comes from: int32 [B, (T), 2], start and exclusive end in bytes.
 
     The op's own offsets do not tell whether a piece ends inside a character of the original ("ﬁ" as "f" + "i").
     So a second model with the same clean-up, whose pieces are single bytes, gives the origin of every character of the
     cleaned text, and the pieces as strings give the number of characters of those that are unknown.
 
-    Args:
-        model_proto: the serialised SentencePiece model with the clean-up inside.
-        pieces: its pieces in order of ids.
-        unk: the id of text that no piece covers.
-        parts: how the digit-comma rule splits pieces.
-
     Call arguments:
         texts: tf.string [B].
         pieces: int32, the ids of all texts before the digit-comma rule.
         ids: int32 [B, (T)], after it.
-
-    Returns:
-        int32 [B, (T), 2], start and exclusive end in bytes of the texts.
     """
 
     def __init__(self, model_proto: bytes, pieces: tuple[str, ...], unk: int, parts: PieceParts):

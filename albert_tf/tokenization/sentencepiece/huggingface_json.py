@@ -60,16 +60,9 @@ def tokenizers_file(
 
 
 def read_unigram(content: dict[str, Any], file: Path) -> tuple[bytes, dict[str, bool]]:
-    """Returns the SentencePiece model that a `tokenizer.json` holds, and the clean-up that its normaliser does.
+    """Returns the SentencePiece model that a `tokenizer.json` holds, and the options of its normaliser.
 
     Transformers 5 saves a tokenizer as this file alone, with all that `spiece.model` held.
-
-    Args:
-        content: what the file holds.
-        file: the file, for error messages.
-
-    Returns:
-        The serialised model, and the values of `do_lower_case` and `keep_accents`.
 
     Raises:
         ValueError: the file is damaged, or has a normaliser that cannot be reproduced.
@@ -107,31 +100,21 @@ def _is_rules(normalizer: dict[str, Any]) -> bool:
 
 
 def _added(index: int, piece: str, is_mask: bool) -> dict[str, Any]:
-    return {
-        "id": index,
-        "content": piece,
-        "single_word": False,
-        "lstrip": is_mask,
-        "rstrip": False,
-        "normalized": False,
-        "special": True,
-    }
+    sides = {"single_word": False, "lstrip": is_mask, "rstrip": False}
+    return {"id": index, "content": piece, **sides, "normalized": False, "special": True}
 
 
 def _template(cls: str, sep: str, special: SpecialPieceIds) -> dict[str, Any]:
     """[CLS] text [SEP] pair [SEP], the last two of type 1."""
 
-    def piece(name: str, token_type: int) -> dict[str, Any]:
-        return {"SpecialToken": {"id": name, "type_id": token_type}}
+    def part(kind: str, name: str, token_type: int) -> dict[str, Any]:
+        return {kind: {"id": name, "type_id": token_type}}
 
-    def text(name: str, token_type: int) -> dict[str, Any]:
-        return {"Sequence": {"id": name, "type_id": token_type}}
-
-    single = [piece(cls, 0), text("A", 0), piece(sep, 0)]
+    single = [part("SpecialToken", cls, 0), part("Sequence", "A", 0), part("SpecialToken", sep, 0)]
     ids = {cls: special.cls, sep: special.sep}
     return {
         "type": "TemplateProcessing",
         "single": single,
-        "pair": [*single, text("B", 1), piece(sep, 1)],
+        "pair": [*single, part("Sequence", "B", 1), part("SpecialToken", sep, 1)],
         "special_tokens": {name: {"id": name, "ids": [index], "tokens": [name]} for name, index in ids.items()},
     }

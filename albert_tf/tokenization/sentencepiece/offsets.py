@@ -22,17 +22,11 @@ CONTINUED = -1
 
 @dataclass(frozen=True)
 class PieceParts:
-    """How much of a piece each id takes that stands for it.
-
-    Attributes:
-        digit_comma: the digit-comma rule.
-        byte_ids: the ids of pieces that stand for a byte of a character.
-        user_defined: the ids of user-defined pieces.
-    """
+    """How much of a piece each id takes that stands for it."""
 
     digit_comma: DigitCommaTable
-    byte_ids: Collection[int]
-    user_defined: Collection[int]
+    byte_ids: Collection[int]  # of pieces that stand for a byte of a character
+    user_defined: Collection[int]  # the ids of user-defined pieces
 
     def ids(self, index: int) -> list[int]:
         """Returns the ids of a piece."""
@@ -64,20 +58,9 @@ class PieceParts:
 
 
 def encode_with_offsets(
-    processor: sentencepiece.SentencePieceProcessor,
-    parts: PieceParts,
-    text: str | bytes,
+    processor: sentencepiece.SentencePieceProcessor, parts: PieceParts, text: str | bytes
 ) -> EncodedWithOffsets:
-    """Encodes one text and reports the span of each id.
-
-    Args:
-        processor: the model with the clean-up inside.
-        parts: how pieces are split after it.
-        text: the original text; spans are in bytes where it is bytes.
-
-    Returns:
-        Ids and spans.
-    """
+    """Encodes one text and reports the span of each id; spans are in bytes where the text is bytes."""
     given, text = text, as_utf8(text)
     encoded = processor.Encode(text, return_type="offset_mapping")
     ids, pieces = encoded["ids"], encoded["pieces"]
@@ -127,15 +110,12 @@ def _character_length(piece: str | bytes) -> int:
 
 
 def _spans(cleaned: str | bytes, origins: list[int], lengths: np.ndarray) -> np.ndarray:
-    """Turns lengths in the cleaned text into spans of the original.
+    """Turns lengths in the cleaned text into spans of the original, int32 [T, 2].
 
     Args:
         cleaned: the text as SentencePiece split it.
         origins: for each position in `cleaned`, and for its end, the position in the original that it comes from.
         lengths: int64 [T], how much of `cleaned` each id takes.
-
-    Returns:
-        int32 [T, 2].
     """
     positions = np.array(origins, np.int32)
     taken = np.maximum(lengths, 0)

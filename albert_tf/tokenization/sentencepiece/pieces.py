@@ -19,18 +19,11 @@ _BYTE = re.compile("<0x([0-9A-F]{2})>")
 def find_special_ids(processor: sentencepiece.SentencePieceProcessor, source: str) -> SpecialPieceIds:
     """Looks up the special pieces and makes sure that text cannot yield them.
 
-    Args:
-        processor: the loaded model.
-        source: where it came from, for the message.
-
-    Returns:
-        The ids.
-
     Raises:
         ValueError: if a special piece is missing, or is an ordinary piece that text could contain.
     """
     ids = [processor.PieceToId(piece) for piece in SPECIAL_PIECES]
-    found = zip(SPECIAL_PIECES, ids, strict=True)
+    found = list(zip(SPECIAL_PIECES, ids, strict=True))
     missing = [piece for piece, index in found if processor.IdToPiece(index) != piece]
     if missing:
         raise ValueError(
@@ -42,7 +35,7 @@ def find_special_ids(processor: sentencepiece.SentencePieceProcessor, source: st
             f"The unknown piece of {source} is {processor.IdToPiece(processor.unk_id())!r}; an ALBERT vocabulary has "
             f"{UNK_PIECE}; restore the file."
         )
-    ordinary = [piece for piece, i in zip(SPECIAL_PIECES, ids, strict=True) if not _is_special(processor, i)]
+    ordinary = [piece for piece, index in found if not (processor.IsControl(index) or processor.IsUnknown(index))]
     if ordinary:
         raise ValueError(
             "ALBERT's special pieces must be control symbols, so that plain text cannot yield them. "
@@ -99,13 +92,5 @@ def starts_word(piece: str) -> bool:
 
 
 def starts_character(byte: int) -> bool:
-    """Tells whether a byte of UTF-8 is the first one of its character.
-
-    >>> [starts_character(byte) for byte in "é".encode()]
-    [True, False]
-    """
+    """Tells whether a byte of UTF-8 is the first one of its character."""
     return byte & 0xC0 != 0x80
-
-
-def _is_special(processor: sentencepiece.SentencePieceProcessor, index: int) -> bool:
-    return processor.IsControl(index) or processor.IsUnknown(index)

@@ -74,7 +74,7 @@ def round_scores(model_proto: bytes, step: float) -> bytes:
         (score,) = struct.unpack("<f", _last_payload(piece, _PIECE_SCORE))
         return _piece(_text_of(piece), round(score / step) * step, _NORMAL)
 
-    return _relocate_pieces(model_proto, rounded)
+    return _replace_pieces(model_proto, rounded)
 
 
 def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
@@ -150,7 +150,7 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _relocate_pieces(model_proto: bytes, replace: Callable[[int, bytes], bytes | None]) -> bytes:
+def _replace_pieces(model_proto: bytes, replace: Callable[[int, bytes], bytes | None]) -> bytes:
     """Returns the model with other pieces; `replace` gets an id and a piece, and gives the new field or None."""
     raw, index = bytearray(), 0
     for field in _fields(model_proto):

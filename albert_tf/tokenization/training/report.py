@@ -1,7 +1,7 @@
 """What came of training a vocabulary: how much of text that it has not seen it covers, and in how many tokens."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,22 +18,13 @@ _LINES_AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class HeldoutFigures:
-    """What a vocabulary makes of held-out text.
-
-    Attributes:
-        num_lines: lines of it.
-        num_characters: its characters, spaces included.
-        num_tokens: the tokens that it becomes.
-        unknown_rate: the share of these that are unknown.
-        lost_rate: the share of the characters that stand in unknown tokens.
-        characters_per_token: how many characters a token stands for on average.
-    """
+    """What a vocabulary makes of held-out text."""
 
     num_lines: int
-    num_characters: int
+    num_characters: int  # spaces included
     num_tokens: int
-    unknown_rate: float
-    lost_rate: float
+    unknown_rate: float  # the share of the tokens that are unknown
+    lost_rate: float  # the share of the characters that are in unknown tokens
     characters_per_token: float
 
 
@@ -62,43 +53,20 @@ class VocabularyReport:
 
 
 def report_vocabulary(folder: Path, model_type: str, model: PieceModel, text: TrainingText) -> VocabularyReport:
-    """Measures a new vocabulary on the text's held-out lines, and writes the report beside it.
-
-    Args:
-        folder: where the vocabulary lies.
-        model_type: what kind it is.
-        model: the vocabulary.
-        text: what it was trained on, used up.
-
-    Returns:
-        The report.
-    """
-    report = VocabularyReport(
-        folder=folder,
-        model_type=model_type,
-        vocab_size=len(model.pieces),
-        num_lines=text.num_lines,
-        num_skipped_lines=text.num_skipped_lines,
-        num_training_lines=text.num_training_lines,
-        heldout=measure_heldout(model, text.heldout),
-    )
+    """Measures a new vocabulary on the held-out lines of `text`, which is used up, and writes the report beside it."""
+    counts = (text.num_lines, text.num_skipped_lines, text.num_training_lines)
+    heldout = measure_heldout(model, text.heldout)
+    report = VocabularyReport(folder, model_type, len(model.pieces), *counts, heldout)
     values = {name: value for name, value in asdict(report).items() if name != "folder"}
     (folder / REPORT_FILE).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
     return report
 
 
 def measure_heldout(model: PieceModel, lines: Iterable[str]) -> HeldoutFigures | None:
-    """Encodes lines and counts what is unknown.
-
-    Args:
-        model: the vocabulary.
-        lines: held-out text.
-
-    Returns:
-        The figures; None where the lines give no token.
-    """
+    """Encodes lines and counts what is unknown; None where the lines give no token."""
     num_lines = characters = tokens = unknown = lost = 0
-    for batch in _batches(iter(lines)):
+    remaining = iter(lines)
+    while batch := list(islice(remaining, _LINES_AT_ONCE)):
         rows = model.encode_batch(batch)
         num_lines += len(batch)
         characters += sum(map(len, batch))
@@ -119,8 +87,3 @@ def _lost_characters(model: PieceModel, text: str) -> int:
     np.add.at(covered, spans[:, 0], 1)
     np.add.at(covered, spans[:, 1], -1)
     return sum(not text[position].isspace() for position in np.flatnonzero(np.cumsum(covered)))
-
-
-def _batches(lines: Iterator[str]) -> Iterator[list[str]]:
-    while batch := list(islice(lines, _LINES_AT_ONCE)):
-        yield batch

@@ -8,13 +8,8 @@ from pathlib import Path
 
 import sentencepiece
 
-from albert_tf.tokenization.files import (
-    MODEL_FILE,
-    TokenizerOptions,
-    check_no_other_vocabulary,
-    english_model_file,
-)
-from albert_tf.tokenization.korean.kiwi import BORDER, Segmenter, load_segmenter
+from albert_tf.tokenization.files import MODEL_FILE, TokenizerOptions, check_no_other_vocabulary, english_model_file
+from albert_tf.tokenization.korean.kiwi import BORDER, KiwiSegmenter, load_segmenter
 from albert_tf.tokenization.korean.segmented_model import SegmentedModel
 from albert_tf.tokenization.sentencepiece.charsmap import compile_clean_up
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
@@ -82,8 +77,7 @@ def train_sentencepiece(
         A report of what was read and written, and of how the vocabulary does on held-out text.
 
     Raises:
-        ValueError: if a file is not there or not UTF-8, the text is empty or too small for `vocab_size`, or an option
-            cannot be.
+        ValueError: if a file is not there or not UTF-8, the text is empty or too small, or an option cannot be.
 
     References:
         README of google-research/albert, "SentencePiece"; Kudo (2018), arXiv 1804.10959.
@@ -122,7 +116,7 @@ def train_sentencepiece(
     return report_vocabulary(Path(folder), model_type, model, text)
 
 
-def _segmented(lines: Iterator[str], segmenter: Segmenter) -> Iterator[str]:
+def _segmented(lines: Iterator[str], segmenter: KiwiSegmenter) -> Iterator[str]:
     while batch := list(itertools.islice(lines, _LINES_AT_ONCE)):
         yield from segmenter.mark(batch)
 
@@ -135,7 +129,7 @@ _COVERAGES = (0.98, 1.0)
 def run_trainer(
     lines: Iterator[str], *, vocab_size: int, surplus: int = 0, character_coverage: float, **settings
 ) -> bytes:
-    """Trains a SentencePiece model.
+    """Trains a SentencePiece model and returns it serialised.
 
     Args:
         lines: the text.
@@ -143,9 +137,6 @@ def run_trainer(
         surplus: how many of these SentencePiece does not know of.
         character_coverage: the share of the text's characters that the pieces cover.
         **settings: more of SentencePiece's own settings.
-
-    Returns:
-        The serialised model.
 
     Raises:
         ValueError: if the text is too small or too rich for `vocab_size`, or a setting cannot be.
@@ -194,19 +185,7 @@ def _recording_errors(lines: Iterator[str], errors: list[Exception]) -> Iterator
 
 
 def checked_symbols(symbols: Iterable[str], special: Sequence[str]) -> list[str]:
-    """Returns user-defined symbols, each once.
-
-    Args:
-        symbols: as the user gave them.
-        special: the vocabulary's special pieces.
-
-    Returns:
-        The symbols in the order in which they were given.
-
-    Raises:
-        ValueError: if one is empty, holds white space or is a special piece.
-
-    Example:
+    """Returns user-defined symbols, each once; ValueError if one is empty, holds white space or is a special piece.
 
     >>> checked_symbols(["@user", "#tag", "@user"], ["[CLS]"])
     ['@user', '#tag']

@@ -17,14 +17,7 @@ _LINES_LOOKED_AT = 10_000
 
 @dataclass(frozen=True)
 class LineOptions:
-    """Which lines of a text are learnt from and which are measured on.
-
-    Attributes:
-        input_sentence_size: the most lines to learn from, drawn at random.
-        max_sentence_length: longer lines, in bytes, are passed over.
-        heldout_share: how many lines are kept from learning, as a share; 10,000 lines at most.
-        seed: of the draws.
-    """
+    """Which lines of a text are learnt from and which are measured on; `train_sentencepiece` describes the fields."""
 
     input_sentence_size: int = 10_000_000
     max_sentence_length: int = 4192
@@ -49,10 +42,7 @@ class LineOptions:
 class TrainingText:
     """Text files, looked through once, so that a broken one is named before hours of training.
 
-    Args:
-        input_files: UTF-8 text files, one sentence or paragraph a line; those whose names end in .gz are unpacked.
-        options: which lines to take.
-        heldout_files: more such files, to measure on; without them lines of `input_files` are held out.
+    Without `heldout_files`, lines of `input_files` are held out.
 
     Attributes:
         num_lines: lines with text in `input_files`.

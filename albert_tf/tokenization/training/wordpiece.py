@@ -54,18 +54,13 @@ def train_wordpiece(
         character_coverage: the share of the text's characters that the pieces cover; words with rarer ones become
             unknown.
         user_defined_symbols: words that are one piece each.
-        input_sentence_size: the most lines to learn from, drawn at random; memory grows with their words.
-        max_sentence_length: longer lines, in bytes, are passed over.
-        heldout_files: text to measure the vocabulary on.
-        heldout_share: without `heldout_files`, the share of lines to keep for that, 10,000 lines at most.
-        seed: of the draws of lines.
+        input_sentence_size, max_sentence_length, heldout_files, heldout_share, seed: as for `train_sentencepiece`.
 
     Returns:
         A report of what was read and written, and of how the vocabulary does on held-out text.
 
     Raises:
-        ValueError: if a file is not there or not UTF-8, the text is empty or too small for `vocab_size`, or an option
-            cannot be.
+        ValueError: if a file is not there or not UTF-8, the text is empty or too small, or an option cannot be.
 
     References:
         Schuster and Nakajima (2012), "Japanese and Korean voice search"; the pairs are chosen as in Sennrich et al.

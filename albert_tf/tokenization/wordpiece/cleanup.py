@@ -15,29 +15,18 @@ CODE_POINTS = 0x110000
 SPACE = 0x20
 # As the reference has them: Han characters without Japanese kana and Korean Hangul, which are written in words.
 _CHINESE = (
-    range(0x4E00, 0xA000),
-    range(0x3400, 0x4DC0),
-    range(0x20000, 0x2A6E0),
-    range(0x2A700, 0x2B740),
-    range(0x2B740, 0x2B820),
-    range(0x2B820, 0x2CEB0),
-    range(0xF900, 0xFB00),
-    range(0x2F800, 0x2FA20),
+    *(range(0x4E00, 0xA000), range(0x3400, 0x4DC0), range(0x20000, 0x2A6E0), range(0x2A700, 0x2B740)),
+    *(range(0x2B740, 0x2B820), range(0x2B820, 0x2CEB0), range(0xF900, 0xFB00), range(0x2F800, 0x2FA20)),
 )
 _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 
 @dataclass(frozen=True)
 class Part:
-    """A character that another one becomes, or a part of it.
+    """A character that another one becomes, or a part of it."""
 
-    Attributes:
-        character: the character; a space separates words.
-        alone: it is a word of its own.
-    """
-
-    character: str
-    alone: bool = False
+    character: str  # a space separates words
+    alone: bool = False  # it is a word of its own
 
     @property
     def code(self) -> int:
@@ -119,13 +108,6 @@ class CharacterTable(dict):
 
 def as_characters(text: str | bytes, index: int = 0) -> str:
     """Returns a text as characters; bytes that are no UTF-8 become lone surrogates, which no piece holds.
-
-    Args:
-        text: the text.
-        index: its index among others, for the message.
-
-    Raises:
-        ValueError: if it is no text.
 
     >>> as_characters("é".encode()), as_characters(b"a\\xff")
     ('é', 'a\\udcff')

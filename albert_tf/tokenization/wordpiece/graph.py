@@ -45,27 +45,15 @@ _BLOCK_OF_LETTERS = 0x11
 
 @dataclass(frozen=True)
 class CleanedTexts:
-    """Texts after the clean-up.
+    """Texts after the clean-up."""
 
-    Attributes:
-        characters: int32 [B, (C)], code points.
-        alone: bool [C of all texts], whether each character is a word of its own.
-        sources: int32 [C of all texts], which of the characters of all given texts each was made of.
-    """
-
-    characters: tf.RaggedTensor
-    alone: tf.Tensor
-    sources: tf.Tensor
+    characters: tf.RaggedTensor  # int32 [B, (C)], code points
+    alone: tf.Tensor  # bool [C of all texts], whether each character is a word of its own
+    sources: tf.Tensor  # int32 [C of all texts], which of the characters of all given texts each was made of
 
 
 class WordPieceInGraph(tf.Module):
-    """Pieces of texts in the graph, with the ids that `WordPieceModel` gives.
-
-    Args:
-        match: what splits a word.
-        clean_up: what is done to each character.
-        options: how pieces make words.
-    """
+    """Pieces of texts in the graph, with the ids that `WordPieceModel` gives."""
 
     def __init__(self, match: LongestMatch, clean_up: CleanUp, options: WordPieceOptions):
         super().__init__()
@@ -105,9 +93,9 @@ class WordPieceInGraph(tf.Module):
 
     def _split_pieces(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
         """Returns the pieces of each word, int32 [W, (pieces)], as numbers of `_ids`."""
-        return self._match.tokenize(self._spell(words)).with_row_splits_dtype(tf.int32)
+        return self._match.tokenize(self._encode(words)).with_row_splits_dtype(tf.int32)
 
-    def _spell(self, words: tf.RaggedTensor) -> tf.Tensor:
+    def _encode(self, words: tf.RaggedTensor) -> tf.Tensor:
         """Returns the words as strings, as they are to be matched: tf.string [W]. words: [B, (words), (characters)]."""
         written, lengths = tf.strings.unicode_encode(words.values, "UTF-8"), words.values.row_lengths()
         if self._options.scheme == WORD_END:
@@ -121,15 +109,8 @@ class WordPieceInGraph(tf.Module):
 
 @dataclass(frozen=True)
 class _Words:
-    """Words of texts.
-
-    Attributes:
-        characters: int32 [B, (words), (characters)].
-        positions: int32, for each character of all words, which one of all cleaned texts it is.
-    """
-
-    characters: tf.RaggedTensor
-    positions: tf.Tensor
+    characters: tf.RaggedTensor  # int32 [B, (words), (characters)]
+    positions: tf.Tensor  # int32, for each character of all words, which one of all cleaned texts it is
 
 
 def _split_words(cleaned: CleanedTexts) -> _Words:
@@ -146,16 +127,13 @@ def _split_words(cleaned: CleanedTexts) -> _Words:
 
 
 def _locate_pieces(words: _Words, lengths: tf.RaggedTensor, spans: tf.Tensor) -> tf.RaggedTensor:
-    """Returns the span of each piece.
+    """Returns the span of each piece, int32 [W, (pieces), 2].
 
     Args:
         words: the words.
         lengths: int32 [W, (pieces)], how many characters each piece takes; more than the word has where it is unknown,
             or holds the mark of a word's end.
         spans: int32 [C, 2], where each character of the cleaned texts comes from.
-
-    Returns:
-        int32 [W, (pieces), 2].
     """
     inner = words.characters.values  # [W, (characters)]
     word_ids = lengths.value_rowids()
@@ -172,30 +150,14 @@ def _locate_pieces(words: _Words, lengths: tf.RaggedTensor, spans: tf.Tensor) ->
 
 @dataclass(frozen=True)
 class _Table:
-    """What becomes of each code point, in blocks, of which many are alike.
+    """What becomes of each code point, in blocks of 256, of which many are alike."""
 
-    Attributes:
-        blocks: int32 [code points / 256], where the block of each 256 code points lies in `rows`.
-        rows: int32 [blocks * 256, K], the `Part.code` of each part, where of the first the character's own code
-            point, twice, is taken off.
-    """
-
-    blocks: np.ndarray
-    rows: np.ndarray
+    blocks: np.ndarray  # int32 [code points / 256], where each block begins in `rows`
+    rows: np.ndarray  # int32 [blocks * 256, K], the `Part.code` of each part, the first less twice the code point
 
 
 class CleanUpInGraph(tf.Module):
-    """Cleans texts in the graph as `CleanUp` does.
-
-    Args:
-        clean_up: what is done to each character.
-
-    Call arguments:
-        texts: int32 [B, (T)], code points.
-
-    Returns:
-        The cleaned texts.
-    """
+    """Cleans texts in the graph, int32 [B, (T)] code points, as `CleanUp` does."""
 
     def __init__(self, clean_up: CleanUp):
         super().__init__()
@@ -228,15 +190,7 @@ def decode(texts: tf.Tensor) -> tf.RaggedTensor:
 
 
 def find_spans(texts: tf.Tensor, cleaned: CleanedTexts) -> tf.Tensor:
-    """Returns where in the original texts each cleaned character comes from, with what is dropped after it.
-
-    Args:
-        texts: tf.string [B].
-        cleaned: the same after the clean-up.
-
-    Returns:
-        int32 [C of all texts, 2], start and exclusive end in bytes.
-    """
+    """Returns where in `texts` each cleaned character, with what is dropped after it, comes from: int32 [C, 2]."""
     _, begins = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="replace", replacement_char=_INVALID)
     starts = tf.gather(tf.cast(begins.values, tf.int32), cleaned.sources)
     row_ids = cleaned.characters.value_rowids()

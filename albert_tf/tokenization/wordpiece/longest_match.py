@@ -21,14 +21,6 @@ class LongestMatch:
         following: pieces that can come after another one in a word, and their ids.
         unknown: the id of the unknown piece.
 
-    Call arguments:
-        word: the word, at least one character.
-
-    Returns:
-        The ids.
-
-    Example:
-
     >>> match = LongestMatch({"un": 1, "una": 2}, {"able": 3, "ff": 4, "f": 5}, unknown=0)
     >>> [np.frombuffer(match(word), np.int32).tolist() for word in ("unaffable", "unable", "x" * 300)]
     [[2, 4, 3], [0], [0]]

@@ -14,15 +14,10 @@ _WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True)
 class CleanedText:
-    """A text after the clean-up.
+    """A text after the clean-up."""
 
-    Attributes:
-        text: the cleaned text, a space between words.
-        origins: for each of its characters, and for its end, the position in the original.
-    """
-
-    text: str
-    origins: np.ndarray
+    text: str  # a space between words
+    origins: np.ndarray  # for each of its characters, and for its end, the position in the original
 
     @classmethod
     def of(cls, text: str, clean_up: CleanUp) -> "CleanedText":
@@ -49,7 +44,7 @@ class CleanedText:
 def locate_pieces(
     cleaned: CleanedText, rows: Sequence[bytes], piece_lengths: np.ndarray, text: str | bytes
 ) -> EncodedWithOffsets:
-    """Gives every id its span.
+    """Gives every id its span. Characters that the clean-up drops belong to the piece in front of them.
 
     Args:
         cleaned: the cleaned text.
@@ -57,9 +52,6 @@ def locate_pieces(
         piece_lengths: int [V], how many characters of a word each piece takes; more than the word has where the piece
             is the unknown one, or holds the mark of a word's end.
         text: the original; spans are in bytes where it is bytes.
-
-    Returns:
-        Ids and spans. Characters that the clean-up drops belong to the piece in front of them.
     """
     ids = np.frombuffer(b"".join(rows), np.int32)
     counts = np.array([len(row) for row in rows], np.int64) // ids.itemsize

@@ -27,16 +27,10 @@ _SHARE_OF_ENDS = 0.1
 
 
 def read_vocabulary(path: str | Path) -> tuple[str, ...]:
-    """Reads the pieces in order of their ids.
-
-    Args:
-        path: a UTF-8 file, one piece a line; a byte-order mark at its start is dropped.
-
-    Returns:
-        The pieces. A blank line is a piece that no text yields.
+    """Reads the pieces of a UTF-8 file in order of their ids, one a line; a blank line is a piece that no text yields.
 
     Raises:
-        ValueError: if the file is not UTF-8, or is empty.
+        ValueError: if the file cannot be read, is not UTF-8, or is empty.
     """
     try:
         text = read_bytes(path).decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n")
@@ -53,11 +47,7 @@ def read_vocabulary(path: str | Path) -> tuple[str, ...]:
 
 
 def read_wordpiece(content: dict[str, Any], file: Path) -> tuple[tuple[str, ...], dict[str, bool]]:
-    """Returns the pieces of a `tokenizer.json` in order of their ids, and the clean-up that its normaliser does.
-
-    Args:
-        content: what the file holds.
-        file: the file, for error messages.
+    """Returns the pieces of a `tokenizer.json` in order of their ids, and the options of its normaliser.
 
     Raises:
         ValueError: the file is damaged, or has a normaliser that cannot be reproduced.
@@ -82,21 +72,9 @@ def read_wordpiece(content: dict[str, Any], file: Path) -> tuple[tuple[str, ...]
 
 
 def find_special_ids(pieces: Sequence[str], source: str) -> SpecialPieceIds:
-    """Looks up the special pieces.
+    """Looks up the special pieces; ValueError if a piece is there twice, or a special one is missing.
 
     A vocabulary may do without [PAD]: the attention mask hides padding, so any id can stand there, and id 0 does.
-
-    Args:
-        pieces: the vocabulary.
-        source: where it came from, for the message.
-
-    Returns:
-        The ids.
-
-    Raises:
-        ValueError: if a piece is there twice, or a special one is missing.
-
-    Example:
 
     >>> find_special_ids(["[CLS]", "[SEP]", "[MASK]", "[UNK]"], "an example")
     SpecialPieceIds(pad=0, unk=3, cls=0, sep=1, mask=2)
@@ -168,15 +146,6 @@ def read_wordpiece_options(
     """Returns the given options, else what `tokenizer_config.json` or `recorded` says, else what suits the pieces.
 
     Where nothing says otherwise, accents go where capital letters go, as in the reference; "word_end" keeps them.
-
-    Args:
-        folder: the folder of the vocabulary file.
-        pieces: the vocabulary.
-        recorded: what the vocabulary's own file records.
-        **given: fields of `WordPieceOptions`; None leaves the choice to the file.
-
-    Returns:
-        The options.
 
     Raises:
         ValueError: if the file is no JSON object, or an option is not what it must be.
