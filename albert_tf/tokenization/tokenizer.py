@@ -205,10 +205,8 @@ class AlbertTokenizer:
     def encode(self, text: str | bytes, *, allow_special: bool = False) -> list[int]:
         """Returns a text's ids, without [CLS] and [SEP] around it.
 
-        Args:
-            text: any text. UTF-8 bytes are taken too; invalid ones, and lone surrogates of a string, become the unknown
-                id.
-            allow_special: as in a call.
+        UTF-8 bytes are taken too; invalid ones, and lone surrogates of a string, become the unknown id. `allow_special`
+        is that of a call.
         """
         return self.encode_batch([text], num_threads=1, allow_special=allow_special)[0].tolist()
 

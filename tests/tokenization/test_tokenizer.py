@@ -170,9 +170,9 @@ def test_folder_with_one_model(tmp_path, name):
 
 
 def test_path_without_a_model(tmp_path):
-    with pytest.raises(ValueError, match="must be a SentencePiece file, a vocabulary file, or a folder with one"):
+    with pytest.raises(ValueError, match=r"There is no vocabulary at .*nothing; give a SentencePiece file"):
         AlbertTokenizer.from_pretrained(tmp_path / "nothing")
-    with pytest.raises(ValueError, match=r"no \*.model file"):
+    with pytest.raises(ValueError, match=r"no \*.model, \*vocab"):
         AlbertTokenizer.from_pretrained(tmp_path)
     for name in ("a.model", "b.model"):
         (tmp_path / name).write_bytes(TINY_MODEL.read_bytes())
@@ -193,7 +193,9 @@ def test_file_that_is_no_model(tmp_path, content):
 def test_broken_tokenizer_config(tmp_path, content):
     (tmp_path / "spiece.model").write_bytes(TINY_MODEL.read_bytes())
     (tmp_path / "tokenizer_config.json").write_text(content)
-    with pytest.raises(ValueError, match=r"tokenizer_config.json must|must be True or False"):
+    with pytest.raises(
+        ValueError, match=r"tokenizer_config\.json (is not valid JSON|holds list)|must be True or False"
+    ):
         AlbertTokenizer.from_pretrained(tmp_path)
 
 

@@ -21,9 +21,6 @@ def clean_text(text: str, *, do_lower_case: bool = True, keep_accents: bool = Fa
         keep_accents: leave characters as they are. By default they are decomposed (NFKD) and combining marks are
             dropped.
 
-    Returns:
-        The cleaned text.
-
     Example:
 
     >>> clean_text("  The  Café ﬁrst ")
