@@ -135,11 +135,15 @@ def sha256(path: pathlib.Path) -> str:
 def exclusive_lock(folder: pathlib.Path) -> Iterator[None]:
     """Holds an exclusive lock on a folder; the operating system releases it when the process exits.
 
-    The folder is made if it does not exist. On file systems without locks nothing is locked.
+    The folder is made if it does not exist, and removed again if it is still empty at the end. On file systems without
+    locks nothing is locked.
 
     Raises:
-        ValueError: another process holds the lock.
+        ValueError: another process holds the lock, or `folder` is a file.
     """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; give another folder.")
+    is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     if fcntl is None:
         yield
@@ -154,6 +158,11 @@ def exclusive_lock(folder: pathlib.Path) -> Iterator[None]:
             ) from None
         except OSError:  # some network file systems have no locks
             pass
-        yield
+        try:
+            yield
+        finally:
+            if is_new:
+                with contextlib.suppress(OSError):  # it is not empty
+                    folder.rmdir()
     finally:
         os.close(descriptor)

@@ -80,3 +80,11 @@ def exports(folders, tmp_path_factory):
 
     output = tmp_path_factory.mktemp("exports")
     return {kind: export_saved_model(folder, output, kind) for kind, folder in folders.items()}
+
+
+@pytest.fixture(scope="session")
+def road(tmp_path_factory):
+    """Text, vocabulary and examples, made once."""
+    from tests.small_road import make_small_road
+
+    return make_small_road(tmp_path_factory.mktemp("road"))

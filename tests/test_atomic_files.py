@@ -123,3 +123,13 @@ def test_a_temporary_folder_is_removed_whatever_happens(tmp_path):
     with pytest.raises(OSError, match="no space"):
         fail()
     assert os.listdir(tmp_path / "new") == []
+
+
+def test_a_folder_made_for_a_lock_goes_again_unless_something_is_in_it(tmp_path):
+    with exclusive_lock(tmp_path / "empty"):
+        assert (tmp_path / "empty").is_dir()
+    with exclusive_lock(tmp_path / "used"):
+        (tmp_path / "used/file").write_text("mine")
+    assert [path.name for path in tmp_path.iterdir()] == ["used"]
+    with pytest.raises(ValueError, match="file is a file; give another folder"), exclusive_lock(tmp_path / "used/file"):
+        pass

@@ -39,11 +39,15 @@ def run(
     """
     values = dict(locals())
     from albert_tf.cli.tables import print_table, score_rows
-    from albert_tf.trainer import FinetuneOptions, finetune
+    from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune
     from albert_tf.trainer.validation import checked
 
     known = {name: value for name, value in values.items() if name in FinetuneOptions.model_fields}
-    report = finetune(checked(FinetuneOptions, known), show_progress=True)
+    try:
+        report = finetune(checked(FinetuneOptions, known), show_progress=True)
+    except TrainingStopped as stopped:
+        typer.echo(str(stopped))
+        raise typer.Exit from None
     if report.finished_before:
         typer.echo("This run is finished already; these are its results.")
     rows = score_rows(report.scores)

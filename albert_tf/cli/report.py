@@ -17,7 +17,7 @@ def run(
     Example: albert-tf report runs/base
     """
     from albert_tf.cli.tables import print_table
-    from albert_tf.trainer import write_report
+    from albert_tf.report import write_report
 
     report = write_report(folder, output)
     if report.speed is not None:

@@ -33,23 +33,24 @@ def train_batches(
         ValueError: the data are not those that the recipe asks for, or their examples are too long for the model.
     """
     training, data = recipe.training, recipe.data
-    place = {"objective": data.objective, "skip_corrupt": skip_corrupt, "first_batch": first_batch, "shard": shard}
+    options = {"objective": data.objective, "skip_corrupt": skip_corrupt, "first_batch": first_batch, "shard": shard}
     if data.documents is not None:
-        batches = documents_dataset(data.documents, tokenizer, training.batch_size, **place)
+        batches = documents_dataset(data.documents, tokenizer, training.batch_size, **options)
     else:
         batches = pretraining_dataset(
             data.source,
             training.batch_size,
             seed=training.seed,
             vocab_hash=tokenizer.vocab_hash,
-            **place,
+            **options,
         )
-    check_length(sequence_length(recipe), recipe.config)
+    check_length(data_sizes(recipe)["L"], recipe.config)
+    check_batch_size(recipe)
     return batches
 
 
 def check_length(length: int, config: AlbertConfig) -> None:
-    """Raises a ValueError where examples are longer than the model takes."""
+    """Raises ValueError if examples are longer than the model takes."""
     if length > config.max_position_embeddings:
         raise ValueError(
             f"Examples must not be longer than `max_position_embeddings`. Received: length={length}, "
@@ -67,19 +68,31 @@ def heldout_batches(recipe: Recipe, tokenizer: AlbertTokenizer) -> tf.data.Datas
         shuffle=False,
         repeat=False,
         drop_remainder=False,
-        max_seq_length=sequence_length(recipe),
+        max_seq_length=data_sizes(recipe)["L"],
         vocab_hash=tokenizer.vocab_hash,
         objective=recipe.data.objective,
     )
 
 
-def sequence_length(recipe: Recipe) -> int:
-    """L of the examples."""
-    return find_shards(recipe.data.source, expected=None).sizes["L"]
+def check_batch_size(recipe: Recipe) -> None:
+    """Raises ValueError if a batch is larger than the examples in a folder; those made on the fly are not counted."""
+    if recipe.data.examples is None:
+        return
+    rows = sum(shard.records for shard in find_shards(recipe.data.examples).listed if shard is not None)
+    if recipe.training.batch_size > rows:
+        raise ValueError(
+            f"batch_size={recipe.training.batch_size:,} is larger than the {rows:,} examples in "
+            f"{recipe.data.examples}; lower it, or prepare more text."
+        )
+
+
+def data_sizes(recipe: Recipe) -> dict[str, int]:
+    """Lengths of the axes of the examples: L and P."""
+    return find_shards(recipe.data.source, expected=None).sizes
 
 
 def data_facts(recipe: Recipe, tokenizer: AlbertTokenizer) -> dict[str, str]:
-    """What tells these data from others, wherever they lie."""
+    """Identifies the data, wherever they are."""
     folders = {"source": recipe.data.source, "heldout": recipe.data.heldout}
     files = {name: folder / MANIFEST_NAME for name, folder in folders.items() if folder is not None}
     digests = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items() if file.is_file()}

@@ -1,12 +1,14 @@
-"""Keras callbacks of a training run: each does one thing at the end of a batch or of a reporting interval.
+"""Keras callbacks of a training run, each for one thing at the end of a reporting interval.
 
 Keras calls an interval an epoch here: `log_every` updates.
 """
 
+import dataclasses
 import json
 import math
 import pathlib
 import time
+import warnings
 from typing import Any
 
 import keras
@@ -14,51 +16,68 @@ import rich.console
 import rich.progress
 
 from albert_tf.atomic_files import atomic_write
-from albert_tf.trainer.speed import Speed, Stopwatch
+from albert_tf.trainer.run_folder import read_metrics
+from albert_tf.trainer.throughput import Speed, Stopwatch
+
+_SECONDS_BETWEEN_LOOKS = 10.0
 
 
 class StopAtBadLoss(keras.callbacks.Callback):
-    """Ends training with one sentence where the loss is not finite, or has risen far above its best.
+    """Ends training with one sentence if the loss is not finite, or has risen far above its best.
 
-    The sentence names step, learning rate and the ten largest gradients. No checkpoint is written any more.
+    The sentence names step, learning rate and the ten largest gradients. No checkpoint is written any more. The device
+    keeps the numbers of the first step that failed, so it need not be asked after each.
 
     Args:
-        stop_above_best: float or None. By how much, in nats, an interval's mean loss may lie above the lowest so far.
+        stop_above_best: float or None. By how much, in nats, an interval's mean loss may exceed the lowest so far.
         metrics_file: pathlib.Path or None. Where MetricsLog, which must come first, keeps the losses so far.
+        check_every: int. Updates between two looks at the device within an interval.
     """
 
-    def __init__(self, stop_above_best: float | None = None, metrics_file: pathlib.Path | None = None):
+    def __init__(
+        self,
+        stop_above_best: float | None = None,
+        metrics_file: pathlib.Path | None = None,
+        check_every: int = 100,
+    ):
         super().__init__()
-        self.stop_above_best, self.metrics_file = stop_above_best, metrics_file
+        self.stop_above_best, self.metrics_file, self.check_every = stop_above_best, metrics_file, check_every
 
     def on_train_begin(self, logs=None):
         entries = read_metrics(self.metrics_file) if self.metrics_file is not None else []
         self._best = min((entry["loss"] for entry in entries), default=math.inf)
 
-    def on_train_batch_end(self, batch, logs=None):
-        record = self.model.step_record
-        if record.has_failed:
-            raise ValueError(_bad_loss("stay finite", f"loss={record.report().loss}", record.report()))
+    def on_train_batch_begin(self, batch, logs=None):
+        if batch and batch % self.check_every == 0:
+            self._check_finite()
 
     def on_epoch_end(self, epoch, logs=None):
+        self._check_finite()
         loss = float((logs or {})["loss"])
         if self.stop_above_best is not None and loss > self._best + self.stop_above_best:
-            what = f"a mean loss of {loss:.3f} where the best was {self._best:.3f}"
-            demand = f"stay within {self.stop_above_best:g} of the best (stop_above_best)"
-            raise ValueError(_bad_loss(demand, what, self.model.step_record.report()))
+            what = (
+                f"The mean loss has risen to {loss:.3f}, more than stop_above_best = {self.stop_above_best:g} above "
+                f"the best, {self._best:.3f},"
+            )
+            raise ValueError(_bad_loss(what, self.model.step_record.report()))
         self._best = min(self._best, loss)
 
+    def _check_finite(self):
+        record = self.model.step_record
+        if record.has_failed:
+            report = record.report()
+            raise ValueError(_bad_loss(f"The loss is not finite: {report.loss}", report))
 
-def _bad_loss(demand: str, received: str, report) -> str:
+
+def _bad_loss(what: str, report) -> str:
     return (
-        f"The loss must {demand}. Received: {received} at step {report.step} with learning rate "
-        f"{report.learning_rate:.3g}, {largest_gradients(report)}; lower the learning rate or lengthen warm-up, and "
-        "start again from the last checkpoint."
+        f"{what} at step {report.step} with learning rate {report.learning_rate:.3g}, {largest_gradients(report)}; "
+        "lower the learning rate or lengthen warm-up, and start again from the last checkpoint."
     )
 
 
 def largest_gradients(report, count: int = 10) -> str:
-    """The largest gradients of a step with the paths of their variables, those that are not finite first."""
+    """The largest gradients of a step by variable path, those that are not finite first."""
     norms, when = report.norms, "largest gradients"
     broken = sum(not math.isfinite(norm) for norm in norms.values())
     if broken >= count:  # a table of them would say nothing
@@ -69,7 +88,7 @@ def largest_gradients(report, count: int = 10) -> str:
 
 
 class GradientLog(keras.callbacks.Callback):
-    """Adds to an interval's logs what its last step's gradients were like; must come before those that write logs.
+    """Adds statistics of the last step's gradients to an interval's logs; comes before callbacks that write logs.
 
     These are `gradient_norm` (before clipping), `loss_scale` where the loss is scaled, and `trust_ratio/PATH` for each
     variable where the optimizer keeps them.
@@ -88,18 +107,30 @@ class GradientLog(keras.callbacks.Callback):
 class MetricsLog(keras.callbacks.Callback):
     """Appends one JSON line for every interval to a file: its step and all of its logs.
 
+    Lines after the step that training starts from are removed, because they are written again.
+
     Args:
-        file: a `.jsonl` file; lines beyond the step that training starts from are dropped.
+        file: a `.jsonl` file.
+        expected_lines: how many lines it had when the checkpoint that training starts from was written; if there are
+            fewer, a warning says so.
     """
 
-    def __init__(self, file: pathlib.Path):
+    def __init__(self, file: pathlib.Path, expected_lines: int = 0):
         super().__init__()
-        self.file = file
+        self.file, self.expected_lines = file, expected_lines
 
     def on_train_begin(self, logs=None):
         step = int(self.model.optimizer.iterations.numpy())
         kept = [entry for entry in read_metrics(self.file) if entry["step"] <= step]
-        atomic_write(self.file, "".join(json.dumps(entry) + "\n" for entry in kept).encode())
+        if len(kept) < self.expected_lines:
+            warnings.warn(
+                f"{self.file} has {len(kept)} of the {self.expected_lines} lines written before step {step}; the "
+                "others are lost unless you restore the file from a copy.",
+                stacklevel=2,
+            )
+        self.expected_lines = 0
+        if self.file.exists():
+            atomic_write(self.file, "".join(json.dumps(entry) + "\n" for entry in kept).encode())
 
     def on_epoch_end(self, epoch, logs=None):
         step = int(self.model.optimizer.iterations.numpy())
@@ -129,13 +160,16 @@ class SaveState(keras.callbacks.Callback):
 
 
 class ProgressLine(keras.callbacks.Callback):
-    """A progress bar with loss, speed of the interval and remaining time; plain lines where there is no terminal.
+    """A progress bar with loss, throughput and remaining time; plain lines if stderr is no terminal.
+
+    Steps are counted, not read from the device, and loss and throughput are read rarely, so that steps can be queued
+    ahead.
 
     Args:
-        title: what is being done.
+        title: name of the task.
         total: updates in all.
         tokens_per_step: int.
-        lines_every: updates between two lines where there is no terminal.
+        lines_every: updates between two lines without a terminal; a first one comes after ten seconds.
     """
 
     def __init__(self, title: str, total: int, tokens_per_step: int, lines_every: int):
@@ -149,46 +183,45 @@ class ProgressLine(keras.callbacks.Callback):
             rich.progress.TextColumn("{task.description}"),
             rich.progress.BarColumn(),
             rich.progress.MofNCompleteColumn(),
-            rich.progress.TextColumn("loss {task.fields[loss]:.3f}  {task.fields[rate]}"),
+            rich.progress.TextColumn("{task.fields[state]}"),
             rich.progress.TimeRemainingColumn(),
         )
-        self._first = self._step()
-        self._begun = time.monotonic()
+        self._first = self._shown = self._step()
+        self._begun = self._shown_at = time.monotonic()
         self._bar = rich.progress.Progress(*columns, console=self.console, disable=not self.console.is_terminal)
         self._bar.start()
-        self._task = self._bar.add_task(self.title, total=self.total, completed=self._first, loss=math.nan, rate="")
+        self._task = self._bar.add_task(self.title, total=self.total, completed=self._first, state="")
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._stopwatch = Stopwatch(self.model, self.tokens_per_step)
+        self._interval_began, self._stopwatch = self._step(), Stopwatch(self.model, self.tokens_per_step)
 
-    def on_train_batch_end(self, batch, logs=None):
-        step, loss, rate = self._step(), float((logs or {}).get("loss", math.nan)), _in_words(self._stopwatch.read())
-        self._bar.update(self._task, completed=step, loss=loss, rate=rate)
-        if not self.console.is_terminal and step % self.lines_every == 0:
-            # Evaluation and saving take their time again, so that the mean of the whole run tells what is left.
-            left = (self.total - step) * (time.monotonic() - self._begun) / max(step - self._first, 1)
-            self.console.print(
-                f"{self.title} {step}/{self.total}  loss {loss:.3f}  {rate}  {left:.0f} s left", soft_wrap=True
-            )
+    def on_train_batch_begin(self, batch, logs=None):
+        step = self._interval_began + batch
+        self._bar.update(self._task, completed=step)
+        is_first_or_bar = self.console.is_terminal or self._shown == self._first
+        is_late = is_first_or_bar and time.monotonic() - self._shown_at > _SECONDS_BETWEEN_LOOKS
+        if batch and (is_late or step - self._shown >= self.lines_every):
+            self._show(step, self.model.step_record.report().loss, self._stopwatch.read())
 
-    def on_train_end(self, logs=None):
+    def on_epoch_end(self, epoch, logs=None):
+        logs, step = logs or {}, self._step()
+        speed = Speed(*(logs[field.name] for field in dataclasses.fields(Speed)))
+        if self.console.is_terminal or step - self._shown >= self.lines_every or step == self.total:
+            self._show(step, logs["loss"], speed)
+
+    def close(self):
+        """Ends the bar."""
         if self._bar is not None:
             self._bar.stop()
 
+    def _show(self, step: int, loss: float, speed: Speed):
+        self._shown, self._shown_at = step, time.monotonic()
+        state = f"loss {loss:.3f}  {speed}"
+        self._bar.update(self._task, completed=step, state=state)
+        if not self.console.is_terminal:
+            # Evaluation and saving take their time again, so the mean of the run so far tells what is left.
+            left = (self.total - step) * (time.monotonic() - self._begun) / max(step - self._first, 1)
+            self.console.print(f"{self.title} {step}/{self.total}  {state}  {left:.0f} s left", soft_wrap=True)
+
     def _step(self) -> int:
         return int(self.model.optimizer.iterations.numpy())
-
-
-def _in_words(speed: Speed) -> str:
-    return (
-        f"{speed.tokens_per_second / 1000:.1f}k tokens/s  {speed.seconds_per_step:.3g} s/step  "
-        f"input wait {speed.input_wait_share:.1%}"
-    )
-
-
-def read_metrics(file: pathlib.Path) -> list[dict[str, float]]:
-    """The whole lines of a metrics file; a last line cut short by a kill is left out."""
-    if not file.is_file():
-        return []
-    lines = file.read_text(encoding="utf-8").split("\n")[:-1]
-    return [json.loads(line) for line in lines if line]

@@ -1,7 +1,7 @@
-"""Checkpoints on disk: which there are, which are whole, which to keep.
+"""Checkpoints of a run on disk: written in the background, verified before they are read, the newest and best kept.
 
-A checkpoint is TensorFlow's files `step-N.*` and, written last, `step-N.json`, which holds their digests. Without the
-JSON file there is no checkpoint, however much of it a kill has left.
+A checkpoint is a folder `step-N` with TensorFlow's files `state.*` and `state.json`, which holds their digests and its
+own checksum. It is written under the name `.step-N` and renamed when complete, so that a kill never leaves part of one.
 """
 
 import dataclasses
@@ -9,107 +9,201 @@ import json
 import pathlib
 import re
 import shutil
+import threading
 import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from albert_tf.atomic_files import atomic_write, sha256
+import numpy as np
+import tensorflow as tf
 
-_NAME = re.compile(r"\.?(step-\d+)([._].*)?")
+from albert_tf.atomic_files import atomic_write, sha256
+from albert_tf.json_files import read_json, verify_checksum, with_checksum
+
+_FILES, _METADATA = "state", "state.json"
+_NAME = re.compile(r"step-\d+")
 
 
 @dataclasses.dataclass(frozen=True)
-class SavedState:
+class SavedCheckpoint:
     """One checkpoint.
 
     Args:
-        prefix: its files' path without what comes after the step.
-        about: what its JSON file says; empty where it cannot be read.
+        folder: `checkpoints/step-N`.
+        metadata: content of its JSON file; None if that cannot be read.
     """
 
-    prefix: pathlib.Path
-    about: Mapping[str, Any]
+    folder: pathlib.Path
+    metadata: Mapping[str, Any] | None
 
     @property
     def step(self) -> int:
-        """Updates that it comes after."""
-        return int(self.prefix.name.rpartition("-")[2])
+        """Updates made before it was written."""
+        return int(self.folder.name.rpartition("-")[2])
 
     @property
     def held_out(self) -> float | None:
-        """The score by which checkpoints are compared, where the model was evaluated at this step."""
-        return self.about.get("held_out")
+        """The score by which checkpoints are compared, if the model was evaluated at this step."""
+        return None if self.metadata is None else self.metadata["held_out"]
 
-    def fault(self) -> str | None:
-        """Which file is not as it was written; None where all are."""
-        digests = self.about.get("sha256")
-        if not isinstance(digests, dict) or not digests:
-            return f"{self.prefix.name}.json cannot be read"
-        for name, digest in digests.items():
-            file = self.prefix.with_name(name)
-            if not file.is_file():
-                return f"{name} is missing"
-            if sha256(file) != digest:
-                return f"{name} is not as it was written"
+    @property
+    def prefix(self) -> str:
+        """What `tf.train.load_checkpoint` takes."""
+        return str(self.folder / _FILES)
+
+    def corruption(self) -> str | None:
+        """Which file differs from what was written; None if none does."""
+        if self.metadata is None:
+            return f"{self.folder.name}/{_METADATA} is missing or damaged"
+        for name, digest in self.metadata["sha256"].items():
+            try:
+                is_as_written = sha256(self.folder / name) == digest
+            except OSError as error:
+                return f"{self.folder.name}/{name} cannot be read ({error.strerror})"
+            if not is_as_written:
+                return f"{self.folder.name}/{name} is damaged"
         return None
 
 
-def seal(prefix: pathlib.Path, about: Mapping[str, Any]) -> SavedState:
-    """Makes a checkpoint of files that have been written, by a JSON file with their digests."""
-    digests = {file.name: sha256(file) for file in sorted(prefix.parent.glob(prefix.name + ".*"))}
-    content = {**about, "sha256": digests}
-    atomic_write(prefix.with_name(prefix.name + ".json"), (json.dumps(content, indent=2) + "\n").encode())
-    return SavedState(prefix, content)
+def commit(partial: pathlib.Path, metadata: Mapping[str, Any]) -> SavedCheckpoint:
+    """Turns the folder `.step-N`, in which all files have been written, into the checkpoint `step-N`."""
+    content = {**metadata, "sha256": {file.name: sha256(file) for file in sorted(partial.iterdir())}}
+    atomic_write(partial / _METADATA, (json.dumps(with_checksum(content), indent=2) + "\n").encode())
+    folder = partial.with_name(partial.name.removeprefix("."))
+    if folder.exists():  # it was damaged, and training has reached this step again
+        shutil.rmtree(folder)
+    partial.rename(folder)
+    return SavedCheckpoint(folder, content)
 
 
-def discard(prefix: pathlib.Path) -> None:
-    """Removes a checkpoint, or what is left of one: first what makes it one."""
-    files = [
-        path for path in prefix.parent.iterdir() if (match := _NAME.fullmatch(path.name)) and match[1] == prefix.name
-    ]
-    for path in sorted(files, key=lambda path: path.name != prefix.name + ".json"):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+def delete(checkpoint: pathlib.Path) -> None:
+    """Removes a checkpoint. A kill leaves it intact or hidden, never damaged."""
+    hidden = checkpoint.with_name(f".{checkpoint.name}")
+    shutil.rmtree(hidden, ignore_errors=True)
+    checkpoint.rename(hidden)
+    shutil.rmtree(hidden)
 
 
-def saved_states(folder: pathlib.Path) -> list[SavedState]:
-    """All checkpoints of a folder, by their steps."""
-    files = [file for file in folder.glob("step-*.json") if _NAME.fullmatch(file.name)]
-    return sorted((SavedState(file.with_suffix(""), _read(file)) for file in files), key=lambda saved: saved.step)
+def saved_checkpoints(folder: pathlib.Path) -> list[SavedCheckpoint]:
+    """All checkpoints of a folder, by step."""
+    found = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name) and path.is_dir()]
+    return sorted((SavedCheckpoint(path, _read_metadata(path)) for path in found), key=lambda saved: saved.step)
 
 
-def newest_whole(folder: pathlib.Path) -> SavedState | None:
-    """The newest checkpoint whose files are as they were written, with a warning of newer ones that are not.
+def latest_valid_checkpoint(folder: pathlib.Path) -> SavedCheckpoint | None:
+    """The newest checkpoint whose files are as they were written, with a warning about newer ones that are damaged.
+
+    Returns:
+        SavedCheckpoint, or None if nothing was ever saved.
 
     Raises:
-        ValueError: there are checkpoints, and none is whole.
+        ValueError: there are checkpoints, and all are damaged.
     """
     faults = []
-    for saved in reversed(saved_states(folder)):
-        fault = saved.fault()
+    for saved in reversed(saved_checkpoints(folder)):
+        fault = saved.corruption()
         if fault is None:
             if faults:
-                warnings.warn(f"Left out as damaged: {'; '.join(faults)}. Going on from {saved.prefix}.", stacklevel=2)
+                warnings.warn(f"Damaged: {'; '.join(faults)}. Going on from {saved.folder}.", stacklevel=2)
             return saved
         faults.append(fault)
+    faults += [f"{file.name} is no checkpoint folder" for file in sorted(folder.glob("step-*")) if file.is_file()]
     if faults:
         raise ValueError(
-            f"One checkpoint at least must be whole. Received: {folder} with damage in each ({'; '.join(faults)}); "
-            "restore one from a copy, or remove them all to start anew."
+            f"{folder} has no valid checkpoint ({'; '.join(faults[:5])}); restore one from a copy, or remove that "
+            "folder to start from step 0."
         )
     return None
 
 
-def remove_others(folder: pathlib.Path, kept: Collection[SavedState]) -> None:
-    """Removes all checkpoints but these, and what interrupted writing has left."""
-    names = {saved.prefix.name for saved in kept}
-    found = {match[1] for path in folder.iterdir() if (match := _NAME.fullmatch(path.name))}
-    for name in found - names:
-        discard(folder / name)
-
-
-def _read(file: pathlib.Path) -> dict[str, Any]:
+def _read_metadata(folder: pathlib.Path) -> dict[str, Any] | None:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
+        return verify_checksum(read_json(folder / _METADATA), folder / _METADATA)
+    except ValueError:
+        return None
+
+
+class CheckpointWriter:
+    """Writes checkpoints in a thread while training goes on, and deletes those that are not to be kept.
+
+    The newest ones are kept, and the one with the best score on held-out examples.
+
+    Args:
+        folder: of the checkpoints.
+        keep: how many of the newest to keep.
+        higher_is_better: whether the best score is the highest or the lowest.
+    """
+
+    def __init__(self, folder: pathlib.Path, keep: int, higher_is_better: bool):
+        self.folder, self.keep, self.higher_is_better = folder, keep, higher_is_better
+        self._thread: threading.Thread | None = None
+        self._error: OSError | None = None
+
+    def begin(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+        """Starts writing, after the previous checkpoint has been written.
+
+        Args:
+            arrays: by name; the caller does not change them afterwards.
+            metadata: for the JSON file; with `step` and `held_out`.
+
+        Raises:
+            OSError: the previous checkpoint could not be written.
+        """
+        self.wait()
+        # Not a daemon: a process that ends has written what it began.
+        self._thread = threading.Thread(target=self._write, args=(dict(arrays), metadata))
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Returns when the checkpoint that was begun is on the disk.
+
+        Raises:
+            OSError: it could not be written; earlier ones are intact.
+        """
+        if self._thread is not None:
+            self._thread.join()
+        error, self._thread, self._error = self._error, None, None
+        if error is not None:
+            raise error
+
+    def is_best(self, held_out: float) -> bool:
+        """Whether a score is better than those of all checkpoints."""
+        self.wait()
+        scores = [saved.held_out for saved in saved_checkpoints(self.folder) if saved.held_out is not None]
+        return all(self._order(held_out) < self._order(score) for score in scores)
+
+    def _write(self, arrays: dict[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+        partial = self.folder / f".step-{metadata['step']}"
+        try:
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            names = list(arrays)
+            tf.raw_ops.SaveV2(
+                prefix=str(partial / _FILES),
+                tensor_names=names,
+                shape_and_slices=[""] * len(names),
+                tensors=[tf.convert_to_tensor(arrays.pop(name)) for name in names],
+            )
+            commit(partial, metadata)
+            self._delete_others(self._kept(metadata["step"]))
+        except (tf.errors.OpError, OSError) as error:
+            reason = getattr(error, "message", str(error)).splitlines()[0]
+            self._error = OSError(
+                f"Could not write the checkpoint of step {metadata['step']} to {self.folder}: {reason}. Earlier "
+                "checkpoints are intact; make room on the disk and run the same command again."
+            )
+
+    def _kept(self, step: int) -> list[SavedCheckpoint]:
+        saved = [one for one in saved_checkpoints(self.folder) if one.step <= step]  # newer ones were damaged
+        scored = {self._order(one.held_out): one for one in reversed(saved) if one.held_out is not None}
+        return saved[-self.keep :] + ([scored[min(scored)]] if scored else [])
+
+    def _delete_others(self, kept: Collection[SavedCheckpoint]) -> None:
+        for saved in saved_checkpoints(self.folder):
+            if saved.folder not in [one.folder for one in kept]:
+                delete(saved.folder)
+        for partial in self.folder.glob(".step-*"):
+            shutil.rmtree(partial)
+
+    def _order(self, held_out: float) -> float:
+        return -held_out if self.higher_is_better else held_out

@@ -138,8 +138,8 @@ def write_predictions(path: pathlib.Path, texts: LabelledTexts, evaluation: Eval
         columns = [[f"{value:.6g}"] for value in logits[:, 0]]
     else:
         header += [f"probability of {name}" for name in names]
-        shares = keras.ops.convert_to_numpy(keras.ops.softmax(logits))
-        columns = [[names[row.argmax()], *(f"{share:.6f}" for share in row)] for row in shares]
+        probabilities = keras.ops.convert_to_numpy(keras.ops.softmax(logits))
+        columns = [[names[row.argmax()], *(f"{probability:.6f}" for probability in row)] for row in probabilities]
     file = io.StringIO(newline="")
     writer = csv.writer(file, delimiter="\t", lineterminator="\n")
     writer.writerow(header)

@@ -13,7 +13,8 @@ import numpy as np
 import pydantic
 
 from albert_tf import checkpoints
-from albert_tf.atomic_files import atomic_write
+from albert_tf.atomic_files import atomic_write, exclusive_lock
+from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.classification import (
     Columns,
     EncodedTexts,
@@ -23,17 +24,18 @@ from albert_tf.data.finetuning.classification import (
     training_dataset,
 )
 from albert_tf.data.manifest import CorpusFile
+from albert_tf.json_files import read_json
 from albert_tf.metrics import ClassificationScores, RegressionScores
 from albert_tf.models import AlbertForSequenceClassification
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, StopAtBadLoss
+from albert_tf.trainer.devices import check_memory, explain_out_of_memory
 from albert_tf.trainer.evaluation import MAIN_SCORES, Evaluation, Evaluator, targets_of, write_predictions
+from albert_tf.trainer.fit_loop import StopSignal, TrainingStopped, fit
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe
-from albert_tf.trainer.run_folder import claim_folder
-from albert_tf.trainer.speed import SpeedLog
+from albert_tf.trainer.run_folder import METRICS_FILE, REPORT_FILE, check_folder, write_recipe
+from albert_tf.trainer.throughput import SpeedLog
 
-REPORT_FILE = "metrics.json"
-METRICS_FILE = "metrics.jsonl"
 PREDICTIONS_FILE = "dev_predictions.tsv"
 
 
@@ -67,7 +69,7 @@ class FinetuneOptions(pydantic.BaseModel):
         seed: of new weights, of dropout and of the order of examples.
     """
 
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid")
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     pretrained: pathlib.Path
     train: pathlib.Path
@@ -98,7 +100,7 @@ class FinetuneOptions(pydantic.BaseModel):
 
 
 class FinetuneReport(pydantic.BaseModel):
-    """What a run came to.
+    """Result of a run.
 
     Attributes:
         folder: model and tokenizer in Hugging Face layout, `recipe.json`, this report as `metrics.json`, and
@@ -143,40 +145,73 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         FinetuneReport. A folder that holds the same run, finished, is left as it is, and its report returned.
 
     Raises:
-        ValueError: tables, vocabulary, checkpoint and options do not fit each other; the folder belongs to another run;
-            or the loss is not finite, naming the step.
+        ValueError: tables, vocabulary, checkpoint and options do not fit each other; the folder belongs to another run,
+            or another process is writing it; or the loss is not finite, naming the step.
+        TrainingStopped: SIGTERM or Ctrl-C came before the last update; no weights are written.
+        RuntimeError: a step does not fit into memory.
     """
-    begun = time.monotonic()
     keras.utils.set_random_seed(options.seed)
     train, dev = read_texts(options.train, options.columns), read_texts(options.dev, options.columns)
     model, tokenizer = _model(options, train), AlbertTokenizer.from_pretrained(_vocabulary_folder(options.pretrained))
     max_length = _max_length(options, model, tokenizer)
-    train_labels, dev_labels = (targets_of(model, texts) for texts in (train, dev))
-    claim_folder(options.output, _recipe(options, model, tokenizer, max_length))
-    if (options.output / REPORT_FILE).is_file():
-        return _finished(options.output)
-    encoded_train, encoded_dev = (encode_texts(tokenizer, t.texts, t.pairs, max_length) for t in (train, dev))
-    selection = _Selection(Evaluator(model, encoded_dev, dev_labels), options.keep)
-    steps = _fit(options, model, encoded_train, train_labels, selection, show_progress)
-    model.set_weights(selection.kept.weights)
-    report = FinetuneReport(
-        folder=options.output,
-        scores=selection.kept.evaluation.scores,
-        main_score=MAIN_SCORES[model.problem],
-        score_by_epoch=tuple(selection.history),
-        kept_epoch=selection.kept.epoch,
-        majority_share=selection.kept.evaluation.majority_share,
-        full_share=float(np.mean(encoded_train.lengths == max_length)),
-        train_examples=len(train),
-        dev_examples=len(dev),
-        steps=steps,
-        seconds=round(time.monotonic() - begun, 3),
-    )
-    model.save_pretrained(options.output)
-    tokenizer.save_pretrained(options.output)
-    write_predictions(options.output / PREDICTIONS_FILE, dev, selection.kept.evaluation)
-    # Comes last, as it says that the run is finished.
-    atomic_write(options.output / REPORT_FILE, (report.model_dump_json(indent=2) + "\n").encode())
+    run = _Run(options, model, tokenizer, max_length, train, dev)
+    labels, dev_labels = (targets_of(model, texts) for texts in (train, dev))
+    with exclusive_lock(options.output):
+        recipe = _recipe(options, model, tokenizer, max_length)
+        check_folder(options.output, recipe)
+        if (options.output / REPORT_FILE).exists():
+            return _read_report(options.output)
+        return _train(run, recipe, labels, dev_labels, show_progress)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Run:
+    """What a run reads."""
+
+    options: FinetuneOptions
+    model: AlbertForSequenceClassification
+    tokenizer: AlbertTokenizer
+    max_length: int
+    train: LabelledTexts
+    dev: LabelledTexts
+
+    def encode(self, texts: LabelledTexts) -> EncodedTexts:
+        """Tokenises all texts."""
+        return encode_texts(self.tokenizer, texts.texts, texts.pairs, self.max_length)
+
+
+def _train(
+    run: _Run, recipe: dict[str, Any], labels: np.ndarray, dev_labels: np.ndarray, show_progress: bool
+) -> FinetuneReport:
+    begun = time.monotonic()
+    options, model = run.options, run.model
+    encoded = run.encode(run.train)
+    rows, length = min(options.batch_size, len(encoded)), round(encoded.lengths.mean())
+    check_memory(options.batch_size, rows * activation_values(model.config, length, num_predictions=0))
+    selection = _Selection(Evaluator(model, run.encode(run.dev), dev_labels), options.keep)
+    write_recipe(options.output, recipe)
+    with StopSignal() as signals, explain_out_of_memory(options.batch_size):
+        steps = _fit(options, model, encoded, labels, selection, signals, show_progress)
+        kept = selection.kept
+        model.set_weights(kept.weights)
+        report = FinetuneReport(
+            folder=options.output,
+            scores=kept.evaluation.scores,
+            main_score=MAIN_SCORES[model.problem],
+            score_by_epoch=tuple(selection.history),
+            kept_epoch=kept.epoch,
+            majority_share=kept.evaluation.majority_share,
+            full_share=float(np.mean(encoded.lengths == run.max_length)),
+            train_examples=len(run.train),
+            dev_examples=len(run.dev),
+            steps=steps,
+            seconds=round(time.monotonic() - begun, 3),
+        )
+        model.save_pretrained(options.output)
+        run.tokenizer.save_pretrained(options.output)
+        write_predictions(options.output / PREDICTIONS_FILE, run.dev, kept.evaluation)
+        # Last, because its presence marks the run as finished.
+        atomic_write(options.output / REPORT_FILE, (report.model_dump_json(indent=2) + "\n").encode())
     return report
 
 
@@ -186,6 +221,7 @@ def _fit(
     encoded: EncodedTexts,
     labels: np.ndarray,
     selection: "_Selection",
+    signals: StopSignal,
     show_progress: bool,
 ) -> int:
     steps_per_epoch = -(-len(encoded) // options.batch_size)
@@ -200,19 +236,29 @@ def _fit(
     # Batches are of many lengths, and XLA would compile the step anew for each.
     model.compile(optimizer.build(steps, options.batch_size), jit_compile=False)
     tokens_per_step = round(encoded.lengths.mean() * options.batch_size)
-    log = [SpeedLog(tokens_per_step), MetricsLog(options.output / METRICS_FILE)]
-    callbacks: list[Any] = [StopAtBadLoss(), selection, *log]
+    callbacks: list[Any] = [_StopWhenTold(signals, steps), StopAtBadLoss(), SpeedLog(tokens_per_step), selection]
+    callbacks.append(MetricsLog(options.output / METRICS_FILE))
     if show_progress:
         callbacks.append(ProgressLine("finetune", steps, tokens_per_step, lines_every=max(1, steps // 20)))
-    model.fit(
-        training_dataset(encoded, labels, options.batch_size, options.seed, options.epochs),
-        epochs=options.epochs,
-        steps_per_epoch=steps_per_epoch,
-        callbacks=callbacks,
-        shuffle=False,
-        verbose=0,
-    )
+    data = training_dataset(encoded, labels, options.batch_size, options.seed, options.epochs)
+    fit(model, data, callbacks, epochs=options.epochs, steps_per_epoch=steps_per_epoch)
     return steps
+
+
+class _StopWhenTold(keras.callbacks.Callback):
+    """Ends training before the next update once the process was told to stop."""
+
+    def __init__(self, signals: StopSignal, steps: int):
+        super().__init__()
+        self.signals, self.steps = signals, steps
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if self.signals.received:
+            step = int(self.model.optimizer.iterations.numpy())
+            raise TrainingStopped(
+                f"Stopped at step {step:,} of {self.steps:,} because told so; no weights were written, and the same "
+                "command starts from step 0."
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -289,6 +335,11 @@ def _recipe(
     return {**values, **files, "labels": model.labels, "max_length": max_length, "pretrained": started_from}
 
 
-def _finished(folder: pathlib.Path) -> FinetuneReport:
-    report = FinetuneReport.model_validate_json((folder / REPORT_FILE).read_bytes())
+def _read_report(folder: pathlib.Path) -> FinetuneReport:
+    cure = "remove it to train again"
+    values = read_json(folder / REPORT_FILE, cure=cure)
+    try:
+        report = FinetuneReport.model_validate(values)
+    except pydantic.ValidationError:
+        raise ValueError(f"{folder / REPORT_FILE} is not the report of a finished run; {cure}.") from None
     return report.model_copy(update={"finished_before": True, "folder": folder})

@@ -11,7 +11,7 @@ PUBLISHED_RATE, PUBLISHED_BATCH = 0.00176, 4096
 
 
 class Section(pydantic.BaseModel):
-    """A table of a recipe: what is not known is an error."""
+    """A table of a recipe: unknown keys, text for numbers, NaN and infinity are errors."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -24,7 +24,7 @@ class LearningRateScaling(Section):
 
     rule: Literal["sqrt", "linear"]
     reference_learning_rate: float = pydantic.Field(gt=0)
-    reference_batch_size: int = pydantic.Field(gt=0)
+    reference_batch_size: int = pydantic.Field(gt=0, lt=2**31)
 
     def rate(self, batch_size: int) -> float:
         """The learning rate for this batch size."""
@@ -42,8 +42,8 @@ class OptimizerRecipe(Section):
     learning_rate: float | None = pydantic.Field(default=None, gt=0)
     learning_rate_scaling: LearningRateScaling | None = None
     learning_rate_rules: tuple[tuple[str, Annotated[float, pydantic.Field(ge=0)]], ...] | None = None
-    num_warmup_steps: int = pydantic.Field(default=0, ge=0)
-    start_warmup_step: int = pydantic.Field(default=0, ge=0)
+    num_warmup_steps: int = pydantic.Field(default=0, ge=0, lt=2**31)
+    start_warmup_step: int = pydantic.Field(default=0, ge=0, lt=2**31)
     decay: Literal["linear", "polynomial", "cosine", "constant"] = "polynomial"
     power: float = pydantic.Field(default=1.0, gt=0)
     end_learning_rate: float = pydantic.Field(default=0.0, ge=0)

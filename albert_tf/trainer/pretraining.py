@@ -1,4 +1,4 @@
-"""Pretraining: a recipe and an output folder become a model that has learnt from text."""
+"""Pretraining: trains a model as a recipe says, in a folder from which a stopped run goes on."""
 
 import contextlib
 import dataclasses
@@ -15,29 +15,32 @@ import tensorflow as tf
 
 from albert_tf import checkpoints
 from albert_tf.atomic_files import atomic_write, exclusive_lock
+from albert_tf.costs import activation_values
 from albert_tf.data import name_damage
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.batches import data_facts, heldout_batches, sequence_length, train_batches
+from albert_tf.trainer.batches import data_facts, data_sizes, heldout_batches, train_batches
 from albert_tf.trainer.callbacks import GradientLog, MetricsLog, ProgressLine, SaveState, StopAtBadLoss
-from albert_tf.trainer.checkpoint_files import SavedState, newest_whole
-from albert_tf.trainer.devices import Devices, connect, naming_full_memory, shared_evenly
-from albert_tf.trainer.fitting import Fitting
+from albert_tf.trainer.checkpoint_files import SavedCheckpoint, latest_valid_checkpoint
+from albert_tf.trainer.devices import Devices, check_memory, connect, explain_out_of_memory, shared_evenly
+from albert_tf.trainer.fit_loop import FitLoop
 from albert_tf.trainer.recipe import Recipe
-from albert_tf.trainer.run_folder import check_folder, write_recipe
-from albert_tf.trainer.speed import SpeedLog
-from albert_tf.trainer.state import TrainingState
+from albert_tf.trainer.run_folder import (
+    CHECKPOINTS_FOLDER,
+    METRICS_FILE,
+    MODEL_FOLDER,
+    RESULTS_FILE,
+    check_folder,
+    write_recipe,
+)
+from albert_tf.trainer.run_state import TrainingState
 from albert_tf.trainer.tensorboard import TensorBoardLog
-from albert_tf.trainer.texts import prepare_texts, with_folders
-
-METRICS_FILE = "metrics.jsonl"
-RESULTS_FILE = "results.json"
-MODEL_FOLDER = "model"
+from albert_tf.trainer.throughput import SpeedLog
 
 
 @dataclasses.dataclass(frozen=True)
 class PretrainReport:
-    """What a run came to.
+    """Result of a run.
 
     Attributes:
         model_folder: the trained model and its tokenizer, in Hugging Face layout.
@@ -45,9 +48,9 @@ class PretrainReport:
         results: means over the held-out examples, `unigram_entropy` of their masked tokens in nats among them; empty
             where there are none.
         num_train_steps: updates made in all.
-        finished: whether those are all that the recipe asks for; otherwise the run was told to stop, and goes on when
-            it is called again.
-        is_chief: whether this process wrote it all; others of several workers only help.
+        finished: whether those are all that the recipe asks for; otherwise the run was told to stop, and the same call
+            continues it.
+        is_chief: whether this process wrote the folder; the other workers only help.
         seconds: wall time of this call.
     """
 
@@ -67,7 +70,7 @@ def pretrain(
     skip_corrupt: bool = False,
     allow_changed: bool = False,
 ) -> PretrainReport:
-    """Runs a recipe, or takes it up where it stopped.
+    """Runs a recipe, or continues where it stopped.
 
     Told to stop by SIGTERM or Ctrl-C, it saves its state at the end of the step and returns a report that is not
     finished.
@@ -84,39 +87,45 @@ def pretrain(
         the end `model/` and `results.json`.
 
     Raises:
-        ValueError: where folder, examples, vocabulary, recipe and workers do not fit each other, another run writes to
-            the folder, or the loss is not finite.
-        OSError: where the disk is full, or a worker has not come.
-        RuntimeError: where a worker has gone, or a step does not fit into memory.
+        ValueError: folder, examples, vocabulary, recipe and workers do not fit each other, another run writes to the
+            folder, or the loss is not finite.
+        OSError: the disk is full.
+        RuntimeError: a worker was lost, or a step does not fit into memory.
     """
     begun = time.monotonic()
     tokenizer = _tokenizer(recipe)
     tokenizer.check_fits(recipe.config.vocab_size)
-    output = pathlib.Path(output)
-    prepare_texts(recipe, output)
-    run = _Run(recipe, with_folders(recipe, output), output, tokenizer, show_progress, skip_corrupt, allow_changed)
-    saved = newest_whole(run.checkpoints)
-    if saved is not None and saved.step > recipe.training.num_train_steps:
-        raise ValueError(
-            f"`num_train_steps` must not be less than the updates made. Received: {recipe.training.num_train_steps}, "
-            f"and {saved.prefix} after {saved.step}; raise it, or start in another folder."
-        )
-    devices = connect(recipe.training.strategy, lambda: run.facts(saved))
-    batch_size, folder = recipe.training.batch_size, contextlib.ExitStack()
-    with devices.naming_lost_workers(), naming_full_memory(batch_size), name_damage(*run.sources), folder:
-        state = _train(run, devices, saved, folder)
+    run = _Run(recipe, pathlib.Path(output), tokenizer, show_progress, skip_corrupt, allow_changed)
+    devices = connect(recipe.training.strategy)
+    with contextlib.ExitStack() as stack:
+        if devices.is_chief:
+            stack.enter_context(exclusive_lock(run.output))  # before anything in the folder is read
+            check_folder(run.output, run.values, allow_changed)
+        stack.enter_context(devices.explain_worker_failure())
+        stack.enter_context(explain_out_of_memory(recipe.training.batch_size))
+        stack.enter_context(name_damage(*run.sources))
+        state = _train(run, devices, _starting_point(run))
         finished = state.step == recipe.training.num_train_steps
         results = _finish(run, devices, state.model) if finished else {}
-        devices.wait_for_all()  # a worker that left early would look like one that was lost
+        devices.barrier()  # a worker that left early would look like a lost one
     model, metrics, seconds = run.output / MODEL_FOLDER, run.output / METRICS_FILE, time.monotonic() - begun
     return PretrainReport(model, metrics, results, state.step, finished, devices.is_chief, seconds)
 
 
+def _starting_point(run: "_Run") -> SavedCheckpoint | None:
+    saved = latest_valid_checkpoint(run.output / CHECKPOINTS_FOLDER)
+    if saved is not None and saved.step > run.recipe.training.num_train_steps:
+        raise ValueError(
+            f"{saved.folder} was made after {saved.step} updates, more than num_train_steps = "
+            f"{run.recipe.training.num_train_steps}; raise that, or start in another folder."
+        )
+    return saved
+
+
 @dataclasses.dataclass(frozen=True)
 class _Run:
-    """What a run is made of before there are devices: the recipe as it was given, and with folders for its texts."""
+    """The arguments of a run, and what follows from them."""
 
-    given: Recipe
     recipe: Recipe
     output: pathlib.Path
     tokenizer: AlbertTokenizer
@@ -124,22 +133,14 @@ class _Run:
     skip_corrupt: bool
     allow_changed: bool
 
-    @property
-    def checkpoints(self) -> pathlib.Path:
-        """Folder of the checkpoints."""
-        return self.output / "checkpoints"
-
-    def facts(self, saved: SavedState | None) -> dict[str, Any]:
-        """What has to be the same at every worker."""
-        recipe = self.recipe.model_dump(mode="json", exclude={"data": True, "model": {"weights"}})
-        if self.recipe.weights is not None and saved is None:
-            recipe["weights"] = checkpoints.read(self.recipe.weights).digest()
-        checkpoint = None if saved is None else f"{saved.prefix.name} {saved.about['sha256']}"
-        return {"recipe": recipe, "data": self.data_facts, "checkpoint": checkpoint, "tensorflow": tf.__version__}
+    @functools.cached_property
+    def values(self) -> dict[str, Any]:
+        """The recipe as JSON holds it."""
+        return self.recipe.model_dump(mode="json")
 
     @functools.cached_property
     def data_facts(self) -> dict[str, str]:
-        """What tells these data from others, wherever they lie."""
+        """Identifies the data, wherever they are."""
         return data_facts(self.recipe, self.tokenizer)
 
     @property
@@ -147,6 +148,15 @@ class _Run:
         """The folders that are read."""
         data = self.recipe.data
         return [data.source] if data.heldout is None else [data.source, data.heldout]
+
+    def shared_facts(self, saved: SavedCheckpoint | None) -> dict[str, Any]:
+        """What has to be equal at every worker."""
+        recipe = self.recipe.model_dump(mode="json", exclude={"data": True, "model": {"weights"}})
+        facts: dict[str, Any] = {"recipe": recipe, "examples or vocabulary": self.data_facts}
+        if self.recipe.weights is not None and saved is None:
+            facts["weights"] = checkpoints.read(self.recipe.weights).digest()
+        metadata = None if saved is None else saved.metadata
+        return {**facts, "checkpoint": metadata, "TensorFlow's version": tf.__version__}
 
     def train(self, devices: Devices, first_step: int):
         """Batches to train on, each host's own rows of them."""
@@ -159,14 +169,15 @@ class _Run:
         return heldout_batches(self.recipe, self.tokenizer)
 
 
-def _train(run: _Run, devices: Devices, saved: SavedState | None, folder: contextlib.ExitStack) -> TrainingState:
-    """Trains to the end, or until told to stop; `folder` keeps other runs out of the run's own."""
+def _train(run: _Run, devices: Devices, saved: SavedCheckpoint | None) -> TrainingState:
+    """Trains to the end, or until told to stop."""
     recipe, training = run.recipe, run.recipe.training
-    keras.utils.set_random_seed(training.seed)  # before the data are opened: it enters the order of examples too
-    # Before the folder is claimed: what does not fit leaves no trace.
+    devices.check_agreement(run.shared_facts(saved))
+    _check_batch_fits(recipe, devices)
+    keras.utils.set_random_seed(training.seed)  # before the data are opened: it decides the order of examples too
+    # Everything is checked before the folder is written to.
     train, heldout = run.train(devices, 0 if saved is None else saved.step), run.heldout()
     if devices.is_chief:
-        check_folder(run.output, run.given.model_dump(mode="json"), run.allow_changed)
         _describe(run, devices)
     with devices.strategy.scope():
         model = AlbertForPreTraining(recipe.config, objective=recipe.data.objective, dtype=training.dtype_policy)
@@ -180,17 +191,26 @@ def _train(run: _Run, devices: Devices, saved: SavedState | None, folder: contex
             # A TPU compiles all by itself.
             jit_compile=False if training.strategy == "tpu" else training.jit_compile,
         )
-        about = {"recipe": run.given.model_dump(mode="json"), "data": run.data_facts}
-        state = TrainingState(run.checkpoints, model, training, about)
+        about = {"recipe": run.values, "data": run.data_facts}
+        state = TrainingState(
+            run.output / CHECKPOINTS_FOLDER, model, training, about, metrics_file=run.output / METRICS_FILE
+        )
         state.restore(saved, run.allow_changed)
     if devices.is_chief:
-        folder.enter_context(exclusive_lock(run.output))
-        write_recipe(run.output, run.given.model_dump(mode="json"))
-        if state.step < training.num_train_steps:  # those of an earlier end, where a recipe was made longer
+        write_recipe(run.output, run.values)
+        if state.step < training.num_train_steps:  # results of an earlier end, if a recipe was made longer
             (run.output / RESULTS_FILE).unlink(missing_ok=True)
-    fitting = Fitting(state, training, devices, _callbacks(run, state, devices))
-    fitting.run(train, lambda step: run.train(devices, step), heldout)
+    loop = FitLoop(state, training, devices, _callbacks(run, state, devices, saved))
+    loop.run(train, lambda step: run.train(devices, step), heldout)
     return state
+
+
+def _check_batch_fits(recipe: Recipe, devices: Devices) -> None:
+    training, sizes = recipe.training, data_sizes(recipe)
+    if training.remat == "none":
+        rows = training.batch_size / training.gradient_accumulation_steps / max(len(devices.addresses), 1)
+        width = 1.0 if training.dtype_policy == "float32" else 0.5
+        check_memory(training.batch_size, width * rows * activation_values(recipe.config, sizes["L"], sizes["P"]))
 
 
 def _describe(run: _Run, devices: Devices) -> None:
@@ -203,17 +223,18 @@ def _describe(run: _Run, devices: Devices) -> None:
             console.print(optimizer.describe_peak(batch_size))
 
 
-def _callbacks(run: _Run, state: TrainingState, devices: Devices) -> list[Any]:
+def _callbacks(run: _Run, state: TrainingState, devices: Devices, saved: SavedCheckpoint | None) -> list[Any]:
     training, file = run.recipe.training, run.output / METRICS_FILE
     stop = StopAtBadLoss(training.stop_above_best, file)
     if not devices.is_chief:
         return [stop]
-    tokens_per_step = training.batch_size * sequence_length(run.recipe)
+    tokens_per_step = training.batch_size * data_sizes(run.recipe)["L"]
+    metadata = saved.metadata if saved is not None else None
     callbacks: list[Any] = [
         GradientLog(),
         SpeedLog(tokens_per_step),
-        # Metrics first: lines beyond the checkpoint that a run goes on from are dropped, but lost ones stay lost.
-        MetricsLog(file),
+        # Before the state is saved: metrics after a checkpoint are rewritten, earlier ones cannot be recovered.
+        MetricsLog(file, metadata["metrics_lines"] if metadata else 0),
         TensorBoardLog(run.output / "logs", training.evaluate_every if training.histograms else None),
         stop,
         SaveState(state, training),
@@ -245,8 +266,8 @@ def unigram_entropy(dataset) -> float:
         weights, ids = labels["masked_lm_weights"].numpy(), labels["masked_lm_ids"].numpy()
         for token, count in zip(*np.unique(ids[weights > 0], return_counts=True)):
             counts[int(token)] = counts.get(int(token), 0.0) + float(count)
-    shares = np.array(list(counts.values())) / sum(counts.values())
-    return float(-(shares * np.log(shares)).sum())
+    probabilities = np.array(list(counts.values())) / sum(counts.values())
+    return float(-(probabilities * np.log(probabilities)).sum())
 
 
 def _tokenizer(recipe: Recipe) -> AlbertTokenizer:

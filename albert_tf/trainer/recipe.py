@@ -1,37 +1,33 @@
-"""A recipe: everything that decides a pretraining run, in one TOML file that is checked before anything starts."""
+"""Recipes: all settings of a pretraining run, in one TOML file that is validated before anything starts."""
 
 import functools
 import pathlib
-import tomllib
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic
 
 from albert_tf.config import AlbertConfig
+from albert_tf.json_files import read_toml
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe, Section
 from albert_tf.trainer.validation import checked
 
 Strategy = Literal["one_device", "mirrored", "multi_worker", "tpu"]
 
-_SOURCES = ("examples", "documents", "texts")
-_NOT_TO_PREPARE = {"inputs", "output_dir", "format", "tokenizer", "do_lower_case", "objective", "dupe_factor"}
+Count = Annotated[int, pydantic.Field(gt=0, lt=2**31)]
+_SOURCES = ("examples", "documents")
 
 
 class DataRecipe(Section):
     """Folders made by `albert-tf prepare`, the objective that they were made for, and their vocabulary.
 
-    What to train on is `examples`, or `documents` of which examples are made on the fly, or `texts`: files, folders or
-    patterns that the run itself makes such documents of, with the options of `prepare`. Held-out examples are made of
-    `heldout_texts` likewise. Without a vocabulary it is the published English one.
+    The run trains on `examples`, or on `documents`, of which examples are made on the fly. Without a vocabulary it is
+    the published English one.
     """
 
     examples: pathlib.Path | None = None
     documents: pathlib.Path | None = None
-    texts: tuple[str, ...] | None = pydantic.Field(default=None, min_length=1)
     heldout: pathlib.Path | None = None
-    heldout_texts: tuple[str, ...] | None = pydantic.Field(default=None, min_length=1)
-    prepare: dict[str, Any] | None = None
     tokenizer: pathlib.Path | None = None
     objective: Literal["sentence_order", "next_sentence", "none"] = "sentence_order"
 
@@ -40,49 +36,35 @@ class DataRecipe(Section):
         given = {name: getattr(self, name) for name in _SOURCES if getattr(self, name) is not None}
         if len(given) != 1:
             raise ValueError(
-                "`[data]` must have one of `examples`, `documents` and `texts`. Received: "
+                "`[data]` must have one of `examples` and `documents`. Received: "
                 f"{', '.join(f'{name}={value}' for name, value in given.items()) or 'none'}; name one of them."
-            )
-        if self.texts is None and (self.heldout_texts is not None or self.prepare is not None):
-            raise ValueError(
-                "`heldout_texts` and `prepare` must go with `texts`. Received: "
-                f"{', '.join(given)}; leave them out, since a folder says how it was made."
-            )
-        if elsewhere := _NOT_TO_PREPARE & (self.prepare or {}).keys():
-            raise ValueError(
-                f"`prepare` must not have {', '.join(sorted(_NOT_TO_PREPARE))}. Received: "
-                f"{', '.join(sorted(elsewhere))}; leave them out, since the rest of the recipe decides them."
-            )
-        if self.heldout is not None and self.heldout_texts is not None:
-            raise ValueError(
-                f"`[data]` must have `heldout` or `heldout_texts`. Received: both, heldout={self.heldout}; name one."
             )
         return self
 
     @property
     def source(self) -> pathlib.Path:
-        """The folder to train on, once there is one."""
+        """The folder to train on."""
         return self.examples or self.documents  # type: ignore[return-value]
 
 
 class TrainingRecipe(Section):
-    """How long, how many at once, and how often to look up. All intervals count updates.
+    """Length, batch size, intervals and devices of a run. All intervals count updates.
 
     `best_metric` is that of the held-out examples by which the best checkpoint is kept beside the newest ones, and
     `histograms` says whether TensorBoard gets those of the weights, at every evaluation.
     """
 
-    num_train_steps: int = pydantic.Field(gt=0)
-    batch_size: int = pydantic.Field(gt=0)
-    gradient_accumulation_steps: int = pydantic.Field(default=1, gt=0)
+    num_train_steps: Count
+    batch_size: Count
+    gradient_accumulation_steps: Count = 1
     seed: int = pydantic.Field(default=0, ge=0, lt=2**31)
-    log_every: int = pydantic.Field(default=100, gt=0)
-    evaluate_every: int = pydantic.Field(default=1000, gt=0)
-    save_every: int = pydantic.Field(default=1000, gt=0)
-    keep_checkpoints: int = pydantic.Field(default=3, gt=0)
+    log_every: Count = 100
+    evaluate_every: Count = 1000
+    save_every: Count = 1000
+    keep_checkpoints: Count = 3
     best_metric: str = "masked_lm_loss"
     stop_above_best: float | None = pydantic.Field(default=3.0, gt=0)
-    steps_per_execution: int = pydantic.Field(default=1, gt=0)
+    steps_per_execution: Count = 1
     strategy: Strategy = "one_device"
     dtype_policy: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     jit_compile: bool | Literal["auto"] = "auto"
@@ -199,24 +181,14 @@ def load_recipe(path: str | pathlib.Path, **data: pathlib.Path | None) -> Recipe
     Raises:
         ValueError: naming the key that is unknown, with the nearest known one, or the value that cannot be.
     """
-    values = read_toml(path)
+    values = read_toml(path, "correct the recipe")
     given = {key: str(value) for key, value in data.items() if value is not None}
     if given:
         kept = values.get("data", {})
         if given.keys() & set(_SOURCES):
-            kept = {key: value for key, value in kept.items() if key not in (*_SOURCES, "heldout_texts", "prepare")}
-        if "heldout" in given:
-            kept = {key: value for key, value in kept.items() if key != "heldout_texts"}
+            kept = {key: value for key, value in kept.items() if key not in _SOURCES}
         values["data"] = {**kept, **given}
     return parse_recipe(values, str(path))
-
-
-def read_toml(path: str | pathlib.Path) -> dict[str, Any]:
-    """Returns the values of a recipe file, or of part of one, unchecked."""
-    try:
-        return tomllib.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"A recipe must be a TOML file. Received: {path} ({error}); mend that line.") from None
 
 
 def parse_recipe(values: Mapping[str, Any], source: str = "the recipe") -> Recipe:

@@ -1,4 +1,4 @@
-"""The folder of a run: one recipe each, so that a run can be taken up again by the same command and by no other."""
+"""The folder of a run: its files, and whose run it is, so that the same command goes on there and no other does."""
 
 import json
 import pathlib
@@ -7,62 +7,74 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf.atomic_files import atomic_write
+from albert_tf.json_files import parse_json, read_bytes, read_json
 
 RECIPE_FILE = "recipe.json"
-DATA_FOLDER = "data"  # what a run that begins with text makes of it
-
-
-def claim_folder(folder: pathlib.Path, recipe: Mapping[str, Any]) -> None:
-    """Makes the folder and writes its recipe there, or checks that the one there is the same; raises as the check."""
-    check_folder(folder, recipe)
-    write_recipe(folder, recipe)
+METRICS_FILE = "metrics.jsonl"
+RESULTS_FILE = "results.json"  # of pretraining
+REPORT_FILE = "metrics.json"  # of fine-tuning
+CHECKPOINTS_FOLDER = "checkpoints"
+MODEL_FOLDER = "model"
+_MAX_METRICS_BYTES = 1 << 30
+_RESTORE = "restore it from a copy, or give another folder"
 
 
 def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed: bool | None = None) -> None:
-    """Checks that a folder is free for a recipe, or its own; writes nothing.
+    """Checks that a folder is empty or belongs to a recipe; writes nothing.
 
     Args:
         folder: it may not exist.
         recipe: values that JSON can hold.
-        allow_changed: whether to go on, with a warning, where the recipe there is another; None where nobody may ask
-            for that.
+        allow_changed: whether to go on, with a warning, if the recipe there differs; None if that is no option.
 
     Raises:
-        ValueError: where the folder belongs to another recipe, saying what differs, or holds something else.
+        ValueError: the folder belongs to another recipe, whose differences are named, or holds something else.
     """
-    file = folder / RECIPE_FILE
-    wanted = json.loads(json.dumps(recipe))
-    if file.is_file():
-        found = differences(json.loads(file.read_text(encoding="utf-8")), wanted)
+    if (folder / RECIPE_FILE).exists():
+        found = differences(read_json(folder / RECIPE_FILE, cure=_RESTORE), json.loads(json.dumps(recipe)))
         if found and not allow_changed:
             cure = "remove this one" if allow_changed is None else "go on with the changes by `--allow-changed`"
             raise ValueError(
-                f"The output folder must belong to this recipe. Received: {folder}, which differs in "
-                f"{'; '.join(found[:5])}; give another folder, or {cure}."
+                f"{folder} belongs to a run with another recipe ({'; '.join(found[:5])}); give another folder, or "
+                f"{cure}."
             )
         if found:
             warnings.warn(f"The recipe of {folder} changes: {'; '.join(found)}.", stacklevel=2)
         return
-    if folder.exists() and (not folder.is_dir() or _others(folder)):
-        raise ValueError(f"The output folder must be new or empty. Received: {folder}, which holds other things.")
+    # A kill may have left the recipe under its temporary name.
+    if folder.exists() and any(not path.name.startswith(f".{RECIPE_FILE}.") for path in folder.iterdir()):
+        raise ValueError(f"{folder} holds other files; the output folder must be new or empty.")
 
 
 def write_recipe(folder: pathlib.Path, recipe: Mapping[str, Any]) -> None:
-    """Writes what the folder is for, unless that stands there; the folder is made if it does not exist."""
+    """Writes the recipe into a folder, which is made if it does not exist."""
     folder.mkdir(parents=True, exist_ok=True)
     file, content = folder / RECIPE_FILE, (json.dumps(recipe, indent=2, sort_keys=True) + "\n").encode()
     if not (file.is_file() and file.read_bytes() == content):
         atomic_write(file, content)
 
 
-def _others(folder: pathlib.Path) -> bool:
-    """Whether a folder holds anything but prepared texts and a recipe whose writing was cut short."""
-    names = (path.name for path in folder.iterdir())
-    return any(name != DATA_FOLDER and not name.startswith(f".{RECIPE_FILE}.") for name in names)
+def read_metrics(file: pathlib.Path) -> list[dict[str, float]]:
+    """The entries of a metrics file; a last line that a kill has cut short is left out.
+
+    Raises:
+        ValueError: a line is not one that a run has written.
+    """
+    if not file.exists():
+        return []
+    entries, cure = [], "restore the file from a copy, or remove it to go on without its entries"
+    for number, line in enumerate(read_bytes(file, cure, _MAX_METRICS_BYTES).split(b"\n")[:-1], 1):
+        if not line:
+            continue
+        entry = parse_json(line, f"{file}, line {number},", cure=cure)
+        if not {"step", "loss"} <= entry.keys() or not all(type(value) in (int, float) for value in entry.values()):
+            raise ValueError(f"{file}, line {number}, has no step, no loss or a value that is not a number; {cure}.")
+        entries.append(entry)
+    return entries
 
 
 def differences(there: Any, here: Any, where: str = "") -> list[str]:
-    """Where two nested records differ, each in a few words."""
+    """The differences of two nested records, each in a few words."""
     if isinstance(there, dict) and isinstance(here, dict):
         keys = sorted({*there, *here})
         found = [differences(there.get(key), here.get(key), f"{where}.{key}" if where else key) for key in keys]

@@ -1,6 +1,7 @@
-"""Values that a user gave become a checked record; what is wrong with them is one sentence."""
+"""Validates values that a user gave; the first problem becomes one sentence."""
 
 import difflib
+import json
 import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -11,18 +12,21 @@ Record = TypeVar("Record", bound=pydantic.BaseModel)
 
 
 def checked(kind: type[Record], values: Mapping[str, Any], source: str = "the options") -> Record:
-    """`kind(**values)`, with pydantic's report turned into one sentence.
+    """Validates values as strictly as their JSON would be: `"32"` is not a number.
 
     Args:
-        kind: what the values are to become.
+        kind: a pydantic model.
         values: by name.
-        source: where they come from, for the sentence.
+        source: where they come from, for the error message.
+
+    Returns:
+        An instance of `kind`.
 
     Raises:
-        ValueError: naming the first key or value that cannot be.
+        ValueError: one sentence about the first key or value that is invalid.
     """
     try:
-        return kind.model_validate(values)
+        return kind.model_validate_json(json.dumps(values, default=str), strict=True)
     except pydantic.ValidationError as error:
         raise ValueError(_first_problem(kind, error, source)) from None
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from albert_tf import AlbertConfig, AlbertForPreTraining
 from albert_tf.optimizers import Lamb
 from albert_tf.trainer.recipe import TrainingRecipe
-from albert_tf.trainer.state import TrainingState
+from albert_tf.trainer.run_state import TrainingState
 from tests.benchmarks.random_batches import random_batches
 
 
@@ -42,7 +42,7 @@ def measure(preset: str, rows: int, arguments: argparse.Namespace) -> None:
             with_save.append(blocked[-1] + steps())
             state.writer.wait()
             without.append(steps())
-        size = sum(file.stat().st_size for file in Path(folder).iterdir()) / training.keep_checkpoints / 2**20
+        size = sum(file.stat().st_size for file in Path(folder).glob("*/*")) / training.keep_checkpoints / 2**20
     step = statistics.median(without) / arguments.steps
     costs = statistics.median(a - b for a, b in zip(with_save, without, strict=True))
     blocks, interval = statistics.median(blocked), training.save_every * step

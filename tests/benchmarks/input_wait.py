@@ -12,8 +12,9 @@ from pathlib import Path
 
 from albert_tf.config import AlbertConfig
 from albert_tf.data import PrepareOptions, prepare
+from albert_tf.report import write_report
 from albert_tf.tokenization import train_sentencepiece
-from albert_tf.trainer import parse_recipe, pretrain, write_report
+from albert_tf.trainer import parse_recipe, pretrain
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from albert_tf.trainer import FinetuneOptions, finetune
-from albert_tf.trainer.callbacks import read_metrics
+from albert_tf.trainer.run_folder import read_metrics
 from tests.toy_task import write_mood_table, write_pretrained
 
 from .terminal import mistake, output_of
@@ -29,7 +29,7 @@ def test_a_fine_tuning_has_its_page(tuned):
     page = (tuned.folder / "report.html").read_text(encoding="utf-8")
     assert 'id="curve-val_accuracy"' in page
     assert f"<th>scores.accuracy</th><td>{tuned.scores.accuracy:.6g}</td>" in page
-    assert "A fine-tuning masks none." in page
+    assert "Fine-tuning masks nothing." in page
 
 
 def test_the_page_goes_where_it_is_told_to(tuned, tmp_path):
@@ -38,5 +38,5 @@ def test_the_page_goes_where_it_is_told_to(tuned, tmp_path):
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
-    assert "must hold the recipe.json" in mistake("report", tmp_path)
-    assert "must hold the recipe.json" in mistake("report", tmp_path / "nowhere")
+    assert "is not a run folder (no recipe.json)" in mistake("report", tmp_path)
+    assert "is not a run folder (no recipe.json)" in mistake("report", tmp_path / "nowhere")

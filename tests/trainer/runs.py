@@ -12,8 +12,8 @@ import time
 import numpy as np
 import safetensors.numpy
 
-from albert_tf.trainer.callbacks import read_metrics
-from albert_tf.trainer.speed import Speed
+from albert_tf.trainer.run_folder import read_metrics
+from albert_tf.trainer.throughput import Speed
 from tests.small_road import REPOSITORY
 
 PRETRAIN = [sys.executable, "-c", "from albert_tf.cli.app import main; main()", "pretrain"]
@@ -60,7 +60,7 @@ def start_workers(count: int, *command) -> list[subprocess.Popen]:
 def wait_for_checkpoint(run: pathlib.Path, step: int, process: subprocess.Popen, seconds: float = 240) -> None:
     """Returns when a run has saved this step; fails where it ends before."""
     deadline = time.monotonic() + seconds
-    while not (run / f"checkpoints/step-{step}.json").exists():
+    while not (run / f"checkpoints/step-{step}").exists():
         if process.poll() is not None:
             raise AssertionError(f"the run ended before step {step}: {process.communicate()[0]}")
         if time.monotonic() > deadline:

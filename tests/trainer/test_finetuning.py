@@ -1,17 +1,22 @@
 """Proves that fine-tuning learns, repeats itself to the bit, writes what it reports and refuses what cannot be."""
 
 import csv
+import os
+import signal
 
+import keras
 import numpy as np
 import pytest
 
 from albert_tf import AlbertForPreTraining
+from albert_tf.atomic_files import exclusive_lock
 from albert_tf.checkpoints import read
 from albert_tf.data.finetuning.classification import read_texts
 from albert_tf.export import load_folder
 from albert_tf.metrics import RegressionScores
-from albert_tf.trainer import FinetuneOptions, finetune
+from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune, finetuning
 from albert_tf.trainer.evaluation import evaluate
+from albert_tf.trainer.run_folder import read_metrics
 from tests.toy_task import CONFIG, mood_rows, tokenizer, write_mood_table, write_pretrained
 
 
@@ -106,13 +111,109 @@ def test_a_folder_of_another_recipe_is_refused(learnt, files):
         finetune(options.model_copy(update={"train": files / "few.tsv"}))
 
 
-def test_equal_seeds_give_equal_bits_and_others_do_not(files):
-    runs = {name: options_for(files, files / name, seed=seed) for name, seed in (("a", 5), ("b", 5), ("c", 6))}
-    for options in runs.values():
-        finetune(options)
-    weights = {name: (options.output / "model.safetensors").read_bytes() for name, options in runs.items()}
-    assert weights["a"] == weights["b"] != weights["c"]
+def test_the_learning_rate_rises_and_falls(learnt):
+    options, report = learnt
+    warmup, peak = 0.1 * report.steps, options.learning_rate
+    entries = read_metrics(options.output / "metrics.jsonl")
+    assert [entry["step"] for entry in entries] == list(range(20, report.steps + 1, 20))
+    expected = [peak * (report.steps - entry["step"]) / (report.steps - warmup) for entry in entries]
+    assert [entry["learning_rate"] for entry in entries] == pytest.approx(expected, abs=1e-7)
+
+
+def test_equal_options_give_equal_bits_and_each_option_counts(files):
+    changes = {
+        "a": {},
+        "b": {},
+        "seed": {"seed": 6},
+        "lamb": {"optimizer": "lamb"},
+        "no_decay": {"weight_decay": 0.0},
+        "no_warmup": {"warmup_proportion": 0.0},
+    }
+    common = {"seed": 5, "learning_rate": 1e-2, "warmup_proportion": 0.5}
+    for name, change in changes.items():
+        finetune(options_for(files, files / name, **{**common, **change}))
+    weights = {name: (files / name / "model.safetensors").read_bytes() for name in changes}
+    assert weights.pop("a") == weights["b"]
+    assert len(set(weights.values())) == len(weights)
     assert predictions(files / "a") == predictions(files / "b")
+
+
+# === Stopped, locked, damaged ===
+
+
+def stop_at(step, options, told):
+    """Runs and sends this process a signal before that step."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        class Terminator(keras.callbacks.Callback):
+            def on_train_batch_begin(self, batch, logs=None):
+                if self.model.optimizer.iterations.numpy() == step - 1:
+                    os.kill(os.getpid(), told)
+
+        patch.setattr(finetuning, "StopAtBadLoss", Terminator)
+        return finetune(options)
+
+
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_is_told_to_stop_says_so_and_begins_anew(files, tmp_path, told):
+    options = options_for(files, tmp_path / "run", seed=5, learning_rate=1e-2, warmup_proportion=0.5, epochs=2)
+    before = signal.getsignal(told)
+    with pytest.raises(TrainingStopped, match=r"^Stopped at step 4 of 6 because told so; no weights were written"):
+        stop_at(4, options, told)
+    assert signal.getsignal(told) is before
+    assert {path.name for path in options.output.iterdir()} == {"recipe.json", "metrics.jsonl"}
+    assert len(read_metrics(options.output / "metrics.jsonl")) == 1
+    report = finetune(options)
+    assert [entry["step"] for entry in read_metrics(options.output / "metrics.jsonl")] == [3, 6]
+    assert report.steps == 6
+
+
+def test_a_signal_in_the_last_step_is_too_late(files, tmp_path):
+    assert stop_at(3, options_for(files, tmp_path / "run"), signal.SIGTERM).steps == 3
+
+
+def test_a_folder_that_another_process_writes_is_refused(files, tmp_path):
+    with (
+        exclusive_lock(tmp_path / "run"),
+        pytest.raises(ValueError, match="run is being written by another process"),
+    ):
+        finetune(options_for(files, tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("recipe.json", b"[1]", "recipe.json holds list where an object is expected; restore it from a copy"),
+        ("metrics.json", b"{", r"metrics.json is not valid JSON .*; remove it to train again"),
+        ("metrics.json", b"[1]", "metrics.json holds list where an object is expected; remove it to train again"),
+        ("metrics.json", b'{"folder": 5}', "metrics.json is not the report of a finished run; remove it"),
+    ],
+)
+def test_a_damaged_file_is_named(learnt, name, content, message):
+    options, _ = learnt
+    before = (options.output / name).read_bytes()
+    (options.output / name).write_bytes(content)
+    try:
+        with pytest.raises(ValueError, match=message):
+            finetune(options)
+    finally:
+        (options.output / name).write_bytes(before)
+
+
+def test_a_batch_that_memory_cannot_hold_is_refused(files, tmp_path, monkeypatch):
+    sysconf = os.sysconf
+    pages = {"SC_PHYS_PAGES": 100}
+    monkeypatch.setattr(os, "sysconf", lambda name: pages[name] if name in pages else sysconf(name))
+    with pytest.raises(ValueError, match=r"batch_size=16 needs at least .* GiB for activations"):
+        finetune(options_for(files, tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("rate", [float("nan"), float("inf"), -1.0])
+def test_a_learning_rate_that_is_none_is_refused(files, tmp_path, rate):
+    with pytest.raises(ValueError, match="learning_rate"):
+        options_for(files, tmp_path / "run", learning_rate=rate)
 
 
 @pytest.mark.parametrize("from_scratch", [False, True])
@@ -145,7 +246,7 @@ def test_numbers_are_predicted_from_pairs_in_csv(files):
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(files):
-    with pytest.raises(ValueError, match=r"loss must stay finite.*at step \d+"):
+    with pytest.raises(ValueError, match=r"loss is not finite.*at step \d+"):
         finetune(options_for(files, files / "diverged", learning_rate=1e30, warmup_proportion=0.0))
     assert not (files / "diverged" / "metrics.json").exists()
 

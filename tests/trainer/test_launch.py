@@ -1,15 +1,16 @@
 """The launchers give every worker its TF_CONFIG, pass signals on and fail where a worker does; no TensorFlow needed."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 import textwrap
 import time
+from typing import NamedTuple
 
 import pytest
 
-from albert_tf.trainer.cluster import Cluster
 from tests.small_road import REPOSITORY
 from tests.trainer.runs import LAUNCHER, start
 
@@ -24,10 +25,23 @@ time.sleep(60)
 """
 
 
+class Cluster(NamedTuple):
+    """What a worker's TF_CONFIG says."""
+
+    addresses: tuple[str, ...]
+    index: int
+
+    @classmethod
+    def of(cls, config: str) -> "Cluster":
+        values = json.loads(config)
+        assert values["task"]["type"] == "worker"
+        return cls(tuple(values["cluster"]["worker"]), values["task"]["index"])
+
+
 def clusters(said: str) -> list[Cluster]:
     """What the workers printed of their TF_CONFIG, by their index."""
     lines = dict(re.findall(r"^(\d): (.*)$", said, re.MULTILINE))
-    return [Cluster.from_environment({"TF_CONFIG": lines[index]}) for index in sorted(lines)]
+    return [Cluster.of(lines[index]) for index in sorted(lines)]
 
 
 @pytest.fixture
@@ -95,7 +109,7 @@ def test_pods_know_each_other_and_are_done_when_the_run_is(tmp_path):
     config, command = process.communicate(timeout=30)[0].splitlines()
     assert process.returncode == 0
     addresses = tuple(f"albert-{index}.albert:12345" for index in range(3))
-    assert Cluster.from_environment({"TF_CONFIG": config}) == Cluster(addresses, 2)
+    assert Cluster.of(config) == Cluster(addresses, 2)
     assert command == f"{tmp_path} pretrain recipe.toml --output run"
 
 

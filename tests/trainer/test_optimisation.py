@@ -12,10 +12,11 @@ import tensorflow as tf
 from albert_tf import AlbertForPreTraining
 from albert_tf.optimizers import Lamb
 from albert_tf.trainer import parse_recipe, pretrain
-from albert_tf.trainer.callbacks import GradientLog, MetricsLog, StopAtBadLoss, read_metrics
-from albert_tf.trainer.checkpoint_files import newest_whole
+from albert_tf.trainer.callbacks import GradientLog, MetricsLog, StopAtBadLoss
+from albert_tf.trainer.checkpoint_files import latest_valid_checkpoint
 from albert_tf.trainer.recipe import TrainingRecipe
-from albert_tf.trainer.state import TrainingState
+from albert_tf.trainer.run_folder import read_metrics
+from albert_tf.trainer.run_state import TrainingState
 from tests.models.small import CONFIG, make_pretraining_batch
 from tests.small_road import small_recipe
 
@@ -64,7 +65,7 @@ def test_intervals_tell_of_gradients(everything):
 
 def test_the_model_is_the_average_and_a_finished_run_gives_it_again(everything):
     recipe, report = everything
-    checkpoint = tf.train.load_checkpoint(str(report.model_folder.parent / "checkpoints/step-20"))
+    checkpoint = tf.train.load_checkpoint(str(report.model_folder.parent / "checkpoints/step-20/state"))
     arrays = [
         checkpoint.get_tensor(name) for name in checkpoint.get_variable_to_shape_map() if name.startswith("model/")
     ]
@@ -84,7 +85,7 @@ def test_behind_a_scaled_loss_the_optimizer_is_known(everything):
     changed = {**recipe, "optimizer": {**recipe["optimizer"], "name": "adamw", "log_trust_ratios": False}}
     with (
         pytest.warns(UserWarning, match="changes"),
-        pytest.raises(ValueError, match="made with Lamb, and a recipe with AdamW"),
+        pytest.raises(ValueError, match="made with the optimizer Lamb, and the recipe has AdamW"),
     ):
         pretrain(parse_recipe(changed), report.model_folder.parent, show_progress=False, allow_changed=True)
 
@@ -111,7 +112,7 @@ def test_averages_and_the_scale_of_the_loss_are_resumed(initial_scale, tmp_path)
     stopped, stopped_state = start(tmp_path / "run")
     stopped.fit(BATCHES.take(3), shuffle=False, verbose=0, callbacks=[Save()])
     resumed, state = start(tmp_path / "run")
-    state.restore(newest_whole(tmp_path / "run"))
+    state.restore(latest_valid_checkpoint(tmp_path / "run"))
     assert state.step == 3  # skipped steps count
     resumed.fit(BATCHES.skip(3), shuffle=False, verbose=0)
     for a, b in zip(whole.get_weights(), resumed.get_weights(), strict=True):
@@ -138,10 +139,10 @@ def poisoned(step, value):
 @pytest.mark.parametrize("steps_per_execution", [1, 6])
 def test_a_loss_that_is_not_finite_is_named_with_step_rate_and_gradients(steps_per_execution):
     model = make_model(steps_per_execution=steps_per_execution)
-    with pytest.raises(ValueError, match="The loss must stay finite") as caught:
+    with pytest.raises(ValueError, match="The loss is not finite") as caught:
         model.fit(poisoned(3, math.nan), shuffle=False, verbose=0, callbacks=[StopAtBadLoss()])
     sentence = str(caught.value)
-    assert "Received: loss=nan at step 3 with learning rate 0.02, 2" in sentence
+    assert "The loss is not finite: nan at step 3 with learning rate 0.02, 2" in sentence
     assert "gradients not finite, the largest gradients of the last step before: " in sentence
     assert sentence.count("/") >= 10  # paths
     assert "nan" not in sentence.split("step before: ")[1]
@@ -167,7 +168,7 @@ def test_the_largest_gradients_come_first():
     callback.on_train_begin()
     callback.on_epoch_end(0, {"loss": 2.0})
     callback.on_epoch_end(1, {"loss": 2.05})
-    with pytest.raises(ValueError, match=r"a mean loss of 2.200 where the best was 2.000 at step 1 with") as caught:
+    with pytest.raises(ValueError, match=r"loss has risen to 2.200, .* the best, 2.000, at step 1 with") as caught:
         callback.on_epoch_end(2, {"loss": 2.2})
     largest = sorted(norms, key=norms.__getitem__, reverse=True)[:10]
     assert [str(caught.value).find(path) for path in largest] == sorted(
@@ -180,6 +181,6 @@ def test_an_explosion_after_a_resume_is_measured_by_the_losses_before(tmp_path):
     file = tmp_path / "metrics.jsonl"
     file.write_text(json.dumps({"step": 0, "loss": 0.5}) + "\n")
     callbacks = [GradientLog(), MetricsLog(file), StopAtBadLoss(3.0, file)]
-    with pytest.raises(ValueError, match=r"stay within 3 of the best .* where the best was 0\.500"):
+    with pytest.raises(ValueError, match=r"stop_above_best = 3 above the best, 0\.500"):
         make_model().fit(BATCHES.take(1), shuffle=False, verbose=0, callbacks=callbacks)
     assert read_metrics(file)[-1]["loss"] > 3.5

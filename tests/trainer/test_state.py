@@ -1,12 +1,16 @@
 """Checkpoints: which are kept, which are taken up, and what a kill leaves between them."""
 
+import shutil
+
 import pytest
 
 from albert_tf import AlbertForPreTraining
 from albert_tf.trainer import parse_recipe
-from albert_tf.trainer.checkpoint_files import newest_whole, saved_states
-from albert_tf.trainer.state import TrainingState
+from albert_tf.trainer.checkpoint_files import latest_valid_checkpoint, saved_checkpoints
+from albert_tf.trainer.run_state import TrainingState
 from tests.models.small import CONFIG
+
+FILES = ("state.json", "state.index", "state.data-00000-of-00001")
 
 
 def make_state(folder, **training) -> TrainingState:
@@ -24,7 +28,7 @@ def save(state: TrainingState, step: int, held_out: float | None = None) -> None
 
 
 def steps(folder) -> list[int]:
-    return [saved.step for saved in saved_states(folder)]
+    return [saved.step for saved in saved_checkpoints(folder)]
 
 
 @pytest.mark.parametrize(("metric", "best"), [("masked_lm_loss", 20), ("masked_lm_accuracy", 10)])
@@ -35,44 +39,70 @@ def test_the_newest_and_the_best_are_kept(tmp_path, metric, best):
     assert steps(tmp_path) == [best, 40, 50]
     assert state.writer.is_best(2.0) == (metric == "masked_lm_loss")
     assert not state.writer.is_best(3.0 if best == 20 else 6.0)
-    assert [saved.fault() for saved in saved_states(tmp_path)] == [None] * 3
+    assert [saved.corruption() for saved in saved_checkpoints(tmp_path)] == [None] * 3
 
 
 def test_what_a_kill_leaves_is_no_checkpoint_and_goes_with_the_next(tmp_path):
     state = make_state(tmp_path)
     save(state, 10)
-    for leftover in ("step-20.index", "step-20.data-00000-of-00001", ".step-20.json.x1"):
-        (tmp_path / leftover).write_bytes(b"half")
-    (tmp_path / "step-20_temp").mkdir()
-    (tmp_path / "step-20_temp/part").write_bytes(b"half")
-    assert newest_whole(tmp_path).step == 10
+    (tmp_path / ".step-20").mkdir()
+    (tmp_path / ".step-20/state.index").write_bytes(b"half")
+    assert latest_valid_checkpoint(tmp_path).step == 10
     save(state, 30)
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {f"step-{step}.{end}" for step in (10, 30) for end in ("index", "data-00000-of-00001", "json")}
+    assert {path.name for path in tmp_path.iterdir()} == {"step-10", "step-30"}
+    assert {path.name for path in (tmp_path / "step-30").iterdir()} == set(FILES)
 
 
 def damage(folder, name):
-    (folder / name).unlink() if name.endswith("index") else (folder / name).write_bytes(b"{")
+    if name.endswith("index"):
+        (folder / name).unlink()
+    else:
+        content = bytearray((folder / name).read_bytes())
+        content[len(content) // 2] ^= 1
+        (folder / name).write_bytes(content)
 
 
-@pytest.mark.parametrize("name", ["step-20.json", "step-20.index", "step-20.data-00000-of-00001"])
+@pytest.mark.parametrize("name", FILES)
 def test_a_damaged_checkpoint_is_left_out_and_removed_with_the_next(tmp_path, name):
     state = make_state(tmp_path, keep_checkpoints=2)
     save(state, 10)
     save(state, 20)
-    damage(tmp_path, name)
-    with pytest.warns(UserWarning, match=f"{name} .*Going on from .*step-10"):
-        assert newest_whole(tmp_path).step == 10
+    damage(tmp_path / "step-20", name)
+    with pytest.warns(UserWarning, match=f"step-20/{name} .*Going on from .*step-10"):
+        assert latest_valid_checkpoint(tmp_path).step == 10
     save(state, 15)
     assert steps(tmp_path) == [10, 15]
 
 
-def test_damage_everywhere_is_an_error(tmp_path):
+def test_a_damaged_checkpoint_is_written_again(tmp_path):
+    state = make_state(tmp_path)
+    save(state, 10)
+    damage(tmp_path / "step-10", "state.json")
+    save(state, 10)
+    assert latest_valid_checkpoint(tmp_path).step == 10
+
+
+@pytest.mark.parametrize("content", ["[1]", "null", "{}", '{"sha256": 5}'])
+def test_metadata_of_the_wrong_kind_are_damage(tmp_path, content):
     save(make_state(tmp_path), 10)
-    damage(tmp_path, "step-10.json")
-    with pytest.raises(ValueError, match=r"whole.*step-10.json cannot be read.*remove them all"):
-        newest_whole(tmp_path)
+    (tmp_path / "step-10/state.json").write_text(content)
+    with pytest.raises(ValueError, match=r"no valid checkpoint \(step-10/state.json is missing or damaged\)"):
+        latest_valid_checkpoint(tmp_path)
+
+
+def test_without_metadata_nothing_starts_anew(tmp_path):
+    state = make_state(tmp_path)
+    for step in (10, 20):
+        save(state, step)
+        (tmp_path / f"step-{step}/state.json").unlink()
+    with pytest.raises(ValueError, match=r"no valid checkpoint.*step-20.*step-10.*remove that folder to start from"):
+        latest_valid_checkpoint(tmp_path)
+    for saved in saved_checkpoints(tmp_path):
+        shutil.rmtree(saved.folder)
+    (tmp_path / "step-10.index").write_bytes(b"as an older version wrote it")
+    with pytest.raises(ValueError, match=r"step-10.index is no checkpoint folder"):
+        latest_valid_checkpoint(tmp_path)
 
 
 def test_a_folder_without_checkpoints_has_none(tmp_path):
-    assert newest_whole(tmp_path / "checkpoints") is None
+    assert latest_valid_checkpoint(tmp_path / "checkpoints") is None

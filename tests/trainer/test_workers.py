@@ -41,7 +41,7 @@ def test_two_workers_of_which_one_dies_and_which_go_on_train_as_one_device(road,
     assert time.monotonic() - killed < 60
     assert chief.returncode == 2, said
     sentence = next(line for line in said.splitlines() if line.startswith("albert-tf: "))
-    assert re.search(r"must stay alive.*worker 1 \(127.0.0.1:\d+\).*same command", sentence)
+    assert re.search(r"Lost worker 1 \(127.0.0.1:\d+\).*same command", sentence)
     assert "Traceback" not in said
     assert not (run / "model").exists()
 

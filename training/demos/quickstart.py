@@ -17,7 +17,7 @@ from steps import (
     write_examples,
 )
 
-from albert_tf import export, trainer
+from albert_tf import export, report, trainer
 
 PLOT = "losses.png"
 
@@ -39,7 +39,7 @@ def quickstart(
 
     pretrained = pretrain_model(recipe, folders)
     plot = folders.pretraining / PLOT
-    trainer.plot_losses(pretrained.metrics_file, plot, pretrained.results["unigram_entropy"])
+    report.plot_losses(pretrained.metrics_file, plot, pretrained.results["unigram_entropy"])
 
     passages = (folders.corpus / f"passages_{part}.tsv" for part in ("train", "dev"))
     classifiers = finetune_classifiers(folders, *passages, label_column="author")

@@ -1,4 +1,4 @@
-"""One HTML page about a run, which needs nothing but a browser: curves, throughput, masked words, configuration."""
+"""The HTML page about a run, which loads nothing: curves, throughput, masked words, configuration."""
 
 import dataclasses
 import html
@@ -9,15 +9,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from albert_tf.atomic_files import atomic_write
-from albert_tf.trainer.callbacks import read_metrics
-from albert_tf.trainer.plot import curves_svg
+from albert_tf.json_files import read_json
+from albert_tf.report.curves import curves_svg
 from albert_tf.trainer.recipe import parse_recipe
-from albert_tf.trainer.run_folder import RECIPE_FILE
-from albert_tf.trainer.speed import Speed
+from albert_tf.trainer.run_folder import METRICS_FILE, RECIPE_FILE, REPORT_FILE, RESULTS_FILE, read_metrics
+from albert_tf.trainer.throughput import Speed
 
 REPORT_PAGE = "report.html"
-_RESULT_FILES = ("results.json", "metrics.json")  # of pretraining, of fine-tuning
-_MOST_ROWS = 100
+_MAX_ROWS = 100
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
 h1, h2 { font-weight: 600; } h2 { margin-top: 2.5rem; }
@@ -34,14 +33,14 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 @dataclasses.dataclass(frozen=True)
 class RunReport:
-    """A page and what it begins with.
+    """A page and its main numbers.
 
     Attributes:
         file: the page.
         step: updates of the last interval that was logged.
-        total: updates that the recipe asks for; None for a fine-tuning, which counts epochs.
-        speed: medians over intervals, but for the first, in which the step is compiled; None before there are any.
-        results: what came out at the end; empty before.
+        total: updates that the recipe asks for; None for fine-tuning, which counts epochs.
+        speed: medians over intervals without the first, in which the step is compiled; None if there are none yet.
+        results: of a finished run; else empty.
     """
 
     file: pathlib.Path
@@ -62,14 +61,15 @@ def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = No
         RunReport.
 
     Raises:
-        ValueError: the folder is none of a run.
+        ValueError: the folder is not a run folder, or one of its files is damaged.
     """
     run = pathlib.Path(run)
-    recipe, entries = _read_recipe(run), _read_entries(run)
+    recipe, entries = _read_recipe(run), read_metrics(run / METRICS_FILE)
+    total = flat(recipe).get("training.num_train_steps")
     report = RunReport(
         file=run / REPORT_PAGE if output is None else pathlib.Path(output),
         step=int(entries[-1]["step"]) if entries else 0,
-        total=recipe.get("training", {}).get("num_train_steps"),
+        total=total if isinstance(total, int) else None,
         speed=_median_speed(entries),
         results=_read_results(run),
     )
@@ -77,7 +77,7 @@ def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = No
         "Curves": curves_svg(entries) if entries else "<p>No interval has been logged yet.</p>",
         "Throughput": _throughput(report),
         "Results": _table(flat(report.results).items()) if report.results else "<p>The run is not finished.</p>",
-        "Masked pieces of held-out examples": _guesses(run, recipe),
+        "Masked pieces of held-out examples": _masked_examples(run, recipe),
         "Configuration": _table(flat(recipe).items()),
         "Metrics": _metrics_table(entries),
     }
@@ -100,37 +100,19 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _read_recipe(run: pathlib.Path) -> dict[str, Any]:
-    file = run / RECIPE_FILE
-    try:
-        recipe = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        recipe = None
-    if not isinstance(recipe, dict):
+    if not run.is_dir() or not (run / RECIPE_FILE).is_file():
         raise ValueError(
-            f"A run's folder must hold the {RECIPE_FILE} that it began with. Received: {run}; name the folder that "
-            "`albert-tf pretrain` or `albert-tf finetune` got as --output."
+            f"{run} is not a run folder (no {RECIPE_FILE}); name the folder that `albert-tf pretrain` or `albert-tf "
+            "finetune` got as --output."
         )
-    return recipe
-
-
-def _read_entries(run: pathlib.Path) -> list[dict[str, float]]:
-    file = run / "metrics.jsonl"
-    try:
-        entries = read_metrics(file)
-        if all("step" in entry for entry in entries):
-            return entries
-    except (ValueError, TypeError):
-        pass
-    raise ValueError(
-        f"Each line of a metrics file must be as the run wrote it. Received: {file}; restore it from a copy, or remove "
-        "it to do without its curves."
-    )
+    return read_json(run / RECIPE_FILE, cure="restore it from a copy")
 
 
 def _read_results(run: pathlib.Path) -> dict[str, Any]:
-    for name in _RESULT_FILES:
+    for name in (RESULTS_FILE, REPORT_FILE):
         if (run / name).is_file():
-            return {key: value for key, value in json.loads((run / name).read_bytes()).items() if key != "folder"}
+            values = read_json(run / name, cure="remove it and run the same command again")
+            return {key: value for key, value in values.items() if key != "folder"}
     return {}
 
 
@@ -153,34 +135,34 @@ def _throughput(report: RunReport) -> str:
     return _table(rows.items()) + note
 
 
-def _guesses(run: pathlib.Path, recipe: Mapping[str, Any]) -> str:
+def _masked_examples(run: pathlib.Path, recipe: Mapping[str, Any]) -> str:
     if "training" not in recipe:
-        return "<p>A fine-tuning masks none.</p>"
-    from albert_tf.trainer.guesses import guess_heldout
+        return "<p>Fine-tuning masks nothing.</p>"
+    from albert_tf.report.masked_examples import masked_examples
 
     try:
-        texts = guess_heldout(run, parse_recipe(recipe, RECIPE_FILE))
+        examples = masked_examples(run, parse_recipe(recipe, RECIPE_FILE))
     except (ValueError, OSError) as error:  # files may have been moved since
         return f"<p>None: {html.escape(str(error))}</p>"
-    lines = [f'<p class="guessed">{"".join(map(_part, text.parts))}</p>' for text in texts]
-    legend = "<p><small>Right guesses are green; for others the guess is struck out before what was there.</small></p>"
+    lines = [f'<p class="masked">{"".join(map(_part, example.parts))}</p>' for example in examples]
+    legend = "<p><small>Correct predictions are green; wrong ones are struck out before the original piece.</small></p>"
     return legend + "\n".join(lines) if lines else "<p>The recipe names no held-out examples.</p>"
 
 
 def _part(part) -> str:
     if isinstance(part, str):
         return html.escape(part)
-    shares = " | ".join(f"{piece.strip()} {share:.2f}" for piece, share in zip(part.pieces, part.probabilities))
-    space, truth = " " * part.truth.startswith(" "), html.escape(part.truth.strip())
-    wrong = "" if part.pieces[0] == part.truth else f"<del>{html.escape(part.pieces[0].strip())}</del> "
+    best = " | ".join(f"{piece.strip()} {value:.2f}" for piece, value in zip(part.pieces, part.probabilities))
+    space, target = " " * part.target.startswith(" "), html.escape(part.target.strip())
+    wrong = "" if part.pieces[0] == part.target else f"<del>{html.escape(part.pieces[0].strip())}</del> "
     kind = "b" if wrong else "ins"
-    return f'{space}<span title="{html.escape(shares)}">{wrong}<{kind}>{truth}</{kind}></span>'
+    return f'{space}<span title="{html.escape(best)}">{wrong}<{kind}>{target}</{kind}></span>'
 
 
 def _metrics_table(entries: list[dict[str, float]]) -> str:
     if not entries:
         return "<p>None yet.</p>"
-    count = min(len(entries), _MOST_ROWS)
+    count = min(len(entries), _MAX_ROWS)
     chosen = [entries[(number + 1) * len(entries) // count - 1] for number in range(count)]  # the last one among them
     names = [n for n in dict.fromkeys(n for entry in entries for n in entry) if not n.startswith("trust_ratio/")]
     head = "".join(f"<th>{html.escape(name.replace('_', ' '))}</th>" for name in names)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from albert_tf.trainer.callbacks import read_metrics
+from albert_tf.trainer.run_folder import read_metrics
 
 _NOT_DRAWN = ("step", "seconds_per_step")
 _RATIO = "trust_ratio/"
@@ -63,11 +63,11 @@ def curves_svg(entries: Sequence[dict[str, float]]) -> str:
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(picture, format="svg", metadata=nothing)
     svg = picture.getvalue()
-    return re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg[svg.index("<svg") :])  # inside HTML they are understood
+    return re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg[svg.index("<svg") :])  # not needed inside HTML
 
 
 def _figure(width: float, height: float, rows: int = 1, columns: int = 1):
-    """A figure that no window and no global state knows of."""
+    """A figure without pyplot's global state."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")

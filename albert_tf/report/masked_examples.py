@@ -1,0 +1,128 @@
+"""Predictions of a run's model, finished or not, for the masked pieces of its held-out examples.
+
+Letters: B batch, P predictions, K best pieces, V vocabulary.
+"""
+
+import dataclasses
+import pathlib
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from albert_tf.models import AlbertForPreTraining
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.trainer.batches import heldout_batches
+from albert_tf.trainer.checkpoint_files import latest_valid_checkpoint
+from albert_tf.trainer.recipe import Recipe
+from albert_tf.trainer.run_folder import CHECKPOINTS_FOLDER, MODEL_FOLDER, RESULTS_FILE
+
+TOP = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskedPiece:
+    """One masked piece.
+
+    Attributes:
+        target: the original piece as text; with a leading space if it begins a word.
+        pieces: the K most probable pieces, best first.
+        probabilities: of these.
+    """
+
+    target: str
+    pieces: tuple[str, ...]
+    probabilities: tuple[float, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskedExample:
+    """A held-out example: text that the model saw, and masked pieces with its predictions, in order."""
+
+    parts: tuple[str | MaskedPiece, ...]
+
+
+def masked_examples(run: pathlib.Path, recipe: Recipe, count: int = 8) -> list[MaskedExample]:
+    """Predicts the masked pieces of a run's first held-out examples.
+
+    Args:
+        run: the run's folder; if it holds no model yet, the newest checkpoint is taken.
+        recipe: Recipe of the run.
+        count: how many examples.
+
+    Returns:
+        Up to `count` examples; none if the recipe names no held-out examples.
+
+    Raises:
+        ValueError: there is neither a model nor a checkpoint, or vocabulary or examples have been moved.
+    """
+    if recipe.data.heldout is None:
+        return []
+    model, vocabulary = _model(run, recipe)
+    tokenizer = AlbertTokenizer.english() if vocabulary is None else AlbertTokenizer.from_pretrained(vocabulary)
+    examples: Any = heldout_batches(recipe, tokenizer)
+    batch = next(iter(examples.unbatch().batch(count)))
+    inputs, labels = tf.nest.map_structure(lambda tensor: tensor.numpy(), batch)
+    logits = model(inputs, training=False)["masked_lm_logits"]  # [B, P, V]
+    probabilities = ops.convert_to_numpy(ops.softmax(ops.cast(logits, "float32")))
+    texts = _piece_texts(tokenizer)
+    return [
+        _example(
+            texts,
+            inputs["input_ids"][row, : inputs["attention_mask"][row].sum()],
+            {
+                int(position): _masked_piece(texts, target, probabilities[row, index])
+                for index, (position, target) in enumerate(
+                    zip(inputs["masked_lm_positions"][row], labels["masked_lm_ids"][row])
+                )
+                if labels["masked_lm_weights"][row, index] > 0
+            },
+        )
+        for row in range(len(inputs["input_ids"]))
+    ]
+
+
+def _model(run: pathlib.Path, recipe: Recipe) -> tuple[AlbertForPreTraining, pathlib.Path | None]:
+    """The model, and the folder of its vocabulary."""
+    folder = run / MODEL_FOLDER
+    if (run / RESULTS_FILE).is_file() and (folder / "config.json").is_file():
+        return AlbertForPreTraining.from_pretrained(folder), folder
+    saved = latest_valid_checkpoint(run / CHECKPOINTS_FOLDER)
+    if saved is None:
+        raise ValueError(f"{run} has neither a model nor a checkpoint yet; let the run go on.")
+    model = AlbertForPreTraining(recipe.config, objective=recipe.data.objective)
+    try:
+        reader = tf.train.load_checkpoint(saved.prefix)
+        for index, variable in enumerate(model.variables):
+            variable.assign(reader.get_tensor(f"model/{index}"))
+    except tf.errors.OpError:
+        raise ValueError(f"{saved.folder} was removed by the run while it was read; try again.") from None
+    return model, recipe.data.tokenizer
+
+
+def _piece_texts(tokenizer: AlbertTokenizer) -> list[str]:
+    """Each piece of a vocabulary as text: without its marks, after a space if it begins a word."""
+    begins, special = tokenizer.start_of_word, (tokenizer.cls_token_id, tokenizer.sep_token_id)
+    return [
+        f" {piece} "
+        if index in special
+        else " " * bool(begins[index]) + (piece.removeprefix("▁").removeprefix("##") or piece)
+        for index, piece in enumerate(tokenizer.pieces)
+    ]
+
+
+def _masked_piece(texts: list[str], target: int, probabilities: np.ndarray) -> MaskedPiece:
+    best = np.argsort(-probabilities, kind="stable")[:TOP]  # [K]
+    return MaskedPiece(texts[target], tuple(texts[index] for index in best), tuple(probabilities[best].tolist()))
+
+
+def _example(texts: list[str], ids: np.ndarray, masked: dict[int, MaskedPiece]) -> MaskedExample:
+    parts: list[str | MaskedPiece] = []
+    for position, index in enumerate(ids):
+        part: str | MaskedPiece = masked[position] if position in masked else texts[index]
+        if isinstance(part, str) and parts and isinstance(parts[-1], str):
+            parts[-1] += part
+        else:
+            parts.append(part)
+    return MaskedExample(tuple(parts))
