@@ -1,6 +1,7 @@
 """Proves that `albert-tf convert` takes everything along, tells where it went, and refuses what it must."""
 
 import json
+import lzma
 import pathlib
 import shutil
 
@@ -99,6 +100,23 @@ def test_a_vocabulary_of_words(google, tmp_path):
         assert (tmp_path / layout / "vocab.txt").read_text() == WORD_PIECES
     tokenizer = AlbertTokenizer.from_pretrained(tmp_path / "huggingface")
     assert tokenizer.encode("ab A 学") == [5, 6, 1, 7]
+
+
+@pytest.mark.parametrize(
+    ("kind", "google_file", "huggingface_file"),
+    [("wordpiece", "vocab.txt", "vocab.txt"), ("unigram", "30k-clean.model", "spiece.model")],
+)
+def test_a_lone_tokenizer_json_becomes_a_vocabulary_file(google, tmp_path, kind, google_file, huggingface_file):
+    (google / "30k-clean.model").unlink()
+    saved = GOLDEN / "hf_tokenizer_json" / kind
+    packed = saved / "tokenizer.json.xz"
+    content = lzma.decompress(packed.read_bytes()) if packed.exists() else (saved / "tokenizer.json").read_bytes()
+    (google / "tokenizer.json").write_bytes(content)
+    expected = AlbertTokenizer.from_pretrained(google).vocab_hash
+    for layout, file in (("google", google_file), ("huggingface", huggingface_file)):
+        output_of("convert", google, tmp_path / layout, "--to", layout)
+        assert (tmp_path / layout / file).is_file()
+        assert AlbertTokenizer.from_pretrained(tmp_path / layout).vocab_hash == expected
 
 
 def test_mistakes(google, tmp_path):
