@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: quickstart nsmc ablations test lint format clean fuzz soak parity-tfa parity-google parity-peers test-backends
+.PHONY: quickstart nsmc ablations test test-all lint format clean fuzz soak parity-tfa parity-google parity-peers test-backends
 
 $(STAMP): pyproject.toml setup.py
 	@if command -v uv >/dev/null 2>&1; then \
@@ -19,6 +19,9 @@ quickstart nsmc ablations: $(STAMP)
 	$(BIN)/python training/demos/$@.py
 
 test: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not exhaustive"
+
+test-all: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(STAMP)
