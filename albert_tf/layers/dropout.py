@@ -1,44 +1,58 @@
-"""Dropout that can be told how to draw, so that the mask of a row does not depend on who computes it.
+"""Dropout whose masks differ from replica to replica.
 
-Keras draws a mask for the tensor at hand: all devices that share a batch would draw the same for their different rows,
-and each part of a batch that is taken in parts another one. Whoever divides a batch has it drawn with `drawing_by`.
+On TensorFlow this file asks tf.distribute which replica it runs on; it is the one layer that knows TensorFlow.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import keras
-from keras import ops
-
-# (shape, rate, seed) -> bool tensor of that shape, True for what is kept.
-Draw = Callable[[tuple[Any, ...], float, Any], Any]
-_DRAW: ContextVar[Draw | None] = ContextVar("draw", default=None)
 
 
-@contextmanager
-def drawing_by(draw: Draw | None) -> Iterator[None]:
-    """Inside, every `Dropout` of this thread draws its masks with `draw`; None: as Keras does.
+class ReplicaSeedGenerator(keras.random.SeedGenerator):
+    """A generator of seeds whose state is the same on all replicas and whose seeds are not.
+
+    Every draw advances the state, so microbatches and layer calls differ too. Equal layouts of devices give equal
+    seeds, and one device those of Keras.
+    """
+
+    def next(self, ordered=True):
+        seed, replica = super().next(ordered), _replica_number()
+        return seed if replica is None else seed + keras.ops.cast(keras.ops.stack([replica, 0]), seed.dtype)
+
+
+class Dropout(keras.layers.Layer):
+    """Inverted dropout, as `keras.layers.Dropout`, independent on every replica of a batch.
 
     Args:
-        draw: function of a shape, the share to drop and an integer seed [2]; returns a bool tensor, True for what is
-            kept.
+        rate: float, at least 0 and below 1. The share of values that are set to 0.
     """
-    token = _DRAW.set(draw)
-    try:
-        yield
-    finally:
-        _DRAW.reset(token)
 
-
-class Dropout(keras.layers.Dropout):
-    """Inverted dropout; each seed is used for one call, as in Keras."""
+    def __init__(self, rate: float, **kwargs):
+        super().__init__(**kwargs)
+        self.rate = rate
+        self.seed_generator = ReplicaSeedGenerator() if rate > 0 else None
+        self.supports_masking = True
+        self.built = True
 
     def call(self, inputs, training=False):
-        draw = _DRAW.get()
-        if draw is None or not training or not 0 < self.rate < 1 or self.noise_shape is not None:
-            return super().call(inputs, training=training)
-        kept = draw(ops.shape(inputs), self.rate, self.seed_generator.next())
-        scaled = inputs * ops.cast(1 / (1 - self.rate), inputs.dtype)
-        return ops.where(kept, scaled, ops.zeros_like(scaled))
+        if self.seed_generator is None or not training:
+            return inputs
+        return keras.random.dropout(inputs, self.rate, seed=self.seed_generator)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {**super().get_config(), "rate": self.rate}
+
+
+def _replica_number() -> Any:
+    """The number of the replica that is running, an int32 scalar; None where there is only one."""
+    if keras.backend.backend() != "tensorflow":
+        return None
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return None
+    return context.replica_id_in_sync_group

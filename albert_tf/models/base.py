@@ -1,10 +1,12 @@
-"""What all models of this room share: made from a config, trained by `fit` on any strategy, saved and loaded whole."""
+"""What all models share: made from a config, trained by `fit` under any strategy, saved and loaded."""
 
 import contextlib
 import pathlib
 from typing import Any, Self
 
 import keras
+from keras import ops
+from keras.src.utils.tracking import DotNotTrackScope
 
 from albert_tf import checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -12,8 +14,9 @@ from albert_tf.config import AlbertConfig
 from albert_tf.layers.base import not_quantizable
 from albert_tf.models import variable_paths
 from albert_tf.models.checked_model import CheckedModel
-from albert_tf.models.losses import Term, on_logits
-from albert_tf.models.remat import applications_at_once
+from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits
+from albert_tf.models.losses import WeightedMean
+from albert_tf.models.remat import remat_span
 
 
 class AlbertBase(CheckedModel):
@@ -41,6 +44,7 @@ class AlbertBase(CheckedModel):
                 f"{type(self).__name__}.from_pretrained(folder)."
             )
         self.config = config
+        self._compiled_losses = None
 
     def build_parts(self, *parts: keras.layers.Layer) -> None:
         """Makes the variables of these layers; called at the end of `__init__`."""
@@ -51,44 +55,60 @@ class AlbertBase(CheckedModel):
 
     # === Loss and metrics ===
 
-    def loss_terms(self, y, outputs, sample_weight=None) -> dict[str, Term]:
-        """What `fit` minimises where `compile` names no loss: the sum of the means of these terms."""
+    def loss_terms(self, y, outputs, sample_weight=None) -> dict[str, WeightedMean]:
+        """What `fit` minimises where `compile` names no loss: the sum of these means."""
         raise ValueError(
             f"{type(self).__name__} must be given a loss to train. Received: none; call compile(loss=...) or use a "
             "model for a task."
         )
 
     def reported_terms(self) -> tuple[str, ...]:
-        """Names of all loss and metric terms."""
+        """Names of all loss and metric terms; those that end with `accuracy` are better when they are larger."""
         return ()
 
-    def metric_terms(self, y, outputs, sample_weight=None) -> dict[str, Term]:
-        """What `fit` and `evaluate` report beside the losses where `compile` names no loss."""
+    def metric_terms(self, y, outputs) -> dict[str, WeightedMean]:
+        """What `fit` and `evaluate` report beside the losses; as in Keras, `sample_weight` has no part in it."""
         return {}
 
-    @property
-    def uses_compiled_loss(self) -> bool:
-        """Whether `compile(loss=...)` replaces the model's own loss."""
-        return getattr(self, "_compile_loss", None) is not None
+    def term_source(self) -> Any:
+        """Whose `loss_terms` and `metric_terms` count: the losses given to `compile`, or else the model's own."""
+        return self._compiled_losses or self
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """The loss of one batch: the compiled one if there is one, else the sum of the model's own terms."""
-        if self.uses_compiled_loss:
-            return super().compute_loss(x, y, _only_output(y_pred), sample_weight, training=training)
-        return sum(term.mean() for term in self.loss_terms(y, y_pred, sample_weight).values())
+        """The mean loss of these rows, and what `add_loss` and regularizers add.
+
+        A subclass may override it; on several replicas, too, it returns the mean of the rows that it gets.
+        """
+        terms = self.term_source().loss_terms(y, y_pred, sample_weight)
+        loss = sum([term.factor * term.mean() for term in terms.values()] + [ops.sum(loss) for loss in self.losses])
+        # Keras' own step adds up the losses of all replicas.
+        return loss if self.has_own_step else loss / _replicas(self)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        """Logs of one batch; on TensorFlow our own step has added the terms up before, over all replicas."""
-        if keras.backend.backend() != "tensorflow" and not self.uses_compiled_loss:
-            losses = self.loss_terms(y, y_pred, sample_weight)
-            for name, term in {**losses, **self.metric_terms(y, y_pred, sample_weight)}.items():
-                self.update_term(name, term)
+        """Logs of one batch; albert_tf's own step updates the terms itself, for all replicas together."""
+        if not self.has_own_step:
+            source = self.term_source()
+            self.update_terms({**source.loss_terms(y, y_pred, sample_weight), **source.metric_terms(y, y_pred)})
         return super().compute_metrics(x, y, _only_output(y_pred), sample_weight)
+
+    def update_terms(self, terms: dict[str, WeightedMean]) -> None:
+        """Adds one batch to the running means that are reported."""
+        metrics: Any = self._compile_metrics
+        for name, term in terms.items():
+            if name in metrics.terms:
+                metrics.terms[name].update_state(term.mean(), sample_weight=term.weight + term.epsilon)
+
+    def update_loss(self, loss, rows) -> None:
+        """Adds one batch of so many rows to the running mean of the loss."""
+        self._loss_tracker.update_state(loss, sample_weight=rows)
 
     def compile(
         self,
         optimizer="rmsprop",
         loss=None,
+        loss_weights=None,
+        metrics=None,
+        weighted_metrics=None,
         *args,
         gradient_accumulation_steps: int = 1,
         remat: str | int = "none",
@@ -96,25 +116,50 @@ class AlbertBase(CheckedModel):
     ):
         """As `keras.Model.compile`; without `loss` the model minimises the loss of its own task.
 
-        Cross entropies are taken from logits: by name they are what is meant, and one of probabilities is an error.
+        Losses are taken from logits: by name they are what is meant, and a loss of probabilities is an error.
 
         Args:
-            gradient_accumulation_steps: int. Into how many parts `fit` splits each device's share of a batch. They are
-                taken one after the other within a step, with one update by the gradient of the whole batch, so that
-                numbers stay the same and memory falls. It must divide the rows of each device.
-            remat: str or int. Which activations `fit` computes again on the way back rather than keep: `"none"`, those
-                of each block application (`"block"`), or those of so many applications together. Numbers stay the same.
+            gradient_accumulation_steps: int. Into how many microbatches `fit` splits each device's rows of a batch.
+                They are computed one after the other, with one update by the gradient of the full batch: less memory,
+                the same numbers. It must divide the rows of each device.
+            remat: str or int. Which activations `fit` computes again in the backward pass instead of keeping them:
+                `"none"`, those of each layer call (`"block"`), or those of so many layer calls together.
         """
-        if _has_many_devices(self):
+        if _replicas(self) > 1:
             kwargs = {**kwargs, "jit_compile": _without_xla(kwargs.get("jit_compile", "auto"))}
-        super().compile(optimizer, keras.tree.map_structure(on_logits, loss), *args, **kwargs)
+        count = self._checked_microbatches(gradient_accumulation_steps, optimizer)
         encoder: Any = getattr(self, "encoder", self)
-        self.remat, encoder.recomputed_together = remat, applications_at_once(remat)
-        self.step_record = None  # what `fit` keeps of its last step to look at, on TensorFlow
-        self.gradient_accumulation_steps = _checked_parts(gradient_accumulation_steps, self.optimizer)
-        names = () if self.uses_compiled_loss else self.reported_terms()
-        with _scope_of(self):
-            self.term_metrics = {name: keras.metrics.Mean(name=name) for name in names}
+        self.remat, encoder.remat_span = remat, remat_span(remat)
+        losses = keras.tree.map_structure(on_logits, loss)
+        self.loss = self._compile_metrics = None  # Keras keeps those of an earlier call
+        super().compile(optimizer, losses, loss_weights, metrics, weighted_metrics, *args, **kwargs)
+        self.gradient_accumulation_steps, self.step_monitor = count, None
+        # Keras' own object for losses divides by the number of replicas; it stays unused.
+        self._compile_loss = self._compiled_losses = None
+        if loss is not None:
+            self._compiled_losses = CompiledLosses(losses, loss_weights, is_divided=count * _replicas(self) > 1)
+        with _scope_of(self), DotNotTrackScope():
+            self._compile_metrics = ModelMetrics(self.term_source().reported_terms(), self._compile_metrics)
+
+    def _checked_microbatches(self, count: int, optimizer) -> int:
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ValueError(
+                "`gradient_accumulation_steps` must be an integer of at least 1. Received: "
+                f"gradient_accumulation_steps={count!r}; 1 does not split batches."
+            )
+        if not self.has_own_step:
+            if count > 1:
+                raise ValueError(
+                    "`gradient_accumulation_steps` must be 1 where Keras' own step runs: on backends other than "
+                    f"TensorFlow, and where {type(self).__name__} has a train_step or test_step of its own. Received: "
+                    f"gradient_accumulation_steps={count}; give the optimizer Keras' argument of that name."
+                )
+        elif getattr(getattr(optimizer, "inner_optimizer", optimizer), "gradient_accumulation_steps", None):
+            raise ValueError(
+                "An optimizer must not accumulate gradients by itself here. Received: an optimizer with "
+                "gradient_accumulation_steps; give that argument to compile."
+            )
+        return count
 
     def get_compile_config(self):
         """Keras' hook for a model that is saved with how it was compiled."""
@@ -124,45 +169,55 @@ class AlbertBase(CheckedModel):
         return {**config, "gradient_accumulation_steps": self.gradient_accumulation_steps, "remat": self.remat}
 
     def compile_from_config(self, config):
-        """Keras' hook for a loaded model: compiled as it was, with room for the optimizer's state."""
+        """Keras' hook for a loaded model: compiled as it was, with variables for the optimizer's state."""
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
 
-    def update_term(self, name: str, term: Term) -> None:
-        """Adds one batch to the running mean that is reported under `name`."""
-        self.term_metrics[name].update_state(term.mean(), sample_weight=term.weight)
-
-    def update_loss(self, loss, rows) -> None:
-        """Adds one batch of so many rows to the running mean of the loss."""
-        self._loss_tracker.update_state(loss, sample_weight=rows)
-
     # === Training ===
+
+    @property
+    def has_own_step(self) -> bool:
+        """Whether `fit` and `evaluate` run albert_tf's step: on TensorFlow, unless a subclass brings a step itself."""
+        return keras.backend.backend() == "tensorflow" and not (
+            self.overrides("train_step", keras.Model) or self.overrides("test_step", keras.Model)
+        )
+
+    @property
+    def has_own_loss(self) -> bool:
+        """Whether a subclass computes the loss in a `compute_loss` of its own."""
+        return self.overrides("compute_loss", AlbertBase)
+
+    def overrides(self, method: str, base: type) -> bool:
+        """Whether this model has a method of its own in place of that of a base class."""
+        return getattr(getattr(self, method), "__func__", None) is not getattr(base, method)
 
     def make_train_function(self, force=False):
         """Keras' hook for the step of `fit`; on TensorFlow the step that is right under every strategy."""
-        if keras.backend.backend() != "tensorflow":
+        if not self.has_own_step:
             return super().make_train_function(force)
-        if self.train_function is None or force:
-            from albert_tf.models import training_step
+        from albert_tf import training_step
 
+        if self.train_function is None or force:
             self.train_function = training_step.make_train_function(self)
+        else:
+            training_step.warn_of_changed_variables(self)
         return self.train_function
 
     def make_test_function(self, force=False):
         """Keras' hook for the step of `evaluate`, the same way."""
-        if keras.backend.backend() != "tensorflow":
+        if not self.has_own_step:
             return super().make_test_function(force)
         if self.test_function is None or force:
-            from albert_tf.models import training_step
+            from albert_tf import training_step
 
             self.test_function = training_step.make_test_function(self)
         return self.test_function
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        """Keras' hook that builds compiled losses and metrics; its own averages a batch over hosts, and fails there."""
-        needs_batch = self.uses_compiled_loss or self._compile_metrics is not None
-        if iterator is not None and needs_batch and self._distribute_strategy is not None:
-            from albert_tf.models import training_step
+        """Keras' hook that builds compiled metrics; its own averages a batch over hosts, which fails."""
+        metrics: Any = self._compile_metrics
+        if iterator is not None and not metrics.built and self._distribute_strategy is not None:
+            from albert_tf import training_step
 
             data_batch = training_step.first_local_batch(self, iterator)
         super()._maybe_symbolic_build(data_batch=data_batch)
@@ -253,29 +308,9 @@ def _only_output(outputs):
     return next(iter(outputs.values())) if isinstance(outputs, dict) and len(outputs) == 1 else outputs
 
 
-def _checked_parts(count: int, optimizer) -> int:
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError(
-            "`gradient_accumulation_steps` must be an integer of at least 1. Received: "
-            f"gradient_accumulation_steps={count!r}; 1 takes each batch whole."
-        )
-    if keras.backend.backend() != "tensorflow":
-        if count > 1:
-            raise ValueError(
-                "`gradient_accumulation_steps` must be 1 on backends other than TensorFlow. Received: "
-                f"gradient_accumulation_steps={count}; give the optimizer Keras' argument of that name."
-            )
-    elif getattr(getattr(optimizer, "inner_optimizer", optimizer), "gradient_accumulation_steps", None):
-        raise ValueError(
-            "An optimizer must not accumulate gradients by itself here. Received: an optimizer with "
-            "gradient_accumulation_steps; give that argument to compile."
-        )
-    return count
-
-
-def _has_many_devices(model) -> bool:
-    strategy = getattr(model, "distribute_strategy", None)
-    return strategy is not None and strategy.num_replicas_in_sync > 1
+def _replicas(model) -> int:
+    strategy = getattr(model, "distribute_strategy", None)  # only TensorFlow's trainer has one
+    return strategy.num_replicas_in_sync if strategy is not None else 1
 
 
 def _without_xla(jit_compile):
@@ -288,5 +323,5 @@ def _without_xla(jit_compile):
 
 
 def _scope_of(model):
-    strategy = getattr(model, "distribute_strategy", None)  # TensorFlow's trainer alone has one
+    strategy = getattr(model, "distribute_strategy", None)
     return strategy.scope() if strategy is not None else contextlib.nullcontext()

@@ -28,8 +28,8 @@ class AlbertClassifier(AlbertBase):
     def reported_terms(self) -> tuple[str, ...]:
         return ("cross_entropy", "accuracy")
 
-    def metric_terms(self, y, outputs, sample_weight=None):
-        return {"accuracy": label_accuracy(y, outputs["logits"], sample_weight)}
+    def metric_terms(self, y, outputs):
+        return {"accuracy": label_accuracy(y, outputs["logits"])}
 
 
 class NamedClassifier(AlbertClassifier):

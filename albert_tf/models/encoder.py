@@ -62,7 +62,7 @@ class AlbertEncoder(AlbertBase):
         super().__init__(config, **kwargs)
         dtype = self.dtype_policy
         self.add_pooling_layer = add_pooling_layer
-        self.recomputed_together = 0  # how many block applications; `compile` sets it
+        self.remat_span = 0  # how many layer calls are computed again together; `compile` sets it
         self.embeddings = AlbertEmbeddings(config, name="embeddings", dtype=dtype)
         initializer = self.embeddings.kernel_initializer
         self.projection = None
@@ -103,7 +103,7 @@ class AlbertEncoder(AlbertBase):
         if self.projection is not None:
             hidden = self.projection(hidden)  # [B, L, D]
         bias, states, attentions = mask_to_bias(given.mask), [hidden], []
-        if self.recomputed_together and training and not (output_hidden_states or output_attentions):
+        if self.remat_span and training and not (output_hidden_states or output_attentions):
             hidden = self._apply_recomputed(hidden, bias)
         else:
             for application in self._applications():
@@ -134,8 +134,8 @@ class AlbertEncoder(AlbertBase):
     def _apply_recomputed(self, hidden, bias):
         """All applications in training, some at a time computed again on the way back."""
         applications = list(self._applications())
-        for first in range(0, len(applications), self.recomputed_together):
-            together = applications[first : first + self.recomputed_together]
+        for first in range(0, len(applications), self.remat_span):
+            together = applications[first : first + self.remat_span]
             weights = [(application.attention_weights, application.ffn_weights) for application in together]
             layers = [layer for application in together for layer in (application.attention, application.ffn)]
             norms = {id(layer): layer.layer_norm for layer in layers}.values()

@@ -5,22 +5,26 @@ Letters: B batch, L sequence, P predictions, V vocabulary, C classes.
 
 from typing import Any, NamedTuple
 
-import keras
 from keras import ops
 
 
-class Term(NamedTuple):
-    """A mean that is still in two parts: `total / (weight + epsilon)`. Both parts are float32 scalars."""
+class WeightedMean(NamedTuple):
+    """A mean whose sum and weight are kept apart: `total / (weight + epsilon)`, float32 scalars.
+
+    Totals and weights add up over replicas and microbatches; a plain sum has weight 0 and epsilon 1. In a loss the mean
+    counts `factor` times; it is reported without that.
+    """
 
     total: Any
     weight: Any
     epsilon: float = 0.0
+    factor: float = 1.0
 
     def mean(self):
         """The mean; 0 where nothing was counted."""
         return ops.divide_no_nan(self.total, self.weight + self.epsilon)
 
-    def times(self, factor: float) -> "Term":
+    def times(self, factor: float) -> "WeightedMean":
         """The same mean times a factor."""
         return self._replace(total=self.total * factor)
 
@@ -36,12 +40,12 @@ def cross_entropy(labels, logits):
     return ops.sparse_categorical_crossentropy(ops.cast(labels, "int32"), ops.cast(logits, "float32"), from_logits=True)
 
 
-def weighted_mean(values, weights=None, epsilon: float = 0.0) -> Term:
-    """The mean of `values` under as many `weights`, in two parts; every weight is 1 where none are given."""
+def weighted_mean(values, weights=None, epsilon: float = 0.0) -> WeightedMean:
+    """The mean of `values` under as many `weights`; every weight is 1 where none are given."""
     values = ops.cast(values, "float32")
     # Weights [B, 1] beside values [B] would otherwise spread to [B, B].
     weights = ops.ones_like(values) if weights is None else ops.reshape(ops.cast(weights, "float32"), ops.shape(values))
-    return Term(ops.sum(values * weights), ops.sum(weights), epsilon)
+    return WeightedMean(ops.sum(values * weights), ops.sum(weights), epsilon)
 
 
 def correct(labels, logits):
@@ -54,7 +58,7 @@ def weights_of(label: str, sample_weight):
     return sample_weight.get(label) if isinstance(sample_weight, dict) else sample_weight
 
 
-def label_loss(labels, logits, sample_weight=None) -> Term:
+def label_loss(labels, logits, sample_weight=None) -> WeightedMean:
     """Mean cross entropy of the labels int [B] or [B, L] that are not `IGNORED_LABEL`; logits float [..., C].
 
     Weights are those of rows [B] or [B, 1], or, where labels are [B, L], also of labels.
@@ -63,9 +67,9 @@ def label_loss(labels, logits, sample_weight=None) -> Term:
     return weighted_mean(cross_entropy(labels, logits), weights)
 
 
-def label_accuracy(labels, logits, sample_weight=None) -> Term:
-    """Share of the labels, as in `label_loss`, that have the largest logit."""
-    labels, weights = _labels_and_weights(labels, logits, sample_weight)
+def label_accuracy(labels, logits) -> WeightedMean:
+    """Share of the labels, as in `label_loss`, that have the largest logit; like Keras' metrics it ignores weights."""
+    labels, weights = _labels_and_weights(labels, logits, None)
     return weighted_mean(correct(labels, logits), weights)
 
 
@@ -79,25 +83,3 @@ def _labels_and_weights(labels, logits, sample_weight):
         weights = weights * (given if is_of_labels else ops.reshape(given, (-1, *[1] * (rank - 1))))
     # Class 0 stands in for what is ignored, because the cross entropy of a class that does not exist is an error.
     return ops.where(counted, labels, 0), weights
-
-
-_CROSS_ENTROPIES = {
-    "binary_crossentropy": keras.losses.BinaryCrossentropy,
-    "categorical_crossentropy": keras.losses.CategoricalCrossentropy,
-    "sparse_categorical_crossentropy": keras.losses.SparseCategoricalCrossentropy,
-}
-
-
-def on_logits(loss):
-    """A loss for `compile` that takes logits, which is what the models of this room give.
-
-    Keras' own default takes probabilities, and would train on logits without a word.
-    """
-    named = _CROSS_ENTROPIES.get(loss if isinstance(loss, str) else getattr(loss, "__name__", ""))
-    if named is not None:
-        return named(from_logits=True)
-    if getattr(loss, "from_logits", True) is False:
-        raise ValueError(
-            f"`loss` must take logits. Received: loss={type(loss).__name__}(from_logits=False); pass from_logits=True."
-        )
-    return loss

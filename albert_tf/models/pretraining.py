@@ -86,18 +86,18 @@ class AlbertForPreTraining(AlbertBase):
         heads = ("masked_lm",) if self.objective == "none" else ("masked_lm", self.objective)
         return tuple(f"{head}_{term}" for term in ("loss", "accuracy") for head in heads)
 
-    def metric_terms(self, y, outputs, sample_weight=None):
-        terms = {"masked_lm_accuracy": masked_lm_accuracy(y, outputs["masked_lm_logits"], sample_weight)}
-        return {**terms, **self._sentence_term("accuracy", correct, y, outputs, sample_weight)}
+    def metric_terms(self, y, outputs):
+        terms = {"masked_lm_accuracy": masked_lm_accuracy(y, outputs["masked_lm_logits"])}
+        return {**terms, **self._sentence_term("accuracy", correct, y, outputs)}
 
-    def _sentence_term(self, name, of_each, y, outputs, sample_weight):
-        """The mean over sentence labels of what `of_each` makes of them, by name; nothing where there are none."""
+    def _sentence_term(self, name, value_of, y, outputs, sample_weight=None):
+        """The mean of `value_of(labels, logits)` over the sentence labels, by name; empty without that objective."""
         if self.objective == "none":
             return {}
         label = f"{self.objective}_labels"
         logits = outputs["sentence_order_logits"]
         # The reference's files hold labels as [B, 1].
-        values = of_each(ops.reshape(y[label], ops.shape(logits)[:-1]), logits)
+        values = value_of(ops.reshape(y[label], ops.shape(logits)[:-1]), logits)
         weights = weights_of(label, sample_weight)
         if f"{self.objective}_weights" in y:
             weights = _with_rows(y[f"{self.objective}_weights"], weights)
@@ -147,8 +147,8 @@ class AlbertForMaskedLM(AlbertBase):
     def reported_terms(self):
         return ("masked_lm_loss", "masked_lm_accuracy")
 
-    def metric_terms(self, y, outputs, sample_weight=None):
-        return {"masked_lm_accuracy": masked_lm_accuracy(y, outputs["logits"], sample_weight)}
+    def metric_terms(self, y, outputs):
+        return {"masked_lm_accuracy": masked_lm_accuracy(y, outputs["logits"])}
 
 
 def masked_lm_loss(y, logits, sample_weight=None):
@@ -157,9 +157,9 @@ def masked_lm_loss(y, logits, sample_weight=None):
     return weighted_mean(losses, _token_weights(y, sample_weight), MASKED_LM_EPSILON)
 
 
-def masked_lm_accuracy(y, logits, sample_weight=None):
-    """Share of masked tokens whose largest logit is the right one, by their weights."""
-    return weighted_mean(correct(y["masked_lm_ids"], logits), _token_weights(y, sample_weight))
+def masked_lm_accuracy(y, logits):
+    """Share of masked tokens whose largest logit is the right one, by `masked_lm_weights`."""
+    return weighted_mean(correct(y["masked_lm_ids"], logits), y["masked_lm_weights"])
 
 
 def _token_weights(y, sample_weight):

@@ -13,7 +13,7 @@ from albert_tf.layers import BeamAnswerHead, ClassificationHead
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.encoder import AlbertEncoder
 from albert_tf.models.inputs import ENCODER_INPUTS, Field, only
-from albert_tf.models.losses import IGNORED_LABEL, Term, label_accuracy, label_loss, weighted_mean, weights_of
+from albert_tf.models.losses import IGNORED_LABEL, WeightedMean, label_accuracy, label_loss, weighted_mean, weights_of
 
 Head = Literal["span", "beam"]
 
@@ -109,13 +109,13 @@ class AlbertForQuestionAnswering(AlbertBase):
         names = ("start_loss", "end_loss", "start_accuracy", "end_accuracy")
         return (*names, "no_answer_loss") if self.head == "beam" else names
 
-    def metric_terms(self, y, outputs, sample_weight=None):
+    def metric_terms(self, y, outputs):
         return {
-            f"{edge}_accuracy": label_accuracy(positions, scores, weights)
-            for edge, positions, scores, weights in self._edges(y, outputs, sample_weight)
+            f"{edge}_accuracy": label_accuracy(positions, scores)
+            for edge, positions, scores, _ in self._edges(y, outputs)
         }
 
-    def _edges(self, y, outputs, sample_weight):
+    def _edges(self, y, outputs, sample_weight=None):
         """For the start and for the end of the answers: its name, positions [B], scores [B, L] and weights [B]."""
         kind = "logits" if self.head == "span" else "log_probs"
         if f"start_{kind}" not in outputs:
@@ -157,7 +157,7 @@ def _within(positions, scores):
     return ops.where(positions < ops.shape(scores)[-1], positions, IGNORED_LABEL)
 
 
-def _no_answer_loss(y, outputs, sample_weight) -> Term:
+def _no_answer_loss(y, outputs, sample_weight) -> WeightedMean:
     is_impossible = ops.reshape(ops.cast(y["is_impossible"], "float32"), (-1,))
     losses = ops.binary_crossentropy(is_impossible, outputs["cls_logits"], from_logits=True)
     return weighted_mean(losses, weights_of("is_impossible", sample_weight))

@@ -1,4 +1,4 @@
-"""Block applications that are computed again on the way back, so that their activations need not be kept.
+"""Rematerialisation: layer calls that are computed again in the backward pass, so that activations need not be kept.
 
 Letters: B batch, L sequence, D hidden.
 """
@@ -21,7 +21,7 @@ def recomputed(function: Callable, hidden, weights, variables: Sequence, layers:
         hidden: float tensor [B, L, D].
         weights: nested structure of the float tensors that it uses beside variables.
         variables: the trainable variables that it reads.
-        layers: every layer that it applies, as often as it is applied.
+        layers: every layer that it calls, as often as it is called.
 
     Returns:
         Float tensor [B, L, D], with the values and gradients of a plain call.
@@ -38,7 +38,7 @@ def recomputed(function: Callable, hidden, weights, variables: Sequence, layers:
 
     outputs = keras.remat(pure)(*tensors)
     for generator in generators:
-        generator.next()  # each draws once in an application
+        generator.next()  # each draws once in a call
     return outputs
 
 
@@ -48,17 +48,17 @@ def _generators(layer) -> list[keras.random.SeedGenerator]:
     return [part.seed_generator for part in parts if getattr(part, "seed_generator", None) is not None]
 
 
-def applications_at_once(remat: Any) -> int:
-    """How many block applications are computed again together; 0: none.
+def remat_span(remat: Any) -> int:
+    """How many layer calls are computed again together; 0: none.
 
     Raises:
-        ValueError: where `remat` is neither `"none"`, `"block"` nor a number of applications.
+        ValueError: `remat` is neither `"none"`, `"block"` nor a number of layer calls.
     """
     if remat in ("none", "block"):
         return int(remat == "block")
     if isinstance(remat, bool) or not isinstance(remat, int) or remat < 1:
         raise ValueError(
-            '`remat` must be "none", "block" or a number of block applications. Received: '
+            '`remat` must be "none", "block" or a number of layer calls. Received: '
             f'remat={remat!r}; "block" saves the most memory.'
         )
     return remat

@@ -112,12 +112,12 @@ class AlbertForSequenceClassification(NamedClassifier):
         names = {"regression": ("mean_squared_error",), "multi_label": ("binary_cross_entropy", "accuracy")}
         return names.get(self.problem, super().reported_terms())
 
-    def metric_terms(self, y, outputs, sample_weight=None):
+    def metric_terms(self, y, outputs):
         if self.problem == "classification":
-            return super().metric_terms(y, outputs, sample_weight)
+            return super().metric_terms(y, outputs)
         if self.problem == "multi_label":
             right = ops.equal(outputs["logits"] > 0, _decisions(y, outputs["logits"]) > 0.5)  # [B, C]
-            return {"accuracy": weighted_mean(ops.mean(ops.cast(right, "float32"), axis=-1), sample_weight)}
+            return {"accuracy": weighted_mean(ops.mean(ops.cast(right, "float32"), axis=-1))}
         return {}
 
     def get_config(self):

@@ -59,13 +59,13 @@ class StopAtBadLoss(keras.callbacks.Callback):
                 f"The mean loss has risen to {loss:.3f}, more than stop_above_best = {self.stop_above_best:g} above "
                 f"the best, {self._best:.3f},"
             )
-            raise ValueError(_bad_loss(what, self.model.step_record.report()))
+            raise ValueError(_bad_loss(what, self.model.step_monitor.snapshot()))
         self._best = min(self._best, loss)
 
     def _check_finite(self):
-        record = self.model.step_record
-        if record.has_failed:
-            report = record.report()
+        monitor = self.model.step_monitor
+        if monitor.has_failed:
+            report = monitor.snapshot()
             raise ValueError(_bad_loss(f"The loss is not finite: {report.loss}", report))
 
 
@@ -97,7 +97,7 @@ class GradientLog(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         optimizer = self.model.optimizer
         logs = {} if logs is None else logs
-        logs["gradient_norm"] = self.model.step_record.gradient_norm
+        logs["gradient_norm"] = self.model.step_monitor.gradient_norm
         if hasattr(optimizer, "dynamic_scale"):
             logs["loss_scale"] = float(optimizer.dynamic_scale.numpy())
         ratios = getattr(getattr(optimizer, "inner_optimizer", optimizer), "trust_ratios", dict)()
@@ -201,7 +201,7 @@ class ProgressLine(keras.callbacks.Callback):
         is_first_or_bar = self.console.is_terminal or self._shown == self._first
         is_late = is_first_or_bar and time.monotonic() - self._shown_at > _SECONDS_BETWEEN_LOOKS
         if batch and (is_late or step - self._shown >= self.lines_every):
-            self._show(step, self.model.step_record.report().loss, self._stopwatch.read())
+            self._show(step, self.model.step_monitor.snapshot().loss, self._stopwatch.read())
 
     def on_epoch_end(self, epoch, logs=None):
         logs, step = logs or {}, self._step()

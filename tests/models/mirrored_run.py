@@ -14,11 +14,13 @@ import tensorflow as tf
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
-from models.small import CONFIG, make_inputs, make_pretraining_batch
+from models.small import CONFIG as TWO_LAYERS
+from models.small import make_inputs, make_pretraining_batch
 
 from albert_tf import AlbertForPreTraining, AlbertForSequenceClassification
 from albert_tf.optimizers import Lamb
 
+CONFIG = TWO_LAYERS.replace(num_hidden_layers=1)
 # Batches of 4 rows, the last of 1: one replica then gets none.
 ROWS = 21
 
@@ -40,7 +42,7 @@ def classification(optimizer, **changes):
     keras.utils.set_random_seed(1)
     model = AlbertForSequenceClassification(CONFIG, num_labels=3)
     # XLA, which takes long to compile, is proven by `pretraining`.
-    model.compile(optimizer, loss="sparse_categorical_crossentropy", jit_compile=False, **changes)
+    model.compile(optimizer, **{"loss": "sparse_categorical_crossentropy", "jit_compile": False, **changes})
     return model, weighted(make_inputs(ROWS), np.random.default_rng(2).integers(0, 3, ROWS))
 
 
@@ -56,29 +58,46 @@ def clipping():
     return model, data.take(20)
 
 
-def in_parts(parts):
+def microbatches_of_one(count):
     # Each device takes its two rows one after the other.
-    model, data = pretraining(gradient_accumulation_steps=parts, jit_compile=False)
+    model, data = pretraining(gradient_accumulation_steps=count, jit_compile=False)
     return model, data.take(20)
 
 
-def dropping(**changes):
-    config = CONFIG.replace(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)
-    return pretraining(config=config, **{"jit_compile": False, **changes})
+def dropout_model(**changes):
+    return pretraining(config=CONFIG.replace(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2), **changes)
 
 
-def dropping_unevenly():
-    # The last batch is of 3 rows, 2 on one device and 1 on the other.
-    return dropping(rows=23)
+class Distilled(AlbertForSequenceClassification):
+    """What subclasses may add to a loss: in `compute_loss`, by `add_loss` and by a regularizer."""
+
+    def call(self, inputs, training=False):
+        outputs = super().call(inputs, training=training)
+        self.add_loss(0.1 * keras.ops.mean(keras.ops.square(outputs["logits"])))
+        return outputs
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        loss = super().compute_loss(x, y, y_pred, sample_weight, training)
+        return loss + 0.1 * keras.ops.mean(keras.ops.abs(y_pred["logits"]))
 
 
-def dropping_eagerly():
-    return dropping(rows=7, run_eagerly=True)
+def own_loss():
+    keras.utils.set_random_seed(1)
+    model = Distilled(CONFIG, num_labels=3)
+    model.classifier.trainable_variables[0].regularizer = keras.regularizers.L2(0.1)
+    model.compile(keras.optimizers.SGD(0.1), jit_compile=False)
+    labels = np.random.default_rng(2).integers(0, 3, ROWS)
+    # Even batches, since a mean over a batch is not that of its parts where these are uneven.
+    return model, tf.data.Dataset.from_tensor_slices((make_inputs(ROWS), labels)).take(20)
 
 
-def dropping_in_parts(parts):
-    model, data = dropping(gradient_accumulation_steps=parts)
-    return model, data.take(20)
+def by_weights():
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="mean_with_sample_weight")
+    return classification(keras.optimizers.SGD(0.1), loss=loss)
+
+
+def scalar_loss():
+    return classification(keras.optimizers.SGD(0.1), loss=lambda y_true, y_pred: keras.ops.mean(y_pred**2))
 
 
 def overflowing():
@@ -97,7 +116,7 @@ def fit(make, strategy, validate=True, keras_step=False):
     validation = data if validate else None
     history = model.fit(data, epochs=2, shuffle=False, validation_data=validation, verbose=0).history
     weights = {path: v.numpy().tolist() for path, v in model.variables_by_path().items()}
-    report = None if keras_step else model.step_record.report()
+    report = None if keras_step else model.step_monitor.snapshot()
     scale = getattr(model.optimizer, "dynamic_scale", None)
     return {
         "history": history,
@@ -106,6 +125,27 @@ def fit(make, strategy, validate=True, keras_step=False):
         "norms": report and report.norms,
         "scale": None if scale is None else float(scale.numpy()),
     }
+
+
+def dropout_masks(strategy, remats):
+    """Weights after each run, and what each replica then computes in training from the same row."""
+    runs = []
+    for remat in remats:
+        with strategy.scope():
+            model, _ = dropout_model(jit_compile=False, remat=remat)
+        inputs, labels = make_pretraining_batch(1)
+        rows = tf.nest.map_structure(lambda array: np.repeat(array, 4, axis=0), (inputs, labels))
+        data = tf.data.Dataset.from_tensor_slices(rows).batch(4)
+        model.fit(data, epochs=2, shuffle=False, verbose=0)
+        runs.append([variable.numpy().tolist() for variable in model.trainable_variables])
+
+    @tf.function
+    def logits(batch):
+        return strategy.run(lambda batch: model(batch[0], training=True)["sentence_order_logits"], args=(batch,))
+
+    batch = next(iter(strategy.experimental_distribute_dataset(data)))
+    replicas = [value.numpy()[:1].tolist() for value in strategy.experimental_local_results(logits(batch))]
+    return {"runs": runs, "replicas": replicas}
 
 
 def main():
@@ -117,13 +157,17 @@ def main():
         return {"one": fit(make, one, validate), "two": fit(on_two or make, two, validate)}
 
     results = {make.__name__: both(make, validate=True) for make in (pretraining, keras_loss)}
-    for make in (dropping, dropping_unevenly, dropping_eagerly, overflowing, clipping):
+    for make in (overflowing, clipping, by_weights, own_loss):
         results[make.__name__] = both(make)
-    for make in (in_parts, dropping_in_parts):
-        results[make.__name__] = both(partial(make, 1), partial(make, 2))
+    results["microbatches_of_one"] = both(partial(microbatches_of_one, 1), partial(microbatches_of_one, 2))
     results["pretraining"]["four_steps_in_one"] = fit(lambda: pretraining(steps_per_execution=4), two, validate=False)
     # Keras' own step clips the gradients of each replica and adds them up then.
     results["clipping"]["keras"] = fit(clipping, two, validate=False, keras_step=True)
+    results["dropout"] = dropout_masks(two, ("none", "none", "block"))
+    try:
+        fit(scalar_loss, two, validate=False)
+    except ValueError as error:
+        results["scalar_loss"] = str(error)
     print(json.dumps(results))
 
 

@@ -1,4 +1,4 @@
-"""Proves that a batch taken in parts gives the numbers of the whole batch, in every way to run a step."""
+"""Proves that gradient accumulation gives the numbers of the full batch, in every way to run a step."""
 
 import keras
 import numpy as np
@@ -37,27 +37,27 @@ def assert_same(found, expected):
 
 
 @pytest.fixture(scope="module")
-def whole():
-    """A model that took batches whole, and what its fit reported."""
+def undivided():
+    """A model that took undivided batches, and what its fit reported."""
     model = make_model(run_eagerly=True)
     return model, fit(model)
 
 
 @pytest.mark.parametrize("way", [{"run_eagerly": True}, {"jit_compile": False}, {"jit_compile": True}], ids=str)
-def test_parts_give_the_numbers_of_the_whole(way, whole):
-    # The masked tokens of the four parts are unequal in number: a mean of means would differ.
+def test_microbatches_give_the_numbers_of_the_batch(way, undivided):
+    # The masked tokens of the four microbatches are unequal in number: a mean of means would differ.
     counts = DATA[1]["masked_lm_weights"].reshape(4, -1).sum(1)
     assert len(set(counts)) > 1
     model = make_model(gradient_accumulation_steps=4, **way)
-    assert_same(fit(model), whole[1])
-    assert largest_difference(model, whole[0]) < 1e-5
+    assert_same(fit(model), undivided[1])
+    assert largest_difference(model, undivided[0]) < 1e-5
     assert int(model.optimizer.iterations) == 2
 
 
-def test_batches_of_unknown_size(whole):
+def test_batches_of_unknown_size(undivided):
     model = make_model(gradient_accumulation_steps=2, jit_compile=False)
-    assert_same(fit(model, drop_remainder=False), whole[1])
-    assert largest_difference(model, whole[0]) < 1e-5
+    assert_same(fit(model, drop_remainder=False), undivided[1])
+    assert largest_difference(model, undivided[0]) < 1e-5
 
 
 @pytest.mark.parametrize("drop_remainder", [True, False])
@@ -101,35 +101,21 @@ def test_a_keras_loss_with_metrics_and_weights():
     assert largest_difference(one, four) < 1e-5
 
 
-@pytest.mark.parametrize("remat", ["none", "block"])
-@pytest.mark.parametrize("way", [{"run_eagerly": True}, {"jit_compile": False}, {"jit_compile": True}], ids=str)
-def test_parts_have_the_dropout_of_the_whole(way, remat):
-    one, four = (make_model(DROPOUT, gradient_accumulation_steps=parts, remat=remat, **way) for parts in (1, 4))
-    found, expected = fit(four), fit(one)
-    assert_same(found, expected)
-    assert largest_difference(one, four) < 1e-5
-    without = make_model(gradient_accumulation_steps=4, **way)
-    assert abs(fit(without)["loss"][-1] - expected["loss"][-1]) > 1e-3
-    # Not only masks: the seeds that the next epoch begins with.
-    assert_same(fit(four, epochs=1), fit(one, epochs=1))
+def test_dropout_differs_between_microbatches_and_equal_runs_give_equal_bits():
+    def trained(rows):
+        model = make_model(DROPOUT, optimizer=keras.optimizers.SGD(0.1), gradient_accumulation_steps=rows)
+        data = tf.nest.map_structure(lambda array: np.repeat(array[:1], ROWS, axis=0), DATA)  # one row, eight times
+        dataset = tf.data.Dataset.from_tensor_slices(data).batch(rows)
+        return model, model.fit(dataset, steps_per_epoch=1, shuffle=False, verbose=0).history
+
+    (eight, expected), (again, found), (_, single) = trained(8), trained(8), trained(1)
+    assert found == expected
+    assert largest_difference(eight, again) == 0
+    # With the mask of the first microbatch in all of them, the mean would be that of the first.
+    assert abs(single["loss"][0] - expected["loss"][0]) > 1e-3
 
 
-def test_dropout_differs_from_part_to_part_and_is_the_same_for_equal_seeds():
-    def trained(parts):
-        model = make_model(DROPOUT, optimizer=keras.optimizers.SGD(0.1), gradient_accumulation_steps=parts)
-        rows = [np.repeat(array[:1], ROWS, axis=0) for array in tf.nest.flatten(DATA)]  # the same row eight times
-        return model, fit(model, tf.nest.pack_sequence_as(DATA, rows), epochs=1)
-
-    one, again = trained(8), trained(8)
-    assert one[1] == again[1]
-    assert largest_difference(one[0], again[0]) == 0
-    single = make_model(DROPOUT, optimizer=keras.optimizers.SGD(0.1))
-    row = tf.nest.map_structure(lambda array: array[:1], DATA)
-    first = single.fit(tf.data.Dataset.from_tensor_slices(row).batch(1), shuffle=False, verbose=0).history
-    assert abs(first["loss"][0] - one[1]["loss"][0]) > 1e-3
-
-
-def test_a_model_keeps_its_parts_when_it_is_saved(tmp_path):
+def test_a_saved_model_keeps_its_microbatches(tmp_path):
     model = make_model(gradient_accumulation_steps=4)
     model.optimizer.build(model.trainable_variables)
     model.save(tmp_path / "model.keras")
@@ -148,7 +134,7 @@ def test_what_cannot_be_compiled(arguments, message):
         make_model(**arguments)
 
 
-def test_rows_that_parts_do_not_divide():
+def test_rows_that_microbatches_do_not_divide():
     with pytest.raises(ValueError, match=r"must divide the rows .*gradient_accumulation_steps=3, 8 rows; choose"):
         fit(make_model(gradient_accumulation_steps=3, run_eagerly=True))
     with pytest.raises(tf.errors.InvalidArgumentError, match="must divide the rows"):

@@ -36,7 +36,7 @@ def seconds_waiting(data, strategy=None, **compile_arguments) -> float:
         model = AlbertForPreTraining(CONFIG)
         model.compile(AdamW(1e-3), **compile_arguments)
     waited = []
-    note = keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: waited.append(model.step_record.seconds_waiting))
+    note = keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: waited.append(model.step_monitor.input_stall_seconds))
     model.fit(data, epochs=2, steps_per_epoch=STEPS, callbacks=[note], shuffle=False, verbose=0)
     return waited[1] - waited[0]
 

@@ -8,9 +8,8 @@ import pytest
 
 # Updates of each run.
 RUNS = {
-    **dict.fromkeys(("pretraining", "keras_loss", "dropping", "dropping_unevenly"), 12),
-    **dict.fromkeys(("clipping", "in_parts", "dropping_in_parts", "overflowing"), 10),
-    "dropping_eagerly": 4,
+    **dict.fromkeys(("pretraining", "keras_loss", "by_weights"), 12),
+    **dict.fromkeys(("clipping", "microbatches_of_one", "overflowing", "own_loss"), 10),
 }
 
 
@@ -61,3 +60,19 @@ def test_the_logs_are_those_that_users_ask_for(results):
     own = ("loss", "masked_lm_loss", "masked_lm_accuracy", "sentence_order_loss", "sentence_order_accuracy")
     for name, logs in {"pretraining": own, "keras_loss": ("loss", "accuracy", "weighted")}.items():
         assert set(results[name]["one"]["history"]) == {*logs, *(f"val_{log}" for log in logs)}
+
+
+def test_dropout_differs_between_devices(results):
+    one, other = results["dropout"]["replicas"]  # of the same row
+    assert np.max(np.abs(np.subtract(one, other))) > 1e-3
+
+
+def test_equal_runs_with_dropout_give_equal_bits_and_remat_drops_the_same(results):
+    run, again, remat = results["dropout"]["runs"]
+    assert run == again
+    for expected, found in zip(run, remat, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+
+
+def test_a_loss_that_returns_a_scalar(results):
+    assert "must return one value for each row" in results["scalar_loss"]

@@ -98,10 +98,10 @@ def test_a_model_keeps_it_when_it_is_saved(tmp_path):
     model = make_model(2)
     model.optimizer.build(model.trainable_variables)
     model.save(tmp_path / "model.keras")
-    assert keras.saving.load_model(tmp_path / "model.keras").encoder.recomputed_together == 2
+    assert keras.saving.load_model(tmp_path / "model.keras").encoder.remat_span == 2
 
 
 @pytest.mark.parametrize("remat", ["blocks", 0, True, 1.5])
 def test_another_value_is_an_error(remat):
-    with pytest.raises(ValueError, match='`remat` must be "none", "block" or a number'):
+    with pytest.raises(ValueError, match='`remat` must be "none", "block" or a number of layer calls'):
         make_model(remat)

@@ -160,9 +160,9 @@ def test_the_largest_gradients_come_first():
         for v, g in zip(model.trainable_variables, tape.gradient(loss, model.trainable_variables))
     }
     model.train_on_batch(inputs, labels)
-    report = model.step_record.report()
+    report = model.step_monitor.snapshot()
     assert report.norms == pytest.approx(norms, rel=1e-4)
-    assert model.step_record.gradient_norm == pytest.approx(np.linalg.norm(list(norms.values())), rel=1e-4)
+    assert model.step_monitor.gradient_norm == pytest.approx(np.linalg.norm(list(norms.values())), rel=1e-4)
     callback = StopAtBadLoss(stop_above_best=0.1)
     callback.set_model(model)
     callback.on_train_begin()

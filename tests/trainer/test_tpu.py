@@ -1,6 +1,7 @@
 """What can be said of TPUs without one: XLA takes the step with fixed shapes, and the input needs no Python."""
 
 import re
+from functools import partial
 
 import keras
 import pytest
@@ -9,9 +10,10 @@ from tensorflow.core.framework import graph_pb2
 
 from albert_tf import AlbertForPreTraining, AlbertTokenizer
 from albert_tf.data import PrepareOptions, prepare
-from albert_tf.models import training_step
 from albert_tf.trainer import parse_recipe
 from albert_tf.trainer.batches import heldout_batches, train_batches
+from albert_tf.training_step.step import test_step as evaluation_step
+from albert_tf.training_step.step import train_step
 from tests.small_road import LENGTH, small_recipe
 
 # What a TPU's own compiler knows; anything else would be a call to code of the CPU that this was compiled on.
@@ -59,8 +61,8 @@ def test_a_python_function_would_show():
     assert "EagerPyFunc" in operations(dataset)
 
 
-def hlo(step, model, batch) -> str:
-    compiled = tf.function(lambda *data: step(model, data), jit_compile=True)
+def hlo(step, batch) -> str:
+    compiled = tf.function(lambda *data: step(data), jit_compile=True)
     return compiled.experimental_get_compiler_ir(*batch)(stage="hlo")
 
 
@@ -88,13 +90,13 @@ def test_the_step_compiles_with_fixed_shapes_and_never_leaves_the_device(road, p
         model = AlbertForPreTraining(recipe.config)
         model.compile(recipe.optimizer.build(60, 16), **changes)
         model.make_train_function()
-        assert faults(hlo(training_step._train_step, model, batch)) == []
-        assert faults(hlo(training_step._test_step, model, batch)) == []
+        assert faults(hlo(partial(train_step, model, model.trainable_variables), batch)) == []
+        assert faults(hlo(partial(evaluation_step, model), batch)) == []
     finally:
         keras.config.set_dtype_policy("float32")
 
 
 def test_what_a_tpu_cannot_run_would_show():
-    found = hlo(lambda _, data: tf.boolean_mask(data[0], data[0] > 0), None, (tf.range(4.0),))
+    found = hlo(lambda data: tf.boolean_mask(data[0], data[0] > 0), (tf.range(4.0),))
     assert "a shape that is not fixed" in faults(found)
-    assert "float64" in faults(hlo(lambda _, data: tf.cast(data[0], tf.float64) + 1, None, (tf.range(4.0),)))
+    assert "float64" in faults(hlo(lambda data: tf.cast(data[0], tf.float64) + 1, (tf.range(4.0),)))

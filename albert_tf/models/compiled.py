@@ -1,0 +1,224 @@
+"""What `compile` makes of the losses and metrics that it is given.
+
+Letters: B batch.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+from keras import ops, tree
+from keras.src.losses.losses import LossFunctionWrapper  # the public API has no way to make a Loss of a function
+from keras.src.trainers.compile_utils import CompileMetrics  # callbacks ask only this class which way is better
+
+from albert_tf.models.losses import WeightedMean
+
+# Functions whose default is to take probabilities, and the classes that know how to take logits.
+_CLASS_OF_FUNCTION: dict[Any, type] = {
+    keras.losses.binary_crossentropy: keras.losses.BinaryCrossentropy,
+    keras.losses.binary_focal_crossentropy: keras.losses.BinaryFocalCrossentropy,
+    keras.losses.categorical_crossentropy: keras.losses.CategoricalCrossentropy,
+    keras.losses.categorical_focal_crossentropy: keras.losses.CategoricalFocalCrossentropy,
+    keras.losses.sparse_categorical_crossentropy: keras.losses.SparseCategoricalCrossentropy,
+}
+
+
+def on_logits(loss: Any) -> Any:
+    """A loss for `compile` that takes logits, which is what the models return.
+
+    By name, by class and as Keras' own function, a loss is taken from logits; Keras' default would take them for
+    probabilities without a word.
+
+    Args:
+        loss: None, or one loss as `keras.Model.compile` takes it.
+
+    Returns:
+        A `keras.losses.Loss` or a function.
+
+    Raises:
+        ValueError: Keras has no loss of that name, it was made for probabilities, or it has no reduction.
+    """
+    is_named, name = isinstance(loss, str), loss
+    if is_named:
+        try:
+            loss = keras.losses.get(loss)
+        except ValueError:
+            raise ValueError(
+                "`loss` must be the name of a loss of Keras, a `keras.losses.Loss` or a function. Received: "
+                f"loss={name!r}; for class labels say 'sparse_categorical_crossentropy'."
+            ) from None
+    if inspect.isfunction(loss):
+        loss = _CLASS_OF_FUNCTION.get(loss, loss)
+    if is_named and getattr(loss, "from_logits", True) is False:
+        loss = type(loss)
+    if isinstance(loss, type):
+        return loss(from_logits=True) if "from_logits" in inspect.signature(loss).parameters else loss()
+    if getattr(loss, "from_logits", True) is False:
+        raise ValueError(
+            f"`loss` must take logits. Received: loss={type(loss).__name__}(from_logits=False); pass from_logits=True."
+        )
+    if getattr(loss, "reduction", "mean") in (None, "none"):
+        raise ValueError(
+            f"`loss` must have a reduction. Received: loss={type(loss).__name__}(reduction=None); pass 'sum' or "
+            "'sum_over_batch_size'."
+        )
+    return loss
+
+
+class CompiledLosses:
+    """The losses that `compile` was given, as weighted means, in place of those of the model's own task.
+
+    Args:
+        losses: one loss for all outputs, or a dict by the names of outputs, or a list in their order; see `on_logits`.
+        loss_weights: None, or factors in the same form.
+        is_divided: bool. Whether a batch is divided among replicas or microbatches, so that a loss must say what each
+            row has.
+    """
+
+    def __init__(self, losses: Any, loss_weights: Any, is_divided: bool):
+        self._losses, self._loss_weights, self._is_divided = losses, loss_weights, is_divided
+
+    def reported_terms(self) -> tuple[str, ...]:
+        """As Keras does, one loss is reported as `loss`, and several also by the names of their outputs."""
+        losses = self._losses if isinstance(self._losses, dict) else {}
+        names = tuple(f"{name}_loss" for name, loss in losses.items() if loss is not None)
+        return names if len(names) > 1 else ()
+
+    def loss_terms(self, y, outputs, sample_weight=None) -> dict[str, WeightedMean]:
+        """The loss of each output that has one, times its weight."""
+        outputs = _named(outputs)
+        losses = _by_output("loss", self._losses, outputs)
+        factors = _by_output("loss_weights", self._loss_weights, outputs)
+        labels = _labels_by_output(y, [name for name in outputs if losses.get(name) is not None])
+        weights = sample_weight if isinstance(sample_weight, dict) else dict.fromkeys(outputs, sample_weight)
+        terms = {}
+        for name, target in labels.items():
+            term = self._term(losses[name], target, outputs[name], weights.get(name))
+            factor = factors.get(name)
+            terms[f"{name}_loss"] = term if factor is None else term._replace(factor=factor)
+        return terms
+
+    def metric_terms(self, y, outputs) -> dict[str, WeightedMean]:
+        """None: what is reported beside compiled losses are the metrics given to `compile`."""
+        return {}
+
+    def _term(self, loss, y_true, y_pred, sample_weight) -> WeightedMean:
+        loss = loss if isinstance(loss, keras.losses.Loss) else LossFunctionWrapper(loss, name=loss.__name__)
+        unreduced: Any = object.__new__(type(loss))  # `copy` would serialize it
+        vars(unreduced).update(vars(loss))
+        unreduced.reduction = None  # Keras would divide by the rows of this replica and by the number of replicas
+        unreduced.call = self._for_each_row(loss)
+        values = ops.cast(unreduced(y_true, y_pred, sample_weight), "float32")  # [B, ...]
+        if loss.reduction == "sum":
+            return WeightedMean(ops.sum(values), ops.zeros(()), 1.0)
+        if loss.reduction == "mean_with_sample_weight" and sample_weight is not None:
+            return WeightedMean(ops.sum(values), ops.sum(ops.cast(sample_weight, "float32")))
+        return WeightedMean(ops.sum(values), ops.cast(ops.size(values), "float32"))
+
+    def _for_each_row(self, loss: keras.losses.Loss) -> Callable:
+        """Its values for each row; a scalar, which may be a mean or a sum, stands for a batch that is not divided."""
+
+        def call(y_true, y_pred):
+            values = loss.call(y_true, y_pred)
+            if len(values.shape):
+                return values
+            if self._is_divided or loss.reduction == "sum":
+                raise ValueError(
+                    "A loss must return one value for each row where a batch is divided among devices or by "
+                    f"`gradient_accumulation_steps`. Received: loss {loss.name!r}, which returns a scalar; leave out "
+                    "the mean over the rows."
+                )
+            return ops.broadcast_to(values, ops.shape(y_pred)[:1])
+
+        return call
+
+
+def _named(outputs) -> dict[str, Any]:
+    if isinstance(outputs, dict):
+        return outputs
+    outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
+    return {f"output_{index}": output for index, output in enumerate(outputs)}
+
+
+def _by_output(argument: str, given: Any, outputs: dict[str, Any]) -> dict[str, Any]:
+    """What `compile` was given for each output, by name."""
+    if isinstance(given, dict):
+        if strangers := sorted(set(given) - set(outputs)):
+            raise ValueError(
+                f"`{argument}` must name outputs of the model. Received: {strangers} beside the outputs "
+                f"{sorted(outputs)}; use their names."
+            )
+        return given
+    if not isinstance(given, (list, tuple)):
+        return dict.fromkeys(outputs, given)
+    if len(given) != len(outputs):
+        raise ValueError(
+            f"`{argument}` must have one entry for each output. Received: {len(given)} beside the outputs "
+            f"{sorted(outputs)}; give a dict with their names."
+        )
+    return dict(zip(outputs, given))
+
+
+def _labels_by_output(y: Any, names: Sequence[str]) -> dict[str, Any]:
+    """The labels of each output that has a loss, by name."""
+    if len(names) == 1 and not isinstance(y, dict):
+        return {names[0]: tree.flatten(y)[0]}
+    if isinstance(y, (list, tuple)) and len(y) == len(names):
+        return dict(zip(names, y))
+    if not isinstance(y, dict) or not set(names) <= set(y):
+        found = sorted(y) if isinstance(y, dict) else type(y).__name__
+        raise ValueError(
+            f"Labels must be a dict by the outputs that have a loss. Received: {found} beside the outputs "
+            f"{sorted(names)}; name the labels as the outputs."
+        )
+    return {name: y[name] for name in names}
+
+
+class ModelMetrics(CompileMetrics):
+    """All that `fit` and `evaluate` report beside the loss: the means of terms, and the metrics given to `compile`.
+
+    Args:
+        terms: names of loss and metric terms. Their means are updated by the step, for all replicas together.
+        metrics: CompileMetrics or None, what Keras made of `metrics` and `weighted_metrics`.
+    """
+
+    def __init__(self, terms: Sequence[str], metrics: CompileMetrics | None):
+        super().__init__(None, None)
+        self.given, self.terms = metrics, {name: _mean_of_term(name) for name in terms}
+
+    @property
+    def built(self) -> bool:
+        return self.given is None or self.given.built
+
+    @built.setter
+    def built(self, value):
+        pass  # Keras' constructor sets it
+
+    @property
+    def metrics(self):
+        given = self.given.metrics if self.given is not None else []
+        names = {metric.name for metric in given}
+        return [*(mean for name, mean in self.terms.items() if name not in names), *given]
+
+    @property
+    def variables(self):
+        return [variable for metric in self.metrics for variable in metric.variables]
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        if self.given is not None:
+            self.given.update_state(y_true, y_pred, sample_weight)
+
+    def reset_state(self):
+        for metric in self.metrics:
+            metric.reset_state()
+
+    def result(self):
+        means = {name: mean.result() for name, mean in self.terms.items()}
+        return {**means, **(self.given.result() if self.given is not None else {})}
+
+
+def _mean_of_term(name: str) -> keras.metrics.Mean:
+    mean = keras.metrics.Mean(name=name)
+    mean._direction = "up" if name.endswith("accuracy") else "down"
+    return mean

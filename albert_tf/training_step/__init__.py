@@ -1,0 +1,14 @@
+"""The step of `model.fit` and `model.evaluate` for TensorFlow and every tf.distribute strategy."""
+
+from albert_tf.training_step.execution import first_local_batch
+from albert_tf.training_step.step import make_test_function, make_train_function, warn_of_changed_variables
+from albert_tf.training_step.step_monitor import StepMonitor, StepSnapshot
+
+__all__ = [
+    "StepMonitor",
+    "StepSnapshot",
+    "first_local_batch",
+    "make_test_function",
+    "make_train_function",
+    "warn_of_changed_variables",
+]

@@ -1,0 +1,79 @@
+"""Gradient accumulation: a batch as microbatches, one after the other, so that one at a time is in memory."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+
+class Batch(NamedTuple):
+    """This replica's rows of a batch, or a microbatch of them."""
+
+    x: Any
+    y: Any
+    sample_weight: Any
+
+    @property
+    def rows(self):
+        """How many rows it has, a float32 scalar."""
+        first = next(leaf for leaf in tf.nest.flatten(self.x) if leaf is not None)
+        return tf.cast(tf.shape(first)[0], tf.float32)
+
+
+def accumulate(batch: Batch, count: int, function: Callable[[Batch], tuple[Any, Any]]) -> tuple[Any, Any]:
+    """Calls a function on each microbatch and adds up what it returns.
+
+    Args:
+        batch: Batch. Its rows must be a multiple of `count`.
+        count: int. How many microbatches.
+        function: returns two nested structures of tensors. It is traced for the first microbatch and once for all
+            others.
+
+    Returns:
+        The first structure, summed over the microbatches; the second one, of the last microbatch.
+    """
+    microbatch = _split(batch, count)
+    sums, last = function(microbatch(0))
+
+    def add(index, sums, last):
+        values, last = function(microbatch(index))
+        return index + 1, tf.nest.map_structure(tf.add, sums, values), last
+
+    if count > 1:
+        # One microbatch at a time, or no memory would be saved.
+        limits = {"maximum_iterations": count - 1, "parallel_iterations": 1}
+        _, sums, last = tf.while_loop(lambda index, *_: index < count, add, (tf.constant(1), sums, last), **limits)
+    return sums, last
+
+
+def _split(batch: Batch, count: int) -> Callable[[Any], Batch]:
+    """A function from an index to that microbatch."""
+    if count == 1:
+        return lambda index: batch
+
+    def split(tensor):
+        if tensor is None:
+            return None
+        tensor = tf.convert_to_tensor(tensor)
+        with tf.control_dependencies(_check_rows(tensor, count)):
+            return tf.reshape(tensor, tf.concat([[count, tf.shape(tensor)[0] // count], tf.shape(tensor)[1:]], 0))
+
+    tensors = tf.nest.map_structure(split, tuple(batch))  # [count, rows, ...] each
+    return lambda index: Batch(
+        *tf.nest.map_structure(lambda tensor: None if tensor is None else tensor[index], tensors)
+    )
+
+
+def _check_rows(tensor, count: int) -> list[Any]:
+    """Operations to run first when the number of rows is unknown at trace time."""
+    sentence = (
+        "`gradient_accumulation_steps` must divide the rows that each device gets of a batch. "
+        f"Received: gradient_accumulation_steps={count}, {{}} rows; choose a batch size that is a multiple of "
+        "devices times microbatches, and batch with drop_remainder=True."
+    )
+    rows = tensor.shape[0]
+    if rows is None:
+        return [tf.debugging.assert_equal(tf.shape(tensor)[0] % count, 0, sentence.format("another number of"))]
+    if rows % count:
+        raise ValueError(sentence.format(rows))
+    return []

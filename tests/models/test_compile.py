@@ -1,0 +1,248 @@
+"""Proves what `compile` makes of losses and metrics, by whatever name they come, the first time and again."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from albert_tf import AlbertForQuestionAnswering, AlbertForSequenceClassification, AlbertForTokenClassification
+
+from .small import CONFIG, make_inputs
+
+ROWS, CLASSES = 8, 3
+INPUTS = make_inputs(ROWS)
+LABELS = np.random.default_rng(2).integers(0, CLASSES, ROWS)
+WEIGHTS = np.random.default_rng(3).uniform(0.2, 2, ROWS).astype("float32")
+WIDE = CONFIG.replace(initializer_range=0.5)  # scores that differ
+
+
+def make_model(**compile_arguments):
+    keras.utils.set_random_seed(3)
+    model = AlbertForSequenceClassification(WIDE, num_labels=CLASSES)
+    model.compile(**{"optimizer": keras.optimizers.SGD(0.1), "run_eagerly": True, **compile_arguments})
+    return model
+
+
+def evaluate(model, labels=LABELS, **arguments):
+    return model.evaluate(INPUTS, labels, batch_size=3, return_dict=True, verbose=0, **arguments)
+
+
+@pytest.fixture(scope="module")
+def logits():
+    return np.asarray(make_model()(INPUTS)["logits"])
+
+
+@pytest.fixture(scope="module")
+def accuracy(logits):
+    accuracy = np.mean(np.argmax(logits, -1) == LABELS)
+    assert 0 < accuracy < 1
+    return accuracy
+
+
+def largest_difference(model, other):
+    return max(np.max(np.abs(a - b)) for a, b in zip(model.get_weights(), other.get_weights(), strict=True))
+
+
+# === Again ===
+
+KERAS = {"loss": "sparse_categorical_crossentropy", "metrics": ["accuracy"]}
+
+
+@pytest.mark.parametrize("reloaded", [False, True])
+def test_a_second_compile_replaces_loss_and_metrics(reloaded, accuracy, tmp_path):
+    model = make_model()
+    own = evaluate(model)
+    assert set(own) == {"loss", "cross_entropy", "accuracy"}
+    if reloaded:
+        model.optimizer.build(model.trainable_variables)
+        model.save(tmp_path / "model.keras")
+        model = keras.saving.load_model(tmp_path / "model.keras")
+    model.compile("sgd", run_eagerly=True, **KERAS)
+    found = evaluate(model)
+    assert found == {"loss": pytest.approx(own["loss"]), "accuracy": pytest.approx(accuracy)}
+    assert len(model.evaluate(INPUTS, LABELS, verbose=0)) == 2
+
+
+def test_compiled_twice_it_reports_the_same(accuracy):
+    model = make_model()
+    expected = evaluate(model)
+    model.compile("sgd", run_eagerly=True)
+    assert evaluate(model) == expected
+    assert len(model.evaluate(INPUTS, LABELS, verbose=0)) == 3
+    assert expected["accuracy"] == pytest.approx(accuracy)
+
+
+def test_compiled_without_a_loss_it_goes_back_to_its_own():
+    model, expected = make_model(**KERAS), evaluate(make_model())
+    evaluate(model)
+    model.compile("sgd", run_eagerly=True)
+    assert model.loss is None
+    assert evaluate(model) == expected
+
+
+# === Losses by any name ===
+
+
+def cross_entropies(logits):
+    log_probabilities = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    return -log_probabilities[np.arange(ROWS), LABELS]
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        *("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy"),
+        *(keras.losses.SparseCategoricalCrossentropy, keras.losses.sparse_categorical_crossentropy),
+        *({"logits": "sparse_categorical_crossentropy"}, ["sparse_categorical_crossentropy"]),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    ],
+    ids=str,
+)
+def test_sparse_labels(loss, logits):
+    assert evaluate(make_model(loss=loss))["loss"] == pytest.approx(cross_entropies(logits).mean(), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["categorical_crossentropy", "CategoricalCrossentropy"])
+def test_one_hot_labels(name, logits):
+    found = evaluate(make_model(loss=name), np.eye(CLASSES)[LABELS])["loss"]
+    assert found == pytest.approx(cross_entropies(logits).mean(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(name, keras.losses.BinaryCrossentropy) for name in ("bce", "BCE", "binary_crossentropy", "BinaryCrossentropy")]
+    + [
+        (name, keras.losses.BinaryFocalCrossentropy)
+        for name in ("binary_focal_crossentropy", "BinaryFocalCrossentropy")
+    ]
+    + [
+        (name, keras.losses.CategoricalFocalCrossentropy)
+        for name in ("categorical_focal_crossentropy", "CategoricalFocalCrossentropy")
+    ],
+)
+def test_other_losses_that_know_logits(name, kind, logits):
+    labels = np.eye(CLASSES, dtype="float32")[LABELS]
+    expected = float(kind(from_logits=True)(labels, logits))
+    assert evaluate(make_model(loss=name), labels)["loss"] == pytest.approx(expected, rel=1e-5)
+    assert evaluate(make_model(loss=kind), labels)["loss"] == pytest.approx(expected, rel=1e-5)
+    assert float(kind()(labels, logits)) != pytest.approx(expected, rel=0.1)
+
+
+def test_a_users_function_is_not_known_by_its_name():
+    def binary_crossentropy(y_true, y_pred):
+        return 42.0 + 0.0 * y_pred[:, 0]
+
+    assert evaluate(make_model(loss=binary_crossentropy))["loss"] == pytest.approx(42)
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (
+            keras.losses.BinaryFocalCrossentropy(),
+            r"must take logits.*BinaryFocalCrossentropy\(from_logits=False\); pass",
+        ),
+        ("crossentropy", "must be the name of a loss of Keras, .*Received: loss='crossentropy'"),
+        (keras.losses.MeanSquaredError(reduction=None), "must have a reduction"),
+    ],
+    ids=str,
+)
+def test_a_loss_that_cannot_be_used(loss, message):
+    with pytest.raises(ValueError, match=message):
+        make_model(loss=loss)
+
+
+# === Several outputs ===
+
+ANSWERS = {"start_logits": np.arange(ROWS) % 3, "end_logits": np.arange(ROWS) % 4}
+
+
+@pytest.mark.parametrize(
+    ("loss", "names"),
+    [
+        (dict.fromkeys(ANSWERS, "sparse_categorical_crossentropy"), {"start_logits_loss", "end_logits_loss"}),
+        ("sparse_categorical_crossentropy", set()),
+        ({"start_logits": "sparse_categorical_crossentropy"}, set()),
+    ],
+    ids=["each", "one_for_all", "one_of_two"],
+)
+def test_losses_of_several_outputs(loss, names):
+    keras.utils.set_random_seed(3)
+    model = AlbertForQuestionAnswering(WIDE)
+    model.compile("sgd", loss=loss, loss_weights={"start_logits": 2.0, "end_logits": 0.5}, run_eagerly=True)
+    outputs, cross_entropy = model(INPUTS), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    means = {name: float(cross_entropy(ANSWERS[name], outputs[name])) for name in ANSWERS}
+    logs = evaluate(model, ANSWERS)
+    assert set(logs) == {"loss", *names}
+    used = {name: 2.0 if name == "start_logits" else 0.5 for name in (loss if isinstance(loss, dict) else ANSWERS)}
+    assert logs["loss"] == pytest.approx(sum(weight * means[name] for name, weight in used.items()), rel=1e-5)
+    for name in names:
+        assert logs[name] == pytest.approx(means[name.removesuffix("_loss")], rel=1e-5)
+
+
+def test_an_output_that_is_not_there():
+    with pytest.raises(ValueError, match=r"must name outputs of the model.*'logit'.*outputs \['logits'\]"):
+        evaluate(make_model(loss={"logit": "mse"}))
+
+
+# === Weights, parts and devices ===
+
+
+def scalar_loss(y_true, y_pred):
+    return ops.mean(ops.square(y_pred))
+
+
+def test_a_loss_that_returns_a_scalar_goes_with_undivided_batches(logits):
+    assert evaluate(make_model(loss=scalar_loss))["loss"] == pytest.approx(np.mean(logits**2), rel=1e-5)
+    divided = make_model(loss=scalar_loss, gradient_accumulation_steps=2)
+    with pytest.raises(ValueError, match=r"must return one value for each row.*scalar_loss.*a scalar"):
+        divided.train_on_batch(INPUTS, LABELS)
+
+
+@pytest.mark.parametrize("reduction", ["sum_over_batch_size", "mean_with_sample_weight", "sum"])
+def test_parts_of_a_batch_give_the_numbers_of_the_whole(reduction):
+    def trained(parts):
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=reduction)
+        model = make_model(loss=loss, gradient_accumulation_steps=parts)
+        return model, model.train_on_batch(INPUTS, LABELS, sample_weight=WEIGHTS, return_dict=True)
+
+    (one, expected), (four, found) = trained(1), trained(4)
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert largest_difference(one, four) < 1e-5
+    kind = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=reduction)
+    assert expected["loss"] == pytest.approx(float(kind(LABELS, make_model()(INPUTS)["logits"], WEIGHTS)), rel=1e-5)
+
+
+def test_accuracy_does_not_weigh_rows(accuracy):
+    model = make_model()
+    assert evaluate(model, sample_weight=WEIGHTS)["accuracy"] == pytest.approx(accuracy)
+    model.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
+    trained = model.fit(INPUTS, LABELS, class_weight={0: 9.0, 1: 0.1, 2: 1.0}, batch_size=ROWS, verbose=0).history
+    assert trained["accuracy"][0] == pytest.approx(accuracy)
+    plain = evaluate(model)
+    assert trained["cross_entropy"][0] != pytest.approx(plain["cross_entropy"], rel=0.01)
+
+
+def test_ignored_labels_do_not_count_whatever_their_weight():
+    keras.utils.set_random_seed(3)
+    model = AlbertForTokenClassification(WIDE, num_labels=CLASSES)
+    model.compile("sgd", run_eagerly=True)
+    labels = np.where(INPUTS["attention_mask"] == 1, 1, -100)
+    right = np.argmax(model(INPUTS)["logits"], -1) == labels
+    found = model.evaluate(INPUTS, labels, sample_weight=WEIGHTS, return_dict=True, verbose=0)
+    assert found["accuracy"] == pytest.approx(right[labels >= 0].mean())
+
+
+# === Callbacks ===
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "cross_entropy"])
+def test_callbacks_know_which_way_is_better(metric, tmp_path):
+    model = make_model()
+    callbacks = [
+        keras.callbacks.EarlyStopping(monitor=f"val_{metric}", patience=5),
+        keras.callbacks.ModelCheckpoint(tmp_path / "best.weights.h5", monitor=f"val_{metric}", save_best_only=True),
+    ]
+    model.fit(INPUTS, LABELS, validation_data=(INPUTS, LABELS), epochs=2, callbacks=callbacks, verbose=0)
+    assert callbacks[0].monitor_op == (ops.greater if metric == "accuracy" else ops.less)
+    assert (tmp_path / "best.weights.h5").exists()
