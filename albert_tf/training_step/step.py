@@ -47,6 +47,8 @@ def make_test_function(model):
 
 def warn_of_changed_variables(model) -> None:
     """Says that a change of `trainable` since the first `fit` has no effect."""
+    if model.step_monitor is None:  # the train function is not ours
+        return
     trained = {id(variable) for variable in model.step_monitor.variables}
     if trained != {id(variable) for variable in model.trainable_variables}:
         warnings.warn(

@@ -38,8 +38,9 @@ class Soak:
         self.folder, self.random, self.failed = folder, random.Random(seed), False
         self.road = make_small_road(folder)
 
-    def recipe(self, name: str, **training) -> pathlib.Path:
+    def recipe(self, name: str, dropout: float = 0.1, **training) -> pathlib.Path:
         values = small_recipe(self.road, **{"log_every": 10, "save_every": 20, "evaluate_every": 100, **training})
+        values["model"] |= {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
         return write_recipe(self.folder / f"{name}.toml", values)
 
     def report(self, what: str, run: str, reference: str, allowed: float) -> None:
@@ -127,7 +128,7 @@ class Soak:
 
     def equal_machines(self) -> None:
         """Four processes, and two hosts with addresses of their own, against one device."""
-        short = {"num_train_steps": 40, "evaluate_every": 20}
+        short = {"num_train_steps": 40, "evaluate_every": 20, "dropout": 0.0}  # masks differ between workers
         one, many = self.recipe("equal", **short), self.recipe("many", strategy="multi_worker", **short)
         self.finish([start(*PRETRAIN, one, "--output", self.folder / "equal")])
         self.finish(start_workers(4, *PRETRAIN, many, "--output", self.folder / "four"))
