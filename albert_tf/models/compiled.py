@@ -4,6 +4,7 @@ Letters: B batch.
 """
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -104,7 +105,9 @@ class CompiledLosses:
         return {}
 
     def _term(self, loss, y_true, y_pred, sample_weight) -> WeightedMean:
-        loss = loss if isinstance(loss, keras.losses.Loss) else LossFunctionWrapper(loss, name=loss.__name__)
+        if not isinstance(loss, keras.losses.Loss):
+            name = re.sub(r"\W", "", getattr(loss, "__name__", "loss"))  # that of a lambda makes no name scope
+            loss = LossFunctionWrapper(loss, name=name)
         unreduced: Any = object.__new__(type(loss))  # `copy` would serialize it
         vars(unreduced).update(vars(loss))
         unreduced.reduction = None  # Keras would divide by the rows of this replica and by the number of replicas

@@ -50,21 +50,20 @@ def _functions(model, step) -> tuple[Callable, Callable]:
     """One step from data, and `steps_per_execution` steps from an iterator."""
     strategy = model.distribute_strategy
 
-    @tf.autograph.experimental.do_not_convert
     def one_step(data):
         logs = strategy.run(step, args=(_without_optionals(data),))
         # Every replica returns the same numbers: those of the full batch.
         return tree.map_structure(lambda value: strategy.experimental_local_results(value)[0], logs)
 
     if not model.run_eagerly:
-        one_step = tf.function(one_step, reduce_retracing=True, jit_compile=model.jit_compile)
+        # AutoGraph would put "in user code" and a trace before the sentence of an error.
+        one_step = tf.function(one_step, autograph=False, reduce_retracing=True, jit_compile=model.jit_compile)
 
     def first_step(iterator):
         batch, seconds = _timed_next(iterator)
         return one_step(batch), seconds
 
     # The loop ends where the data do; asking in a `tf.cond` of its own fails, because a step adds up over replicas.
-    @tf.autograph.experimental.do_not_convert
     def several_steps(iterator):
         def more(done, logs, stall, batch):
             return tf.logical_and(done < model.steps_per_execution, batch.has_value())
@@ -81,7 +80,7 @@ def _functions(model, step) -> tuple[Callable, Callable]:
         return tf.while_loop(more, another_step, start)[1:3]
 
     steps = first_step if model.steps_per_execution == 1 else several_steps
-    return one_step, steps if model.run_eagerly else tf.function(steps, reduce_retracing=True)
+    return one_step, steps if model.run_eagerly else tf.function(steps, autograph=False, reduce_retracing=True)
 
 
 def _without_optionals(data):

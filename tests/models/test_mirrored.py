@@ -64,7 +64,7 @@ def test_the_logs_are_those_that_users_ask_for(results):
 
 def test_dropout_differs_between_devices(results):
     one, other = results["dropout"]["replicas"]  # of the same row
-    assert np.max(np.abs(np.subtract(one, other))) > 1e-3
+    assert np.max(np.abs(np.subtract(one, other))) > 1e-5
 
 
 def test_equal_runs_with_dropout_give_equal_bits_and_remat_drops_the_same(results):
@@ -75,4 +75,4 @@ def test_equal_runs_with_dropout_give_equal_bits_and_remat_drops_the_same(result
 
 
 def test_a_loss_that_returns_a_scalar(results):
-    assert "must return one value for each row" in results["scalar_loss"]
+    assert results["scalar_loss"].startswith("A loss must return one value for each row")
