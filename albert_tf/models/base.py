@@ -15,6 +15,7 @@ from albert_tf.layers.base import not_quantizable
 from albert_tf.models import variable_paths
 from albert_tf.models.checked_model import CheckedModel
 from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits
+from albert_tf.models.inputs import is_overridden
 from albert_tf.models.losses import WeightedMean
 from albert_tf.models.remat import remat_span
 
@@ -178,18 +179,13 @@ class AlbertBase(CheckedModel):
     @property
     def has_own_step(self) -> bool:
         """Whether `fit` and `evaluate` run albert_tf's step: on TensorFlow, unless a subclass brings a step itself."""
-        return keras.backend.backend() == "tensorflow" and not (
-            self.overrides("train_step", keras.Model) or self.overrides("test_step", keras.Model)
-        )
+        is_overridden_step = is_overridden(self, "train_step") or is_overridden(self, "test_step")
+        return keras.backend.backend() == "tensorflow" and not is_overridden_step
 
     @property
     def has_own_loss(self) -> bool:
         """Whether a subclass computes the loss in a `compute_loss` of its own."""
-        return self.overrides("compute_loss", AlbertBase)
-
-    def overrides(self, method: str, base: type) -> bool:
-        """Whether this model has a method of its own in place of that of a base class."""
-        return getattr(getattr(self, method), "__func__", None) is not getattr(base, method)
+        return is_overridden(self, "compute_loss")
 
     def make_train_function(self, force=False):
         """Keras' hook for the step of `fit`; on TensorFlow the step that is right under every strategy."""
