@@ -52,7 +52,7 @@ class Stopwatch:
 
     def _now(self) -> tuple[int, float, float]:
         step = int(self.model.optimizer.iterations.numpy())
-        return step, time.monotonic(), self.model.step_record.seconds_waiting
+        return step, time.monotonic(), self.model.step_monitor.input_stall_seconds
 
 
 class SpeedLog(keras.callbacks.Callback):
