@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: quickstart nsmc ablations test test-all lint format clean fuzz soak parity-tfa parity-google parity-peers test-backends
+.PHONY: quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz soak parity-tfa parity-google parity-peers test-backends
 
 $(STAMP): pyproject.toml setup.py
 	@if command -v uv >/dev/null 2>&1; then \
@@ -21,8 +21,11 @@ quickstart nsmc ablations: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not exhaustive"
 
-test-all: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+# What `make test` leaves out.
+test-exhaustive: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m exhaustive
+
+test-all: test test-exhaustive
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .

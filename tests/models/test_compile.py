@@ -96,7 +96,7 @@ def cross_entropies(logits):
         *({"logits": "sparse_categorical_crossentropy"}, ["sparse_categorical_crossentropy"]),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     ],
-    ids=str,
+    ids=["name", "class name", "class", "function", "dict", "list", "instance"],
 )
 def test_sparse_labels(loss, logits):
     assert evaluate(make_model(loss=loss))["loss"] == pytest.approx(cross_entropies(logits).mean(), abs=1e-5)
@@ -145,7 +145,7 @@ def test_a_users_function_is_not_known_by_its_name():
         ("crossentropy", "must be the name of a loss of Keras, .*Received: loss='crossentropy'"),
         (keras.losses.MeanSquaredError(reduction=None), "must have a reduction"),
     ],
-    ids=str,
+    ids=["of probabilities", "unknown name", "without reduction"],
 )
 def test_a_loss_that_cannot_be_used(loss, message):
     with pytest.raises(ValueError, match=message):
