@@ -280,3 +280,33 @@ def test_hooks_look_upwards_inside_functions_alone():
         path = module.removeprefix("albert_tf.").replace(".", "/") + ".py"
         at_the_top = [node for node in sources(PACKAGE)[path].body if isinstance(node, (ast.Import, ast.ImportFrom))]
         assert target not in imported(ast.Module(at_the_top, []))
+
+
+# What each entry point imports, imports inside functions included: files and lines. Lower a bound when it falls.
+BOUNDS = {
+    "a model": (("models.pretraining",), 38, 4700),
+    "a model, its step and optimizers": (("models.pretraining", "training_step.step", "optimizers"), 39, 4700),
+    "pretraining": (("trainer.pretraining",), 106, 14000),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_imports_do_not_grow(name):
+    modules, most_files, most_lines = BOUNDS[name]
+    files, lines = closure(PACKAGE, *(f"albert_tf.{module}" for module in modules))
+    assert files <= most_files
+    assert lines <= most_lines
+
+
+def test_imports_are_followed_through_functions_and_lazy_packages(tmp_path):
+    files = {
+        "__init__.py": "",
+        "a.py": "def f():\n    from albert_tf import parts\n    return parts.name",
+        "parts/__init__.py": "if TYPE_CHECKING:\n    from albert_tf.parts.one import name",
+        "parts/one.py": "name = 1",
+        "parts/two.py": "",
+    }
+    for path, text in files.items():
+        (tmp_path / "albert_tf" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "albert_tf" / path).write_text(text, encoding="utf-8")
+    assert closure(tmp_path / "albert_tf", "albert_tf.a") == (3, 6)
