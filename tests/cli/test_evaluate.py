@@ -33,7 +33,9 @@ def test_scores_are_those_of_the_predictions(files):
 
 def test_mistakes(files):
     (files / "other.tsv").write_text("text\tlabel\na\tsad\n")
-    assert "Received: 'sad'" in mistake("evaluate", files / "model", "--data", files / "other.tsv")
+    assert "line 2: the label 'sad' is not one of 'gloomy', 'pleasant'" in mistake(
+        "evaluate", files / "model", "--data", files / "other.tsv"
+    )
     pair = ("--pair-column", "text")
     assert "must get single texts" in mistake("evaluate", files / "model", "--data", files / "test.tsv", *pair)
     assert "check the spelling" in mistake("evaluate", files / "nowhere", "--data", files / "test.tsv")

@@ -104,8 +104,8 @@ def interrupt(process: subprocess.Popen, condition) -> tuple[int, str]:
 
 def test_ctrl_c_in_train_tokenizer(tmp_path):
     text = tmp_path / "text.txt"
-    text.write_text(NOVEL.read_text(encoding="utf-8") * 8, encoding="utf-8")
-    process = start("-m", "albert_tf", "train-tokenizer", text, "--output", tmp_path / "new")
+    text.write_text(NOVEL.read_text(encoding="utf-8") * 40, encoding="utf-8")
+    process = start("-m", "albert_tf", "train-tokenizer", text, "--output", tmp_path / "new", "--vocab-size", 2000)
     seconds = {}
 
     def is_training() -> bool:  # SentencePiece's own threads run
@@ -119,7 +119,7 @@ def test_ctrl_c_in_train_tokenizer(tmp_path):
 def test_ctrl_c_in_prepare(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text(NOVEL.read_text(encoding="utf-8"), encoding="utf-8")
-    options = ("--split-sentences", "--num-processes", 2, "--max-seq-length", 64, "--dupe-factor", 2)
+    options = ("--split-sentences", "--num-processes", 2, "--max-seq-length", 64, "--dupe-factor", 200)
     process = start("-m", "albert_tf", "prepare", text, "--output", tmp_path / "new", *options)
     code, err = interrupt(process, (tmp_path / "new").exists)
     kept = "finished shards are kept, and the same command goes on after them"

@@ -61,6 +61,7 @@ def ablations(novels, tmp_path_factory):
     return output_of(*command, program=PROGRAMS[run_ablations]), folder, command
 
 
+@pytest.mark.exhaustive
 def test_ablations_print_a_row_for_each_variant(ablations):
     printed, folder, _ = ablations
     rows = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in printed.split("\n") if line.count("│") > 5}
@@ -86,6 +87,7 @@ def test_ablations_print_a_row_for_each_variant(ablations):
     assert int(rows["no sharing"][0].replace(",", "")) > int(rows["first"][0].replace(",", ""))
 
 
+@pytest.mark.exhaustive
 def test_ablations_train_nothing_twice(ablations):
     _, folder, command = ablations
     files = sorted((folder / "out").glob("*ing/*/model/model.*")) + sorted(

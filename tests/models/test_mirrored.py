@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.exhaustive  # a process of its own with many fits on two devices
 # Updates of each run.
 RUNS = {
     **dict.fromkeys(("pretraining", "keras_loss", "by_weights"), 12),

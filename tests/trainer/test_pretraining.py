@@ -325,7 +325,7 @@ def test_data_of_several_vocabularies_do_not_mix(road, tmp_path):
     options = {"inputs": (road.text,), "split_sentences": True, "max_seq_length": LENGTH, "num_shards": 2}
     prepare(PrepareOptions(output_dir=tmp_path / "english", **options))
     recipe["data"]["heldout"] = str(tmp_path / "english")
-    with pytest.raises(ValueError, match="made with the vocabulary that is asked for"):
+    with pytest.raises(ValueError, match=r"made with another vocabulary .* than the one asked for"):
         pretrain(parse_recipe(recipe), tmp_path / "run")
     mixed = pathlib.Path(shutil.copytree(road.examples, tmp_path / "mixed"))
     ours, theirs = (sorted(folder.glob("*.tfrecord"))[0] for folder in (mixed, tmp_path / "english"))
@@ -391,7 +391,13 @@ def test_a_full_disk_leaves_the_checkpoints_before_it_whole(road, finished, tmp_
     assert report.num_train_steps == 80
 
 
-@pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(file, id=file.stem, marks=[] if file.stem in ("quickstart", "base_v2") else pytest.mark.exhaustive)
+        for file in RECIPES
+    ],
+)
 def test_every_recipe_runs_a_step_when_shrunk(file, road, tmp_path):
     objective = load_recipe(file).data.objective
     if objective != "sentence_order":

@@ -1,4 +1,4 @@
-"""What can be said of TPUs without one: XLA takes the step with fixed shapes, and the input needs no Python."""
+"""TPUs, without one: XLA takes the step with fixed shapes, and input from disk runs no Python."""
 
 import re
 from functools import partial
@@ -48,11 +48,12 @@ def operations(dataset: tf.data.Dataset) -> set[str]:
     }
 
 
-def test_no_python_runs_in_the_input_and_shapes_are_fixed(recipe, road):
+def test_shapes_are_fixed_and_python_runs_only_where_examples_are_made(recipe, road):
     tokenizer = AlbertTokenizer.from_pretrained(road.vocabulary)
     train, heldout = train_batches(recipe, tokenizer), heldout_batches(recipe, tokenizer)
-    for dataset in (train, heldout):
-        assert not [name for name in operations(dataset) if "Py" in name or "Numpy" in name]
+    made = {"PyFunc"} if recipe.data.documents else set()  # by NumPy, on the host of the TPU
+    for dataset, expected in ((train, made), (heldout, set())):
+        assert {name for name in operations(dataset) if "Py" in name or "Numpy" in name} == expected
     assert all(spec.shape.is_fully_defined() for spec in tf.nest.flatten(train.element_spec))
 
 

@@ -22,6 +22,7 @@ from tests.trainer.runs import (
     write_recipe,
 )
 
+pytestmark = pytest.mark.exhaustive  # processes that wait for each other
 STEPS = 40
 
 
