@@ -26,14 +26,16 @@ def accumulate(batch: Batch, count: int, function: Callable[[Batch], tuple[Any, 
     Args:
         batch: Batch. Its rows must be a multiple of `count`.
         count: int. How many microbatches.
-        function: returns two nested structures of tensors. It is traced for the first microbatch and once for all
-            others.
+        function: returns two nested structures of tensors of fixed shapes.
 
     Returns:
         The first structure, summed over the microbatches; the second one, of the last microbatch.
     """
     microbatch = _split(batch, count)
-    sums, last = function(microbatch(0))
+    if count == 1 or tf.executing_eagerly():
+        first, (sums, last) = 1, function(microbatch(0))
+    else:
+        first, (sums, last) = 0, _zeros_as_returned(lambda: function(microbatch(0)))
 
     def add(index, sums, last):
         values, last = function(microbatch(index))
@@ -41,9 +43,18 @@ def accumulate(batch: Batch, count: int, function: Callable[[Batch], tuple[Any, 
 
     if count > 1:
         # One microbatch at a time, or no memory would be saved.
-        limits = {"maximum_iterations": count - 1, "parallel_iterations": 1}
-        _, sums, last = tf.while_loop(lambda index, *_: index < count, add, (tf.constant(1), sums, last), **limits)
+        limits = {"maximum_iterations": count - first, "parallel_iterations": 1}
+        _, sums, last = tf.while_loop(lambda index, *_: index < count, add, (tf.constant(first), sums, last), **limits)
     return sums, last
+
+
+def _zeros_as_returned(function: Callable) -> Any:
+    """Zeros in the structure that a function returns, which is traced for it into a graph that never runs.
+
+    A first microbatch outside the loop would take memory of its own.
+    """
+    specs = tf.function(function, autograph=False).get_concrete_function().structured_outputs
+    return tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), specs)
 
 
 def _split(batch: Batch, count: int) -> Callable[[Any], Batch]:

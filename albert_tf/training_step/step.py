@@ -107,7 +107,7 @@ def _forward_and_backward(model, variables, weights, batch: Batch):
         scaled = model.optimizer.scale_loss(loss)
     # Rows looked up twice must be added before a norm is taken, so sparse gradients become dense here.
     gradients = {
-        number: tf.convert_to_tensor(gradient)
+        number: tf.ensure_shape(gradient, variables[number].shape)
         for number, gradient in enumerate(tape.gradient(scaled, variables))
         if gradient is not None
     }

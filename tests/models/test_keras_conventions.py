@@ -1,0 +1,90 @@
+"""Proves that each task model takes data, freezing, saving and compiling again as Keras' own models do."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import AlbertForMaskedLM, AlbertForPreTraining
+
+from .small import make_pretraining_batch
+from .test_every_head import CASES, CONFIG, ROWS
+
+INPUTS, LABELS = make_pretraining_batch(ROWS)
+MASKED_LM = {name: LABELS[name] for name in ("masked_lm_ids", "masked_lm_weights")}
+ALL = {
+    **CASES,
+    "pretraining": (AlbertForPreTraining, {}, INPUTS, LABELS),
+    "masked_lm": (AlbertForMaskedLM, {}, INPUTS, MASKED_LM),
+}
+LEARNING_RATE = 0.1
+
+
+def compile_again(model):
+    model.compile(keras.optimizers.SGD(LEARNING_RATE), run_eagerly=True)
+
+
+@pytest.fixture(params=ALL)
+def case(request):
+    """A compiled model, its inputs and its labels."""
+    kind, arguments, inputs, labels = ALL[request.param]
+    keras.utils.set_random_seed(7)
+    model = kind(CONFIG.replace(num_hidden_layers=1), **arguments)
+    compile_again(model)
+    return model, inputs, labels
+
+
+def evaluate(model, inputs, labels):
+    return model.evaluate(inputs, labels, batch_size=ROWS, return_dict=True, verbose=0)
+
+
+def endless(batch):
+    while True:
+        yield batch
+
+
+def test_data_of_every_kind_give_the_same_step(case):
+    model, inputs, labels = case
+    weights = np.linspace(0.5, 2, ROWS, dtype="float32")
+    dataset = tf.data.Dataset.from_tensor_slices((inputs, labels, weights)).batch(ROWS)
+    ways = {
+        "arrays": lambda: model.fit(inputs, labels, sample_weight=weights, batch_size=ROWS, shuffle=False, verbose=0),
+        "dataset": lambda: model.fit(dataset, shuffle=False, verbose=0),
+        "generator": lambda: model.fit(endless((inputs, labels, weights)), steps_per_epoch=1, shuffle=False, verbose=0),
+        "on_batch": lambda: model.train_on_batch(inputs, labels, sample_weight=weights),
+    }
+    start, ends = model.get_weights(), {}
+    for name, train in ways.items():
+        model.set_weights(start)
+        train()
+        ends[name] = model.get_weights()
+    for name, end in ends.items():
+        for found, expected in zip(end, ends["arrays"], strict=True):
+            np.testing.assert_allclose(found, expected, atol=1e-6, rtol=0, err_msg=name)
+    assert any(not np.array_equal(a, b) for a, b in zip(start, ends["arrays"], strict=True))
+
+
+def test_a_saved_model_goes_on_and_can_be_compiled_again(case, tmp_path):
+    model, inputs, labels = case
+    model.fit(inputs, labels, batch_size=ROWS, verbose=0)
+    expected = evaluate(model, inputs, labels)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert evaluate(again, inputs, labels) == pytest.approx(expected, abs=1e-6)
+    assert int(again.optimizer.iterations) == 1
+    compile_again(again)
+    assert evaluate(again, inputs, labels) == pytest.approx(expected, abs=1e-6)
+    assert len(again.evaluate(inputs, labels, verbose=0)) == len(expected)
+    assert set(expected) == {"loss", *model.reported_terms()}
+
+
+def test_a_frozen_encoder_stays_until_it_is_trainable_again(case):
+    model, inputs, labels = case
+    before = [variable.numpy() for variable in model.encoder.trainable_variables]
+    for trainable in (False, True):
+        model.encoder.trainable = trainable
+        compile_again(model)
+        model.fit(inputs, labels, batch_size=ROWS, verbose=0)
+        after = [variable.numpy() for variable in model.encoder.weights if "seed_generator" not in variable.path]
+        moved = [not np.array_equal(a, b) for a, b in zip(before, after, strict=True)]
+        assert any(moved) == trainable
