@@ -105,15 +105,21 @@ def _forward_and_backward(model, variables, weights, batch: Batch):
         terms = _loss_terms(model, batch, outputs, training=True)
         loss = _share_of_loss(terms, sum_over_replicas(_weights(terms)) if weights is None else weights)
         scaled = model.optimizer.scale_loss(loss)
-    # Rows looked up twice must be added before a norm is taken, so sparse gradients become dense here.
     gradients = {
-        number: tf.ensure_shape(gradient, variables[number].shape)
+        number: _dense(gradient, variables[number].shape)
         for number, gradient in enumerate(tape.gradient(scaled, variables))
         if gradient is not None
     }
     means, epsilons = _reported(model, batch, outputs, terms)
     logs = model.compute_metrics(batch.x, batch.y, outputs, batch.sample_weight)
     return (gradients, loss, means), (epsilons, tree.map_structure(tf.convert_to_tensor, logs))
+
+
+def _dense(gradient, shape):
+    """A gradient whose rows that were looked up twice are added, so that it has a norm."""
+    gradient = tf.convert_to_tensor(gradient)
+    gradient.set_shape(shape)  # no operation, unlike `tf.ensure_shape`, for which XLA asks sizes at run time
+    return gradient
 
 
 def _loss_weights(model, batch: Batch):
