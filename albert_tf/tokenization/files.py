@@ -85,7 +85,7 @@ def read_options(folder: Path, recorded: Mapping[str, Any], **given: bool | None
     for name, value in options.items():
         if not isinstance(value, bool):
             raise ValueError(
-                f"`{name}` must be True or False. Received: {name}={value!r} for the tokenizer in {folder}."
+                f"`{name}` must be True or False. Received: {name}={repr(value)[:60]} for the tokenizer in {folder}."
             )
     return TokenizerOptions(**options)
 

@@ -130,10 +130,12 @@ class WordPieceOptions:
 
     def __post_init__(self):
         if self.scheme not in SCHEMES:
-            raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}. Received: scheme={self.scheme!r}.")
+            raise ValueError(
+                f"`scheme` must be one of {', '.join(SCHEMES)}. Received: scheme={repr(self.scheme)[:60]}."
+            )
         for name, value in asdict(self).items():
             if name != "scheme" and not isinstance(value, bool):
-                raise ValueError(f"`{name}` must be True or False. Received: {name}={value!r}.")
+                raise ValueError(f"`{name}` must be True or False. Received: {name}={repr(value)[:60]}.")
         if self.bare_final and self.scheme != WORD_END:
             raise ValueError(
                 f"`bare_final` must go with scheme='word_end'. Received: bare_final=True, scheme={self.scheme!r}."
