@@ -59,7 +59,7 @@ def small_recipe(road: SmallRoad, **training) -> dict:
             "hidden_dropout_prob": 0.1,
             "attention_probs_dropout_prob": 0.1,
         },
-        "data": {"examples": str(road.examples), "heldout": str(road.heldout), "tokenizer": str(road.vocabulary)},
+        "data": {"examples": str(road.examples), "heldout": str(road.heldout)},
         "optimizer": {"name": "lamb", "learning_rate": 0.03, "num_warmup_steps": 5},
         "training": {
             **{"num_train_steps": 60, "batch_size": 16, "log_every": 10, "evaluate_every": 20, "save_every": 20},

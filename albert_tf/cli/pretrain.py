@@ -15,7 +15,6 @@ def run(
     examples: Annotated[Path | None, typer.Option(help="Instead of the recipe's: folder made by prepare.")] = None,
     documents: Annotated[Path | None, typer.Option(help="The same, made with --format documents.")] = None,
     heldout: Annotated[Path | None, typer.Option(help="Instead of the recipe's: held-out examples.")] = None,
-    tokenizer: Annotated[Path | None, typer.Option(help="Instead of the recipe's: vocabulary.")] = None,
     skip_corrupt: Annotated[bool, typer.Option("--skip-corrupt", help="Go on without damaged shards.")] = False,
     allow_changed: Annotated[
         bool, typer.Option("--allow-changed", help="Go on though the recipe has changed.")
@@ -28,8 +27,9 @@ def run(
     from albert_tf.cli.tables import print_table
     from albert_tf.trainer import load_recipe
 
-    checked_recipe = load_recipe(recipe, examples=examples, documents=documents, heldout=heldout, tokenizer=tokenizer)
-    from albert_tf.trainer import pretrain  # TensorFlow's start-up lines are not for a recipe that cannot be
+    checked_recipe = load_recipe(recipe, examples=examples, documents=documents, heldout=heldout)
+    checked_recipe.check_vocabulary()
+    from albert_tf.trainer import pretrain  # TensorFlow is imported only for a recipe that can run
 
     report = pretrain(checked_recipe, output, skip_corrupt=skip_corrupt, allow_changed=allow_changed)
     end_if_stopped(report)

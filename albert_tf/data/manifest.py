@@ -1,11 +1,17 @@
-"""What a folder made by `prepare` holds: `manifest.json`, written last, so its presence means completeness."""
+"""What a folder made by `prepare` holds: `manifest.json`, written last, so its presence means completeness.
 
+The folder is self-contained: the manifest says of the vocabulary what training needs, and the tokenizer's files are in
+`tokenizer/`, from where a run copies them into the folder of its model.
+"""
+
+import base64
 import json
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from albert_tf.atomic_files import atomic_write, sha256
 from albert_tf.data.corpus import Vocabulary
@@ -14,6 +20,7 @@ from albert_tf.data.pretraining.examples import PretrainingExamples
 from albert_tf.json_files import read_json, verify_checksum, with_checksum
 
 MANIFEST_NAME = "manifest.json"
+TOKENIZER_FOLDER = "tokenizer"
 HISTOGRAM_STEP = 8
 Record = TypeVar("Record", bound=BaseModel)
 
@@ -22,15 +29,15 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class CorpusFile(_Record):
-    """A text file that examples were made from: its name without folder, its size in bytes, its hash."""
+class HashedFile(_Record):
+    """A text file that examples were made from, or a file of the tokenizer: name without folder, bytes, SHA-256."""
 
     name: str
     bytes: int
     sha256: str
 
     @classmethod
-    def of(cls, path: Path) -> "CorpusFile":
+    def of(cls, path: Path) -> "HashedFile":
         """Reads the file once."""
         return cls(name=path.name, bytes=path.stat().st_size, sha256=sha256(path))
 
@@ -45,7 +52,7 @@ class Recipe(_Record):
     document_gap: int
     vocab_size: int
     vocab_hash: str
-    corpus: tuple[CorpusFile, ...]
+    corpus: tuple[HashedFile, ...]
 
     def differences(self, other: "Recipe") -> list[str]:
         """Says where `other` differs, one phrase a difference."""
@@ -135,10 +142,45 @@ class ExampleStatistics(_Record):
 class Shard(_Record):
     """One TFRecord file of the folder."""
 
-    name: str
+    name: Annotated[str, Field(pattern=r"^[^/\\]+$")]  # in no other folder
     bytes: int
     records: int
     statistics: ExampleStatistics
+
+
+class VocabularyRecord(_Record):
+    """What training needs to know of the vocabulary besides its size and hash, which are in the recipe.
+
+    Args:
+        pad_token_id, cls_token_id, sep_token_id, mask_token_id: special ids.
+        start_of_word, end_of_word: one bit for each piece, in base64: whether a word begins at, or ends with it.
+        files: the tokenizer's files, in the folder `tokenizer`.
+    """
+
+    pad_token_id: int
+    cls_token_id: int
+    sep_token_id: int
+    mask_token_id: int
+    start_of_word: str
+    end_of_word: str
+    files: tuple[HashedFile, ...]
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary, folder: Path) -> "VocabularyRecord":
+        """Describes a vocabulary whose files are in `folder`."""
+        return cls(
+            pad_token_id=vocabulary.pad_token_id,
+            cls_token_id=vocabulary.cls_token_id,
+            sep_token_id=vocabulary.sep_token_id,
+            mask_token_id=vocabulary.mask_token_id,
+            start_of_word=_pack(vocabulary.start_of_word),
+            end_of_word=_pack(vocabulary.end_of_word),
+            files=tuple(HashedFile.of(path) for path in sorted(folder.iterdir())),
+        )
+
+
+def _pack(bits: npt.NDArray[np.bool_]) -> str:
+    return base64.b64encode(np.packbits(bits).tobytes()).decode()
 
 
 class Manifest(_Record):
@@ -146,6 +188,7 @@ class Manifest(_Record):
 
     Args:
         recipe: what the examples were made from and how.
+        vocabulary: what they were tokenised with.
         documents: documents of the corpus that hold tokens.
         segments: sentences in them, very long ones counted in parts.
         tokens: tokens in them, before examples were made.
@@ -156,6 +199,7 @@ class Manifest(_Record):
     """
 
     recipe: Recipe
+    vocabulary: VocabularyRecord
     documents: int
     segments: int
     tokens: int
@@ -168,12 +212,20 @@ class Manifest(_Record):
 
     @classmethod
     def of(
-        cls, recipe: Recipe, documents: int, segments: int, tokens: int, unknown_tokens: int, shards: tuple[Shard, ...]
+        cls,
+        recipe: Recipe,
+        vocabulary: VocabularyRecord,
+        documents: int,
+        segments: int,
+        tokens: int,
+        unknown_tokens: int,
+        shards: tuple[Shard, ...],
     ) -> "Manifest":
         """Adds up the shards."""
         total = sum((shard.statistics for shard in shards), ExampleStatistics())
         return cls(
             recipe=recipe,
+            vocabulary=vocabulary,
             documents=documents,
             segments=segments,
             tokens=tokens,
@@ -199,6 +251,43 @@ class Manifest(_Record):
                 f"its end with this output folder."
             )
         return load_record(path, cls, "prepare the folder again")
+
+
+def load_vocabulary(folder: str | Path) -> Vocabulary:
+    """Reads from a folder's manifest what making examples needs to know of the vocabulary.
+
+    Raises:
+        ValueError: the manifest is missing or corrupt.
+    """
+    manifest = Manifest.load(folder)
+    size, values = manifest.recipe.vocab_size, manifest.vocabulary.model_dump(exclude={"files"})
+    for name in ("start_of_word", "end_of_word"):
+        packed = base64.b64decode(values[name])
+        if len(packed) != -(-size // 8):
+            raise ValueError(
+                f"{Path(folder) / MANIFEST_NAME}: {name} is not of {size:,} pieces; prepare the folder again."
+            )
+        values[name] = np.unpackbits(np.frombuffer(packed, np.uint8), count=size).astype(bool)
+    return Vocabulary(vocab_size=size, vocab_hash=manifest.recipe.vocab_hash, **values)
+
+
+def read_tokenizer_files(folder: str | Path) -> dict[str, bytes]:
+    """Reads the files of a prepared folder's tokenizer, as they were when it was prepared, by name.
+
+    Raises:
+        ValueError: one is missing or was changed.
+    """
+    contents = {}
+    for file in Manifest.load(folder).vocabulary.files:
+        path = Path(folder) / TOKENIZER_FOLDER / Path(file.name).name  # in no other folder
+        if not path.is_file():
+            raise ValueError(f"{path} is missing; restore the file, or prepare the folder again.")
+        if sha256(path) != file.sha256:
+            raise ValueError(
+                f"{path} was changed since the folder was prepared; restore it, or prepare the folder again."
+            )
+        contents[path.name] = path.read_bytes()
+    return contents
 
 
 def load_record(path: Path, kind: type[Record], cure: str) -> Record:

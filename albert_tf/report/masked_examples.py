@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from albert_tf.data.manifest import TOKENIZER_FOLDER
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.batches import heldout_batches
@@ -59,9 +60,9 @@ def masked_examples(run: pathlib.Path, recipe: Recipe, count: int = 8) -> list[M
     """
     if recipe.data.heldout is None:
         return []
-    model, vocabulary = _model(run, recipe)
-    tokenizer = AlbertTokenizer.english() if vocabulary is None else AlbertTokenizer.from_pretrained(vocabulary)
-    examples: Any = heldout_batches(recipe, tokenizer)
+    model = _model(run, recipe)
+    tokenizer = AlbertTokenizer.from_pretrained(recipe.data.heldout / TOKENIZER_FOLDER)
+    examples: Any = heldout_batches(recipe)
     batch = next(iter(examples.unbatch().batch(count)))
     inputs, labels = tf.nest.map_structure(lambda tensor: tensor.numpy(), batch)
     logits = model(inputs, training=False)["masked_lm_logits"]  # [B, P, V]
@@ -83,11 +84,10 @@ def masked_examples(run: pathlib.Path, recipe: Recipe, count: int = 8) -> list[M
     ]
 
 
-def _model(run: pathlib.Path, recipe: Recipe) -> tuple[AlbertForPreTraining, pathlib.Path | None]:
-    """The model, and the folder of its vocabulary."""
+def _model(run: pathlib.Path, recipe: Recipe) -> AlbertForPreTraining:
     folder = run / MODEL_FOLDER
     if (run / RESULTS_FILE).is_file() and (folder / "config.json").is_file():
-        return AlbertForPreTraining.from_pretrained(folder), folder
+        return AlbertForPreTraining.from_pretrained(folder)
     saved = latest_valid_checkpoint(run / CHECKPOINTS_FOLDER)
     if saved is None:
         raise ValueError(f"{run} has neither a model nor a checkpoint yet; let the run go on.")
@@ -98,7 +98,7 @@ def _model(run: pathlib.Path, recipe: Recipe) -> tuple[AlbertForPreTraining, pat
             variable.assign(reader.get_tensor(f"model/{index}"))
     except tf.errors.OpError:
         raise ValueError(f"{saved.folder} was removed by the run while it was read; try again.") from None
-    return model, recipe.data.tokenizer
+    return model
 
 
 def _piece_texts(tokenizer: AlbertTokenizer) -> list[str]:

@@ -7,7 +7,7 @@ from albert_tf.lazy import lazy_names
 if TYPE_CHECKING:
     from albert_tf.tokenization.files import TokenizerOptions, vocabulary_places
     from albert_tf.tokenization.layer import TokenizerLayer
-    from albert_tf.tokenization.sentencepiece.pieces import mark_word_starts, starts_word
+    from albert_tf.tokenization.sentencepiece.pieces import starts_word
     from albert_tf.tokenization.sentencepiece.reference_cleanup import clean_text
     from albert_tf.tokenization.spans import cut_text, find_tokens
     from albert_tf.tokenization.tokenizer import AlbertTokenizer
@@ -21,7 +21,6 @@ _MODULE_OF = {
     "find_tokens": "spans",
     "TokenizerLayer": "layer",
     "clean_text": "sentencepiece.reference_cleanup",
-    "mark_word_starts": "sentencepiece.pieces",
     "starts_word": "sentencepiece.pieces",
     "TokenizerOptions": "files",
     "train_sentencepiece": "training.sentencepiece",
@@ -38,7 +37,6 @@ __all__ = [
     "clean_text",
     "cut_text",
     "find_tokens",
-    "mark_word_starts",
     "starts_word",
     "train_sentencepiece",
     "train_wordpiece",

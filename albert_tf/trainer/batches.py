@@ -6,16 +6,14 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.data import documents_dataset, pretraining_dataset
-from albert_tf.data.manifest import MANIFEST_NAME
+from albert_tf.data.manifest import MANIFEST_NAME, Manifest
 from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.data.sources import find_shards
-from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.recipe import Recipe
 
 
 def train_batches(
     recipe: Recipe,
-    tokenizer: AlbertTokenizer,
     skip_corrupt: bool = False,
     first_batch: int = 0,
     shard: InputShard = EVERYTHING,
@@ -24,7 +22,6 @@ def train_batches(
 
     Args:
         recipe: Recipe.
-        tokenizer: the one that the examples were made with.
         skip_corrupt: leave damaged shards out with a warning.
         first_batch: the batch to begin with, that is, the updates made before.
         shard: which rows of each batch to give, where several hosts share it.
@@ -35,15 +32,9 @@ def train_batches(
     training, data = recipe.training, recipe.data
     options = {"objective": data.objective, "skip_corrupt": skip_corrupt, "first_batch": first_batch, "shard": shard}
     if data.documents is not None:
-        batches = documents_dataset(data.documents, tokenizer, training.batch_size, **options)
+        batches = documents_dataset(data.documents, training.batch_size, **options)
     else:
-        batches = pretraining_dataset(
-            data.source,
-            training.batch_size,
-            seed=training.seed,
-            vocab_hash=tokenizer.vocab_hash,
-            **options,
-        )
+        batches = pretraining_dataset(data.source, training.batch_size, seed=training.seed, **options)
     check_length(data_sizes(recipe)["L"], recipe.config)
     check_batch_size(recipe)
     return batches
@@ -58,7 +49,7 @@ def check_length(length: int, config: AlbertConfig) -> None:
         )
 
 
-def heldout_batches(recipe: Recipe, tokenizer: AlbertTokenizer) -> tf.data.Dataset | None:
+def heldout_batches(recipe: Recipe) -> tf.data.Dataset | None:
     """All held-out examples once, in their order; None where the recipe names none."""
     if recipe.data.heldout is None:
         return None
@@ -69,7 +60,7 @@ def heldout_batches(recipe: Recipe, tokenizer: AlbertTokenizer) -> tf.data.Datas
         repeat=False,
         drop_remainder=False,
         max_seq_length=data_sizes(recipe)["L"],
-        vocab_hash=tokenizer.vocab_hash,
+        vocab_hash=Manifest.load(recipe.data.source).recipe.vocab_hash,
         objective=recipe.data.objective,
     )
 
@@ -91,9 +82,9 @@ def data_sizes(recipe: Recipe) -> dict[str, int]:
     return find_shards(recipe.data.source, expected=None).sizes
 
 
-def data_facts(recipe: Recipe, tokenizer: AlbertTokenizer) -> dict[str, str]:
+def data_facts(recipe: Recipe) -> dict[str, str]:
     """Identifies the data, wherever they are."""
     folders = {"source": recipe.data.source, "heldout": recipe.data.heldout}
     files = {name: folder / MANIFEST_NAME for name, folder in folders.items() if folder is not None}
     digests = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items() if file.is_file()}
-    return {"vocabulary": tokenizer.vocab_hash, **digests}
+    return {"vocabulary": Manifest.load(recipe.data.source).recipe.vocab_hash, **digests}

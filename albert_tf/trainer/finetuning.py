@@ -23,7 +23,7 @@ from albert_tf.data.finetuning.classification import (
     read_texts,
     training_dataset,
 )
-from albert_tf.data.manifest import CorpusFile
+from albert_tf.data.manifest import HashedFile
 from albert_tf.json_files import read_json
 from albert_tf.metrics import ClassificationScores, RegressionScores
 from albert_tf.models import AlbertForSequenceClassification
@@ -324,7 +324,7 @@ def _recipe(
 ) -> dict[str, Any]:
     """All options, files by their content: the same run again has the same recipe wherever its files lie."""
     values = options.model_dump(mode="json", exclude={"output", "pretrained", "train", "dev"})
-    files = {name: CorpusFile.of(getattr(options, name)).model_dump() for name in ("train", "dev")}
+    files = {name: HashedFile.of(getattr(options, name)).model_dump() for name in ("train", "dev")}
     started_from = {
         "config": model.config.to_dict(),
         "weights_sha256": checkpoints.digest(

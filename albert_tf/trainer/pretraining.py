@@ -17,8 +17,8 @@ from albert_tf import checkpoints
 from albert_tf.atomic_files import atomic_write, exclusive_lock
 from albert_tf.costs import activation_values
 from albert_tf.data import name_damage
+from albert_tf.data.manifest import read_tokenizer_files
 from albert_tf.models import AlbertForPreTraining
-from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.batches import data_facts, data_sizes, heldout_batches, train_batches
 from albert_tf.trainer.callbacks import GradientLog, MetricsLog, ProgressLine, SaveState, StopAtBadLoss
 from albert_tf.trainer.checkpoint_files import SavedCheckpoint, latest_valid_checkpoint
@@ -93,9 +93,9 @@ def pretrain(
         RuntimeError: a worker was lost, or a step does not fit into memory.
     """
     begun = time.monotonic()
-    tokenizer = _tokenizer(recipe)
-    tokenizer.check_fits(recipe.config.vocab_size)
-    run = _Run(recipe, pathlib.Path(output), tokenizer, show_progress, skip_corrupt, allow_changed)
+    recipe.check_vocabulary()
+    run = _Run(recipe, pathlib.Path(output), show_progress, skip_corrupt, allow_changed)
+    tokenizer_files = read_tokenizer_files(recipe.data.source)
     devices = connect(recipe.training.strategy)
     with contextlib.ExitStack() as stack:
         if devices.is_chief:
@@ -106,7 +106,7 @@ def pretrain(
         stack.enter_context(name_damage(*run.sources))
         state = _train(run, devices, _starting_point(run))
         finished = state.step == recipe.training.num_train_steps
-        results = _finish(run, devices, state.model) if finished else {}
+        results = _finish(run, devices, state.model, tokenizer_files) if finished else {}
         devices.barrier()  # a worker that left early would look like a lost one
     model, metrics, seconds = run.output / MODEL_FOLDER, run.output / METRICS_FILE, time.monotonic() - begun
     return PretrainReport(model, metrics, results, state.step, finished, devices.is_chief, seconds)
@@ -128,7 +128,6 @@ class _Run:
 
     recipe: Recipe
     output: pathlib.Path
-    tokenizer: AlbertTokenizer
     show_progress: bool
     skip_corrupt: bool
     allow_changed: bool
@@ -141,7 +140,7 @@ class _Run:
     @functools.cached_property
     def data_facts(self) -> dict[str, str]:
         """Identifies the data, wherever they are."""
-        return data_facts(self.recipe, self.tokenizer)
+        return data_facts(self.recipe)
 
     @property
     def sources(self) -> list[pathlib.Path]:
@@ -160,13 +159,11 @@ class _Run:
 
     def train(self, devices: Devices, first_step: int):
         """Batches to train on, each host's own rows of them."""
-        return devices.distribute(
-            lambda shard: train_batches(self.recipe, self.tokenizer, self.skip_corrupt, first_step, shard)
-        )
+        return devices.distribute(lambda shard: train_batches(self.recipe, self.skip_corrupt, first_step, shard))
 
     def heldout(self) -> tf.data.Dataset | None:
         """All held-out examples, on every host."""
-        return heldout_batches(self.recipe, self.tokenizer)
+        return heldout_batches(self.recipe)
 
 
 def _train(run: _Run, devices: Devices, saved: SavedCheckpoint | None) -> TrainingState:
@@ -245,7 +242,7 @@ def _callbacks(run: _Run, state: TrainingState, devices: Devices, saved: SavedCh
     return callbacks
 
 
-def _finish(run: _Run, devices: Devices, model) -> dict[str, float]:
+def _finish(run: _Run, devices: Devices, model, tokenizer_files: dict[str, bytes]) -> dict[str, float]:
     """Evaluates the trained model, which all workers do together, and writes it, which the chief does."""
     model.optimizer.finalize_variable_values(model.trainable_variables)  # averages, where the recipe asks for them
     heldout, results = run.heldout(), {}
@@ -254,7 +251,8 @@ def _finish(run: _Run, devices: Devices, model) -> dict[str, float]:
         results = {**{name: float(value) for name, value in logs.items()}, "unigram_entropy": unigram_entropy(heldout)}
     if devices.is_chief:
         model.save_pretrained(run.output / MODEL_FOLDER)
-        run.tokenizer.save_pretrained(run.output / MODEL_FOLDER)
+        for name, content in tokenizer_files.items():
+            atomic_write(run.output / MODEL_FOLDER / name, content)
         atomic_write(run.output / RESULTS_FILE, (json.dumps(results, indent=2) + "\n").encode())
     return results
 
@@ -268,8 +266,3 @@ def unigram_entropy(dataset) -> float:
             counts[int(token)] = counts.get(int(token), 0.0) + float(count)
     probabilities = np.array(list(counts.values())) / sum(counts.values())
     return float(-(probabilities * np.log(probabilities)).sum())
-
-
-def _tokenizer(recipe: Recipe) -> AlbertTokenizer:
-    folder = recipe.data.tokenizer
-    return AlbertTokenizer.english() if folder is None else AlbertTokenizer.from_pretrained(folder)

@@ -19,16 +19,15 @@ _SOURCES = ("examples", "documents")
 
 
 class DataRecipe(Section):
-    """Folders made by `albert-tf prepare`, the objective that they were made for, and their vocabulary.
+    """Folders made by `albert-tf prepare`, and the objective that they were made for.
 
-    The run trains on `examples`, or on `documents`, of which examples are made on the fly. Without a vocabulary it is
-    the published English one.
+    The run trains on `examples`, or on `documents`, of which examples are made on the fly. The tokenizer is the one in
+    that folder.
     """
 
     examples: pathlib.Path | None = None
     documents: pathlib.Path | None = None
     heldout: pathlib.Path | None = None
-    tokenizer: pathlib.Path | None = None
     objective: Literal["sentence_order", "next_sentence", "none"] = "sentence_order"
 
     @pydantic.model_validator(mode="after")
@@ -147,6 +146,18 @@ class Recipe(Section):
     def new_head(self) -> bool:
         """Whether heads that the checkpoint does not have start fresh."""
         return self.model.get("new_head", False)
+
+    def check_vocabulary(self) -> None:
+        """Raises ValueError unless the model has one embedding for each piece of the vocabulary of its examples."""
+        from albert_tf.data.manifest import Manifest
+
+        pieces = Manifest.load(self.data.source).recipe.vocab_size
+        if self.config.vocab_size != pieces:
+            raise ValueError(
+                f"The model has vocab_size={self.config.vocab_size}, and {self.data.source} was prepared with a "
+                f"vocabulary of {pieces} pieces; set vocab_size = {pieces} under [model], or prepare the texts with "
+                "the model's vocabulary."
+            )
 
 
 def _config_of(values: Mapping[str, Any]) -> AlbertConfig:

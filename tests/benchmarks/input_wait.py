@@ -46,7 +46,7 @@ def main() -> None:
             prepare(PrepareOptions(output_dir=folder, format=kind, document_gap=2, tokenizer=vocabulary, **texts))
             values = {
                 "model": {"preset": arguments.preset},
-                "data": {kind: str(folder), "tokenizer": str(vocabulary)},
+                "data": {kind: str(folder)},
                 "optimizer": {"name": "lamb", "learning_rate": 1e-3, "num_warmup_steps": 10},
                 "training": training,
             }

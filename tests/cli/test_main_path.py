@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import pathlib
+import shutil
 
 import pytest
 
@@ -169,7 +171,6 @@ def test_pretrain_prints_results_and_says_what_differs(road, tmp_path):
         ("training", "bach_size", 4, "did you mean 'batch_size'"),
         ("model", "vocab_size", VOCAB_SIZE + 1, f"a vocabulary of {VOCAB_SIZE} pieces"),
         ("data", "examples", "nowhere", "nowhere"),
-        ("data", "tokenizer", "nowhere", "nowhere"),
     ],
 )
 def test_pretrain_explains_a_recipe_that_cannot_be(section, key, value, message, road, tmp_path):
@@ -182,10 +183,7 @@ def test_pretrain_explains_a_recipe_that_cannot_be(section, key, value, message,
 
 @pytest.mark.filterwarnings("default::UserWarning")  # printed, as a user sees it
 def test_a_corrupt_shard_is_named_with_its_record(road, tmp_path):
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    for file in road.examples.iterdir():
-        (broken / file.name).write_bytes(file.read_bytes())
+    broken = pathlib.Path(shutil.copytree(road.examples, tmp_path / "broken"))
     shard = sorted(broken.glob("*.tfrecord"))[1]
     content = bytearray(shard.read_bytes())
     content[len(content) // 2] ^= 1

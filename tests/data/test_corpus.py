@@ -7,9 +7,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.data.corpus import cut_segment, tokenize_documents
 from albert_tf.data.documents import Document, read_documents
-from albert_tf.data.preparation.tokenized_cache import append_to_cache, load_cache, split_by_shard
+from albert_tf.data.preparation.tokenized_cache import (
+    append_to_cache,
+    cut_segment,
+    load_cache,
+    split_by_shard,
+    tokenize_documents,
+)
 from albert_tf.tokenization import AlbertTokenizer
 from tests.data.small_corpus import CORPUS
 

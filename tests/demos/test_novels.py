@@ -114,7 +114,7 @@ def test_the_variants_that_ship_are_of_the_paper():
     assert len({recipe.training.model_dump_json() for recipe in recipes}) == 1  # the same budget
 
 
-@pytest.mark.parametrize("data", [{}, {"data": {"tokenizer": "elsewhere"}}])
+@pytest.mark.parametrize("data", [{}, {"data": {"heldout": "elsewhere"}}])
 def test_the_objective_has_the_default_of_a_recipe(data, tmp_path):
     base = read_toml(RECIPES / "ablations/base.toml")
     del base["data"]

@@ -37,7 +37,6 @@ def recipe(road, tmp_path_factory):
     values["data"] = {
         "documents": str(folder / "documents"),
         "heldout": str(folder / "examples"),
-        "tokenizer": str(road.vocabulary),
         "objective": "next_sentence",
     }
     return values

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
-from albert_tf import AlbertForPreTraining, AlbertTokenizer
+from albert_tf import AlbertForPreTraining
 from albert_tf.data import PrepareOptions, prepare
 from albert_tf.trainer import parse_recipe
 from albert_tf.trainer.batches import heldout_batches, train_batches
@@ -49,8 +49,7 @@ def operations(dataset: tf.data.Dataset) -> set[str]:
 
 
 def test_shapes_are_fixed_and_python_runs_only_where_examples_are_made(recipe, road):
-    tokenizer = AlbertTokenizer.from_pretrained(road.vocabulary)
-    train, heldout = train_batches(recipe, tokenizer), heldout_batches(recipe, tokenizer)
+    train, heldout = train_batches(recipe), heldout_batches(recipe)
     made = {"PyFunc"} if recipe.data.documents else set()  # by NumPy, on the host of the TPU
     for dataset, expected in ((train, made), (heldout, set())):
         assert {name for name in operations(dataset) if "Py" in name or "Numpy" in name} == expected
@@ -85,7 +84,7 @@ def faults(text: str) -> list[str]:
 )
 def test_the_step_compiles_with_fixed_shapes_and_never_leaves_the_device(road, policy, changes):
     recipe = parse_recipe(small_recipe(road))
-    batch = next(iter(train_batches(recipe, AlbertTokenizer.from_pretrained(road.vocabulary))))
+    batch = next(iter(train_batches(recipe)))
     keras.config.set_dtype_policy(policy)
     try:
         model = AlbertForPreTraining(recipe.config)

@@ -66,7 +66,7 @@ def make_recipe(base: Mapping[str, Any], change: Mapping[str, Mapping[str, Any]]
     }
     objective = values["data"].setdefault("objective", DataRecipe.model_fields["objective"].default)
     examples = folders.examples / str(objective)
-    values["data"] |= {"examples": examples / "train", "heldout": examples / "heldout", "tokenizer": folders.vocabulary}
+    values["data"] |= {"examples": examples / "train", "heldout": examples / "heldout"}
     return trainer.parse_recipe(values)
 
 

@@ -73,7 +73,7 @@ def pretrain_model(recipe: pathlib.Path, folders: Folders) -> Any:
     """Pretrains on the examples; ends the demo if the run is stopped."""
     typer.echo("pretraining")
     examples = {name: folders.examples / part for name, part in (("examples", "train"), ("heldout", "heldout"))}
-    recipe = trainer.load_recipe(recipe, **examples, tokenizer=folders.vocabulary)
+    recipe = trainer.load_recipe(recipe, **examples)
     report = trainer.pretrain(recipe, folders.pretraining)
     end_if_stopped(report)
     return report

@@ -20,7 +20,15 @@ import numpy as np
 from albert_tf.atomic_files import atomic_open, exclusive_lock
 from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
 from albert_tf.data.features import PACKED_FEATURES, PRETRAINING_FEATURES
-from albert_tf.data.manifest import CorpusFile, ExampleStatistics, Manifest, Recipe, Shard
+from albert_tf.data.manifest import (
+    TOKENIZER_FOLDER,
+    ExampleStatistics,
+    HashedFile,
+    Manifest,
+    Recipe,
+    Shard,
+    VocabularyRecord,
+)
 from albert_tf.data.options import ExampleOptions, PrepareOptions
 from albert_tf.data.preparation.output_folder import Workspace, check_name, open_folder
 from albert_tf.data.preparation.runners import LocalRunner, Runner
@@ -104,9 +112,9 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
         progress: called now and then.
 
     Returns:
-        PrepareReport. The folder holds `manifest.json` and `pretraining-00000-of-00008.tfrecord` and so on, with the
-        reference's feature names, or `documents-00000-of-00008.tfrecord` and so on. Equal options and texts give equal
-        bytes.
+        PrepareReport. The folder holds `manifest.json`, the tokenizer in `tokenizer/`, and
+        `pretraining-00000-of-00008.tfrecord` and so on, with the reference's feature names, or
+        `documents-00000-of-00008.tfrecord` and so on. Equal options and texts give equal bytes.
 
     Raises:
         ValueError: an input is not there or not UTF-8, the corpus is too small, or the folder holds something else or
@@ -162,7 +170,10 @@ def _prepare(
             raise
         warn_of_unknown(counts, options)
         shards, written = write_shards(runner, counts, options, workspace, reporter)
-    manifest = Manifest.of(recipe, sum(counts.documents), counts.segments, sum(counts.tokens), counts.unknown, shards)
+    tokenizer.save_pretrained(options.output_dir / TOKENIZER_FOLDER)
+    vocabulary = VocabularyRecord.of(context.vocabulary, options.output_dir / TOKENIZER_FOLDER)
+    documents, tokens = sum(counts.documents), sum(counts.tokens)
+    manifest = Manifest.of(recipe, vocabulary, documents, counts.segments, tokens, counts.unknown, shards)
     workspace.finish(manifest)
     return manifest, written
 
@@ -203,7 +214,7 @@ def _recipe(options: PrepareOptions, files: Iterable[Path], tokenizer: AlbertTok
         document_gap=options.document_gap,
         vocab_size=tokenizer.vocab_size,
         vocab_hash=tokenizer.vocab_hash,
-        corpus=tuple(CorpusFile.of(file) for file in files),
+        corpus=tuple(HashedFile.of(file) for file in files),
     )
 
 

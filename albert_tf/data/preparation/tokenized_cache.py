@@ -5,7 +5,7 @@ does not grow with the corpus.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
 from albert_tf.atomic_files import could_not_write
-from albert_tf.data.corpus import TokenizedDocuments, Vocabulary, tokenize_documents
+from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
 from albert_tf.data.documents import Document, read_documents
 from albert_tf.data.options import Objective, PrepareOptions
 from albert_tf.data.shard_files import DOCUMENT_ARRAYS
@@ -25,6 +25,61 @@ _MAX_USUAL_SENTENCE = 10_000  # characters
 _UNKNOWN_SHARE = 0.05  # vocabularies of a text's own language leave less than a hundredth
 Arrays = Mapping[str, npt.NDArray]
 Report = Callable[[int], None]  # called with an amount of work that was done
+
+
+def cut_segment(ids: npt.NDArray[np.int32], starts: npt.NDArray[np.bool_], room: int) -> list[npt.NDArray[np.int32]]:
+    """Cuts a segment that does not fit an example into parts of at most a quarter of one, at starts of words.
+
+    Without this, all of a very long line but one example's worth would be thrown away whenever it is used.
+
+    Args:
+        ids: int32 [T], one segment.
+        starts: bool [T], True where a word starts.
+        room: tokens that an example holds.
+
+    Example:
+
+    >>> ids = np.arange(10, dtype=np.int32)
+    >>> [part.tolist() for part in cut_segment(ids, ids % 2 == 0, room=9)]
+    [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
+    """
+    if len(ids) <= room:
+        return [ids]
+    largest = max(room // 4, 1)
+    word_starts = np.flatnonzero(np.append(True, starts[1:]))
+    cuts = [0]
+    while len(ids) - cuts[-1] > largest:
+        last = word_starts[np.searchsorted(word_starts, cuts[-1] + largest, side="right") - 1]
+        # A single word longer than a part leaves no start of a word to cut at.
+        cuts.append(int(last) if last > cuts[-1] else cuts[-1] + largest)
+    return np.split(ids, cuts[1:])
+
+
+def tokenize_documents(
+    documents: Sequence[Document], tokenizer: AlbertTokenizer, room: int | None = None
+) -> TokenizedDocuments:
+    """Tokenises documents in one batch; segments and documents without tokens are left out.
+
+    Args:
+        documents: texts.
+        tokenizer: turns sentences into ids.
+        room: tokens that an example holds; longer segments are cut (see `cut_segment`). None leaves them whole.
+    """
+    texts = [text for document in documents for text in document.sentences]
+    encoded = iter(tokenizer.encode_batch(texts, num_threads=1))
+    vocabulary = Vocabulary.of(tokenizer)
+    segments, counts, keys = [], [], []
+    for document in documents:
+        parts = [next(encoded) for _ in document.sentences]
+        if room is not None:
+            parts = [cut for ids in parts for cut in cut_segment(ids, vocabulary.word_starts(ids), room)]
+        parts = [ids for ids in parts if len(ids)]
+        if parts:
+            segments.extend(parts)
+            counts.append(len(parts))
+            keys.append(document.key)
+    tokens = np.concatenate(segments) if segments else np.zeros(0, np.int32)
+    return TokenizedDocuments.from_lengths(tokens, [len(ids) for ids in segments], counts, keys)
 
 
 def split_by_shard(documents: TokenizedDocuments, num_shards: int) -> Iterator[tuple[int, Arrays]]:

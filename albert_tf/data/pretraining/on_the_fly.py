@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
 from albert_tf.data.features import Feature, Role, features_to_learn, with_role
-from albert_tf.data.manifest import Manifest
+from albert_tf.data.manifest import Manifest, load_vocabulary
 from albert_tf.data.options import ExampleOptions, Objective
 from albert_tf.data.pretraining.examples import make_examples
 from albert_tf.data.pretraining.pairs import Pairs, make_pairs
@@ -30,7 +30,6 @@ from albert_tf.data.prng import fold_in, random_bits, splitmix64
 from albert_tf.data.shard_files import read_document_shard
 from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.data.sources import check_expectations, complete_shards, find_shards, undamaged_shards
-from albert_tf.tokenization import AlbertTokenizer
 
 _SHARD_ORDER_STREAM = 200
 _TOKENS_AT_ONCE = 2**18
@@ -42,10 +41,10 @@ Arrays = dict[str, npt.NDArray]
 
 def documents_dataset(
     folder: str | Path,
-    tokenizer: AlbertTokenizer,
     batch_size: int,
     *,
     max_seq_length: int | None = None,
+    vocab_hash: str | None = None,
     objective: Objective | str = Objective.SENTENCE_ORDER,
     skip_corrupt: bool = False,
     first_batch: int = 0,
@@ -55,9 +54,9 @@ def documents_dataset(
 
     Args:
         folder: made by `prepare` with `format="documents"`; its options and its seed decide the examples.
-        tokenizer: the one that the folder was made with.
         batch_size: B.
         max_seq_length: L that the caller expects, or None.
+        vocab_hash: hash of the vocabulary that the caller expects (`AlbertTokenizer.vocab_hash`), or None.
         objective: what the examples are to teach beside masked tokens; a folder made for another one is refused.
         skip_corrupt: read every shard through first and leave damaged ones out with a warning.
         first_batch: the batch to begin with; that takes no longer than beginning with the first.
@@ -80,20 +79,20 @@ def documents_dataset(
     ...     _ = text.write_text("It rained.\\nIt stopped.\\n")
     ...     options = PrepareOptions(inputs=[text], output_dir=documents, max_seq_length=16, format="documents")
     ...     _ = prepare(options)
-    ...     inputs, labels = next(iter(documents_dataset(documents, AlbertTokenizer.english(), batch_size=2)))
+    ...     inputs, labels = next(iter(documents_dataset(documents, batch_size=2)))
     >>> inputs["input_ids"].shape, labels["sentence_order_labels"].shape
     (TensorShape([2, 16]), TensorShape([2]))
     """
     found = find_shards(folder, "documents")
     objective = Objective(objective)
-    check_expectations(found, max_seq_length, tokenizer.vocab_hash, objective)
+    check_expectations(found, max_seq_length, vocab_hash, objective)
     paths = undamaged_shards(found) if skip_corrupt else complete_shards(found)
     manifest = Manifest.load(folder)
     counts = {Path(folder) / listed.name: listed.statistics.examples for listed in manifest.shards}
     order = ExampleOrder(manifest.recipe.examples.seed, np.array([counts[path] for path in paths], np.int64))
     if not order.per_epoch:
         raise ValueError(f"No example can be made of the documents in {folder}; prepare more text.")
-    source = _Source(paths, manifest.recipe.examples, Vocabulary.of(tokenizer))
+    source = _Source(paths, manifest.recipe.examples, load_vocabulary(folder))
     own_rows = shard.rows(batch_size)
     read = features_to_learn(objective.value)
 

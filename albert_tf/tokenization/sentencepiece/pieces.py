@@ -2,7 +2,6 @@
 
 import re
 
-import numpy as np
 import sentencepiece
 
 from albert_tf.tokenization.interface import SpecialPieceIds
@@ -39,28 +38,6 @@ def find_special_ids(processor: sentencepiece.SentencePieceProcessor, source: st
             f"Received: {source}, where {', '.join(ordinary)} can be; train the model with them as control_symbols."
         )
     return SpecialPieceIds(*ids)
-
-
-def mark_word_starts(ids: np.ndarray, start_of_word: np.ndarray, end_of_word: np.ndarray) -> np.ndarray:
-    """Tells where words begin, whichever way the pieces of a vocabulary show it.
-
-    Args:
-        ids: int [..., L], rows of ids.
-        start_of_word: bool [V], whether each piece begins a word.
-        end_of_word: bool [V], whether a word begins after each piece.
-
-    Returns:
-        bool [..., L]. Of a row's first id, only what the id itself tells.
-
-    Example:
-
-    >>> starts, ends = np.array([True, False, False]), np.array([False, False, True])
-    >>> mark_word_starts(np.array([0, 1, 2, 1]), starts, ends).tolist()
-    [True, False, False, True]
-    """
-    starts = start_of_word[ids]
-    starts[..., 1:] |= end_of_word[ids[..., :-1]]
-    return starts
 
 
 def starts_word(piece: str) -> bool:

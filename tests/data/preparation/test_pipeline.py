@@ -1,5 +1,6 @@
 """`prepare` from text to a finished folder: same bytes however it runs, nothing half done, clear refusals."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -14,8 +15,9 @@ import tensorflow as tf
 from pydantic import ValidationError
 
 from albert_tf.data import Manifest, Objective, PrepareOptions, prepare
+from albert_tf.data.corpus import Vocabulary
 from albert_tf.data.features import PRETRAINING_FEATURES
-from albert_tf.data.manifest import save_record
+from albert_tf.data.manifest import load_vocabulary, save_record
 from albert_tf.data.preparation.pipeline import default_num_shards
 from albert_tf.data.reader import parse_spec
 from albert_tf.json_files import with_checksum
@@ -42,7 +44,7 @@ def options_for(corpus, output_dir, **changes):
 
 
 def contents(folder):
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +63,10 @@ def parsed(folder):
 def test_manifest_tells_what_the_shards_hold(prepared, corpus):
     manifest, arrays = prepared.manifest, parsed(prepared.folder)
     lengths = arrays["input_mask"].sum(axis=1)
-    assert sorted(contents(prepared.folder)) == ["manifest.json", *(shard.name for shard in manifest.shards)]
-    assert [shard.bytes for shard in manifest.shards] == [
-        len(data) for data in list(contents(prepared.folder).values())[1:]
-    ]
+    shards = {shard.name: shard.bytes for shard in manifest.shards}
+    assert {name: len(data) for name, data in contents(prepared.folder).items() if name.endswith("rd")} == shards
+    others = set(contents(prepared.folder)) - shards.keys()
+    assert others == {"manifest.json", *(f"tokenizer/{file.name}" for file in manifest.vocabulary.files)}
     assert manifest.documents == 60
     assert manifest.segments >= 1200  # the longest sentences are cut
     assert manifest.tokens == sum(len(ids) for ids in AlbertTokenizer.english().encode_batch(LINES))
@@ -117,8 +119,9 @@ def test_any_number_of_processes_writes_the_same_bytes(prepared, corpus, tmp_pat
 
 def test_another_seed_gives_other_examples(prepared, corpus, tmp_path):
     other = prepare(options_for(corpus, tmp_path / "other", seed=1)).folder
-    assert contents(other).keys() == contents(prepared.folder).keys()
-    assert not set(contents(other).values()) & set(contents(prepared.folder).values())
+    before, after = contents(prepared.folder), contents(other)
+    assert before.keys() == after.keys()
+    assert all((before[name] == after[name]) == name.startswith("tokenizer/") for name in before)
 
 
 def test_an_added_file_changes_only_the_shards_of_its_documents(prepared, corpus, tmp_path):
@@ -127,6 +130,20 @@ def test_an_added_file_changes_only_the_shards_of_its_documents(prepared, corpus
     more = prepare(options.model_copy(update={"inputs": (corpus, tmp_path)})).folder
     before, after = contents(prepared.folder), contents(more)
     assert sum(before[name] != after[name] for name in before if name != "manifest.json") == 1
+
+
+@pytest.mark.parametrize("pieces", [None, ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "c")])
+def test_a_folder_holds_its_vocabulary(prepared, corpus, tmp_path, pieces):
+    folder, tokenizer = prepared.folder, AlbertTokenizer.english()
+    if pieces:
+        (tmp_path / "vocab.txt").write_text("\n".join(pieces))
+        tokenizer = AlbertTokenizer.from_pretrained(tmp_path)
+        with pytest.warns(UserWarning, match="unknown"):
+            folder = prepare(options_for(corpus, tmp_path / "out", tokenizer=tmp_path)).folder
+    kept, given = load_vocabulary(folder), Vocabulary.of(tokenizer)
+    for field in dataclasses.fields(Vocabulary):
+        np.testing.assert_array_equal(getattr(kept, field.name), getattr(given, field.name))
+    assert AlbertTokenizer.from_pretrained(folder / "tokenizer").vocab_hash == given.vocab_hash
 
 
 def test_a_finished_folder_is_not_made_again(prepared, corpus):

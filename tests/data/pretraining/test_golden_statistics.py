@@ -12,10 +12,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from albert_tf.data.corpus import Vocabulary, tokenize_documents
+from albert_tf.data.corpus import Vocabulary
 from albert_tf.data.documents import read_documents
 from albert_tf.data.manifest import ExampleStatistics
 from albert_tf.data.options import ExampleOptions, Objective
+from albert_tf.data.preparation.tokenized_cache import tokenize_documents
 from albert_tf.data.pretraining.examples import make_examples
 from albert_tf.data.pretraining.pairs import make_pairs
 from albert_tf.tokenization import AlbertTokenizer
