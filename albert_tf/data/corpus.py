@@ -1,6 +1,6 @@
-"""Tokenised documents as flat arrays: every segment and every example is a slice of one array of token ids.
+"""Tokenized documents as flat arrays: every segment and every example is a slice of one array of token ids.
 
-A segment is a sentence (a line) in tokens. Letters: T tokens, M segments, N documents.
+A segment is a tokenized sentence (one line). Letters: T tokens, M segments, N documents, V vocabulary, L sequence.
 """
 
 from dataclasses import dataclass, fields
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What making examples needs to know of a tokenizer; the fields are attributes of it."""
+    """The attributes of a tokenizer that examples are made with."""
 
     vocab_size: int
     vocab_hash: str
@@ -28,17 +28,17 @@ class Vocabulary:
 
     @classmethod
     def of(cls, tokenizer: "AlbertTokenizer") -> "Vocabulary":
-        """Takes the facts from a tokenizer."""
+        """Copies the attributes of a tokenizer."""
         return cls(**{field.name: getattr(tokenizer, field.name) for field in fields(cls)})
 
     def word_starts(self, ids: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-        """Marks where words begin in rows of ids, whether the vocabulary marks starts or ends of words.
+        """Marks the ids that start a word: their piece is marked as a word start, or the previous one as a word end.
 
         Args:
             ids: int [..., L].
 
         Returns:
-            bool [..., L]. What precedes the first id of a row is unknown: it is marked if its own piece begins a word.
+            bool [..., L].
         """
         starts = self.start_of_word[ids]
         starts[..., 1:] |= self.end_of_word[ids[..., :-1]]
@@ -47,13 +47,13 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class TokenizedDocuments:
-    """Documents in one array of tokens.
+    """Documents concatenated into one array of tokens.
 
     Args:
-        tokens: int32 [T], may be memory-mapped.
+        tokens: int32 [T], possibly memory-mapped.
         segment_offsets: int64 [M + 1]; segment m is `tokens[segment_offsets[m] : segment_offsets[m + 1]]`, never empty.
         document_offsets: int64 [N + 1]; document n has segments `document_offsets[n]` up to `document_offsets[n + 1]`.
-        document_keys: uint64 [N], a hash of each document's text.
+        document_keys: uint64 [N], hash of each document's text.
     """
 
     tokens: npt.NDArray[np.int32]
@@ -69,7 +69,7 @@ class TokenizedDocuments:
         segments_per_document: npt.ArrayLike,
         document_keys: npt.ArrayLike,
     ) -> "TokenizedDocuments":
-        """Builds the offsets from lengths."""
+        """Computes the offsets from lengths."""
         return cls(
             tokens,
             np.concatenate([[0], np.cumsum(segment_lengths, dtype=np.int64)]),

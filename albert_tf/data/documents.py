@@ -1,6 +1,6 @@
-"""Reads text files as a stream of documents: one sentence a line, or running text, with empty lines between documents.
+"""Reads text files as a stream of documents: one sentence per line, or running text, with blank lines in between.
 
-Memory is bounded by one document, and that by 16 MiB: a longer one is continued as the next document.
+At most one document is in memory; documents of more than 16 MiB are split.
 """
 
 import re
@@ -12,16 +12,16 @@ from pathlib import Path
 from albert_tf.text_files import read_lines
 
 MAX_DOCUMENT = 16 * 2**20
-# The longest sentence that anyone has published has about 100 kB; ten times that is running text, or no text.
+# The longest published sentences have about 100 kB.
 MAX_SENTENCE_BYTES = 2**20
-# What a Python string takes besides its characters, so that many short lines do not take more memory than long ones.
+# Bytes of a Python string object besides its characters.
 _STRING_OVERHEAD = 64
 
-_ONE_SENTENCE_A_LINE = (
+_LONG_LINE_CURE = (
     "put one sentence on each line, or set split_sentences=True (--split-sentences) for running text, which is split "
     "after sentence-final punctuation"
 )
-# Marks that also stand inside numbers and names need a space after them; the CJK ones end a sentence by themselves.
+# Latin marks also occur inside numbers and names, so they need a space after them; CJK marks do not.
 _CLOSERS = "[\"'”’»›」』)\\]]*"
 _SENTENCE_END = re.compile(rf"[.!?…]+{_CLOSERS}\s+|[。！？]+{_CLOSERS}\s*")
 
@@ -32,7 +32,7 @@ class Document:
 
     Args:
         sentences: at least one, none empty.
-        end: bytes of the file up to the end of the document, to tell how far reading is.
+        end: offset in the file of the end of the document, in bytes, for progress reports.
     """
 
     sentences: tuple[str, ...]
@@ -40,15 +40,15 @@ class Document:
 
     @property
     def key(self) -> int:
-        """64 bits of a hash of the text: what the document's shard and its random draws depend on."""
+        """64-bit hash of the text, which determines the document's shard and its random draws."""
         text = "\n".join(self.sentences).encode("utf-8", "surrogatepass")
         return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Splits running text after sentence-final punctuation, closing quotes included, in any script.
+    """Splits running text after sentence-final punctuation and closing quotes.
 
-    The rule knows no language: it also splits after abbreviations, which does the tasks of pretraining no harm.
+    The rule is the same for all languages: it also splits after abbreviations, which does no harm in pretraining.
 
     Example:
 
@@ -67,18 +67,18 @@ def read_documents(path: Path, *, split: bool = False, gap: int = 1) -> Iterator
     """Yields the documents of one file.
 
     Args:
-        path: a UTF-8 text file; the start of a file is the start of a document.
-        split: lines are running text, wrapped or not: lines between two empty ones are joined, then split by
-            `split_sentences`. Otherwise each line is a sentence.
-        gap: how many empty lines in a row end a document; 0: only the end of the file does.
+        path: a UTF-8 text file.
+        split: whether lines are running text: the lines of a paragraph are joined, then split by `split_sentences`.
+            Otherwise each line is a sentence.
+        gap: number of consecutive blank lines that end a document; 0: only the end of the file does.
 
     Raises:
-        ValueError: the file is not UTF-8, or a line is longer than `MAX_SENTENCE_BYTES` (with `split`, than
+        ValueError: the file is not UTF-8, or a line is longer than `MAX_SENTENCE_BYTES` (with `split`,
             `text_files.MAX_LINE_BYTES`).
     """
     paragraphs: list[list[str]] = [[]]
     size = end = empty = 0
-    for line in read_lines(path) if split else read_lines(path, MAX_SENTENCE_BYTES, _ONE_SENTENCE_A_LINE):
+    for line in read_lines(path) if split else read_lines(path, MAX_SENTENCE_BYTES, _LONG_LINE_CURE):
         if not line.text:
             empty += 1
             continue

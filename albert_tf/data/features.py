@@ -1,8 +1,8 @@
-"""The features of a pretraining example, each declared once: its name, its place on disk, its shape, its type.
+"""The features of a pretraining example, each declared once: name, name on disk, shape and type.
 
-The writer, the reader and their checks are derived from these declarations, so a feature is added or changed here only.
+The writer, the reader and their checks are derived from these declarations.
 
-Shape letters: B batch, L sequence, P predictions, S examples of a row, where rows hold several.
+Shape letters: B batch, L sequence, P predictions, S examples per packed row.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,11 +19,11 @@ class Feature:
     """One named array of an example.
 
     Args:
-        name: what models, datasets and NumPy arrays call it.
-        disk_name: what the reference's TFRecords call it.
-        axes: shape letters of a batch, `"B"`, `"BL"`, `"BP"` or `"BS"`.
-        dtype: `"int32"` or `"float32"`, in memory; integers are int64 on disk.
-        role: `"input"` of the model, `"label"` of its losses, or `"extra"`: on disk only.
+        name: name in models, datasets and NumPy arrays.
+        disk_name: name in TFRecords, as in the reference.
+        axes: shape of a batch: `"B"`, `"BL"`, `"BP"` or `"BS"`.
+        dtype: `"int32"` or `"float32"` in memory; integers are int64 on disk.
+        role: `"input"` of the model, `"label"` of its losses, or `"extra"` (on disk only).
 
     Example:
 
@@ -38,12 +38,12 @@ class Feature:
     role: Role
 
     def row_shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Returns the shape of one example's array, without the batch, for `sizes` such as `{"L": 512, "P": 77}`."""
+        """Returns the shape without the batch axis, for `sizes` such as `{"L": 512, "P": 77}`."""
         return tuple(sizes[axis] for axis in self.axes[1:])
 
     @property
     def disk_dtype(self) -> str:
-        """The type in a TFRecord: `"int64"` or `"float32"`."""
+        """Type in a TFRecord: `"int64"` or `"float32"`."""
         return "int64" if self.dtype == "int32" else self.dtype
 
 
@@ -58,7 +58,7 @@ PRETRAINING_FEATURES = (
     Feature("sentence_order_labels", "next_sentence_labels", "B", "int32", "label"),
 )
 
-# Rows that hold several examples: what changes, and what is more, by name.
+# Additional features of packed rows, by the feature that they follow.
 _PACKED = {
     "token_boundary": (
         Feature("example_ids", "example_ids", "BL", "int32", "input"),
@@ -75,7 +75,7 @@ PACKED_FEATURES = tuple(
 
 
 def with_role(features: Iterable[Feature], *roles: Role) -> tuple[Feature, ...]:
-    """Returns the features that have one of `roles`, in their order.
+    """Returns the features that have one of `roles`, in order.
 
     Example:
 
@@ -86,11 +86,11 @@ def with_role(features: Iterable[Feature], *roles: Role) -> tuple[Feature, ...]:
 
 
 def features_to_learn(objective: str, packed: bool = False) -> tuple[Feature, ...]:
-    """Returns the inputs and labels of a model that learns an objective, sentence labels by the objective's name.
+    """Returns the model's inputs and labels for an objective, which the sentence-pair labels are named after.
 
     Args:
         objective: `"sentence_order"`, `"next_sentence"` or `"none"`; on disk all three have the same features.
-        packed: whether rows hold several examples.
+        packed: whether a row holds several examples.
 
     Example:
 
@@ -110,18 +110,16 @@ def check_arrays(features: Iterable[Feature], arrays: Mapping[str, np.ndarray], 
     """Checks a batch of examples against the declarations.
 
     Args:
-        features: what the batch must hold.
-        arrays: name of the feature to array, each [B, ...].
-        sizes: length of each axis but the batch, such as `{"L": 512, "P": 77}`.
+        features: required features.
+        arrays: array [B, ...] by name of the feature.
+        sizes: length of each axis except the batch, such as `{"L": 512, "P": 77}`.
 
     Raises:
-        ValueError: an array is missing, or its type or its shape differs.
+        ValueError: an array is missing, or has another type or shape.
     """
     for feature in features:
         if feature.name not in arrays:
-            raise ValueError(
-                f"A batch of examples must hold `{feature.name}`. Received: {sorted(arrays)}. Add the missing array."
-            )
+            raise ValueError(f"`arrays` must contain `{feature.name}`. Received: {sorted(arrays)}. Add this array.")
         array = arrays[feature.name]
         if array.shape[1:] != feature.row_shape(sizes) or array.dtype != feature.dtype:
             raise ValueError(

@@ -1,7 +1,7 @@
-"""What a folder made by `prepare` holds: `manifest.json`, written last, so its presence means completeness.
+"""`manifest.json` of a folder made by `prepare`; it is written last, so a folder that has one is complete.
 
-The folder is self-contained: the manifest says of the vocabulary what training needs, and the tokenizer's files are in
-`tokenizer/`, from where a run copies them into the folder of its model.
+The folder is self-contained: the manifest describes the vocabulary, and `tokenizer/` holds the tokenizer's files, which
+a run copies into the folder of its model.
 """
 
 import base64
@@ -30,7 +30,7 @@ class _Record(BaseModel):
 
 
 class HashedFile(_Record):
-    """A text file that examples were made from, or a file of the tokenizer: name without folder, bytes, SHA-256."""
+    """A text file of the corpus or a file of the tokenizer: name without folder, size in bytes, SHA-256."""
 
     name: str
     bytes: int
@@ -38,12 +38,12 @@ class HashedFile(_Record):
 
     @classmethod
     def of(cls, path: Path) -> "HashedFile":
-        """Reads the file once."""
+        """Reads the file."""
         return cls(name=path.name, bytes=path.stat().st_size, sha256=sha256(path))
 
 
 class Recipe(_Record):
-    """Everything that decides the bytes of the shards; two runs with equal recipes write equal shards."""
+    """Everything that determines the bytes of the shards: equal recipes give equal shards."""
 
     examples: ExampleOptions
     format: Format = "examples"
@@ -55,7 +55,7 @@ class Recipe(_Record):
     corpus: tuple[HashedFile, ...]
 
     def differences(self, other: "Recipe") -> list[str]:
-        """Says where `other` differs, one phrase a difference."""
+        """Describes how `other` differs, one phrase per difference."""
         mine, theirs = (
             {**recipe.model_dump(mode="json"), **recipe.examples.model_dump(mode="json")} for recipe in (self, other)
         )
@@ -81,10 +81,11 @@ class ExampleStatistics(_Record):
 
     Args:
         examples: number of examples.
-        tokens: tokens in them, special tokens counted, padding not.
-        masked: tokens to predict; `masked_as_mask`, `masked_as_kept`, `masked_as_random`: what stands in their place.
+        tokens: their tokens, with special tokens, without padding.
+        masked: tokens to predict, of which `masked_as_mask` are replaced by [MASK], `masked_as_random` by a random
+            token, and `masked_as_kept` not at all.
         label_1: examples whose sentence_order_label is 1.
-        length_histogram: examples by length; entry i counts lengths 8 i up to 8 i + 7.
+        length_histogram: examples by length; entry i counts lengths 8 i to 8 i + 7.
     """
 
     examples: int = 0
@@ -125,35 +126,35 @@ class ExampleStatistics(_Record):
 
     @property
     def mean_length(self) -> float:
-        """Tokens in an example."""
+        """Mean number of tokens in an example."""
         return self.tokens / self.examples if self.examples else 0.0
 
     @property
     def masked_share(self) -> float:
-        """Share of tokens to predict."""
+        """Fraction of tokens to predict."""
         return self.masked / self.tokens if self.tokens else 0.0
 
     @property
     def label_1_share(self) -> float:
-        """Share of examples swapped or, for other objectives, paired with a random document."""
+        """Fraction of examples that are swapped or, for other objectives, paired with a random document."""
         return self.label_1 / self.examples if self.examples else 0.0
 
 
 class Shard(_Record):
     """One TFRecord file of the folder."""
 
-    name: Annotated[str, Field(pattern=r"^[^/\\]+$")]  # in no other folder
+    name: Annotated[str, Field(pattern=r"^[^/\\]+$")]  # cannot point outside the folder
     bytes: int
     records: int
     statistics: ExampleStatistics
 
 
 class VocabularyRecord(_Record):
-    """What training needs to know of the vocabulary besides its size and hash, which are in the recipe.
+    """What training needs of the vocabulary, except its size and hash, which are in the recipe.
 
     Args:
         pad_token_id, cls_token_id, sep_token_id, mask_token_id: special ids.
-        start_of_word, end_of_word: one bit for each piece, in base64: whether a word begins at, or ends with it.
+        start_of_word, end_of_word: one bit for each piece, in base64: whether it starts or ends a word.
         files: the tokenizer's files, in the folder `tokenizer`.
     """
 
@@ -184,17 +185,17 @@ def _pack(bits: npt.NDArray[np.bool_]) -> str:
 
 
 class Manifest(_Record):
-    """Describes a finished folder.
+    """Contents of a complete folder.
 
     Args:
-        recipe: what the examples were made from and how.
-        vocabulary: what they were tokenised with.
-        documents: documents of the corpus that hold tokens.
-        segments: sentences in them, very long ones counted in parts.
-        tokens: tokens in them, before examples were made.
-        unknown_tokens: of these, what the vocabulary does not know.
-        statistics: sums over all shards; in a folder of documents only the examples of an epoch are counted.
-        masked_share, label_1_share, mean_length: shares and means, from `statistics`, for the reader of the file.
+        recipe: corpus and options.
+        vocabulary: the vocabulary and the tokenizer's files.
+        documents: number of non-empty documents in the corpus.
+        segments: number of their sentences; parts of very long sentences count singly.
+        tokens: number of their tokens, before examples are made.
+        unknown_tokens: number of these that are unknown to the vocabulary.
+        statistics: sums over all shards; in a folder of documents only `examples` (per epoch) is counted.
+        masked_share, label_1_share, mean_length: those of `statistics`, for people who read the file.
         shards: the files.
     """
 
@@ -211,50 +212,23 @@ class Manifest(_Record):
     shards: tuple[Shard, ...]
 
     @classmethod
-    def of(
-        cls,
-        recipe: Recipe,
-        vocabulary: VocabularyRecord,
-        documents: int,
-        segments: int,
-        tokens: int,
-        unknown_tokens: int,
-        shards: tuple[Shard, ...],
-    ) -> "Manifest":
-        """Adds up the shards."""
-        total = sum((shard.statistics for shard in shards), ExampleStatistics())
-        return cls(
-            recipe=recipe,
-            vocabulary=vocabulary,
-            documents=documents,
-            segments=segments,
-            tokens=tokens,
-            unknown_tokens=unknown_tokens,
-            statistics=total,
-            masked_share=round(total.masked_share, 6),
-            label_1_share=round(total.label_1_share, 6),
-            mean_length=round(total.mean_length, 3),
-            shards=shards,
-        )
-
-    @classmethod
     def load(cls, folder: str | Path) -> "Manifest":
         """Reads the manifest of a folder.
 
         Raises:
-            ValueError: there is none, or it is not one.
+            ValueError: it is missing or corrupt.
         """
         path = Path(folder) / MANIFEST_NAME
         if not path.is_file():
             raise ValueError(
-                f"{folder} is not a folder of prepared examples: it has no {MANIFEST_NAME}. Run `albert-tf prepare` to "
-                f"its end with this output folder."
+                f"{folder} is not a folder of prepared examples: it has no {MANIFEST_NAME}. Run `albert-tf prepare` "
+                f"with this output folder until it finishes."
             )
         return load_record(path, cls, "prepare the folder again")
 
 
 def load_vocabulary(folder: str | Path) -> Vocabulary:
-    """Reads from a folder's manifest what making examples needs to know of the vocabulary.
+    """Reads the vocabulary's attributes from a folder's manifest.
 
     Raises:
         ValueError: the manifest is missing or corrupt.
@@ -265,36 +239,36 @@ def load_vocabulary(folder: str | Path) -> Vocabulary:
         packed = base64.b64decode(values[name])
         if len(packed) != -(-size // 8):
             raise ValueError(
-                f"{Path(folder) / MANIFEST_NAME}: {name} is not of {size:,} pieces; prepare the folder again."
+                f"{Path(folder) / MANIFEST_NAME}: `{name}` does not have {size:,} bits; prepare the folder again."
             )
         values[name] = np.unpackbits(np.frombuffer(packed, np.uint8), count=size).astype(bool)
     return Vocabulary(vocab_size=size, vocab_hash=manifest.recipe.vocab_hash, **values)
 
 
 def read_tokenizer_files(folder: str | Path) -> dict[str, bytes]:
-    """Reads the files of a prepared folder's tokenizer, as they were when it was prepared, by name.
+    """Reads the tokenizer's files of a prepared folder: content by name.
 
     Raises:
-        ValueError: one is missing or was changed.
+        ValueError: a file is missing or was changed.
     """
     contents = {}
     for file in Manifest.load(folder).vocabulary.files:
-        path = Path(folder) / TOKENIZER_FOLDER / Path(file.name).name  # in no other folder
+        path = Path(folder) / TOKENIZER_FOLDER / Path(file.name).name  # cannot point outside the folder
         if not path.is_file():
             raise ValueError(f"{path} is missing; restore the file, or prepare the folder again.")
         if sha256(path) != file.sha256:
             raise ValueError(
-                f"{path} was changed since the folder was prepared; restore it, or prepare the folder again."
+                f"{path} was changed after the folder was prepared; restore the file, or prepare the folder again."
             )
         contents[path.name] = path.read_bytes()
     return contents
 
 
 def load_record(path: Path, kind: type[Record], cure: str) -> Record:
-    """Reads what `save_record` wrote.
+    """Reads a file written by `save_record`.
 
     Raises:
-        ValueError: the file is damaged, was edited, or is of another kind; the message names it and ends with `cure`.
+        ValueError: the file is damaged, was edited, or holds another kind of record; the message ends with `cure`.
     """
     values = verify_checksum(read_json(path, cure=cure), path, cure)
     try:
@@ -305,6 +279,6 @@ def load_record(path: Path, kind: type[Record], cure: str) -> Record:
 
 
 def save_record(path: Path, record: BaseModel) -> None:
-    """Writes a record as readable JSON with a checksum, the same bytes for the same content."""
+    """Writes a record as indented JSON with a checksum."""
     content = json.dumps(with_checksum(record.model_dump(mode="json")), indent=1, ensure_ascii=False)
     atomic_write(path, f"{content}\n".encode())

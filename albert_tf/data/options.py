@@ -1,4 +1,4 @@
-"""The options of examples and of preparing them, checked once."""
+"""Options of examples and of `prepare`."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,10 +10,10 @@ Format = Literal["examples", "documents"]
 
 
 class Objective(StrEnum):
-    """What the second loss learns from the order of the two segments of an example.
+    """The sentence-pair objective.
 
-    `SENTENCE_ORDER` (ALBERT): label 0 in order, 1 swapped. `NEXT_SENTENCE` (BERT): label 0 in order, 1 when the second
-    segment comes from another document. `NONE`: one segment, label 0 always.
+    `SENTENCE_ORDER` (ALBERT): label 0 in order, 1 swapped. `NEXT_SENTENCE` (BERT): label 0 in order, 1 if the second
+    segment comes from another document. `NONE`: one segment, label 0.
     """
 
     SENTENCE_ORDER = "sentence_order"
@@ -22,25 +22,25 @@ class Objective(StrEnum):
 
 
 class ExampleOptions(BaseModel):
-    """Options that decide the content of examples.
+    """Options of the content of examples.
 
     Args:
-        max_seq_length: tokens in an example, special tokens and padding included.
-        max_predictions_per_seq: most masked tokens in an example (tokens that change places not counted); None: as
-            many as `masked_lm_prob` asks for.
-        masked_lm_prob: share of an example's tokens that is masked.
-        ngram: longest run of words masked together; a run of n words has probability proportional to 1 / n.
-        favor_shorter_ngram: False reverses those probabilities.
-        whole_word_masking: mask words as wholes; False: each token by itself (the reference's `do_whole_word_mask`).
-        permutation: beside the masked tokens, as many others change places and are to be told too (the reference's
-            `do_permutation`); the masked_lm_* arrays are then twice as long.
-        short_seq_prob: share of passes over a document that aim at a shorter, random length.
-        dupe_factor: passes over the corpus, each with other pairs and other masks.
+        max_seq_length: tokens in an example, including special tokens and padding.
+        max_predictions_per_seq: maximum number of masked tokens in an example, not counting permuted ones; None: no
+            limit besides `masked_lm_prob`.
+        masked_lm_prob: fraction of an example's tokens to mask.
+        ngram: maximum number of words masked together; n words have probability proportional to 1 / n.
+        favor_shorter_ngram: False reverses these probabilities.
+        whole_word_masking: mask whole words; False: single tokens (the reference's `do_whole_word_mask`).
+        permutation: also permute as many other tokens as are masked, and predict them (the reference's
+            `do_permutation`); doubles the length of the masked_lm_* arrays.
+        short_seq_prob: fraction of passes over a document with a shorter, random target length.
+        dupe_factor: number of passes over the corpus, each with different pairs and masks.
         objective: see `Objective`. The reference's `random_next_sentence` is `"next_sentence"` with `reference_pairs`.
         reference_pairs: pair a chunk of a single segment with a random document and label it 1, as
             `create_pretraining_data.py` does.
-        pack: put several short examples into one row; the model lets each attend to itself alone.
-        seed: examples are a pure function of it and of the documents.
+        pack: pack several short examples into one row; attention stays within an example.
+        seed: examples are a pure function of the seed and the documents.
 
     Example:
 
@@ -70,7 +70,7 @@ class ExampleOptions(BaseModel):
     def _check(self) -> "ExampleOptions":
         if self.reference_pairs and self.objective is Objective.NONE:
             raise ValueError(
-                "`reference_pairs` must be False where examples have no pairs. Received: objective='none', "
+                "`reference_pairs` must be False if examples have no pairs. Received: objective='none', "
                 "reference_pairs=True. Choose one of the two."
             )
         return self
@@ -78,51 +78,50 @@ class ExampleOptions(BaseModel):
     @property
     def predictions(self) -> int:
         """P: length of the masked_lm_* arrays."""
-        return self.largest_budget * (2 if self.permutation else 1)
+        return self.max_masked * (2 if self.permutation else 1)
 
     @property
-    def largest_budget(self) -> int:
-        """Most tokens that are masked in an example."""
+    def max_masked(self) -> int:
+        """Maximum number of masked tokens in an example."""
         return self.max_predictions_per_seq or max(1, round(self.max_seq_length * self.masked_lm_prob))
 
     @property
-    def room(self) -> int:
-        """Tokens that fit beside the special tokens."""
+    def max_tokens(self) -> int:
+        """Maximum number of tokens in an example, without special tokens."""
         return self.max_seq_length - (2 if self.objective is Objective.NONE else 3)
 
     @property
     def examples_per_row(self) -> int:
-        """S: how many examples go into a row at most."""
+        """S: maximum number of examples in a row."""
         return self.max_seq_length // 8 if self.pack else 1
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Lengths of the axes L and P, and S where rows are packed, as `Feature.row_shape` takes them."""
+        """Lengths of the axes, as `Feature.row_shape` takes them: L, P and, with `pack`, S."""
         sizes = {"L": self.max_seq_length, "P": self.predictions}
         return {**sizes, "S": self.examples_per_row} if self.pack else sizes
 
 
 class PrepareOptions(ExampleOptions):
-    """Options of `prepare`: those of `ExampleOptions`, and where from and where to.
+    """Options of `prepare`, in addition to those of `ExampleOptions`.
 
     Args:
-        inputs: text files, folders or patterns; one sentence a line, an empty line between documents, unless the
-            options below say otherwise.
-        output_dir: folder for the shards and their manifest; made if it is not there.
-        format: `"examples"`, or `"documents"`: tokenised documents, of which training makes the same examples on the
-            fly, pass after pass without end.
+        inputs: text files, folders or patterns; by default one sentence per line and a blank line between documents.
+        output_dir: folder for the shards and their manifest; created if it does not exist.
+        format: `"examples"`, or `"documents"`: tokenized documents, from which training makes the same examples on
+            the fly, for any number of passes.
         tokenizer: a SentencePiece file, a vocabulary file or a folder that holds one; None: the published English
             vocabulary.
-        do_lower_case: None: as the tokenizer's folder says, else True.
+        do_lower_case: None: the setting in the tokenizer's folder, or True without one.
         split_sentences: lines are running text, wrapped or not, to be split into sentences.
-        document_gap: how many empty lines in a row end a document; 0: only the end of a file does.
-        num_shards: files to write; a document goes to the one that the hash of its text chooses. 0: 8, or more, so
-            that none is made of more than 256 MiB of text, and its tokens fit into a gigabyte of memory.
+        document_gap: number of consecutive blank lines that end a document; 0: only the end of a file does.
+        num_shards: number of files to write; the hash of a document's text selects its shard. 0: at least 8, with at
+            most 256 MiB of text per shard, so that its tokens fit into a gigabyte of memory.
         num_processes: worker processes. With more than one, a script that calls `prepare` needs the usual
             `if __name__ == "__main__":`.
-        runner: `"local"`, or `"beam"`: Apache Beam, which `albert_tf[beam]` brings. The result is the same.
-        beam_options: of Beam's pipeline, such as `"--runner=FlinkRunner"`; without any, Beam runs in this process.
-            Every worker must see the inputs, the tokenizer and `output_dir` under the same paths.
+        runner: `"local"`, or `"beam"` for Apache Beam (install `albert_tf[beam]`). The result is the same.
+        beam_options: options of Beam's pipeline, such as `"--runner=FlinkRunner"`; by default Beam runs in this
+            process. All workers need access to the inputs, the tokenizer and `output_dir` under the same paths.
 
     Example:
 
@@ -146,7 +145,7 @@ class PrepareOptions(ExampleOptions):
     def _check_format(self) -> "PrepareOptions":
         if self.pack and self.format == "documents":
             raise ValueError(
-                "`pack` must be False where examples are made on the fly. Received: pack=True, format='documents'. "
+                "`pack` must be False if examples are made on the fly. Received: pack=True, format='documents'. "
                 "Choose one of the two."
             )
         return self
@@ -155,13 +154,12 @@ class PrepareOptions(ExampleOptions):
     def _check_runner(self) -> "PrepareOptions":
         if self.runner == "local" and self.beam_options:
             raise ValueError(
-                f"`beam_options` must be empty unless Beam runs. Received: runner='local', "
-                f"beam_options={list(self.beam_options)}. Set runner='beam' or leave them out."
+                f"`beam_options` must be empty with runner='local'. Received: beam_options={list(self.beam_options)}. "
+                f"Set runner='beam' or omit them."
             )
         if self.runner == "beam" and self.num_processes > 1:
             raise ValueError(
-                f"`num_processes` must be 1 where Beam runs. Received: runner='beam', num_processes="
-                f"{self.num_processes}. Ask Beam: beam_options=['--direct_running_mode=multi_processing', "
-                f"'--direct_num_workers={self.num_processes}']."
+                f"`num_processes` must be 1 with runner='beam'. Received: num_processes={self.num_processes}. Use "
+                f"beam_options=['--direct_running_mode=multi_processing', '--direct_num_workers={self.num_processes}']."
             )
         return self

@@ -1,18 +1,16 @@
-"""Random numbers that are pure functions of a key and a counter.
+"""Counter-based random numbers: pure functions of a key and a counter.
 
-There is no generator whose state passes from one draw to the next, so an example is the same whichever process makes
-it, in whatever order, alone or among a thousand others.
+No generator carries state from one draw to the next, so an example does not depend on which process makes it, in which
+order or batch.
 
-SplitMix64's finaliser and not `numpy.random.Philox`: it needs only uint64 multiply, xor and shift, so one call draws
-for many examples with different keys (Philox objects have one key each), and TensorFlow has the same operations.
+SplitMix64's finalizer is used rather than `numpy.random.Philox`, whose objects have one key each: here a single
+vectorized call draws for many examples with different keys.
 """
 
 import numpy as np
 import numpy.typing as npt
 
-GAMMA = np.uint64(0x9E3779B97F4A7C15)
-FIRST = np.uint64(0xBF58476D1CE4E5B9)
-SECOND = np.uint64(0x94D049BB133111EB)
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 
@@ -20,7 +18,7 @@ Keys = npt.NDArray[np.uint64]
 
 
 def splitmix64(values: npt.ArrayLike) -> Keys:
-    """Returns a bijective hash of each 64-bit value: SplitMix64's finaliser.
+    """Returns SplitMix64's finalizer, a bijective hash, of each 64-bit value.
 
     Example:
 
@@ -32,9 +30,9 @@ def splitmix64(values: npt.ArrayLike) -> Keys:
     mixed = np.array(values, dtype=np.uint64)
     with np.errstate(over="ignore"):
         mixed ^= mixed >> np.uint64(30)
-        mixed *= FIRST
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
         mixed ^= mixed >> np.uint64(27)
-        mixed *= SECOND
+        mixed *= np.uint64(0x94D049BB133111EB)
         mixed ^= mixed >> np.uint64(31)
     return mixed
 
@@ -52,14 +50,13 @@ def fold_in(keys: npt.ArrayLike, values: npt.ArrayLike) -> Keys:
 
 def random_bits(keys: npt.ArrayLike, counters: npt.ArrayLike) -> Keys:
     """Returns 64 random bits for each pair of key and counter, broadcast against each other."""
+    keys, counters = np.asarray(keys, dtype=np.uint64), np.asarray(counters, dtype=np.uint64)
     with np.errstate(over="ignore"):
-        return splitmix64(
-            np.asarray(keys, dtype=np.uint64) + (np.asarray(counters, dtype=np.uint64) + np.uint64(1)) * GAMMA
-        )
+        return splitmix64(keys + (counters + np.uint64(1)) * _GAMMA)
 
 
 def uniform_int(bits: Keys, bounds: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Returns integers in [0, bound) from the upper 32 bits of `bits`; bounds are below 2**32.
+    """Returns uniform integers in [0, bound), bound < 2**32, from the upper 32 bits of `bits`.
 
     Example:
 
@@ -70,10 +67,10 @@ def uniform_int(bits: Keys, bounds: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 
 def uniform_int_low(bits: Keys, bounds: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Returns integers in [0, bound) from the lower 32 bits, so that one draw can serve two independent choices."""
+    """As `uniform_int`, from the lower 32 bits: one draw serves two independent choices."""
     return (((bits & _LOW_HALF) * np.asarray(bounds, dtype=np.uint64)) >> _HALF).astype(np.int64)
 
 
 def bernoulli(bits: Keys, probability: float) -> npt.NDArray[np.bool_]:
-    """Returns where an event of this probability happens, from the upper 32 bits of `bits`."""
+    """Returns True with the given probability, from the upper 32 bits of `bits`."""
     return (bits >> _HALF).astype(np.float64) < probability * 2.0**32

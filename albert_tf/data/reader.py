@@ -1,6 +1,4 @@
-"""TFRecords of pretraining examples become a `tf.data` pipeline of batches.
-
-Reads what `prepare` writes, and what `create_pretraining_data.py` writes too.
+"""Reads TFRecords of pretraining examples, by `prepare` or by `create_pretraining_data.py`, as a `tf.data.Dataset`.
 
 Letters: B batch, L sequence, P predictions.
 """
@@ -21,11 +19,11 @@ Sizes = Mapping[str, int]
 
 
 def parse_spec(features: Iterable[Feature], sizes: Sizes) -> dict[str, tf.io.FixedLenFeature]:
-    """Returns what `tf.io.parse_example` needs to read `features`, by their names on disk.
+    """Returns the spec with which `tf.io.parse_example` reads `features`.
 
     Args:
-        features: what to read.
-        sizes: length of each axis but the batch, such as `{"L": 512, "P": 77}`.
+        features: the features to read.
+        sizes: length of each axis except the batch, such as `{"L": 512, "P": 77}`.
     """
     return {
         feature.disk_name: tf.io.FixedLenFeature(feature.row_shape(sizes), feature.disk_dtype) for feature in features
@@ -53,30 +51,29 @@ def pretraining_dataset(
     Args:
         source: a folder made by `prepare`, or TFRecord files of one sequence length.
         batch_size: B.
-        seed: of the order of shards and examples; the same seed gives the same batches.
-        shuffle: False reads the shards in turns and their examples in order.
-        repeat: go on for ever, each time in another order.
-        drop_remainder: leave out a last batch with less than B examples.
-        shuffle_buffer: examples among which the next one is drawn; not large, because shards are shuffled already.
-        max_seq_length: L that the caller expects, or None.
-        vocab_hash: `tokenizer.vocab_hash` that the caller expects of a folder, or None.
-        objective: what the examples are to teach beside masked tokens; a folder made for another one is refused.
-        skip_corrupt: read every shard through first and leave damaged ones out with a warning, and those that are not
-            as the manifest has them.
-        first_batch: the batch to begin with. Of a folder only records of the epoch in which it lies are passed over,
-            unparsed; of files named one by one, of which nothing is known, all before it.
-        shard: which rows of each batch to give, where several hosts share it.
+        seed: seed of the order of shards and examples.
+        shuffle: False reads the shards in turn, each in order.
+        repeat: repeat forever, each epoch in another order.
+        drop_remainder: drop a last batch of fewer than B examples.
+        shuffle_buffer: size of the shuffle buffer; it can be small, because shards are shuffled already.
+        max_seq_length: expected L, or None.
+        vocab_hash: expected `tokenizer.vocab_hash` of a folder, or None.
+        objective: expected objective of a folder.
+        skip_corrupt: check all shards first; skip, with a warning, those that are damaged or differ from the manifest.
+        first_batch: the batch to start with. In a folder, only the earlier records of its epoch are read and skipped;
+            with a list of files, all earlier records.
+        shard: this host's rows of each batch.
 
     Returns:
         Dataset of pairs (inputs, labels). Inputs: int32 `input_ids`, `attention_mask`, `token_type_ids` [B, L],
-        `masked_lm_positions` [B, P]. Labels: int32 `masked_lm_ids` and float32 `masked_lm_weights` [B, P], and int32
-        `sentence_order_labels` or `next_sentence_labels` [B], or neither, as the objective is. Packed rows have inputs
-        and labels more, see `PackedExamples`.
+        `masked_lm_positions` [B, P]. Labels: int32 `masked_lm_ids` and float32 `masked_lm_weights` [B, P], and
+        depending on the objective int32 `sentence_order_labels` or `next_sentence_labels` [B], or neither. Packed rows
+        have further inputs and labels, see `PackedExamples`.
 
     Raises:
-        ValueError: the folder is not a finished one, was made for another length, vocabulary or objective, or a shard
-            is of another folder, missing, cut short or (with `skip_corrupt`, where none is left) damaged. Damage inside
-            a shard is found when it is read; see `name_damage`.
+        ValueError: the folder is incomplete or was made for another length, vocabulary or objective, or a shard is
+            missing, truncated or from another folder; with `skip_corrupt`, all shards are damaged. Damage within a
+            shard is found when it is read; see `name_damage`.
 
     Example:
 
@@ -107,22 +104,23 @@ def pretraining_dataset(
     if repeat:
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
     elif records:
-        # Keras warns of data that end unless it is told how many there are.
-        left = max(records - skipped, 0)
-        batches = left // batch_size if drop_remainder else -(-left // batch_size)
+        # Without a cardinality, Keras warns when the data end.
+        remaining = max(records - skipped, 0)
+        batches = remaining // batch_size if drop_remainder else -(-remaining // batch_size)
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches))
     dataset = shard.take(dataset)
-    return dataset.map(_parser(shards.sizes, objective), num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    parse = _parser(shards.sizes, objective)
+    return dataset.map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 
 def _epoch(paths: list[Path], order: tuple[tf.Tensor, tf.Tensor] | None, shuffle_buffer: int) -> tf.data.Dataset:
-    """All records once, in an order that the seed and the epoch decide, or in that of the files if there is none."""
+    """All records once, shuffled by `order` = (seed, epoch), or in the order of the files if it is None."""
     dataset = tf.data.Dataset.from_tensor_slices([str(path) for path in paths])
     seeds = None
     if order is not None:
-        # Of this function's graph alone: a global seed would enter the order, and of 0 `shuffle` takes no tensor.
+        # `shuffle` also depends on the global seed, and takes no tensor if that is 0; this sets it in this graph only.
         tf.random.set_seed(1)
-        # A stateless draw: any epoch's order is known without those before.
+        # Stateless, so that the order of an epoch does not depend on earlier ones.
         seeds = tf.random.stateless_uniform([2], tf.stack(order), None, None, tf.int64)
         dataset = dataset.shuffle(len(paths), seed=seeds[0], reshuffle_each_iteration=False)
     dataset = dataset.interleave(
@@ -132,7 +130,7 @@ def _epoch(paths: list[Path], order: tuple[tf.Tensor, tf.Tensor] | None, shuffle
 
 
 def _parser(sizes: Sizes, objective: Objective):
-    """Returns a function from serialised examples [B] to (inputs, labels)."""
+    """Returns a function from serialized examples [B] to (inputs, labels)."""
     read = features_to_learn(objective.value, packed="S" in sizes)
     spec = parse_spec(read, sizes)
 

@@ -1,11 +1,10 @@
-"""TFRecord files without TensorFlow: written, and read record by record to find damage.
+"""Reads and writes TFRecord files without TensorFlow.
 
-A shard of examples has a record for each. A shard of tokenised documents has four, each an array in little-endian
-bytes: hash of each document, segments of each, tokens of each segment, all tokens.
+A shard of examples has one record per example. A shard of tokenized documents has four, each a little-endian array:
+hash of each document, segments of each document, tokens of each segment, all tokens.
 
-A record is its length (8 bytes), a checksum of the length (4), the data, a checksum of the data (4).
-google-crc32c computes the checksums; with it a record is written about four times faster than with
-`tf.io.TFRecordWriter`, and worker processes need not import TensorFlow.
+A record is its length (8 bytes), a checksum of the length (4), the data, a checksum of the data (4). With google-crc32c
+it is written about four times faster than with `tf.io.TFRecordWriter`, and worker processes need not import TensorFlow.
 
 References: tensorflow/core/lib/io/record_writer.h.
 """
@@ -24,7 +23,7 @@ from albert_tf.data.corpus import TokenizedDocuments
 
 _LENGTH = struct.Struct("<Q")
 _CHECKSUM = struct.Struct("<I")
-# The records of a shard of documents, in their order.
+# The records of a shard of documents, in order.
 DOCUMENT_ARRAYS = {
     "keys": np.dtype("<u8"),
     "documents": np.dtype("<i8"),
@@ -34,7 +33,7 @@ DOCUMENT_ARRAYS = {
 
 
 def masked_checksum(data: bytes) -> bytes:
-    """Returns the masked CRC-32C of a TFRecord."""
+    """Returns the masked CRC-32C of a record."""
     checksum = google_crc32c.value(data)
     return _CHECKSUM.pack((((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
 
@@ -49,13 +48,13 @@ def write_records(file: BinaryIO, records: Iterable[bytes]) -> None:
 
 @dataclass(frozen=True)
 class ShardFault:
-    """What is wrong with a shard: the first record that cannot be read, or does not belong there, and why.
+    """The first fault of a shard.
 
     Args:
         path: the file.
-        record: number of the record, from 0.
-        reason: what is wrong with it.
-        readable: whether every record can be read, but the file is not the one that `prepare` wrote.
+        record: index of the record.
+        reason: description of the fault.
+        readable: every record can be read, but the file is not the one that `prepare` wrote.
     """
 
     path: Path
@@ -70,11 +69,7 @@ class ShardFault:
 
 
 class DamagedShardError(ValueError):
-    """A file is not a TFRecord file, or it is damaged.
-
-    Attributes:
-        fault: where and why.
-    """
+    """A file is damaged, or is not a TFRecord file."""
 
     def __init__(self, fault: ShardFault):
         self.fault = fault
@@ -82,12 +77,12 @@ class DamagedShardError(ValueError):
 
 
 def find_fault(path: Path, records: int | None = None, size: int | None = None) -> ShardFault | None:
-    """Reads a TFRecord file through and checks every checksum.
+    """Reads a TFRecord file to its end and verifies every checksum.
 
     Args:
         path: the file.
-        records: how many records it must hold; None: any number.
-        size: bytes that it must have; None: any.
+        records: expected number of records, or None.
+        size: expected size in bytes, or None.
 
     Returns:
         The first fault, or None.
@@ -108,7 +103,7 @@ def read_records(path: Path) -> Iterator[bytes]:
     """Yields the records of a TFRecord file.
 
     Raises:
-        DamagedShardError: a record is cut short, or one of its checksums is wrong.
+        DamagedShardError: a record is truncated or a checksum is wrong.
     """
     number = 0
 
@@ -129,7 +124,7 @@ def read_records(path: Path) -> Iterator[bytes]:
 
 
 def write_document_shard(file: BinaryIO, arrays: Mapping[str, npt.NDArray]) -> None:
-    """Writes the arrays that `DOCUMENT_ARRAYS` names."""
+    """Writes the arrays of `DOCUMENT_ARRAYS`."""
     write_records(file, (np.asarray(arrays[name], dtype).tobytes() for name, dtype in DOCUMENT_ARRAYS.items()))
 
 
@@ -137,7 +132,7 @@ def read_document_shard(path: Path) -> TokenizedDocuments:
     """Reads a shard of documents.
 
     Raises:
-        DamagedShardError: a record is cut short or missing, or one of its checksums is wrong.
+        DamagedShardError: a record is truncated or missing, or a checksum is wrong.
     """
     records = dict(zip(DOCUMENT_ARRAYS, read_records(path)))
     if len(records) < len(DOCUMENT_ARRAYS):

@@ -1,6 +1,6 @@
-"""Which rows of each batch one host reads, so that many hosts together read what one would.
+"""Which rows of each batch a host reads.
 
-Letters: B batch over all hosts, b rows of one replica.
+Letters: B global batch, b rows per replica.
 """
 
 from dataclasses import dataclass
@@ -11,63 +11,62 @@ import tensorflow as tf
 
 @dataclass(frozen=True)
 class InputShard:
-    """One host's rows of every batch: host `index` of `count` gets the `index`-th stretch of them.
-
-    Batches and their order are the same however many hosts share them.
+    """The rows of every batch that one host reads; the global batches do not depend on the number of hosts.
 
     Args:
         index: this host, from 0.
-        count: hosts in all.
-        parts: replicas on this host; each takes an element of the dataset in turn.
+        count: number of hosts.
+        replicas_per_host: replicas on each host.
     """
 
     index: int = 0
     count: int = 1
-    parts: int = 1
+    replicas_per_host: int = 1
 
     @property
-    def pieces(self) -> int:
-        """Replicas in all."""
-        return self.count * self.parts
+    def num_replicas(self) -> int:
+        """Replicas on all hosts."""
+        return self.count * self.replicas_per_host
 
     def take(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Cuts this host's rows out of whole batches.
+        """Selects this host's rows of global batches.
 
         Args:
             batches: dataset of tensors [B, ...], B known.
 
         Returns:
-            Dataset of tensors [b, ...], `parts` of them for each batch.
+            Dataset of tensors [b, ...], `replicas_per_host` of them for each batch.
 
         Raises:
             ValueError: B is not a multiple of the number of replicas.
         """
-        if self.pieces == 1:
+        if self.num_replicas == 1:
             return batches
-        self.piece_size(batches.element_spec.shape[0])
-        first = self.index * self.parts
-        pieces = batches.map(lambda batch: tf.stack(tf.split(batch, self.pieces)[first : first + self.parts])).unbatch()
-        # `unbatch` forgets how many there are, and tf.distribute would ask all hosts at each step.
+        self.replica_batch_size(batches.element_spec.shape[0])
+        replicas = slice(self.index * self.replicas_per_host, (self.index + 1) * self.replicas_per_host)
+        shards = batches.map(lambda batch: tf.stack(tf.split(batch, self.num_replicas)[replicas])).unbatch()
+        # `unbatch` loses the cardinality; without it tf.distribute synchronizes the hosts at every step.
         count = batches.cardinality()
-        return pieces.apply(tf.data.experimental.assert_cardinality(count * self.parts if count > 0 else count))
+        count = count * self.replicas_per_host if count > 0 else count
+        return shards.apply(tf.data.experimental.assert_cardinality(count))
 
-    def piece_size(self, batch_size: int | None) -> int:
+    def replica_batch_size(self, batch_size: int | None) -> int:
         """b, the rows of one replica.
 
         Raises:
             ValueError: B is not a multiple of the number of replicas.
         """
-        if batch_size is None or batch_size % self.pieces:
+        if batch_size is None or batch_size % self.num_replicas:
             raise ValueError(
                 f"`batch_size` must be a multiple of the number of devices. Received: batch_size={batch_size}, "
-                f"{self.pieces} devices; round it."
+                f"{self.num_replicas} devices. Round it."
             )
-        return batch_size // self.pieces
+        return batch_size // self.num_replicas
 
     def rows(self, batch_size: int) -> np.ndarray:
-        """Which rows of a batch are this host's: bool [B]."""
-        replica = np.arange(batch_size) // self.piece_size(batch_size)
-        return replica // self.parts == self.index
+        """Mask of this host's rows of a batch: bool [B]."""
+        replica = np.arange(batch_size) // self.replica_batch_size(batch_size)
+        return replica // self.replicas_per_host == self.index
 
 
 EVERYTHING = InputShard()

@@ -1,4 +1,4 @@
-"""Where examples come from, found and checked before it is read: a folder with its manifest, or TFRecord files."""
+"""Finds and checks the shards of a data source: a folder with a manifest, or TFRecord files."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -19,13 +19,12 @@ Source = str | Path | Sequence[str | Path]
 
 @dataclass(frozen=True)
 class Shards:
-    """Where examples come from.
+    """The shards of a data source.
 
     Args:
         paths: the files.
-        sizes: lengths of their axes, as `Feature.row_shape` takes them.
-        manifest: that of the folder, which lists `paths` in its order; None for files that were named one by one, of
-            which nothing is known but what is in them.
+        sizes: lengths of the axes, as `Feature.row_shape` takes them.
+        manifest: manifest of the folder, which lists `paths` in the same order; None for a list of files.
     """
 
     paths: list[Path]
@@ -34,52 +33,52 @@ class Shards:
 
     @property
     def listed(self) -> list[Shard | None]:
-        """What the manifest says of each file."""
+        """The manifest's entry for each file, or None."""
         return [None] * len(self.paths) if self.manifest is None else list(self.manifest.shards)
 
 
 def find_shards(source: Source, expected: Format | None = "examples") -> Shards:
-    """Finds the files of a source and what is known of them.
+    """Finds the shards of a source.
 
     Args:
         source: a folder made by `prepare`, or one or more TFRecord files of examples.
-        expected: what a folder has to hold; None: anything.
+        expected: required format of a folder; None: any.
 
     Raises:
-        ValueError: a folder has no manifest, holds something else or files that its manifest does not list, or a file
-            is not a TFRecord file of examples.
+        ValueError: a folder has no manifest, another format, or files that its manifest does not list, or a file is
+            not a TFRecord file of examples.
     """
     folder, paths = _named(source)
     if folder is None:
         if not paths:
-            raise ValueError("`source` must be a folder or at least one TFRecord file. Received: no files.")
+            raise ValueError("`source` must be a folder or at least one TFRecord file. Received: no files. Add one.")
         return Shards(paths, _sizes_of_first_record(paths[0]), None)
     manifest = Manifest.load(folder)
     found = manifest.recipe.format
     if expected not in (None, found):
         raise ValueError(
-            f"{folder} holds {found}, not {expected}; run `albert-tf prepare --format {expected}`, or name it as "
-            f"`{found}`."
+            f"{folder} holds {found}, not {expected}; run `albert-tf prepare --format {expected}`, or pass the folder "
+            f"as `{found}`."
         )
     paths = [folder / shard.name for shard in manifest.shards]
     unlisted = sorted(set(folder.glob("[!.]*.tfrecord")) - set(paths))
     if unlisted:
         raise ValueError(
-            f"{unlisted[0]} is not listed in {folder / MANIFEST_NAME} ({len(unlisted)} such files); move files of "
-            f"other folders away."
+            f"{len(unlisted)} .tfrecord files are not listed in {folder / MANIFEST_NAME}, such as {unlisted[0].name}; "
+            f"move them to another folder."
         )
     return Shards(paths, manifest.recipe.examples.sizes, manifest)
 
 
 def _named(source: Source) -> tuple[Path | None, list[Path]]:
-    """The folder that a source names, or None and the files."""
+    """The source as a folder, or as None and a list of files."""
     if isinstance(source, str | Path):
         return (None, [Path(source)]) if Path(source).is_file() else (Path(source), [])
     return None, [Path(path) for path in source]
 
 
 def _sizes_of_first_record(path: Path) -> dict[str, int]:
-    """Finds the lengths of the axes in the first example of a file."""
+    """Reads the lengths of the axes from the first example of a file."""
     try:
         example = tf.train.Example.FromString(next(read_records(path)))
     except (OSError, StopIteration, DecodeError) as error:
@@ -92,8 +91,8 @@ def _sizes_of_first_record(path: Path) -> dict[str, int]:
         length = len(values.int64_list.value) or len(values.float_list.value)
         if not length:
             raise ValueError(
-                f"The examples in {path} lack the feature {feature.disk_name!r}: they have "
-                f"{', '.join(sorted(example.features.feature))}. Write the file with `albert-tf prepare`."
+                f"The examples in {path} have no feature {feature.disk_name!r}, only "
+                f"{', '.join(sorted(example.features.feature))}; write the file with `albert-tf prepare`."
             )
         sizes.update(dict.fromkeys(feature.axes[1:], length))
     return sizes
@@ -102,10 +101,10 @@ def _sizes_of_first_record(path: Path) -> dict[str, int]:
 def check_expectations(
     shards: Shards, max_seq_length: int | None, vocab_hash: str | None, objective: Objective
 ) -> None:
-    """Raises ValueError where the examples are not of the length, vocabulary and objective that are asked for."""
+    """Raises ValueError if the examples have another length, vocabulary or objective than expected."""
     if max_seq_length not in (None, shards.sizes["L"]):
         raise ValueError(
-            f"The examples have length {shards.sizes['L']}, and max_seq_length={max_seq_length} is asked for; prepare "
+            f"The examples have length {shards.sizes['L']}, but max_seq_length={max_seq_length} was requested; prepare "
             f"them again or change the setting."
         )
     if shards.manifest is None:
@@ -114,34 +113,34 @@ def check_expectations(
     if vocab_hash not in (None, recipe.vocab_hash):
         raise ValueError(
             f"The examples in {shards.paths[0].parent} were made with another vocabulary (vocab_hash="
-            f"{recipe.vocab_hash}, of {recipe.vocab_size:,} pieces) than the one asked for ({vocab_hash}); name the "
+            f"{recipe.vocab_hash}, {recipe.vocab_size:,} pieces) than the requested one ({vocab_hash}); use the "
             f"tokenizer that they were made with, or prepare them again."
         )
     if recipe.examples.objective is not objective:
         raise ValueError(
             f"The examples in {shards.paths[0].parent} were made for objective={recipe.examples.objective.value!r}, "
-            f"and {objective.value!r} is asked for; prepare them again or change the setting."
+            f"but {objective.value!r} was requested; prepare them again or change the setting."
         )
 
 
 def complete_shards(shards: Shards) -> list[Path]:
-    """Returns the shards after comparing their sizes with the manifest, which costs no reading."""
+    """Returns the shards after comparing their sizes, without reading them, with the manifest."""
     for path, listed in zip(shards.paths, shards.listed, strict=True):
         if not path.is_file():
             raise ValueError(f"The shard {path} is missing; copy it there, or prepare the folder again.")
         if listed and listed.bytes != path.stat().st_size:
             fault = find_fault(path, listed.records, listed.bytes)
-            raise _damaged([fault or ShardFault(path, 0, "it changes while it is read")])
+            raise _damaged([fault or ShardFault(path, 0, "it changed while it was read")])
     return shards.paths
 
 
 def undamaged_shards(shards: Shards) -> list[Path]:
-    """Returns the shards that can be read to their end, with a warning about the others."""
+    """Returns the shards without faults; warns about the others."""
     faults = _find_faults(shards.paths, shards.listed)
     if faults and len(faults) == len(shards.paths):
         raise _damaged(faults)
     for fault in faults:
-        warnings.warn(f"Left out: {fault}.", stacklevel=3)
+        warnings.warn(f"Skipped: {fault}.", stacklevel=3)
     damaged = {fault.path for fault in faults}
     return [path for path in shards.paths if path not in damaged]
 
@@ -156,21 +155,20 @@ def _find_faults(paths: list[Path], listed: list[Shard | None]) -> list[ShardFau
 
 
 def _damaged(faults: list[ShardFault]) -> ValueError:
-    cause = "; is it from another folder, and so perhaps of another vocabulary?" * any(f.readable for f in faults)
+    cause = "; it may come from a folder with another vocabulary." if any(fault.readable for fault in faults) else "."
     return ValueError(
-        f"{'; '.join(map(str, faults))}{cause or '.'} Prepare the folder again, or leave such shards out with "
-        f"skip_corrupt=True."
+        f"{'; '.join(map(str, faults))}{cause} Prepare the folder again, or skip such shards with skip_corrupt=True."
     )
 
 
 def verify_shards(source: Source) -> list[ShardFault]:
-    """Reads every shard through.
+    """Reads every shard to its end and verifies all checksums.
 
     Args:
         source: as for `pretraining_dataset`.
 
     Returns:
-        The first fault of each damaged shard, with its path, the record's index and the reason; empty if all is well.
+        The first fault of each damaged shard.
     """
     folder, paths = _named(source)
     if folder is None:
@@ -183,18 +181,18 @@ def verify_shards(source: Source) -> list[ShardFault]:
 def name_damage(*sources: Source) -> Iterator[None]:
     """Turns TensorFlow's error about unreadable data into one that names the shard and the record.
 
-    TensorFlow's own message names neither, so the shards are read through when it comes. An error in making examples
-    on the fly reaches TensorFlow as text.
+    TensorFlow's message names neither, so the shards are verified after the error.
 
     Args:
-        *sources: what datasets read.
+        *sources: the sources of the datasets that are read in the block.
 
     Raises:
-        ValueError: the block ended with an error of reading and a shard is damaged.
+        ValueError: the block raised a read error and a shard is damaged.
     """
     try:
         yield
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+        # An error of the generator that makes examples on the fly arrives as text.
         if not isinstance(error, tf.errors.DataLossError) and DamagedShardError.__name__ not in error.message:
             raise
         faults = [fault for source in sources for fault in verify_shards(source)]

@@ -144,7 +144,7 @@ def test_prepare_explains_an_option_that_cannot_be(option, road, tmp_path):
     assert f"`{name}`" in mistake("prepare", road.text, "--output", tmp_path / "examples", *option)
 
 
-@pytest.mark.filterwarnings("ignore:.*taken as one sentence:UserWarning")  # the long line is hinted at
+@pytest.mark.filterwarnings("ignore:.*treated as one sentence:UserWarning")  # the long line is hinted at
 def test_long_lines_and_odd_characters_do_no_harm(road, tmp_path):
     text = tmp_path / "text.txt"
     text.write_bytes(SENTENCES.encode() + b"x" * 1_000_000 + b"\nNUL \x00 here.\n\xed\x95\x9c.\n" + SENTENCES.encode())

@@ -51,7 +51,7 @@ def test_long_lines_are_kept_in_parts():
     tokenizer = AlbertTokenizer.english()
     document = Document(("short", " ".join(["extraordinarily long"] * 100)))
     whole = tokenize_documents([document], tokenizer)
-    cut = tokenize_documents([document], tokenizer, room=61)
+    cut = tokenize_documents([document], tokenizer, max_tokens=61)
     assert np.array_equal(whole.tokens, cut.tokens)
     assert np.diff(cut.segment_offsets)[1:].max() <= 15
     assert tokenizer.start_of_word[cut.tokens[cut.segment_offsets[:-1]]].all()

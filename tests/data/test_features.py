@@ -34,7 +34,7 @@ def test_every_feature_has_a_role():
     [
         (np.zeros((2, 8), np.int64), "Received: int64"),
         (np.zeros((2, 9), np.int32), r"of shape \(2, 9\)"),
-        (None, "must hold `input_ids`"),
+        (None, "must contain `input_ids`"),
     ],
 )
 def test_wrong_arrays_are_refused(array, message):

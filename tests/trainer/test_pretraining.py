@@ -328,7 +328,7 @@ def test_data_of_several_vocabularies_do_not_mix(road, tmp_path):
     options = {"inputs": (road.text,), "split_sentences": True, "max_seq_length": LENGTH, "num_shards": 2}
     prepare(PrepareOptions(output_dir=tmp_path / "english", **options))
     recipe["data"]["heldout"] = str(tmp_path / "english")
-    with pytest.raises(ValueError, match=r"made with another vocabulary .* than the one asked for"):
+    with pytest.raises(ValueError, match=r"made with another vocabulary .* than the requested one"):
         pretrain(parse_recipe(recipe), tmp_path / "run")
     mixed = pathlib.Path(shutil.copytree(road.examples, tmp_path / "mixed"))
     ours, theirs = (sorted(folder.glob("*.tfrecord"))[0] for folder in (mixed, tmp_path / "english"))

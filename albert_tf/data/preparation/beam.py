@@ -1,8 +1,7 @@
-"""The work of `prepare` on Apache Beam: on one machine, or on the many of Flink, Spark or Dataflow.
+"""Runs the work of `prepare` on Apache Beam: on one machine, or on Flink, Spark or Dataflow.
 
-Beam carries each document to its shard. What is done there are the functions of the local runner, with the documents
-of a shard back in the order of the corpus, so the bytes are the same. Files are handed over in the workspace: every
-Beam worker must see the inputs and the output folder under the same paths.
+Beam groups the tokenized documents by shard; they are sorted back into the order of the corpus, so the result equals
+that of the local runner. All workers need access to the inputs and the output folder under the same paths.
 """
 
 import importlib
@@ -28,16 +27,16 @@ from albert_tf.data.preparation.tokenized_cache import (
     tokenize_batch,
 )
 
-# Where a batch of documents stands in the corpus: number of its file, its own number in the file.
+# Position of a batch of documents in the corpus: index of the file, index within the file.
 Position = tuple[int, int]
-_FAULT = "fault"
+_ERROR_FILE = "fault"
 
 
 class BeamRunner:
-    """Does the work in pipelines of Apache Beam, one for each step of `prepare`.
+    """Runs the work in pipelines of Apache Beam, one for each step of `prepare`.
 
     Args:
-        context: sent to every worker; the pipelines have its `options.beam_options`.
+        context: sent to every worker; its `options.beam_options` configure the pipelines.
 
     Raises:
         ValueError: apache-beam is not installed.
@@ -56,18 +55,18 @@ class BeamRunner:
         pass
 
     def tokenize(self, files: list[Path], report: Report) -> None:
-        """Tokenises the corpus into the cache of each shard."""
+        """Tokenizes the corpus into the cache of each shard."""
         beam = self._beam
         numbered = [(number, file.absolute()) for number, file in enumerate(files)]
         with self._pipeline() as pipeline:
             batches = pipeline | "Files" >> beam.Create(numbered) | "Read" >> self._step(_read)
-            # Without the reshuffle, a runner may tokenise a file where it reads it, all of it on one worker.
+            # Without the reshuffle, a runner may tokenize a whole file on the worker that reads it.
             parts = batches | beam.Reshuffle() | "Tokenize" >> self._step(_tokenize)
             _ = parts | beam.GroupByKey() | "Store" >> self._step(_store)
         report(sum(file.stat().st_size for file in files))
 
     def run(self, function: Callable[[PrepareContext, int, Report], object], items: list[int], report: Report) -> None:
-        """Calls the function for every item, in any order; Beam reports nothing of its progress."""
+        """Calls the function for every item, in any order; Beam does not report progress."""
         beam = self._beam
         with self._pipeline() as pipeline:
             _ = pipeline | "Shards" >> beam.Create(items) | "Write" >> self._step(partial(_quietly, function))
@@ -80,27 +79,28 @@ class BeamRunner:
         """A pipeline, which runs when the block ends.
 
         Raises:
-            ValueError, OSError: a step raised it.
+            ValueError, OSError: raised by a step.
             RuntimeError: the pipeline failed for another reason.
         """
-        fault, options = self._context.workspace / _FAULT, self._context.options.beam_options
-        fault.unlink(missing_ok=True)
+        raised, options = self._context.workspace / _ERROR_FILE, list(self._context.options.beam_options)
+        raised.unlink(missing_ok=True)
         try:
-            with self._beam.Pipeline(options=self._beam.pipeline.PipelineOptions(list(options))) as pipeline:
+            with self._beam.Pipeline(options=self._beam.pipeline.PipelineOptions(options)) as pipeline:
                 yield pipeline
         except Exception as error:
-            if fault.is_file():
-                raise pickle.loads(fault.read_bytes()) from None
+            if raised.is_file():
+                raise pickle.loads(raised.read_bytes()) from None
+            reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
             raise RuntimeError(
-                f"Beam's pipeline must run to its end. Received: {_last_line(error)}, with beam_options="
-                f"{list(options)}. See that every worker has albert_tf and sees {self._context.options.output_dir}, "
-                f"and run the same command again; finished shards are kept."
+                f"The Beam pipeline failed: {reason} (beam_options={options}). Check that albert_tf is installed on "
+                f"every worker and that {self._context.options.output_dir} is accessible there, and run the same "
+                f"command again; finished shards are kept."
             ) from error
 
 
 @dataclass(frozen=True)
 class _Step:
-    """A function as Beam calls it. Beam rewords errors: one that is for the user is left in the workspace, too."""
+    """A function for Beam to call. Beam wraps errors, so those meant for the user are also saved in the workspace."""
 
     function: Callable[[PrepareContext, Any], Iterable[Any]]
     packed: bytes
@@ -111,13 +111,13 @@ class _Step:
             yield from self.function(context, item)
         except (ValueError, OSError) as error:
             with suppress(OSError):
-                (context.workspace / _FAULT).write_bytes(pickle.dumps(error))
+                (context.workspace / _ERROR_FILE).write_bytes(pickle.dumps(error))
             raise
 
 
 @lru_cache(maxsize=1)
 def _unpacked(packed: bytes) -> PrepareContext:
-    # Beam unpickles steps over and over, and a tokenizer takes a third of a second.
+    # Beam unpickles steps repeatedly, and loading a tokenizer takes a third of a second.
     return pickle.loads(packed)
 
 
@@ -130,21 +130,22 @@ def _read(context: PrepareContext, numbered: tuple[int, Path]) -> Iterator[tuple
 def _tokenize(
     context: PrepareContext, batch: tuple[Position, list[Document]]
 ) -> Iterator[tuple[int, tuple[Position, Arrays]]]:
-    place, documents = batch
+    position, documents = batch
     for shard, arrays in split_by_shard(tokenize_batch(context, documents, _ignore), context.options.num_shards):
-        yield shard, (place, arrays)
+        yield shard, (position, arrays)
 
 
 def _store(context: PrepareContext, shard: tuple[int, Iterable[tuple[Position, Arrays]]]) -> Iterable[None]:
     number, parts = shard
     folder = cache_folder(context.workspace, number)
-    with TemporaryDirectory(dir=folder.parent) as making:
+    with TemporaryDirectory(dir=folder.parent) as temporary:
+        cache = Path(temporary) / "cache"
         for _, arrays in sorted(parts, key=itemgetter(0)):
-            append_to_cache(Path(making) / "cache", arrays)
+            append_to_cache(cache, arrays)
         try:
-            (Path(making) / "cache").rename(folder)
+            cache.rename(folder)
         except OSError:
-            # A runner may do work twice; the first one's is as good.
+            # A runner may run a step twice, with equal results.
             if not folder.is_dir():
                 raise
     return ()
@@ -161,15 +162,10 @@ def _ignore(amount: int) -> None:
     pass
 
 
-def _last_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[-1]
-
-
 def _import_beam() -> Any:
     try:
         return importlib.import_module("apache_beam")
     except ImportError as error:
         raise ValueError(
-            "runner='beam' must have its package. Received: an environment without apache-beam; "
-            "`pip install albert_tf[beam]`."
+            "runner='beam' needs Apache Beam, which is not installed; run `pip install albert_tf[beam]`."
         ) from error

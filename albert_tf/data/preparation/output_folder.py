@@ -1,4 +1,4 @@
-"""The output folder of `prepare`: empty, unfinished (a workspace is in it) or finished (a manifest is in it)."""
+"""The output folder of `prepare`: empty, incomplete (it has a workspace) or complete (it has a manifest)."""
 
 import shutil
 from pathlib import Path
@@ -11,34 +11,28 @@ from albert_tf.data.manifest import MANIFEST_NAME, Manifest, Recipe, Record, loa
 _WORKSPACE_NAME = ".prepare"
 
 
-def check_name(folder: Path) -> None:
-    """Raises ValueError where the output folder would replace a file."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"The output folder {folder} is a file; give another name.")
-
-
 def open_folder(folder: Path, recipe: Recipe) -> Manifest | None:
     """Checks whether `folder` may be used for `recipe`.
 
     Returns:
-        Its manifest if it already holds these examples, or None if they are to be made.
+        The manifest if the folder already holds these examples, else None.
 
     Raises:
-        ValueError: the folder holds examples of another recipe, or other things.
+        ValueError: the folder holds examples of another recipe, or other files.
     """
     if (folder / MANIFEST_NAME).is_file():
         manifest = Manifest.load(folder)
-        _refuse_other(folder, manifest.recipe, recipe)
+        _check_same(folder, manifest.recipe, recipe)
         return manifest
-    begun = Workspace(folder).load("recipe", Recipe)
-    if begun and any(folder.glob("*.tfrecord")):
-        _refuse_other(folder, begun, recipe)
-    elif not begun and folder.exists() and {path.name for path in folder.iterdir()} - {_WORKSPACE_NAME}:
+    unfinished = Workspace(folder).load("recipe", Recipe)
+    if unfinished and any(folder.glob("*.tfrecord")):
+        _check_same(folder, unfinished, recipe)
+    elif not unfinished and folder.exists() and {path.name for path in folder.iterdir()} - {_WORKSPACE_NAME}:
         raise ValueError(f"{folder} is not empty and not made by `prepare`; give another output folder.")
     return None
 
 
-def _refuse_other(folder: Path, existing: Recipe, wanted: Recipe) -> None:
+def _check_same(folder: Path, existing: Recipe, wanted: Recipe) -> None:
     if existing != wanted:
         raise ValueError(
             f"{folder} holds examples made with other settings: {'; '.join(existing.differences(wanted))}. "
@@ -47,10 +41,10 @@ def _refuse_other(folder: Path, existing: Recipe, wanted: Recipe) -> None:
 
 
 class Workspace:
-    """A hidden folder beside the shards for what a later run needs to go on.
+    """A hidden folder beside the shards with the state that a later run resumes from.
 
     Args:
-        output_dir: the folder that is being made.
+        output_dir: the output folder.
     """
 
     def __init__(self, output_dir: Path):
@@ -58,7 +52,7 @@ class Workspace:
         self.folder = output_dir / _WORKSPACE_NAME
 
     def start(self, recipe: Recipe) -> None:
-        """Makes the workspace, or takes over that of an unfinished run of the same recipe; under the folder's lock."""
+        """Creates the workspace, or reuses that of an interrupted run of the same recipe; call it under the lock."""
         if self.folder.is_dir() and self.load("recipe", Recipe) != recipe:
             shutil.rmtree(self.folder)
         self.folder.mkdir(exist_ok=True)
@@ -68,11 +62,11 @@ class Workspace:
         self.save("recipe", recipe)
 
     def save(self, name: str, record: BaseModel) -> None:
-        """Keeps a record for a later run."""
+        """Saves a record for a later run."""
         save_record(self.folder / f"{name}.json", record)
 
     def load(self, name: str, kind: type[Record]) -> Record | None:
-        """Returns a record that an earlier run kept, or None.
+        """Loads a record, or returns None if it was not saved.
 
         Raises:
             ValueError: the record is damaged.
@@ -86,7 +80,7 @@ class Workspace:
         self.remove()
 
     def remove(self) -> None:
-        """Removes the workspace, and the folder too if nothing else is in it."""
+        """Removes the workspace, and the output folder if it is then empty."""
         shutil.rmtree(self.folder, ignore_errors=True)
         if not any(self.output_dir.iterdir()):
             self.output_dir.rmdir()

@@ -1,11 +1,11 @@
-"""Text files become a folder of sharded TFRecords with a manifest, in three steps.
+"""`prepare`: from text files to a folder of sharded TFRecords with a manifest.
 
-1. Every document is read and tokenised once, and cached for the shard that the hash of its text chooses.
-2. For every shard, `dupe_factor` passes of examples are made from the cache and written, or the documents as they are.
+1. Every document is tokenized once, into the cache of the shard that the hash of its text selects.
+2. For every shard, `dupe_factor` passes of examples, or the documents themselves, are written from the cache.
 3. The manifest is written, and the workspace removed.
 
-Steps 1 and 2 use worker processes, or Apache Beam; neither changes a byte of the result. A run that was killed is
-taken up by the same command after its last finished shard.
+Steps 1 and 2 run in worker processes or on Apache Beam, with identical results. An interrupted run resumes after its
+last finished shard.
 """
 
 import shutil
@@ -30,8 +30,8 @@ from albert_tf.data.manifest import (
     VocabularyRecord,
 )
 from albert_tf.data.options import ExampleOptions, PrepareOptions
-from albert_tf.data.preparation.output_folder import Workspace, check_name, open_folder
-from albert_tf.data.preparation.runners import LocalRunner, Runner
+from albert_tf.data.preparation.output_folder import Workspace, open_folder
+from albert_tf.data.preparation.runners import LocalRunner
 from albert_tf.data.preparation.serialization import serialize_examples
 from albert_tf.data.preparation.tokenized_cache import (
     Counts,
@@ -54,15 +54,20 @@ from albert_tf.tokenization import AlbertTokenizer
 if TYPE_CHECKING:
     from albert_tf.data.preparation.beam import BeamRunner
 
+_MIN_SHARDS = 8
+_MAX_SHARD_TEXT = 2**28  # bytes
+_BLOCK_TOKENS = 2**18
+_PAIRS_AT_ONCE = 2**18
+
 
 @dataclass(frozen=True)
 class PrepareProgress:
-    """How far `prepare` is.
+    """Progress of `prepare`.
 
     Args:
-        stage: `"tokenize"`, counted in bytes of text, then `"write"`, counted in tokens that examples were made of.
+        stage: `"tokenize"`, in bytes of text, then `"write"`, in tokens of the corpus times passes.
         done: amount done in this stage.
-        total: amount to do in this stage.
+        total: total amount of this stage.
     """
 
     stage: str
@@ -70,15 +75,15 @@ class PrepareProgress:
     total: int
 
 
-class Reporter:
-    """Turns amounts of work into `PrepareProgress`."""
+class _Reporter:
+    """Accumulates amounts of work into `PrepareProgress`."""
 
     def __init__(self, progress: Callable[[PrepareProgress], None] | None):
         self._progress = progress or (lambda _: None)
 
-    def start(self, stage: str, total: int, done: int = 0) -> None:
+    def start(self, stage: str, total: int) -> None:
         self._stage, self._total, self._done = stage, total, 0
-        self.add(done)
+        self.add(0)
 
     def add(self, amount: int) -> None:
         self._done += amount
@@ -87,14 +92,14 @@ class Reporter:
 
 @dataclass(frozen=True)
 class PrepareReport:
-    """What `prepare` did.
+    """Result of `prepare`.
 
     Args:
         folder: the output folder.
-        manifest: what it holds.
+        manifest: its manifest.
         seconds: wall time.
-        tokens_per_second: tokens in the examples written in this run, by wall time of the whole run.
-        reused: True where the folder already held these very examples and nothing was done.
+        tokens_per_second: tokens of the examples written by this run, divided by `seconds`.
+        reused: True if the folder already held these examples and nothing was done.
     """
 
     folder: Path
@@ -105,21 +110,21 @@ class PrepareReport:
 
 
 def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None] | None = None) -> PrepareReport:
-    """Makes a folder of pretraining examples, or of tokenised documents, from text.
+    """Makes a folder of pretraining examples, or of tokenized documents, from text.
 
     Args:
         options: see `PrepareOptions`.
-        progress: called now and then.
+        progress: called regularly.
 
     Returns:
-        PrepareReport. The folder holds `manifest.json`, the tokenizer in `tokenizer/`, and
+        PrepareReport. The folder holds `manifest.json`, the tokenizer in `tokenizer/`, and shards:
         `pretraining-00000-of-00008.tfrecord` and so on, with the reference's feature names, or
         `documents-00000-of-00008.tfrecord` and so on. Equal options and texts give equal bytes.
 
     Raises:
-        ValueError: an input is not there or not UTF-8, the corpus is too small, or the folder holds something else or
-            is being written by another run.
-        OSError: the disk is full; shards written before are whole, and no half one is left.
+        ValueError: an input does not exist or is not UTF-8, the corpus is too small, or the folder holds something
+            else or is being written by another run.
+        OSError: a file could not be written, for example because the disk is full; finished shards are kept.
         RuntimeError: a worker process died, or Beam's pipeline failed.
 
     Example:
@@ -139,14 +144,13 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
     options = options.model_copy(update={"num_shards": options.num_shards or default_num_shards(files)})
     tokenizer = _load_tokenizer(options)
     recipe = _recipe(options, files, tokenizer)
-    check_name(options.output_dir)
     with exclusive_lock(options.output_dir):
         existing, workspace = open_folder(options.output_dir, recipe), Workspace(options.output_dir)
         if existing:
-            workspace.remove()  # left there by a run that was killed at its very end
+            workspace.remove()  # exists if a run was killed after it wrote the manifest
             return PrepareReport(options.output_dir, existing, time.monotonic() - started, 0.0, reused=True)
         workspace.start(recipe)
-        manifest, written = _prepare(options, files, tokenizer, recipe, workspace, Reporter(progress))
+        manifest, written = _prepare(options, files, tokenizer, recipe, workspace, _Reporter(progress))
     seconds = time.monotonic() - started
     return PrepareReport(options.output_dir, manifest, seconds, written.tokens / seconds, reused=False)
 
@@ -157,29 +161,40 @@ def _prepare(
     tokenizer: AlbertTokenizer,
     recipe: Recipe,
     workspace: Workspace,
-    reporter: Reporter,
+    reporter: _Reporter,
 ) -> tuple[Manifest, ExampleStatistics]:
-    """Does what an earlier run has not done; returns the manifest and the statistics of the shards written now."""
+    """Starts or resumes the work; returns the manifest and the statistics of the shards written by this run."""
     context = PrepareContext(options, tokenizer, Vocabulary.of(tokenizer), workspace.folder)
     with _open_runner(context) as runner:
         try:
-            counts = workspace.load("counts", Counts) or tokenize_corpus(runner, files, context, workspace, reporter)
+            counts = workspace.load("counts", Counts) or _tokenize_corpus(runner, files, context, workspace, reporter)
             check_counts(counts, options)
         except ValueError:
             workspace.remove()
             raise
         warn_of_unknown(counts, options)
-        shards, written = write_shards(runner, counts, options, workspace, reporter)
+        shards, written = _write_shards(runner, counts, options, workspace, reporter)
     tokenizer.save_pretrained(options.output_dir / TOKENIZER_FOLDER)
-    vocabulary = VocabularyRecord.of(context.vocabulary, options.output_dir / TOKENIZER_FOLDER)
-    documents, tokens = sum(counts.documents), sum(counts.tokens)
-    manifest = Manifest.of(recipe, vocabulary, documents, counts.segments, tokens, counts.unknown, shards)
+    total = sum((shard.statistics for shard in shards), ExampleStatistics())
+    manifest = Manifest(
+        recipe=recipe,
+        vocabulary=VocabularyRecord.of(context.vocabulary, options.output_dir / TOKENIZER_FOLDER),
+        documents=sum(counts.documents),
+        segments=counts.segments,
+        tokens=sum(counts.tokens),
+        unknown_tokens=counts.unknown,
+        statistics=total,
+        masked_share=round(total.masked_share, 6),
+        label_1_share=round(total.label_1_share, 6),
+        mean_length=round(total.mean_length, 3),
+        shards=shards,
+    )
     workspace.finish(manifest)
     return manifest, written
 
 
 def default_num_shards(files: Iterable[Path]) -> int:
-    """How many shards hold the files, so that no shard outgrows memory; text compresses to about a quarter."""
+    """Returns how many shards keep each one within `_MAX_SHARD_TEXT`; text compresses to about a quarter."""
     size = sum(file.stat().st_size * (4 if file.suffix == ".gz" else 1) for file in files)
     return max(_MIN_SHARDS, -(-size // _MAX_SHARD_TEXT))
 
@@ -199,13 +214,13 @@ def _load_tokenizer(options: PrepareOptions) -> AlbertTokenizer:
 
 
 def _recipe(options: PrepareOptions, files: Iterable[Path], tokenizer: AlbertTokenizer) -> Recipe:
-    # Spelled out, so that a number given and the same number derived are one recipe.
+    # Defaults are resolved, so that an explicit number and the same number by default give equal recipes.
     values = {
         **options.model_dump(include=set(ExampleOptions.model_fields)),
-        "max_predictions_per_seq": options.largest_budget,
+        "max_predictions_per_seq": options.max_masked,
     }
     if options.format == "documents":
-        values["dupe_factor"] = 1  # which decides nothing there
+        values["dupe_factor"] = 1  # not used
     return Recipe(
         examples=ExampleOptions(**values),
         format=options.format,
@@ -218,10 +233,14 @@ def _recipe(options: PrepareOptions, files: Iterable[Path], tokenizer: AlbertTok
     )
 
 
-def tokenize_corpus(
-    runner: Runner, files: list[Path], context: PrepareContext, workspace: Workspace, reporter: Reporter
+def _tokenize_corpus(
+    runner: "LocalRunner | BeamRunner",
+    files: list[Path],
+    context: PrepareContext,
+    workspace: Workspace,
+    reporter: _Reporter,
 ) -> Counts:
-    """Has the corpus tokenised into the cache of each shard, and counts what it holds."""
+    """Tokenizes the corpus into the cache of each shard, and counts its contents."""
     shutil.rmtree(workspace.folder / "tokenized", ignore_errors=True)
     (workspace.folder / "tokenized").mkdir()
     reporter.start("tokenize", sum(file.stat().st_size for file in files))
@@ -231,43 +250,40 @@ def tokenize_corpus(
     return counts
 
 
-_MIN_SHARDS = 8
-_MAX_SHARD_TEXT = 2**28  # bytes
-_BLOCK_TOKENS = 2**18
-_PAIRS_AT_ONCE = 2**18
-
-
-def write_shards(
-    runner: Runner, counts: Counts, options: PrepareOptions, workspace: Workspace, reporter: Reporter
+def _write_shards(
+    runner: "LocalRunner | BeamRunner",
+    counts: Counts,
+    options: PrepareOptions,
+    workspace: Workspace,
+    reporter: _Reporter,
 ) -> tuple[tuple[Shard, ...], ExampleStatistics]:
-    """Writes the shards that are not there yet; returns all of them, and the statistics of the new ones."""
+    """Writes the missing shards; returns all shards, and the statistics of the new ones."""
     numbers = [number for number, documents in enumerate(counts.documents) if documents]
     missing = [number for number in numbers if not workspace.load(f"shard-{number}", Shard)]
     passes = options.dupe_factor if options.format == "examples" else 1
     reporter.start("write", sum(counts.tokens[number] for number in missing) * passes)
     runner.run(_write_shard, missing, reporter.add)
-    finished = {number: _finished(workspace, number) for number in numbers}
-    fresh = sum((finished[number].statistics for number in missing), ExampleStatistics())
-    # Documents without a partner make shards without examples; a file without records would only be in the way.
-    shards = tuple(finished[number] for number in numbers if finished[number].records)
-    for number in numbers:
-        if not finished[number].records:
-            (options.output_dir / finished[number].name).unlink(missing_ok=True)
-    return shards, fresh
+    finished = {number: _load_finished(workspace, number) for number in numbers}
+    written = sum((finished[number].statistics for number in missing), ExampleStatistics())
+    # A shard whose documents all have a single sentence has no examples.
+    for shard in finished.values():
+        if not shard.records:
+            (options.output_dir / shard.name).unlink(missing_ok=True)
+    return tuple(shard for shard in finished.values() if shard.records), written
 
 
-def _finished(workspace: Workspace, number: int) -> Shard:
+def _load_finished(workspace: Workspace, number: int) -> Shard:
     shard = workspace.load(f"shard-{number}", Shard)
     if not shard:
         raise RuntimeError(
-            f"Every worker must write to the folder that this process sees. Received: no word of shard {number} in "
-            f"{workspace.folder}. Choose an output folder on a file system that all of them share."
+            f"A worker wrote shard {number}, but {workspace.folder} has no record of it. Choose an output folder on a "
+            f"file system that all workers share."
         )
     return shard
 
 
 def _write_shard(context: PrepareContext, number: int, report: Report) -> None:
-    """Writes a shard and leaves word of it in the workspace: with it the shard is finished."""
+    """Writes a shard, and then its record in the workspace, which marks it as finished."""
     options = context.options
     kind = "pretraining" if options.format == "examples" else "documents"
     path = options.output_dir / f"{kind}-{number:05d}-of-{options.num_shards:05d}.tfrecord"
@@ -277,7 +293,7 @@ def _write_shard(context: PrepareContext, number: int, report: Report) -> None:
             arrays = cache_arrays(cache)
             write_document_shard(file, arrays)
             report(len(arrays["tokens"]))
-            # How many examples an epoch takes from the shard, so that training finds any of them by arithmetic.
+            # The number of examples per epoch, with which training can seek to any of them.
             examples = len(make_pairs(load_cache(cache), [0], options))
             statistics, records = ExampleStatistics(examples=examples), len(arrays)
         else:
@@ -289,7 +305,7 @@ def _write_shard(context: PrepareContext, number: int, report: Report) -> None:
 def _write_examples(
     file: BinaryIO, documents: TokenizedDocuments, context: PrepareContext, report: Report
 ) -> tuple[ExampleStatistics, int]:
-    """Returns what was counted in the examples, and how many records they made."""
+    """Writes the examples of all passes; returns their statistics and the number of records."""
     options, vocabulary, statistics, records = context.options, context.vocabulary, ExampleStatistics(), 0
     features = PACKED_FEATURES if options.pack else PRETRAINING_FEATURES
     for pairs in _blocks(documents, options, report):
@@ -302,9 +318,9 @@ def _write_examples(
 
 
 def _blocks(documents: TokenizedDocuments, options: ExampleOptions, report: Report) -> Iterator[Pairs]:
-    """Yields the pairs of all passes, pass by pass, each in random order, in blocks that fit the processor's cache."""
+    """Yields the pairs of all passes, pass by pass, each shuffled, in blocks that fit the processor's cache."""
     block = max(1, _BLOCK_TOKENS // options.max_seq_length)
-    expected = len(documents.tokens) // options.room + len(documents)
+    expected = len(documents.tokens) // options.max_tokens + len(documents)
     passes_at_once = max(1, _PAIRS_AT_ONCE // expected)
     for first in range(0, options.dupe_factor, passes_at_once):
         passes = np.arange(first, min(first + passes_at_once, options.dupe_factor))

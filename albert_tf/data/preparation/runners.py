@@ -1,6 +1,6 @@
-"""Who does the work of `prepare`: this process or worker processes, with the same results in the same order.
+"""Runs the work of `prepare` in this process or in worker processes; `beam` runs it on many machines.
 
-`beam` has the runner for many machines.
+A runner has two methods: `tokenize` and `run`. Results and their order do not depend on the runner.
 """
 
 import multiprocessing
@@ -14,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
 from pathlib import Path
 from queue import Empty
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from albert_tf.data.preparation.tokenized_cache import (
     PrepareContext,
@@ -31,7 +31,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _POLL_SECONDS = 0.2
-# What a worker process holds from its start to its end: the context, and the function that reports progress.
+# State of a worker process: the context and the function that reports progress.
 _state: dict[str, Any] = {}
 
 
@@ -41,30 +41,29 @@ def _start(context: Any, queue: Any) -> None:
 
 
 def _exit_with_parent() -> None:
-    """Ends this process when its parent does, even by SIGKILL, which leaves the parent no time to end its workers."""
+    """Exits when the parent process does, even if it is killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])
-        os._exit(1)  # the main thread may be waiting for a lock or a pipe that nobody serves any more
+        os._exit(1)  # the main thread may be blocked by a lock or a pipe of the parent
 
 
 def _call(function: Callable[..., Any], item: Any) -> Any:
-    """Returns the function's result and how often it reported."""
-    amounts = 0
+    """Returns the function's result and the number of its reports."""
+    count = 0
 
     def report(amount: int) -> None:
-        nonlocal amounts
-        amounts += 1
+        nonlocal count
+        count += 1
         _state["report"](amount)
 
-    return function(_state["context"], item, report), amounts
+    return function(_state["context"], item, report), count
 
 
 class Workers(Generic[Context]):
-    """A pool for functions `(context, item, report) -> result`.
+    """A process pool for functions `(context, item, report) -> result`.
 
-    Processes are spawned, not forked, so it works on every system and beside threads; functions are module-level ones,
-    contexts, items and results can be pickled.
+    Processes are spawned, so functions have to be importable, and contexts, items and results have to be picklable.
 
     Args:
         context: sent once to every process.
@@ -91,12 +90,12 @@ class Workers(Generic[Context]):
     def map(
         self, function: Callable[[Context, Item, Report], Result], items: Iterable[Item], report: Report
     ) -> Iterator[Result]:
-        """Yields the result of each item in the order of the items, which are taken a few ahead.
+        """Yields the results in the order of the items.
 
         Args:
-            function: called with the context, an item, and a function that it may call with an amount of work done.
-            items: what to work on.
-            report: receives those amounts, in this process.
+            function: called with the context, an item, and a function that reports amounts of work.
+            items: the items; a few are submitted ahead.
+            report: receives the amounts, in this process.
 
         Raises:
             RuntimeError: a worker process died.
@@ -115,20 +114,19 @@ class Workers(Generic[Context]):
                 yield self._result(waiting.popleft(), report)
         except BrokenProcessPool:
             raise RuntimeError(
-                f"Worker processes must run to their end. "
-                f"Received: one of {self._num_processes} died, killed or out of memory. "
-                f"Run the same command again, with fewer processes if memory is short; finished shards are kept."
+                f"One of {self._num_processes} worker processes died; it was killed or ran out of memory. Run the same "
+                f"command again, with fewer processes if memory is short; finished shards are kept."
             ) from None
-        # Reports travel on a thread of their own and may come after the result.
+        # Reports are sent by another thread and may arrive after the result.
         while self._missing_reports > 0:
             self._receive(report, block=True)
 
     def run(self, function: Callable[[Context, Item, Report], object], items: Iterable[Item], report: Report) -> None:
-        """Calls the function for what it does; otherwise like `map`."""
+        """As `map`, without results."""
         deque(self.map(function, items, report), maxlen=0)
 
     def _submit(self, pool: ProcessPoolExecutor, function: Callable[..., Any], item: Any) -> Future:
-        """Starts a worker process if one more is needed; it inherits that Ctrl-C is for this process alone."""
+        """Submits an item; a process that this starts inherits the signal mask and ignores Ctrl-C."""
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             return pool.submit(_call, function, item)
@@ -140,12 +138,12 @@ class Workers(Generic[Context]):
             wait([future], timeout=_POLL_SECONDS)
             while self._receive(report, block=False):
                 continue
-        result, amounts = future.result()
-        self._missing_reports += amounts
+        result, count = future.result()
+        self._missing_reports += count
         return result
 
     def _receive(self, report: Report, block: bool) -> bool:
-        """Passes one report on; returns whether there was one."""
+        """Forwards one report; returns whether there was one."""
         try:
             amount = self._queue.get(block)
         except Empty:
@@ -155,26 +153,14 @@ class Workers(Generic[Context]):
         return True
 
 
-class Runner(Protocol):
-    """Who does the work: processes of this machine, or Apache Beam."""
-
-    def tokenize(self, files: list[Path], report: Report) -> None:
-        """Tokenises the corpus into the cache of each shard."""
-        ...
-
-    def run(self, function: Callable[[PrepareContext, int, Report], object], items: list[int], report: Report) -> None:
-        """Calls the function for every item, in any order."""
-        ...
-
-
 class LocalRunner(Workers[PrepareContext]):
-    """Does the work in processes of this machine."""
+    """Runs the work in processes on this machine."""
 
     def __init__(self, context: PrepareContext):
         super().__init__(context, context.options.num_processes)
 
     def tokenize(self, files: list[Path], report: Report) -> None:
-        """Tokenises the corpus into the cache of each shard."""
+        """Tokenizes the corpus into the cache of each shard."""
         options = self.context.options
         for batch in self.map(tokenize_batch, read_batches(files, options, report), report):
             for shard, arrays in split_by_shard(batch, options.num_shards):

@@ -1,8 +1,7 @@
-"""Examples as the bytes of `tf.train.Example`, many at once, without TensorFlow.
+"""Serializes batches of examples as `tf.train.Example`, without TensorFlow.
 
-The wire format is written directly, because building a protocol buffer object for every example takes longer than
-making the example. The bytes equal `tf.train.Example.SerializeToString(deterministic=True)`: map keys sorted, varints
-as short as can be.
+The wire format is written directly, because building a protocol buffer for every example takes longer than making the
+example. The bytes equal those of `tf.train.Example.SerializeToString(deterministic=True)`.
 
 References: protobuf.dev/programming-guides/encoding, tensorflow/core/example/example.proto.
 """
@@ -17,7 +16,7 @@ import numpy.typing as npt
 
 from albert_tf.data.features import Feature, check_arrays
 
-# Tags of length-delimited fields 1, 2, 3.
+# Tags of the length-delimited fields 1, 2 and 3.
 _FIELD_1, _FIELD_2, _FIELD_3 = b"\x0a", b"\x12", b"\x1a"
 
 
@@ -62,18 +61,18 @@ def _encode_varints(values: npt.NDArray) -> _Payloads:
 
 
 def _encode(feature: Feature, array: npt.NDArray) -> _Payloads:
-    """Encodes the rows of one feature; a feature without row axes has one value a row."""
+    """Encodes the rows of one feature; a feature without row axes has one value per row."""
     rows = array.reshape(len(array), -1)
     if feature.disk_dtype == "float32":
         return _Payloads(rows.astype("<f4").tobytes(), list(range(0, 4 * rows.size + 1, 4 * rows.shape[1])))
     if (rows < 0).any():
-        raise ValueError(f"`{feature.name}` must not be negative. Received: {rows.min()}. Correct the array.")
+        raise ValueError(f"`{feature.name}` must not be negative. Received: {rows.min()}.")
     return _encode_varints(rows)
 
 
 @lru_cache(maxsize=2**14)
 def _header(disk_name: str, disk_dtype: str, length: int) -> bytes:
-    """Everything of a feature's map entry that stands before its `length` bytes of values."""
+    """Encodes a feature's map entry up to its `length` bytes of values."""
     values = _FIELD_1 + varint(length)
     kind = _FIELD_3 if disk_dtype == "int64" else _FIELD_2
     feature = kind + varint(len(values) + length) + values
@@ -88,15 +87,15 @@ def serialize_examples(
     """Encodes a batch of examples.
 
     Args:
-        features: what to write.
-        arrays: name of the feature to array, each [B, ...].
-        sizes: length of each axis but the batch, such as `{"L": 512, "P": 77}`.
+        features: the features to write.
+        arrays: array [B, ...] by name of the feature.
+        sizes: length of each axis except the batch, such as `{"L": 512, "P": 77}`.
 
     Returns:
-        B serialised `tf.train.Example`s.
+        B serialized `tf.train.Example`s.
 
     Raises:
-        ValueError: an array is missing, or its type or its shape differs, or it holds negative integers.
+        ValueError: an array is missing, has another type or shape, or holds negative integers.
     """
     ordered = sorted(features, key=lambda feature: feature.disk_name)
     check_arrays(ordered, arrays, sizes)
@@ -106,7 +105,7 @@ def serialize_examples(
 
 
 def _columns(feature: Feature, payloads: _Payloads) -> tuple[list[bytes], list[bytes]]:
-    """Returns the headers and the values of one feature, one of each for every row."""
+    """Returns the headers and the values of one feature, per row."""
     edges = list(pairwise(payloads.offsets))
     headers = [_header(feature.disk_name, feature.disk_dtype, stop - start) for start, stop in edges]
     return headers, [payloads.data[start:stop] for start, stop in edges]

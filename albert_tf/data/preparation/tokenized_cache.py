@@ -1,8 +1,4 @@
-"""Step 1 of `prepare`: every document is read and tokenised once, and kept on disk by shard.
-
-The tokenized cache holds documents between tokenising them once and making examples of them many times, so that memory
-does not grow with the corpus.
-"""
+"""Step 1 of `prepare`: every document is tokenized once and cached on disk by shard, in bounded memory."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,49 +17,51 @@ from albert_tf.data.shard_files import DOCUMENT_ARRAYS
 from albert_tf.tokenization import AlbertTokenizer
 
 _BATCH_CHARACTERS = 2**20
-_MAX_USUAL_SENTENCE = 10_000  # characters
-_UNKNOWN_SHARE = 0.05  # vocabularies of a text's own language leave less than a hundredth
+_LONG_SENTENCE = 10_000  # characters
+_MAX_UNKNOWN = 0.05  # with a vocabulary of the same language, less than 1 % of tokens are unknown
 Arrays = Mapping[str, npt.NDArray]
-Report = Callable[[int], None]  # called with an amount of work that was done
+Report = Callable[[int], None]  # called with amounts of finished work
 
 
-def cut_segment(ids: npt.NDArray[np.int32], starts: npt.NDArray[np.bool_], room: int) -> list[npt.NDArray[np.int32]]:
-    """Cuts a segment that does not fit an example into parts of at most a quarter of one, at starts of words.
+def cut_segment(
+    ids: npt.NDArray[np.int32], starts: npt.NDArray[np.bool_], max_tokens: int
+) -> list[npt.NDArray[np.int32]]:
+    """Splits a segment that is longer than an example, at word starts, into parts of at most a quarter of an example.
 
-    Without this, all of a very long line but one example's worth would be thrown away whenever it is used.
+    Otherwise each example would use one window of a very long line and discard the rest.
 
     Args:
         ids: int32 [T], one segment.
         starts: bool [T], True where a word starts.
-        room: tokens that an example holds.
+        max_tokens: number of tokens in an example.
 
     Example:
 
     >>> ids = np.arange(10, dtype=np.int32)
-    >>> [part.tolist() for part in cut_segment(ids, ids % 2 == 0, room=9)]
+    >>> [part.tolist() for part in cut_segment(ids, ids % 2 == 0, max_tokens=9)]
     [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
     """
-    if len(ids) <= room:
+    if len(ids) <= max_tokens:
         return [ids]
-    largest = max(room // 4, 1)
+    longest = max(max_tokens // 4, 1)
     word_starts = np.flatnonzero(np.append(True, starts[1:]))
     cuts = [0]
-    while len(ids) - cuts[-1] > largest:
-        last = word_starts[np.searchsorted(word_starts, cuts[-1] + largest, side="right") - 1]
-        # A single word longer than a part leaves no start of a word to cut at.
-        cuts.append(int(last) if last > cuts[-1] else cuts[-1] + largest)
+    while len(ids) - cuts[-1] > longest:
+        last = word_starts[np.searchsorted(word_starts, cuts[-1] + longest, side="right") - 1]
+        # Words longer than a part are cut, too.
+        cuts.append(int(last) if last > cuts[-1] else cuts[-1] + longest)
     return np.split(ids, cuts[1:])
 
 
 def tokenize_documents(
-    documents: Sequence[Document], tokenizer: AlbertTokenizer, room: int | None = None
+    documents: Sequence[Document], tokenizer: AlbertTokenizer, max_tokens: int | None = None
 ) -> TokenizedDocuments:
-    """Tokenises documents in one batch; segments and documents without tokens are left out.
+    """Tokenizes documents in one batch; segments and documents without tokens are dropped.
 
     Args:
-        documents: texts.
-        tokenizer: turns sentences into ids.
-        room: tokens that an example holds; longer segments are cut (see `cut_segment`). None leaves them whole.
+        documents: the documents.
+        tokenizer: the tokenizer.
+        max_tokens: number of tokens in an example; longer segments are split by `cut_segment`. None: no limit.
     """
     texts = [text for document in documents for text in document.sentences]
     encoded = iter(tokenizer.encode_batch(texts, num_threads=1))
@@ -71,8 +69,8 @@ def tokenize_documents(
     segments, counts, keys = [], [], []
     for document in documents:
         parts = [next(encoded) for _ in document.sentences]
-        if room is not None:
-            parts = [cut for ids in parts for cut in cut_segment(ids, vocabulary.word_starts(ids), room)]
+        if max_tokens is not None:
+            parts = [cut for ids in parts for cut in cut_segment(ids, vocabulary.word_starts(ids), max_tokens)]
         parts = [ids for ids in parts if len(ids)]
         if parts:
             segments.extend(parts)
@@ -83,26 +81,26 @@ def tokenize_documents(
 
 
 def split_by_shard(documents: TokenizedDocuments, num_shards: int) -> Iterator[tuple[int, Arrays]]:
-    """Yields shards and what goes to the cache of each, the documents in their order."""
+    """Yields the number of each shard and the arrays of its documents, in order."""
     shards, of_document = np.unique(documents.document_keys % np.uint64(num_shards), return_inverse=True)
     segments, tokens = np.diff(documents.document_offsets), np.diff(documents.segment_offsets)
     of_segment = np.repeat(of_document, segments)
     parts = {
-        "keys": _parts(documents.document_keys, of_document),
-        "documents": _parts(segments, of_document),
-        "segments": _parts(tokens, of_segment),
-        "tokens": _parts(documents.tokens, np.repeat(of_segment, tokens)),
+        "keys": _group(documents.document_keys, of_document),
+        "documents": _group(segments, of_document),
+        "segments": _group(tokens, of_segment),
+        "tokens": _group(documents.tokens, np.repeat(of_segment, tokens)),
     }
-    for place, shard in enumerate(shards):
-        yield int(shard), {name: parts[name][place] for name in DOCUMENT_ARRAYS}
+    for index, shard in enumerate(shards):
+        yield int(shard), {name: parts[name][index] for name in DOCUMENT_ARRAYS}
 
 
-def _parts(values: npt.NDArray, places: npt.NDArray) -> list[npt.NDArray]:
-    return np.split(values[np.argsort(places, kind="stable")], np.cumsum(np.bincount(places))[:-1])
+def _group(values: npt.NDArray, groups: npt.NDArray) -> list[npt.NDArray]:
+    return np.split(values[np.argsort(groups, kind="stable")], np.cumsum(np.bincount(groups))[:-1])
 
 
 def append_to_cache(folder: Path, arrays: Arrays) -> None:
-    """Appends the arrays that `DOCUMENT_ARRAYS` names to the cache in `folder`."""
+    """Appends the arrays of `DOCUMENT_ARRAYS` to the cache in `folder`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, dtype in DOCUMENT_ARRAYS.items():
@@ -113,18 +111,25 @@ def append_to_cache(folder: Path, arrays: Arrays) -> None:
 
 
 def cache_arrays(folder: Path) -> dict[str, npt.NDArray]:
-    """Maps the arrays of a cache that holds at least one document into memory."""
+    """Memory-maps the arrays of a cache."""
     return {name: np.asarray(np.memmap(folder / name, dtype, "r")) for name, dtype in DOCUMENT_ARRAYS.items()}
 
 
 def load_cache(folder: Path) -> TokenizedDocuments:
-    """The documents of such a cache."""
+    """Loads the documents of a cache; tokens stay memory-mapped."""
     arrays = cache_arrays(folder)
     return TokenizedDocuments.from_lengths(arrays["tokens"], arrays["segments"], arrays["documents"], arrays["keys"])
 
 
 class Counts(BaseModel):
-    """What step 1 found, kept in the workspace; documents and tokens by shard, and how many tokens are unknown."""
+    """Counts of the tokenized corpus, saved in the workspace.
+
+    Args:
+        documents, tokens: by shard.
+        segments: in all shards.
+        longest: segments of the longest document.
+        unknown: number of unknown tokens.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -137,7 +142,7 @@ class Counts(BaseModel):
 
 @dataclass(frozen=True)
 class PrepareContext:
-    """What every worker process needs."""
+    """What every worker needs; sent to it once."""
 
     options: PrepareOptions
     tokenizer: AlbertTokenizer
@@ -165,7 +170,7 @@ def count_caches(workspace: Path, num_shards: int, unknown_id: int) -> Counts:
 
 
 def _count_tokens(folder: Path, token_id: int) -> int:
-    """How often a token is in a cache, of which little is in memory at once."""
+    """Counts a token in a cache, block by block."""
     count = 0
     with (folder / "tokens").open("rb") as file:
         while len(block := np.fromfile(file, DOCUMENT_ARRAYS["tokens"], 2**20)):
@@ -179,12 +184,12 @@ def cache_folder(workspace: Path, shard: int) -> Path:
 
 def read_batches(files: Iterable[Path], options: PrepareOptions, report: Report) -> Iterator[list[Document]]:
     """Yields the corpus in lists of documents, about a megabyte of text each."""
-    batch, characters, hinted = [], 0, False
+    batch, characters, warned = [], 0, False
     for file in files:
         reported = 0
         for document in read_documents(file, split=options.split_sentences, gap=options.document_gap):
-            if not hinted and not options.split_sentences:
-                hinted = _hint_at_splitting(file, document)
+            if not warned and not options.split_sentences:
+                warned = _warn_of_long_sentence(file, document)
             batch.append(document)
             characters += sum(map(len, document.sentences))
             if characters >= _BATCH_CHARACTERS:
@@ -197,49 +202,48 @@ def read_batches(files: Iterable[Path], options: PrepareOptions, report: Report)
         yield batch
 
 
-def _hint_at_splitting(file: Path, document: Document) -> bool:
-    """Warns of a sentence that is rather a page of running text; returns whether there is one."""
+def _warn_of_long_sentence(file: Path, document: Document) -> bool:
+    """Warns of a sentence that is probably running text; returns whether there is one."""
     longest = max(document.sentences, key=len)
-    if len(longest) <= _MAX_USUAL_SENTENCE:
+    if len(longest) <= _LONG_SENTENCE:
         return False
     warnings.warn(
-        f"{file} has a line of {len(longest):,} characters ({longest[:40]!r} ...), which is taken as one sentence. For "
-        f"running text set split_sentences=True (--split-sentences).",
+        f"{file} has a line of {len(longest):,} characters ({longest[:40]!r} ...), which is treated as one sentence. "
+        f"For running text set split_sentences=True (--split-sentences).",
         stacklevel=2,
     )
     return True
 
 
 def tokenize_batch(context: PrepareContext, documents: list[Document], report: Report) -> TokenizedDocuments:
-    """Tokenises a few documents."""
+    """Tokenizes a batch of documents in a worker."""
     options = context.options
-    return tokenize_documents(documents, context.tokenizer, None if options.reference_pairs else options.room)
+    return tokenize_documents(documents, context.tokenizer, None if options.reference_pairs else options.max_tokens)
 
 
 def check_counts(counts: Counts, options: PrepareOptions) -> None:
-    """Raises ValueError where no example, or not every example, could be made of the corpus."""
-    received = f"Received: {sum(counts.documents)} documents with {counts.segments} sentences"
+    """Raises ValueError if the corpus is too small for the options."""
     if not sum(counts.tokens):
-        raise ValueError(f"No text was found in {', '.join(map(str, options.inputs))}. {received}; give other files.")
+        raise ValueError(f"No text was found in {', '.join(map(str, options.inputs))}; give other files.")
     if (options.reference_pairs or options.objective is Objective.NEXT_SENTENCE) and 1 in counts.documents:
         raise ValueError(
-            f"Every shard must hold at least two documents, to draw random partners from. {received}, "
-            f"and a shard with one of them. Use fewer shards or another objective."
+            "Random partners are drawn from the other documents of a shard, but a shard has a single document "
+            f"(documents in all: {sum(counts.documents)}). Use fewer shards or another objective."
         )
     if options.objective is not Objective.NONE and not options.reference_pairs and counts.longest < 2:
         raise ValueError(
-            f"At least one document must have two sentences, to make pairs of. {received}. "
-            f"Put one sentence on each line, with empty lines between documents only, or set split_sentences=True for "
-            f"running text."
+            f"No document has two sentences to make a pair of (documents: {sum(counts.documents)}, sentences: "
+            f"{counts.segments}). Put one sentence on each line, with blank lines between documents only, or set "
+            f"split_sentences=True for running text."
         )
 
 
 def warn_of_unknown(counts: Counts, options: PrepareOptions) -> None:
-    """Warns where the vocabulary is hardly that of the texts."""
-    share, vocabulary = counts.unknown / sum(counts.tokens), options.tokenizer or "the published English vocabulary"
-    if share > _UNKNOWN_SHARE:
+    """Warns if the vocabulary hardly fits the corpus."""
+    unknown = counts.unknown / sum(counts.tokens)
+    if unknown > _MAX_UNKNOWN:
         warnings.warn(
-            f"A vocabulary should know its texts. Received: {share:.0%} of tokens unknown to {vocabulary}; give one of "
-            "their language by `tokenizer`, or make it of the texts by `albert-tf train-tokenizer`.",
+            f"{unknown:.0%} of the tokens are unknown to {options.tokenizer or 'the published English vocabulary'}; "
+            f"give a `tokenizer` for their language, or train one on this text with `albert-tf train-tokenizer`.",
             stacklevel=3,
         )

@@ -94,7 +94,7 @@ def _hide(layout: "_Layout", keys: npt.NDArray, options: ExampleOptions, vocabul
     lengths = layout.attention_mask.sum(axis=1)
     # np.rint rounds half to even, as the reference's round() does.
     budgets = np.maximum(1, np.rint(lengths * options.masked_lm_prob).astype(np.int64))
-    budgets = np.minimum(budgets, options.largest_budget)
+    budgets = np.minimum(budgets, options.max_masked)
     starts = layout.starts if options.whole_word_masking else layout.content
     choose = partial(
         select_masked,

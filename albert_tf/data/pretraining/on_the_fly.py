@@ -104,7 +104,7 @@ def documents_dataset(
         for feature in read
     }
     examples = tf.data.Dataset.from_generator(blocks, output_signature=signature).prefetch(1)
-    batches = examples.rebatch(shard.piece_size(batch_size), drop_remainder=True)
+    batches = examples.rebatch(shard.replica_batch_size(batch_size), drop_remainder=True)
 
     def split(batch: dict[str, tf.Tensor]):
         def select(role: Role) -> dict[str, tf.Tensor]:

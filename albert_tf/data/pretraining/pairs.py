@@ -104,7 +104,7 @@ def make_pairs(documents: TokenizedDocuments, passes: npt.ArrayLike, options: Ex
         empty = np.zeros(0, np.int64)
         return Pairs(empty, empty.astype(np.uint64), empty, empty, empty, empty, empty)
     pairs = Pairs(*(np.concatenate([getattr(step, field.name) for step in steps]) for field in fields(Pairs)))
-    return _truncate(pairs, options.room)
+    return _truncate(pairs, options.max_tokens)
 
 
 class _Chunks:
@@ -195,7 +195,9 @@ class _Chunks:
 def _target_lengths(keys: Keys, options: ExampleOptions) -> Ints:
     """Returns the tokens to aim at: the room of an example or, now and then, a random length from 2 up to it."""
     bits = random_bits(keys, Counter.LENGTH)
-    return np.where(bernoulli(bits, options.short_seq_prob), 2 + uniform_int_low(bits, options.room - 1), options.room)
+    return np.where(
+        bernoulli(bits, options.short_seq_prob), 2 + uniform_int_low(bits, options.max_tokens - 1), options.max_tokens
+    )
 
 
 def _truncate(pairs: Pairs, room: int) -> Pairs:

@@ -187,13 +187,13 @@ def test_a_folder_with_other_things_is_refused(corpus, tmp_path):
 @pytest.mark.parametrize(
     ("text", "changes", "message"),
     [
-        (b"", {}, "No text was found in .*Received: 0 documents"),
+        (b"", {}, "No text was found in .*; give other files"),
         (b"\n \n", {}, "No text was found in"),
-        (b"A single line.\n", {}, "must have two sentences, to make pairs of. Received: 1 documents with 1 sentences"),
-        (b"A.\n\nB.\n\nC.\n", {}, "must have two sentences"),
-        (b"A.\n\nB.\n", {"objective": Objective.NEXT_SENTENCE, "num_shards": 1}, "must have two sentences"),
+        (b"A single line.\n", {}, r"No document has two sentences to make a pair of \(documents: 1, sentences: 1\)"),
+        (b"A.\n\nB.\n\nC.\n", {}, "No document has two sentences"),
+        (b"A.\n\nB.\n", {"objective": Objective.NEXT_SENTENCE, "num_shards": 1}, "No document has two sentences"),
         (b"ok\n\xff\n", {}, r"text\.txt is not UTF-8: byte 0xff at byte offset 3"),
-        (b"A.\nB.\n", {"objective": Objective.NEXT_SENTENCE}, "Every shard must hold at least two documents"),
+        (b"A.\nB.\n", {"objective": Objective.NEXT_SENTENCE}, r"a shard has a single document \(documents in all: 1\)"),
     ],
 )
 def test_bad_corpora_are_refused_and_leave_no_folder(tmp_path, text, changes, message):
@@ -347,9 +347,7 @@ def test_a_damaged_file_of_an_unfinished_run_is_named(corpus, tmp_path, name):
 def test_texts_that_the_vocabulary_hardly_knows_are_warned_of(tmp_path):
     (tmp_path / "ko.txt").write_text("오늘은 비가 왔다.\n우산이 없었다.\n", encoding="utf-8")
     options = PrepareOptions(inputs=(tmp_path / "ko.txt",), output_dir=tmp_path / "examples", max_seq_length=32)
-    with pytest.warns(
-        UserWarning, match=r"Received: \d\d% of tokens unknown to the published English vocabulary; give"
-    ):
+    with pytest.warns(UserWarning, match=r"\d\d% of the tokens are unknown to the published English vocabulary; give"):
         manifest = prepare(options).manifest
     tokenizer = AlbertTokenizer.english()
     ids = [token for line in (tmp_path / "ko.txt").read_text("utf-8").splitlines() for token in tokenizer.encode(line)]

@@ -41,7 +41,7 @@ def test_errors_of_functions_come_out(processes):
 
 
 def test_a_worker_that_dies_is_told():
-    with Workers(None, 2) as workers, pytest.raises(RuntimeError, match="one of 2 died"):
+    with Workers(None, 2) as workers, pytest.raises(RuntimeError, match="One of 2 worker processes died"):
         list(workers.map(dying, range(5), print))
 
 

@@ -112,7 +112,7 @@ def test_one_usable_document_is_enough_and_none_is_an_error(text, tmp_path):
     assert len(rows_of(documents_dataset(tmp_path / "one", 32).take(1))) == 32
     assert time.monotonic() - begun < 5
     source.write_text("One.\n\nTwo.\n\nThree.\n")
-    with pytest.raises(ValueError, match="must have two sentences"):
+    with pytest.raises(ValueError, match="No document has two sentences"):
         prepare(options.model_copy(update={"output_dir": tmp_path / "none"}))
     assert not (tmp_path / "none").exists()
 
@@ -161,9 +161,9 @@ def test_unfit_folders_and_damage_are_named(folders, tmp_path):
         documents_dataset(folders / "one_pass", BATCH)
     with pytest.raises(ValueError, match="holds documents, not examples"):
         pretraining_dataset(folders / "documents", BATCH)
-    with pytest.raises(ValueError, match="have length 64, and max_seq_length=128"):
+    with pytest.raises(ValueError, match="have length 64, but max_seq_length=128"):
         documents_dataset(folders / "documents", BATCH, max_seq_length=128)
-    with pytest.raises(ValueError, match="and 'none' is asked for"):
+    with pytest.raises(ValueError, match="but 'none' was requested"):
         documents_dataset(folders / "documents", BATCH, objective="none")
     with pytest.raises(ValueError, match="16, 3 devices"):
         documents_dataset(folders / "documents", BATCH, shard=InputShard(0, 3))
@@ -185,6 +185,6 @@ def test_damaged_shards_are_left_out_when_told_to(folders, tmp_path):
     data[-100] ^= 1
     damaged.write_bytes(data)
     first, _, last = written(folders / "one_pass")
-    with pytest.warns(UserWarning, match=f"Left out: .*{damaged.name} is damaged at record 3"):
+    with pytest.warns(UserWarning, match=f"Skipped: .*{damaged.name} is damaged at record 3"):
         made = documents_dataset(copy, 1, skip_corrupt=True)
     assert sorted(rows_of(made.take(len(first) + len(last)))) == sorted(first + last)

@@ -71,7 +71,9 @@ def pairs_of_one_document(documents, number, pass_number, options):
     key = fold_in(fold_in(splitmix64(options.seed), documents.document_keys[number]), pass_number)
     bits = random_bits(key, 0)
     target = (
-        2 + int(uniform_int_low(bits, options.room - 1)) if bernoulli(bits, options.short_seq_prob) else options.room
+        2 + int(uniform_int_low(bits, options.max_tokens - 1))
+        if bernoulli(bits, options.short_seq_prob)
+        else options.max_tokens
     )
     cursor = step = 0
     while cursor < len(lengths):
@@ -100,7 +102,7 @@ def pairs_of_one_document(documents, number, pass_number, options):
             following, label = max(middle, cursor + 1), True
         elif coin:
             a, b = b, a
-        a, b = truncate_plainly(a, b, options.room, example_key)
+        a, b = truncate_plainly(a, b, options.max_tokens, example_key)
         yield (int(example_key), int(a[0]), int(a[1]), int(b[0]), int(b[1]), int(label))
         cursor = following
 
@@ -141,7 +143,7 @@ def test_pairs_fit_and_stay_inside_a_document():
     pairs = make_pairs(documents, np.arange(5), options)
     assert (pairs.first_length > 0).all()
     assert (pairs.second_length > 0).all()
-    assert (pairs.first_length + pairs.second_length <= options.room).all()
+    assert (pairs.first_length + pairs.second_length <= options.max_tokens).all()
     boundaries = documents.segment_offsets[documents.document_offsets]
     for _, first, first_stop, second, second_stop, _ in spans(pairs):
         homes = np.searchsorted(boundaries, [first, first_stop - 1, second, second_stop - 1], side="right")
