@@ -5,13 +5,14 @@ The writer, the reader and their checks are derived from these declarations.
 Shape letters: B batch, L sequence, P predictions, S examples per packed row.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
 Role = Literal["input", "label", "extra"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,12 @@ def with_role(features: Iterable[Feature], *roles: Role) -> tuple[Feature, ...]:
     ['masked_lm_ids', 'masked_lm_weights', 'sentence_order_labels']
     """
     return tuple(feature for feature in features if feature.role in roles)
+
+
+def split_roles(features: Sequence[Feature], values: Mapping[str, T]) -> tuple[dict[str, T], dict[str, T]]:
+    """Splits values by name of the feature into inputs and labels."""
+    inputs = {feature.name: values[feature.name] for feature in features if feature.role == "input"}
+    return inputs, {feature.name: values[feature.name] for feature in features if feature.role == "label"}
 
 
 def features_to_learn(objective: str, packed: bool = False) -> tuple[Feature, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from albert_tf.data.features import Feature, Role, features_to_learn, with_role
+from albert_tf.data.features import Feature, features_to_learn, split_roles
 from albert_tf.data.options import Objective
 from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.data.sources import Source, check_expectations, complete_shards, find_shards, undamaged_shards
@@ -136,12 +136,6 @@ def _parser(sizes: Sizes, objective: Objective):
 
     def parse(records: tf.Tensor):
         parsed = tf.io.parse_example(records, spec)
-
-        def select(role: Role):
-            return {
-                feature.name: tf.cast(parsed[feature.disk_name], feature.dtype) for feature in with_role(read, role)
-            }
-
-        return select("input"), select("label")
+        return split_roles(read, {feature.name: tf.cast(parsed[feature.disk_name], feature.dtype) for feature in read})
 
     return parse

@@ -1,6 +1,6 @@
-"""Texts with labels, from a table file to padded batches: what a classifier is fine-tuned and evaluated on.
+"""Labelled texts for classifiers, from a table file to padded batches.
 
-Letters: N examples, T ids of all examples together, B batch, L sequence, C classes.
+Letters: N examples, T ids of all examples together, B batch, L sequence.
 """
 
 import json
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 Inputs = dict[str, np.ndarray]
 
-_ENCODED_AT_ONCE = 1024
-# Batches are made of neighbours in length among so many batches' worth of shuffled examples.
-_BATCHES_SORTED_TOGETHER = 32
+_TEXTS_AT_ONCE = 1024
+# Shuffled examples are sorted by length within windows of this many batches.
+_BATCHES_PER_WINDOW = 32
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table hold what.
+    """The columns of a table.
 
     Attributes:
         text: name of the column with the text.
         pair: name of the column with the second text, or None.
         label: name of the column with the label.
-        header: whether the first row of a TSV or CSV file names the columns. Without it, columns are numbers from 0.
+        header: whether the first row of a TSV or CSV file names the columns; otherwise they are numbered from 0.
     """
 
     text: str = "text"
@@ -44,14 +44,14 @@ class Columns:
 
 @dataclass(frozen=True)
 class LabelledTexts:
-    """The examples of one file in its order, each field of length N.
+    """The examples of one file, in order; each field has length N.
 
     Attributes:
         source: the file.
-        lines: the line, counted from 1, that each example begins on.
+        lines: number of the first line of each example, from 1.
         texts: the texts.
         pairs: the second texts, or None.
-        labels: the labels as they are written.
+        labels: the labels as written in the file.
     """
 
     source: Path
@@ -64,16 +64,16 @@ class LabelledTexts:
         return len(self.texts)
 
     def label_names(self) -> tuple[str, ...]:
-        """The different labels, sorted; integers by their value."""
+        """The distinct labels, sorted, integers by value."""
         return tuple(sorted(set(self.labels), key=lambda label: (not label.isdecimal(), _number(label), label)))
 
     def label_ids(self, names: Sequence[str]) -> np.ndarray:
         """The index of each label in `names`: int32 [N].
 
         Raises:
-            ValueError: a label is not among them; the message names its line.
+            ValueError: a label is not in `names`; the message names its line.
         """
-        ids = {name: number for number, name in enumerate(names)}
+        ids = {name: index for index, name in enumerate(names)}
         for line, label in zip(self.lines, self.labels):
             if label not in ids:
                 raise ValueError(
@@ -83,10 +83,10 @@ class LabelledTexts:
         return np.array([ids[label] for label in self.labels], np.int32)
 
     def label_values(self) -> np.ndarray:
-        """Each label as a number: float32 [N].
+        """The labels as numbers: float32 [N].
 
         Raises:
-            ValueError: a label is no finite number; the message names its line.
+            ValueError: a label is not a finite number; the message names its line.
         """
         values = [_float(label) for label in self.labels]
         for line, label, value in zip(self.lines, self.labels, values):
@@ -99,18 +99,15 @@ class LabelledTexts:
 
 
 def read_texts(path: str | Path, columns: Columns | None = None) -> LabelledTexts:
-    """Reads a table of labelled texts: TSV, CSV or JSONL by its suffix, in the dialects that `tables.read_rows` says.
+    """Reads a table of labelled texts: TSV, CSV or JSONL, depending on the suffix, see `tables.read_rows`.
 
     Args:
         path: the file.
-        columns: which columns hold what; by default "text" and "label".
-
-    Returns:
-        LabelledTexts.
+        columns: by default "text" and "label".
 
     Raises:
-        ValueError: the file is of another kind, not UTF-8, empty or damaged, or lacks a column; the message names the
-            file and the line.
+        ValueError: the file has another suffix, is not UTF-8, is empty or damaged, or lacks a column; the message names
+            the file and the line.
     """
     path, columns = Path(path), columns or Columns()
     examples = [_example(row, columns) for row in read_rows(path, columns.header)]
@@ -122,14 +119,14 @@ def read_texts(path: str | Path, columns: Columns | None = None) -> LabelledText
 
 @dataclass(frozen=True)
 class EncodedTexts:
-    """Tokenised examples, special ids included and cut to length, in one array.
+    """Tokenized and truncated examples with special tokens, concatenated.
 
     Attributes:
         ids: int32 [T].
         token_types: int8 [T].
-        offsets: int64 [N + 1]; example n has ids `offsets[n]` up to `offsets[n + 1]`.
-        max_length: the length that rows were cut to.
-        pad_token_id: the id that fills rows up.
+        offsets: int64 [N + 1]; example n has `ids[offsets[n] : offsets[n + 1]]`.
+        max_length: maximum number of ids in an example.
+        pad_token_id: id of the padding.
     """
 
     ids: np.ndarray
@@ -143,15 +140,15 @@ class EncodedTexts:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Ids of each example: int64 [N]."""
+        """Number of ids of each example: int64 [N]."""
         return np.diff(self.offsets)
 
     def batch(self, rows: np.ndarray, multiple: int = 8) -> Inputs:
         """The model's inputs for some examples, padded to the longest of them.
 
         Args:
-            rows: int [B], numbers of examples.
-            multiple: L is rounded up to a multiple of it, as far as `max_length` allows, so that few shapes occur.
+            rows: int [B], indices of the examples.
+            multiple: L is rounded up to a multiple of this, at most to `max_length`, so that there are few shapes.
 
         Returns:
             A dict of int32 [B, L]: `input_ids`, `attention_mask`, `token_type_ids`.
@@ -160,30 +157,27 @@ class EncodedTexts:
         longest = min(-(-int(lengths.max()) // multiple) * multiple, self.max_length)
         positions = np.arange(longest)
         mask = positions < lengths[:, None]  # [B, L]
-        places = (self.offsets[rows][:, None] + positions)[mask]
+        sources = (self.offsets[rows][:, None] + positions)[mask]
         ids = np.full(mask.shape, self.pad_token_id, np.int32)
         types = np.zeros(mask.shape, np.int32)
-        ids[mask], types[mask] = self.ids[places], self.token_types[places]
+        ids[mask], types[mask] = self.ids[sources], self.token_types[sources]
         return {"input_ids": ids, "attention_mask": mask.astype(np.int32), "token_type_ids": types}
 
 
 def encode_texts(
     tokenizer: "AlbertTokenizer", texts: Sequence[str], pairs: Sequence[str] | None, max_length: int
 ) -> EncodedTexts:
-    """Tokenises texts, or pairs of texts, once for all epochs.
+    """Tokenizes texts or pairs of texts.
 
     Args:
         tokenizer: AlbertTokenizer.
         texts: first texts.
         pairs: second texts, or None.
-        max_length: the most ids in a row; longer ones are cut.
-
-    Returns:
-        EncodedTexts.
+        max_length: maximum number of ids; longer examples are truncated.
     """
     ids, types, lengths = [], [], []
-    for start in range(0, len(texts), _ENCODED_AT_ONCE):
-        part = slice(start, start + _ENCODED_AT_ONCE)
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        part = slice(start, start + _TEXTS_AT_ONCE)
         encoded = tokenizer(texts[part], None if pairs is None else pairs[part], max_length=max_length)
         mask = encoded["attention_mask"] == 1
         ids.append(encoded["input_ids"][mask])
@@ -194,16 +188,16 @@ def encode_texts(
 
 
 def epoch_batches(lengths: np.ndarray, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:
-    """Deals all examples of an epoch into batches of similar length, in an order that depends on the arguments alone.
+    """Groups the examples into batches of similar length, in a random order of each epoch.
 
     Args:
         lengths: int [N].
-        batch_size: B; one batch has fewer where B does not divide N.
-        seed: of the order.
-        epoch: each has an order of its own.
+        batch_size: B; one batch is smaller if B does not divide N.
+        seed: seed of the order.
+        epoch: the epoch.
 
     Returns:
-        ceil(N / B) arrays of example numbers, each example once.
+        ceil(N / B) arrays of example indices, each example once.
 
     Example:
 
@@ -212,27 +206,27 @@ def epoch_batches(lengths: np.ndarray, batch_size: int, seed: int, epoch: int) -
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(lengths))
-    window = batch_size * _BATCHES_SORTED_TOGETHER
+    window = batch_size * _BATCHES_PER_WINDOW
     windows = [order[start : start + window] for start in range(0, len(order), window)]
     order = np.concatenate([rows[np.argsort(lengths[rows], kind="stable")] for rows in windows])
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
-    return [batches[number] for number in random.permutation(len(batches))]
+    return [batches[index] for index in random.permutation(len(batches))]
 
 
 def training_dataset(
     encoded: EncodedTexts, labels: np.ndarray, batch_size: int, seed: int, epochs: int
 ) -> "tf.data.Dataset":
-    """All epochs of training one after another, each in an order of its own.
+    """All epochs of training, as ceil(N / B) batches each; see `epoch_batches`.
 
     Args:
         encoded: the examples.
         labels: int32 or float32 [N].
         batch_size: B.
-        seed: of the order; equal seeds give equal batches.
-        epochs: how often each example comes, in ceil(N / B) batches each time.
+        seed: seed of the order.
+        epochs: number of epochs.
 
     Returns:
-        Dataset of (inputs, labels): a dict of int32 [B, L] and labels [B], L being the longest of the batch.
+        Dataset of (inputs, labels): a dict of int32 [B, L], padded to the longest example of the batch, and labels [B].
     """
     import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""Rows of a table file, each a dict from column name to field, whatever the kind of file."""
+"""Reads the rows of TSV, CSV and JSONL tables."""
 
 import collections
 import csv
@@ -22,7 +22,7 @@ class Row:
 
     Attributes:
         source: the file.
-        line: the line, counted from 1, that it begins on.
+        line: number of its first line, from 1.
         fields: field by column.
     """
 
@@ -35,15 +35,15 @@ class Row:
 
         Args:
             column: name of the column.
-            option: what the command line calls the choice of this column, for the message.
+            option: command-line option that selects the column, for the error message.
 
         Raises:
-            ValueError: there is no such column; the message says which there are.
+            ValueError: there is no such column.
         """
         if column not in self.fields:
             cure = f"choose one with {option}" if option else "correct the name"
             raise ValueError(
-                f"{self.source} has no column {column!r}: those in line {self.line} are {listed(self.fields)}"
+                f"{self.source} has no column {column!r}; the columns in line {self.line} are {listed(self.fields)}"
                 f"{nearest(column, self.fields)}; {cure}."
             )
         return self.fields[column]
@@ -52,7 +52,7 @@ class Row:
         """The field of a column that holds text.
 
         Raises:
-            ValueError: there is no such column, or JSON holds something else there.
+            ValueError: there is no such column, or its JSON value is not a string.
         """
         text = self.field(column, option)
         if not isinstance(text, str):
@@ -61,23 +61,23 @@ class Row:
 
 
 def read_rows(path: Path, header: bool) -> Iterator[Row]:
-    """Yields the rows of a table; its suffix says how to read it.
+    """Yields the rows of a table.
 
-    `.tsv` and `.txt`: fields between tabs, quotes are plain characters (as in the files of GLUE). `.csv`: commas and
-    double quotes. `.jsonl`: one JSON object a line. All are UTF-8, with or without a byte-order mark; empty lines count
-    for nothing.
+    `.tsv` and `.txt`: fields separated by tabs, without quoting (as in the files of GLUE). `.csv`: commas and double
+    quotes. `.jsonl`: one JSON object per line. Files are UTF-8, with or without a byte-order mark; blank lines are
+    skipped.
 
     Args:
         path: the file.
-        header: whether the first row of a TSV or CSV file names the columns. Without it, columns are numbers from 0.
+        header: whether the first row of a TSV or CSV file names the columns; otherwise they are numbered from 0.
 
     Raises:
-        ValueError: the file is of another kind, not UTF-8, or damaged; the message names the file and the line.
+        ValueError: the file has another suffix, is not UTF-8 or is damaged; the message names the file and the line.
     """
     if not path.is_file():
         raise ValueError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; give a table.")
     if path.suffix.lower() not in _SUFFIXES:
-        raise ValueError(f"{path} is not a table that can be read; convert it to {listed(_SUFFIXES)}.")
+        raise ValueError(f"{path} is not a table of a known format; convert it to {listed(_SUFFIXES)}.")
     return _json_rows(path) if path.suffix.lower() == ".jsonl" else _separated_rows(path, header)
 
 
@@ -99,15 +99,15 @@ def _separated_rows(path: Path, header: bool) -> Iterator[Row]:
     else:
         rows = ((line, content.split("\t")) for line, content in _lines(text))
     if not header:
-        # Only the columns asked for must be there, as rows may end in remarks of their own.
+        # Rows may differ in length: only the selected columns are required.
         yield from (Row(path, line, {str(n): field for n, field in enumerate(fields)}) for line, fields in rows)
         return
     names = _unique(path, next(rows, (1, []))[1])
     for line, fields in rows:
         if len(fields) != len(names):
             raise ValueError(
-                f"{path}, line {line}, has {len(fields)} fields and the header has {len(names)}; correct or delete the "
-                f"line, or say that there is no header (--no-header)."
+                f"{path}, line {line}, has {len(fields)} fields, but the header has {len(names)}; correct or delete the "
+                f"line, or set --no-header if there is no header."
             )
         yield Row(path, line, dict(zip(names, fields)))
 
@@ -116,12 +116,12 @@ def _unique(path: Path, names: list[str]) -> list[str]:
     names = [name.strip() for name in names]
     repeated = [name for name, count in collections.Counter(names).items() if name and count > 1]
     if repeated:
-        raise ValueError(f"The header of {path} names {repeated[0]!r} twice; rename one of these columns.")
+        raise ValueError(f"The header of {path} has two columns {repeated[0]!r}; rename one of them.")
     return names
 
 
 def _csv_fields(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    # The module's limit of 128 KiB a field is not ours.
+    # Fields may be longer than the module's limit of 128 KiB.
     limit = csv.field_size_limit(max(len(text), csv.field_size_limit()))
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     line = 1
@@ -132,8 +132,8 @@ def _csv_fields(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
             line = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(
-            f"{path}, line {line}, is not CSV ({error}): quotes have to be closed, and doubled inside a field; correct "
-            "it, or save the table as .tsv."
+            f"{path}, line {line}, is not valid CSV ({error}): close quotes, and double them inside a field, or save the "
+            "table as .tsv."
         ) from None
     finally:
         csv.field_size_limit(limit)
@@ -150,18 +150,18 @@ def _read(path: Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        collections.deque(read_lines(path), maxlen=0)  # which raises, naming the file and the byte
+        collections.deque(read_lines(path), maxlen=0)  # raises an error that names the file and the byte
         raise
 
 
 def listed(names: Iterable[str]) -> str:
-    """At most eight of the names, for a message."""
+    """Joins at most eight names for an error message."""
     names = list(names)
     shown = ", ".join(repr(name) for name in names[:8])
     return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """The end of a message that suggests what may have been meant."""
+    """The end of an error message that suggests the closest match."""
     close = difflib.get_close_matches(name, list(choices), n=1)
     return f"; did you mean {close[0]!r}" if close else ""

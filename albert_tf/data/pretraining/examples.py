@@ -1,4 +1,4 @@
-"""Pairs become examples: special tokens, padding, masks, as arrays of many examples at once.
+"""Makes examples of pairs, in batches: special tokens, padding and masking.
 
 Letters: B batch, L sequence, P predictions.
 """
@@ -19,16 +19,16 @@ Ints = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class PretrainingExamples:
-    """Examples as the model takes them; the fields are those of `PRETRAINING_FEATURES`.
+    """A batch of examples; the fields are those of `PRETRAINING_FEATURES`.
 
     Args:
-        input_ids: int32 [B, L], [CLS] first [SEP] second [SEP], masked, padded.
-        attention_mask: int32 [B, L], 1 where there is a token.
+        input_ids: int32 [B, L], [CLS] first [SEP] second [SEP], masked and padded.
+        attention_mask: int32 [B, L], 0 on padding.
         token_type_ids: int32 [B, L], 1 on the second segment and its [SEP].
         token_boundary: int32 [B, L], 1 on special tokens and on tokens that start a word.
-        masked_lm_positions: int32 [B, P], increasing, then 0.
-        masked_lm_ids: int32 [B, P], the tokens that stood there, then 0.
-        masked_lm_weights: float32 [B, P], 1 for a prediction, then 0.
+        masked_lm_positions: int32 [B, P], increasing, padded with 0.
+        masked_lm_ids: int32 [B, P], the original tokens at these positions, padded with 0.
+        masked_lm_weights: float32 [B, P], 1 for a prediction, 0 for padding.
         sentence_order_labels: int32 [B].
     """
 
@@ -48,32 +48,32 @@ class PretrainingExamples:
 def make_examples(
     documents: TokenizedDocuments, pairs: Pairs, options: ExampleOptions, vocabulary: Vocabulary
 ) -> PretrainingExamples:
-    """Makes an example of each pair.
+    """Makes one example of each pair.
 
     Args:
-        documents: the corpus that `pairs` point into.
+        documents: the corpus that the pairs were made of.
         pairs: see `make_pairs`.
         options: see `ExampleOptions`.
-        vocabulary: facts about the tokenizer.
+        vocabulary: special ids and word boundaries.
 
     Returns:
-        PretrainingExamples, one row a pair. In each, `min(max_predictions_per_seq, max(1, round(masked_lm_prob *
-        tokens)))` tokens are masked, special tokens counted, or a few less where the words left are too long. With
-        `permutation` up to as many again change places.
+        PretrainingExamples, one row per pair. In each, `min(max_predictions_per_seq, max(1, round(masked_lm_prob *
+        tokens)))` tokens are masked, counting special tokens, or a few less if the remaining words are too long. With
+        `permutation`, up to as many other tokens are permuted.
     """
-    layout = _assemble(documents.tokens, pairs, options, vocabulary)
-    hidden = _hide(layout, pairs.keys, options, vocabulary)
-    rows, places = np.nonzero(hidden.predicted)
-    counts = hidden.predicted.sum(axis=1)
+    unmasked = _assemble(documents.tokens, pairs, options, vocabulary)
+    masked = _mask(unmasked, pairs.keys, options, vocabulary)
+    rows, columns = np.nonzero(masked.predicted)
+    counts = masked.predicted.sum(axis=1)
     slots = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
     positions, ids = (np.zeros((len(pairs), options.predictions), np.int32) for _ in range(2))  # [B, P]
     weights = np.zeros(positions.shape, np.float32)
-    positions[rows, slots], ids[rows, slots], weights[rows, slots] = places, layout.ids[rows, places], 1.0
+    positions[rows, slots], ids[rows, slots], weights[rows, slots] = columns, unmasked.ids[rows, columns], 1.0
     return PretrainingExamples(
-        hidden.ids,
-        layout.attention_mask,
-        layout.token_type_ids,
-        layout.token_boundary,
+        masked.ids,
+        unmasked.attention_mask,
+        unmasked.token_type_ids,
+        unmasked.token_boundary,
         positions,
         ids,
         weights,
@@ -82,24 +82,24 @@ def make_examples(
 
 
 @dataclass(frozen=True)
-class _Hidden:
-    """What the model sees, and which tokens it has to tell: both [B, L]."""
+class _Masked:
+    """Input ids and the tokens to predict, both [B, L]."""
 
     ids: Ints
     predicted: npt.NDArray[np.bool_]
 
 
-def _hide(layout: "_Layout", keys: npt.NDArray, options: ExampleOptions, vocabulary: Vocabulary) -> _Hidden:
-    """Masks tokens and, on demand, moves others."""
-    lengths = layout.attention_mask.sum(axis=1)
+def _mask(unmasked: "_Unmasked", keys: npt.NDArray, options: ExampleOptions, vocabulary: Vocabulary) -> _Masked:
+    """Masks tokens and, with `permutation`, permutes others."""
+    lengths = unmasked.attention_mask.sum(axis=1)
     # np.rint rounds half to even, as the reference's round() does.
     budgets = np.maximum(1, np.rint(lengths * options.masked_lm_prob).astype(np.int64))
     budgets = np.minimum(budgets, options.max_masked)
-    starts = layout.starts if options.whole_word_masking else layout.content
+    starts = unmasked.starts if options.whole_word_masking else unmasked.content
     choose = partial(
         select_masked,
         starts,
-        layout.content,
+        unmasked.content,
         budgets,
         keys,
         ngram=options.ngram,
@@ -107,17 +107,17 @@ def _hide(layout: "_Layout", keys: npt.NDArray, options: ExampleOptions, vocabul
     )
     predicted = choose()
     ids = apply_masking(
-        layout.ids, predicted, keys, mask_token_id=vocabulary.mask_token_id, vocab_size=vocabulary.vocab_size
+        unmasked.ids, predicted, keys, mask_token_id=vocabulary.mask_token_id, vocab_size=vocabulary.vocab_size
     )
     if options.permutation:
         moved = choose(taken=predicted, stream=PERMUTED_ORDER_STREAM)
         ids, predicted = permute(ids, moved, keys), predicted | moved
-    return _Hidden(ids, predicted)
+    return _Masked(ids, predicted)
 
 
 @dataclass(frozen=True)
-class _Layout:
-    """Unmasked examples, all [B, L]; `starts` and `content` are what `select_masked` takes."""
+class _Unmasked:
+    """Unmasked examples, all [B, L]; `starts` and `content` are arguments of `select_masked`."""
 
     ids: Ints
     attention_mask: Ints
@@ -127,29 +127,31 @@ class _Layout:
     content: npt.NDArray[np.bool_]
 
 
-def _assemble(tokens: Ints, pairs: Pairs, options: ExampleOptions, vocabulary: Vocabulary) -> _Layout:
-    """Gathers the segments into rows, with special tokens between them and padding after them."""
-    places = np.arange(options.max_seq_length)[None, :]  # [1, L]
-    first_end = pairs.first_length[:, None] + 1  # [B, 1], where the first [SEP] stands
+def _assemble(tokens: Ints, pairs: Pairs, options: ExampleOptions, vocabulary: Vocabulary) -> _Unmasked:
+    """Gathers the segments into rows with special tokens and padding."""
+    positions = np.arange(options.max_seq_length)[None, :]  # [1, L]
+    first_end = pairs.first_length[:, None] + 1  # [B, 1], position of the first [SEP]
     second_begin = first_end + 1
     second_end = second_begin + pairs.second_length[:, None]
     has_second = pairs.second_length[:, None] > 0
-    in_first = (places >= 1) & (places < first_end)
-    in_second = (places >= second_begin) & (places < second_end)
+    in_first = (positions >= 1) & (positions < first_end)
+    in_second = (positions >= second_begin) & (positions < second_end)
     content = in_first | in_second
-    special = (places == 0) | (places == first_end) | ((places == second_end) & has_second)
-    sources = places + np.where(in_second, pairs.second_start[:, None] - second_begin, pairs.first_start[:, None] - 1)
+    special = (positions == 0) | (positions == first_end) | ((positions == second_end) & has_second)
+    sources = positions + np.where(
+        in_second, pairs.second_start[:, None] - second_begin, pairs.first_start[:, None] - 1
+    )
     ids = np.full(content.shape, vocabulary.pad_token_id, np.int32)
     ids[content] = tokens[sources[content]]
     ids[special] = vocabulary.sep_token_id
     ids[:, 0] = vocabulary.cls_token_id
     word_starts = vocabulary.word_starts(ids) & content
-    # A segment may begin in mid-word; the reference would add such a piece to the word before [SEP].
-    starts = word_starts | (places == 1) | (in_second & (places == second_begin))
-    return _Layout(
+    # A truncated segment may begin within a word; the reference would append such a piece to the word before [SEP].
+    starts = word_starts | (positions == 1) | (in_second & (positions == second_begin))
+    return _Unmasked(
         ids,
         (content | special).astype(np.int32),
-        (in_second | ((places == second_end) & has_second)).astype(np.int32),
+        (in_second | ((positions == second_end) & has_second)).astype(np.int32),
         (word_starts | special).astype(np.int32),
         starts,
         content,

@@ -1,8 +1,6 @@
-"""N-gram whole-word masking of many examples at once.
+"""N-gram whole-word masking of a batch of examples.
 
-Every example visits its words in its own random order; the loop runs over places in that order and handles all examples
-of the batch in each round, so its cost per example is a few dozen array elements a round.
-`tests/data/test_masking.py` holds the same rule written for one example in plain Python, with the same draws.
+Every example visits its words in a random order of its own; the loop runs over the visits, each for the whole batch.
 
 Letters: B batch, L sequence, W words.
 """
@@ -12,28 +10,27 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from albert_tf.data.prng import bernoulli, fold_in, random_bits, uniform_int_low
+from albert_tf.data.prng import Keys, bernoulli, fold_in, random_bits, uniform_int_low
 
 ORDER_STREAM = 100
 CORRUPT_STREAM = 101
 PERMUTED_ORDER_STREAM = 102
 PERMUTE_STREAM = 103
-_PLACES = np.uint64(0xFFFF)
+_LOW_16 = np.uint64(0xFFFF)
 
 Bools = npt.NDArray[np.bool_]
-Keys = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
 class WordOrder:
-    """In which order an example's words are visited and how long an n-gram each visit asks for, both [B, W]."""
+    """The word that each visit starts at, and the n-gram length drawn for it, both [B, W]."""
 
     words: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int64]
 
 
 def ngram_bounds(ngram: int, favor_shorter: bool) -> npt.NDArray[np.int64]:
-    """Returns the upper bounds, in 1/65536, of the n-gram lengths 1 .. ngram - 1.
+    """Returns the cumulative probabilities of the n-gram lengths 1 to ngram - 1, in units of 2**-16.
 
     Example:
 
@@ -51,26 +48,26 @@ def word_order(
     """Draws the order of the words and their n-gram lengths.
 
     Args:
-        keys: uint64 [B], one key an example.
+        keys: uint64 [B], random key of each example.
         words: int64 [B], number of words in each example.
-        ngram: longest n-gram.
-        favor_shorter: whether shorter n-grams are likelier.
-        stream: which of the keys' draws to use.
+        ngram: maximum n-gram length.
+        favor_shorter: whether shorter n-grams are more likely.
+        stream: random stream of the keys.
 
     Returns:
-        WordOrder, whose row b begins with a permutation of `words[b]` words.
+        WordOrder, whose row b starts with a permutation of `words[b]` words.
     """
-    places = np.arange(int(words.max(initial=0)), dtype=np.uint64)
-    # One sort does both: 32 random bits to sort by, 16 for the length, 16 for the word's number.
-    bits = random_bits(fold_in(keys, stream)[:, None], places)  # [B, W]
-    bits = (bits & ~_PLACES) | places
-    bits[places >= words[:, None].astype(np.uint64)] = np.iinfo(np.uint64).max
+    indices = np.arange(int(words.max(initial=0)), dtype=np.uint64)
+    # 32 random bits to sort by, 16 random bits for the length, 16 bits for the index of the word.
+    bits = random_bits(fold_in(keys, stream)[:, None], indices)  # [B, W]
+    bits = (bits & ~_LOW_16) | indices
+    bits[indices >= words[:, None].astype(np.uint64)] = np.iinfo(np.uint64).max
     bits.sort(axis=1)
-    fractions = ((bits >> np.uint64(16)) & _PLACES).astype(np.int64)
+    fractions = ((bits >> np.uint64(16)) & _LOW_16).astype(np.int64)
     lengths = np.ones(bits.shape, np.int64)
     for bound in ngram_bounds(ngram, favor_shorter):
         lengths += fractions >= bound
-    return WordOrder((bits & _PLACES).astype(np.int64), lengths)
+    return WordOrder((bits & _LOW_16).astype(np.int64), lengths)
 
 
 def select_masked(
@@ -84,24 +81,24 @@ def select_masked(
     taken: Bools | None = None,
     stream: int = ORDER_STREAM,
 ) -> Bools:
-    """Chooses the tokens to predict.
+    """Selects the tokens to predict.
 
     Words are visited in random order. At each visit an n-gram length is drawn; the n-gram that starts at the word is
-    shortened until it fits what is left of the budget, and passed over if it does not fit or a part is chosen already.
+    shortened until it fits the remaining budget, and skipped if it does not fit or a word of it is already selected.
 
     Args:
         starts: bool [B, L], True where a word starts.
-        content: bool [B, L], True where a token may be chosen (no special token, no padding); each maximal run of
+        content: bool [B, L], True where a token may be selected (no special token, no padding); each maximal run of
             content begins with a start.
-        budgets: int64 [B], how many tokens to choose.
-        keys: uint64 [B], one key an example.
-        ngram: longest n-gram, in words; n-gram lengths n have probability proportional to 1 / n.
-        favor_shorter: False reverses those probabilities.
-        taken: bool [B, L], whole words that may not be chosen, or None.
-        stream: which of the keys' draws to use; a second choice needs another one.
+        budgets: int64 [B], number of tokens to select.
+        keys: uint64 [B], random key of each example.
+        ngram: maximum n-gram length, in words; length n has probability proportional to 1 / n.
+        favor_shorter: False reverses these probabilities.
+        taken: bool [B, L], whole words that may not be selected, or None.
+        stream: random stream of the keys; a second selection needs another one.
 
     Returns:
-        bool [B, L], True at the chosen tokens: whole words, never more than the budget.
+        bool [B, L], True at the selected tokens: whole words, never more than the budget.
 
     References: `create_pretraining_data.py`, create_masked_lm_predictions.
     """
@@ -112,25 +109,25 @@ def select_masked(
     if taken is None:
         taken = np.zeros_like(content)
     taken_words = np.zeros(first_token.shape, np.bool_)
-    rows, places = np.nonzero(taken)
-    taken_words[rows, word_of_token[rows, places]] = True
+    rows, positions = np.nonzero(taken)
+    taken_words[rows, word_of_token[rows, positions]] = True
     chosen_words = _select_words(order, words, first_token, budgets, taken_words)
     return np.take_along_axis(chosen_words, np.maximum(word_of_token, 0), axis=1) & content & ~taken
 
 
 def _first_tokens(starts: Bools, content: Bools, word_of_token: npt.NDArray[np.int32], columns: int) -> npt.NDArray:
-    """Returns [B, columns]: how many content tokens stand before each word; past the last word, all of them."""
+    """Returns int32 [B, columns]: the number of content tokens before each word; after the last word, of all."""
     counts = np.cumsum(content, axis=1, dtype=np.int32)  # [B, L]
     first_token = np.repeat(counts[:, -1:], columns, axis=1)
-    rows, places = np.nonzero(starts)
-    first_token[rows, word_of_token[rows, places]] = counts[rows, places] - 1
+    rows, positions = np.nonzero(starts)
+    first_token[rows, word_of_token[rows, positions]] = counts[rows, positions] - 1
     return first_token
 
 
 def _select_words(
     order: WordOrder, words: npt.NDArray, first_token: npt.NDArray, budgets: npt.NDArray, taken_words: Bools
 ) -> Bools:
-    """Visits the words of all examples in their orders; returns which are chosen or taken, [B, W + ngram]."""
+    """Visits the words of all examples in their orders; returns the selected and taken ones, bool [B, W + ngram]."""
     stride = first_token.shape[1]
     ngram = stride - order.words.shape[1]
     first_token, chosen = first_token.ravel(), taken_words.ravel()
@@ -141,17 +138,17 @@ def _select_words(
             rows, left = rows[going], left[going]
         if not len(rows):
             break
-        places = order.words[rows, visit] + rows * stride
+        words_visited = order.words[rows, visit] + rows * stride  # indices into the flat arrays
         lengths, taken = order.lengths[rows, visit], np.zeros(len(rows), np.int64)
-        free, before, fitting = np.ones(len(rows), np.bool_), first_token[places], []
+        free, before, fitting = np.ones(len(rows), np.bool_), first_token[words_visited], []
         for n in range(1, ngram + 1):
-            tokens = first_token[places + n] - before
+            tokens = first_token[words_visited + n] - before
             fits = (n <= lengths) & (tokens <= left)
-            free &= ~(fits & chosen[places + n - 1])
+            free &= ~(fits & chosen[words_visited + n - 1])
             np.copyto(taken, tokens, where=fits)
             fitting.append(fits)
         for n, fits in enumerate(fitting):
-            chosen[places[fits & free] + n] = True
+            chosen[words_visited[fits & free] + n] = True
         left = left - taken * free
     return chosen.reshape(-1, stride)
 
@@ -159,42 +156,42 @@ def _select_words(
 def apply_masking(
     ids: npt.NDArray[np.int32], chosen: Bools, keys: Keys, *, mask_token_id: int, vocab_size: int
 ) -> npt.NDArray[np.int32]:
-    """Replaces chosen tokens: 80 % by the mask, 10 % by a random token, 10 % not at all, each token by itself.
+    """Replaces 80 % of the chosen tokens by [MASK] and 10 % by random tokens, and keeps 10 %, drawn per token.
 
     Random tokens come from the whole vocabulary, special tokens included, as in the reference.
 
     Args:
         ids: int32 [B, L].
         chosen: bool [B, L], the tokens to predict.
-        keys: uint64 [B], one key an example.
+        keys: uint64 [B], random key of each example.
         mask_token_id: id of [MASK].
         vocab_size: V.
 
     Returns:
-        int32 [B, L], the ids that the model sees.
+        int32 [B, L], the model's input.
     """
-    rows, places = np.nonzero(chosen)
-    bits = random_bits(fold_in(keys, CORRUPT_STREAM)[rows], places)
-    replaced = np.where(bernoulli(bits, 0.9), ids[rows, places], uniform_int_low(bits, vocab_size))
+    rows, positions = np.nonzero(chosen)
+    bits = random_bits(fold_in(keys, CORRUPT_STREAM)[rows], positions)
+    replaced = np.where(bernoulli(bits, 0.9), ids[rows, positions], uniform_int_low(bits, vocab_size))
     corrupted = ids.copy()
-    corrupted[rows, places] = np.where(bernoulli(bits, 0.8), mask_token_id, replaced)
+    corrupted[rows, positions] = np.where(bernoulli(bits, 0.8), mask_token_id, replaced)
     return corrupted
 
 
 def permute(ids: npt.NDArray[np.int32], chosen: Bools, keys: Keys) -> npt.NDArray[np.int32]:
-    """Puts the chosen tokens of each example in random order, in the same places.
+    """Shuffles the chosen tokens of each example among their positions.
 
     Args:
         ids: int32 [B, L].
         chosen: bool [B, L].
-        keys: uint64 [B], one key an example.
+        keys: uint64 [B], random key of each example.
 
     Returns:
         int32 [B, L].
     """
-    rows, places = np.nonzero(chosen)
-    bits = random_bits(fold_in(keys, PERMUTE_STREAM)[rows], places)
-    sources = places[np.lexsort((bits, rows))]
+    rows, positions = np.nonzero(chosen)
+    bits = random_bits(fold_in(keys, PERMUTE_STREAM)[rows], positions)
+    sources = positions[np.lexsort((bits, rows))]
     permuted = ids.copy()
-    permuted[rows, places] = ids[rows, sources]
+    permuted[rows, positions] = ids[rows, sources]
     return permuted

@@ -1,13 +1,13 @@
-"""Folders of tokenised documents become a `tf.data` pipeline of batches: examples are made while the model trains.
+"""Makes examples from folders of tokenized documents during training, as a `tf.data.Dataset`.
 
-The examples have a fixed order, so that any host can begin at any batch without making those before. In each epoch the
-shards follow one another in an order of that epoch. A visit to a shard gives as many examples as the manifest counted
-in pass 0, in random order: those that `prepare` makes in pass e. Passes differ a little in length, as target lengths
-are drawn at random: what pass e has more is left out, what it has less is filled up from a pass that no epoch reaches.
+The examples have a fixed order, so that a host can start at any batch without making the earlier ones. Each epoch reads
+the shards in an order of its own. Epoch e takes from each shard the examples of pass e of `prepare`, shuffled, and
+always as many as the manifest counts in pass 0. Since target lengths are random, pass e may have a few more, which are
+dropped, or fewer, which are replenished from a pass that no epoch uses.
 
-NumPy makes the examples, the next visit's pairs on a thread of their own, and `tf.data` runs ahead of the model.
+NumPy makes the examples; a thread makes the pairs of the next shard, and `tf.data` prefetches.
 
-Letters: B batch over all hosts, b rows of one replica, L sequence, P predictions, S shards, X examples.
+Letters: B global batch, L sequence, S shards, X examples.
 """
 
 import itertools
@@ -21,7 +21,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
-from albert_tf.data.features import Feature, Role, features_to_learn, with_role
+from albert_tf.data.features import Feature, features_to_learn, split_roles
 from albert_tf.data.manifest import Manifest, load_vocabulary
 from albert_tf.data.options import ExampleOptions, Objective
 from albert_tf.data.pretraining.examples import make_examples
@@ -32,9 +32,9 @@ from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.data.sources import check_expectations, complete_shards, find_shards, undamaged_shards
 
 _SHARD_ORDER_STREAM = 200
-_TOKENS_AT_ONCE = 2**18
-# Far above any number of epochs, far below 2**64.
-_FILLING_PASSES = 2**32
+_BLOCK_TOKENS = 2**18
+# First of the passes that replenish others: more than any number of epochs.
+_EXTRA_PASSES = 2**32
 
 Arrays = dict[str, npt.NDArray]
 
@@ -50,25 +50,25 @@ def documents_dataset(
     first_batch: int = 0,
     shard: InputShard = EVERYTHING,
 ) -> tf.data.Dataset:
-    """Makes batches of pretraining examples from documents, epoch after epoch without end.
+    """Makes batches of pretraining examples from documents, for any number of epochs.
 
     Args:
-        folder: made by `prepare` with `format="documents"`; its options and its seed decide the examples.
+        folder: made by `prepare` with `format="documents"`; its options and seed determine the examples.
         batch_size: B.
-        max_seq_length: L that the caller expects, or None.
-        vocab_hash: hash of the vocabulary that the caller expects (`AlbertTokenizer.vocab_hash`), or None.
-        objective: what the examples are to teach beside masked tokens; a folder made for another one is refused.
-        skip_corrupt: read every shard through first and leave damaged ones out with a warning.
-        first_batch: the batch to begin with; that takes no longer than beginning with the first.
-        shard: which rows of each batch to give, where several hosts share it.
+        max_seq_length: expected L, or None.
+        vocab_hash: expected `AlbertTokenizer.vocab_hash`, or None.
+        objective: expected objective.
+        skip_corrupt: check all shards first, and skip damaged ones with a warning.
+        first_batch: the batch to start with; any one takes equally long.
+        shard: this host's rows of each batch.
 
     Returns:
-        Dataset of pairs (inputs, labels), as `pretraining_dataset` gives them.
+        Dataset of pairs (inputs, labels), as for `pretraining_dataset`.
 
     Raises:
-        ValueError: the folder is not a finished one of documents, was made for another length, vocabulary or objective,
-            or a shard is of another folder, missing, cut short or (with `skip_corrupt`, where none is left) damaged.
-            Damage inside a shard is found when it is read; see `name_damage`.
+        ValueError: the folder does not hold documents, is incomplete or was made for another length, vocabulary or
+            objective, or a shard is missing, truncated or from another folder; with `skip_corrupt`, all shards are
+            damaged. Damage within a shard is found when it is read; see `name_damage`.
 
     Example:
 
@@ -91,13 +91,13 @@ def documents_dataset(
     counts = {Path(folder) / listed.name: listed.statistics.examples for listed in manifest.shards}
     order = ExampleOrder(manifest.recipe.examples.seed, np.array([counts[path] for path in paths], np.int64))
     if not order.per_epoch:
-        raise ValueError(f"No example can be made of the documents in {folder}; prepare more text.")
+        raise ValueError(f"The documents in {folder} are too short for any example; prepare more text.")
     source = _Source(paths, manifest.recipe.examples, load_vocabulary(folder))
-    own_rows = shard.rows(batch_size)
+    rows = shard.rows(batch_size)
     read = features_to_learn(objective.value)
 
     def blocks() -> Iterator[Arrays]:
-        yield from source.blocks(order.visits(first_batch * batch_size), own_rows, read)
+        yield from source.blocks(order.visits(first_batch * batch_size), rows, read)
 
     signature = {
         feature.name: tf.TensorSpec([None, *feature.row_shape(found.sizes)], tf.as_dtype(feature.dtype))
@@ -105,21 +105,14 @@ def documents_dataset(
     }
     examples = tf.data.Dataset.from_generator(blocks, output_signature=signature).prefetch(1)
     batches = examples.rebatch(shard.replica_batch_size(batch_size), drop_remainder=True)
-
-    def split(batch: dict[str, tf.Tensor]):
-        def select(role: Role) -> dict[str, tf.Tensor]:
-            return {feature.name: batch[feature.name] for feature in with_role(read, role)}
-
-        return select("input"), select("label")
-
-    # A generator's length is unknown to `tf.data`, and tf.distribute would ask all hosts at each step.
-    endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
-    return batches.map(split).apply(endless).prefetch(tf.data.AUTOTUNE)
+    # Without a cardinality, tf.distribute synchronizes the hosts at every step.
+    infinite = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+    return batches.map(lambda batch: split_roles(read, batch)).apply(infinite).prefetch(tf.data.AUTOTUNE)
 
 
 @dataclass(frozen=True)
 class Visit:
-    """Examples that follow one another: those of a shard in an epoch, from `first` on."""
+    """Examples `first` to `count` of a shard in an epoch."""
 
     epoch: int
     shard: int
@@ -129,11 +122,11 @@ class Visit:
 
 @dataclass(frozen=True)
 class ExampleOrder:
-    """The order of all examples of all epochs.
+    """The order of the examples of all epochs.
 
     Args:
-        seed: of the order of shards.
-        counts: int64 [S], the examples of a visit to each shard.
+        seed: seed of the order of the shards.
+        counts: int64 [S], examples per epoch of each shard.
     """
 
     seed: int
@@ -145,12 +138,12 @@ class ExampleOrder:
         return int(self.counts.sum())
 
     def shards(self, epoch: int) -> npt.NDArray[np.int64]:
-        """Numbers of the shards in the order in which an epoch reads them."""
+        """Indices of the shards in the order of an epoch."""
         key = fold_in(fold_in(splitmix64(self.seed), _SHARD_ORDER_STREAM), epoch)
         return np.argsort(random_bits(key, np.arange(len(self.counts))), kind="stable")
 
     def visits(self, first_example: int) -> Iterator[Visit]:
-        """Yields visits without end, the first of which begins with an example given by its number in the order."""
+        """Yields the visits from the example at index `first_example` on, forever."""
         first_epoch, skipped = divmod(first_example, self.per_epoch)
         for epoch in itertools.count(first_epoch):
             for shard in self.shards(epoch).tolist():
@@ -162,36 +155,36 @@ class ExampleOrder:
 
 @dataclass(frozen=True)
 class _Source:
-    """Shards of documents and how to make examples of them."""
+    """Shards of documents, and the options to make examples of them."""
 
     paths: list[Path]
     options: ExampleOptions
     vocabulary: Vocabulary
 
     def blocks(
-        self, visits: Iterator[Visit], own_rows: npt.NDArray[np.bool_], features: tuple[Feature, ...]
+        self, visits: Iterator[Visit], rows: npt.NDArray[np.bool_], features: tuple[Feature, ...]
     ) -> Iterator[Arrays]:
-        """Yields examples [X, ...] by feature: of every len(own_rows) examples those that are True in `own_rows`."""
-        at_once, row = max(1, _TOKENS_AT_ONCE // self.options.max_seq_length), 0
+        """Yields examples [X, ...] by feature, only for the batch rows that are True in `rows`: bool [B]."""
+        block_size, row = max(1, _BLOCK_TOKENS // self.options.max_seq_length), 0
         with ThreadPoolExecutor(max_workers=1) as executor:
-            following = executor.submit(self._visit, next(visits))
+            upcoming = executor.submit(self._visit, next(visits))
             while True:
-                documents, pairs = following.result()
-                following = executor.submit(self._visit, next(visits))
-                own = np.flatnonzero(own_rows[(row + np.arange(len(pairs))) % len(own_rows)])
-                row = (row + len(pairs)) % len(own_rows)
-                for start in range(0, len(own), at_once):
-                    block = pairs.take(own[start : start + at_once])
+                documents, pairs = upcoming.result()
+                upcoming = executor.submit(self._visit, next(visits))
+                selected = np.flatnonzero(rows[(row + np.arange(len(pairs))) % len(rows)])
+                row = (row + len(pairs)) % len(rows)
+                for start in range(0, len(selected), block_size):
+                    block = pairs.take(selected[start : start + block_size])
                     examples = vars(make_examples(documents, block, self.options, self.vocabulary))
-                    # Labels of the sentence pair are named after what they teach, and are the only ones renamed.
+                    # Sentence-pair labels are named after the objective, see `features_to_learn`.
                     examples[f"{self.options.objective.value}_labels"] = examples["sentence_order_labels"]
                     yield {feature.name: examples[feature.name] for feature in features}
 
     def _visit(self, visit: Visit) -> tuple[TokenizedDocuments, Pairs]:
         documents = read_document_shard(self.paths[visit.shard])
         pairs = make_pairs(documents, [visit.epoch], self.options).shuffled()
-        filling = visit.epoch
+        extra_pass = visit.epoch
         while len(pairs) < visit.count:
-            filling += _FILLING_PASSES
-            pairs = pairs.followed_by(make_pairs(documents, [filling], self.options).shuffled())
+            extra_pass += _EXTRA_PASSES
+            pairs = Pairs.concatenate([pairs, make_pairs(documents, [extra_pass], self.options).shuffled()])
         return documents, pairs.take(slice(visit.first, visit.count))

@@ -1,20 +1,21 @@
-"""Segments become sentence pairs: which slices of the corpus make up each example, with which label.
+"""Makes sentence pairs of segments: the slices of the corpus that form each example, and its label.
 
-All documents and passes advance side by side, one chunk a step, so a step costs the same few array operations for one
-document as for thousands. Letters: A lanes (one lane is one pass over one document), X examples.
+All passes over all documents advance together, one chunk per step, so that a step takes a few array operations however
+many documents there are. Letters: A lanes (a lane is one pass over one document), X examples.
 
-How it differs from the reference, by decision:
+Deliberate differences from the reference:
 
-1. A chunk is closed only once it holds two segments, and a last segment left alone is paired with the one before it.
-   The reference pairs a lone segment with a random document and labels it 1, whatever the objective: at length 128 this
-   makes 60 % of the labels 1, and most of them tell by the topic, the cue that sentence order is meant to avoid.
-   Splitting the lone segment would give the label away too: swapped halves begin in mid-sentence and end with a stop.
-   A document with a single segment therefore makes no example. `reference_pairs=True` brings the reference's rule back.
-2. Where a pair is too long, the tokens cut from a segment are shared between its front and its end by one uniform draw.
-   The reference tosses a coin for each token, which for long segments always keeps their middle.
-3. The random partner of a document is any other one; the reference gives up after ten attempts and takes the same.
+1. A chunk has at least two segments, and a single last segment is paired with the one before it. The reference pairs
+   a single segment with a random document and labels it 1, whatever the objective: at length 128, 60 % of the labels
+   are then 1, and most can be predicted from the topic, which sentence order is meant to prevent. Splitting the segment
+   would leak the label as well, since swapped halves start in mid-sentence. A document of one segment therefore makes
+   no example. `reference_pairs=True` restores the reference's rule.
+2. A segment that is too long is truncated at both ends, and one uniform draw divides the excess between them. The
+   reference draws the end for each token, which nearly always keeps the middle of long segments.
+3. The random partner is always another document; the reference may take the same one after ten attempts.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 
@@ -23,14 +24,13 @@ import numpy.typing as npt
 
 from albert_tf.data.corpus import TokenizedDocuments
 from albert_tf.data.options import ExampleOptions, Objective
-from albert_tf.data.prng import bernoulli, fold_in, random_bits, splitmix64, uniform_int, uniform_int_low
+from albert_tf.data.prng import Keys, bernoulli, fold_in, random_bits, splitmix64, uniform_int, uniform_int_low
 
 Ints = npt.NDArray[np.int64]
-Keys = npt.NDArray[np.uint64]
 
 
 class Counter(IntEnum):
-    """Counters of the draws from a lane's or an example's key."""
+    """Counters of the random draws from the key of a lane or an example."""
 
     LENGTH = 0
     SPLIT = 1
@@ -42,13 +42,13 @@ class Counter(IntEnum):
 
 @dataclass(frozen=True)
 class Pairs:
-    """One entry for each example, all [X]; starts and lengths count tokens of the corpus, both segments are slices.
+    """Pairs of segments, all arrays [X]; starts and lengths refer to the tokens of the corpus.
 
     Args:
-        passes: number of the pass that the example belongs to.
-        keys: the example's own random key.
+        passes: index of the pass.
+        keys: random key of the example.
         first_start, first_length: the segment after [CLS].
-        second_start, second_length: the segment after [SEP]; length 0 where the objective is none.
+        second_start, second_length: the segment after [SEP]; of length 0 with the objective "none".
         labels: see `Objective`.
     """
 
@@ -67,27 +67,27 @@ class Pairs:
         """Returns the examples at `rows`."""
         return Pairs(*(getattr(self, field.name)[rows] for field in fields(self)))
 
-    def followed_by(self, other: "Pairs") -> "Pairs":
-        """Returns these examples and then those of `other`."""
-        both = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
-        return Pairs(*(np.concatenate(arrays) for arrays in both))
+    @staticmethod
+    def concatenate(parts: "Sequence[Pairs]") -> "Pairs":
+        """Returns the examples of all parts, of which there is at least one."""
+        return Pairs(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Pairs)))
 
     def shuffled(self) -> "Pairs":
-        """Returns the passes one after another, each in random order."""
+        """Returns the examples ordered by pass, each pass in random order."""
         return self.take(np.lexsort((random_bits(self.keys, Counter.SHUFFLE), self.passes)))
 
 
 def make_pairs(documents: TokenizedDocuments, passes: npt.ArrayLike, options: ExampleOptions) -> Pairs:
-    """Cuts every document into pairs, once for each pass.
+    """Makes the pairs of every document, for each pass.
 
     Args:
-        documents: the corpus, or the part of it that partners may be drawn from.
-        passes: numbers of the passes, non-negative.
+        documents: the corpus, or the shard that partners are drawn from.
+        passes: indices of the passes.
         options: see `ExampleOptions`.
 
     Returns:
-        Pairs grouped by step. Example k of pass e of a document depends on the seed, the document's text, e and k
-        only, but for random partners, which also depend on the other documents.
+        Pairs grouped by step. Example k of pass e of a document depends only on the seed, the document's text, e and k;
+        random partners also depend on the other documents.
 
     Raises:
         ValueError: partners are needed and there is only one document.
@@ -95,20 +95,18 @@ def make_pairs(documents: TokenizedDocuments, passes: npt.ArrayLike, options: Ex
     needs_partners = options.reference_pairs or options.objective is Objective.NEXT_SENTENCE
     if needs_partners and len(documents) == 1:
         raise ValueError(
-            "Random partners must be drawn from at least two documents. Received: one document. "
+            "`documents` must hold at least two documents to draw random partners from. Received: one document. "
             "Add documents or choose another objective."
         )
-    chunks = _Chunks(documents, np.atleast_1d(passes), options)
-    steps = list(chunks)
+    steps = list(_Chunks(documents, np.atleast_1d(passes), options))
     if not steps:
         empty = np.zeros(0, np.int64)
         return Pairs(empty, empty.astype(np.uint64), empty, empty, empty, empty, empty)
-    pairs = Pairs(*(np.concatenate([getattr(step, field.name) for step in steps]) for field in fields(Pairs)))
-    return _truncate(pairs, options.max_tokens)
+    return _truncate(Pairs.concatenate(steps), options.max_tokens)
 
 
 class _Chunks:
-    """Iterates over steps; each yields the next, untruncated pair of every lane that has one left."""
+    """Iterates over steps; yields the next pair, not yet truncated, of every lane that is not finished."""
 
     def __init__(self, documents: TokenizedDocuments, passes: npt.NDArray, options: ExampleOptions):
         self.documents = documents
@@ -126,15 +124,14 @@ class _Chunks:
         while len(lanes):
             begin, end = self._next_chunk(lanes, cursor)
             pairs, cursor = self._pair(lanes, step, cursor, begin, end)
-            # A document's only segment has nothing to be paired with.
-            both = np.minimum(pairs.first_length, pairs.second_length) > 0
-            paired = both | (self.options.objective is Objective.NONE)
-            yield pairs.take(paired)
-            left = cursor < self.stop[lanes]
-            lanes, cursor, step = lanes[left], cursor[left], step + 1
+            # The only segment of a document cannot be paired.
+            paired = np.minimum(pairs.first_length, pairs.second_length) > 0
+            yield pairs.take(paired | (self.options.objective is Objective.NONE))
+            unfinished = cursor < self.stop[lanes]
+            lanes, cursor, step = lanes[unfinished], cursor[unfinished], step + 1
 
     def _next_chunk(self, lanes: Ints, cursor: Ints) -> tuple[Ints, Ints]:
-        """Returns the first segment of each lane's next chunk and the one after its last."""
+        """Returns the segments [begin, end) of each lane's next chunk."""
         offsets = self.documents.segment_offsets
         first, stop = self.first[lanes], self.stop[lanes]
         end = np.minimum(np.searchsorted(offsets, offsets[cursor] + self.target[lanes]), stop)
@@ -144,28 +141,26 @@ class _Chunks:
         return np.where(end - cursor == 1, np.maximum(cursor - 1, first), cursor), end
 
     def _pair(self, lanes: Ints, step: int, cursor: Ints, begin: Ints, end: Ints) -> tuple[Pairs, Ints]:
-        """Splits chunks in two, swaps or replaces; returns the pairs and where each lane goes on."""
+        """Splits chunks in two, and swaps or replaces the segments; returns the pairs and each lane's next cursor."""
         options, offsets = self.options, self.documents.segment_offsets
         keys = fold_in(self.keys[lanes], step)
-        lone = end - begin == 1
+        single = end - begin == 1
         middle = begin + 1 + uniform_int(random_bits(keys, Counter.SPLIT), np.maximum(end - begin - 1, 1))
         middle = end if options.objective is Objective.NONE else np.minimum(middle, end)
         coin = bernoulli(random_bits(keys, Counter.COIN), 0.5)
         first_start, first_length = offsets[begin], offsets[middle] - offsets[begin]
         second_start, second_length = offsets[middle], offsets[end] - offsets[middle]
         labels = coin & (options.objective is not Objective.NONE)
-        following = end
+        next_cursor, random = end, np.zeros(len(lanes), bool)
         if options.reference_pairs or options.objective is Objective.NEXT_SENTENCE:
             random = coin & (options.objective is Objective.NEXT_SENTENCE)
-            # A random partner for lone segments alone would tell the label by their number.
-            random = random | lone if options.reference_pairs else random & ~lone
+            # Random partners for single segments would leak the label; only `reference_pairs` has them.
+            random = random | single if options.reference_pairs else random & ~single
             start, length = self._partners(lanes, keys, first_length)
             second_start, second_length = np.where(random, start, second_start), np.where(random, length, second_length)
             labels = labels | random
-            # The segments that the partner displaced go into the next chunk.
-            following = np.where(random, np.maximum(middle, cursor + 1), end)
-        else:
-            random = np.zeros(len(lanes), bool)
+            # The next chunk begins with the segments that the partner replaced.
+            next_cursor = np.where(random, np.maximum(middle, cursor + 1), end)
         if options.objective is Objective.SENTENCE_ORDER:
             swap = coin & ~random
             first_start, second_start = (
@@ -177,10 +172,10 @@ class _Chunks:
                 np.where(swap, first_length, second_length),
             )
         passes, labels = self.passes[lanes], labels.astype(np.int64)
-        return Pairs(passes, keys, first_start, first_length, second_start, second_length, labels), following
+        return Pairs(passes, keys, first_start, first_length, second_start, second_length, labels), next_cursor
 
     def _partners(self, lanes: Ints, keys: Keys, first_length: Ints) -> tuple[Ints, Ints]:
-        """Returns start and length, in tokens, of a slice of another document that fills each example up."""
+        """Returns start and length, in tokens, of a slice of another document that fills each example."""
         documents, bits = self.documents, random_bits(keys, Counter.PARTNER)
         other = uniform_int(bits, len(documents) - 1)
         other += other >= self.document[lanes]
@@ -193,17 +188,16 @@ class _Chunks:
 
 
 def _target_lengths(keys: Keys, options: ExampleOptions) -> Ints:
-    """Returns the tokens to aim at: the room of an example or, now and then, a random length from 2 up to it."""
+    """Returns the target length of each lane: `max_tokens` or, with `short_seq_prob`, a random length from 2 to it."""
     bits = random_bits(keys, Counter.LENGTH)
-    return np.where(
-        bernoulli(bits, options.short_seq_prob), 2 + uniform_int_low(bits, options.max_tokens - 1), options.max_tokens
-    )
+    short = 2 + uniform_int_low(bits, options.max_tokens - 1)
+    return np.where(bernoulli(bits, options.short_seq_prob), short, options.max_tokens)
 
 
-def _truncate(pairs: Pairs, room: int) -> Pairs:
-    """Shortens the longer segment (the second where they are equal) token by token until both fit."""
+def _truncate(pairs: Pairs, max_tokens: int) -> Pairs:
+    """Shortens the longer segment, the second if they are equal, token by token until both fit."""
     first, second = pairs.first_length, pairs.second_length
-    excess = np.maximum(first + second - room, 0)
+    excess = np.maximum(first + second - max_tokens, 0)
     from_longer = np.minimum(excess, np.abs(first - second))
     rest = excess - from_longer
     cut_first = np.where(first > second, from_longer, 0) + rest // 2

@@ -6,7 +6,7 @@ import pytest
 from albert_tf.data.features import PACKED_FEATURES, check_arrays
 from albert_tf.data.options import ExampleOptions, PrepareOptions
 from albert_tf.data.pretraining.examples import make_examples
-from albert_tf.data.pretraining.packing import find_places, pack_examples
+from albert_tf.data.pretraining.packing import assign_rows, pack_examples
 from albert_tf.data.pretraining.pairs import make_pairs
 from tests.data.small_corpus import VOCABULARY, random_documents
 
@@ -78,14 +78,14 @@ def test_no_limit_of_a_row_is_passed():
     random = np.random.default_rng(1)
     lengths, predictions = random.integers(5, 40, 400), random.integers(1, 9, 400)
     lengths[:100], predictions[:100] = 5, 1
-    places = find_places(lengths, predictions, OPTIONS)
-    rows = places.row.max() + 1
+    assigned = assign_rows(lengths, predictions, OPTIONS)
+    rows = assigned.row.max() + 1
     for values, limit in ((lengths, 64), (predictions, OPTIONS.predictions), (np.ones(400), OPTIONS.examples_per_row)):
-        totals = np.bincount(places.row, values)
+        totals = np.bincount(assigned.row, values)
         assert len(totals) == rows
         assert totals.max() <= limit
-    assert np.bincount(places.row, predictions).max() == OPTIONS.predictions
-    assert np.bincount(places.row).max() == OPTIONS.examples_per_row
+    assert np.bincount(assigned.row, predictions).max() == OPTIONS.predictions
+    assert np.bincount(assigned.row).max() == OPTIONS.examples_per_row
 
 
 def test_documents_are_not_packed():
