@@ -1,6 +1,6 @@
-"""Checkpoints of every origin: a file becomes {our variable path: array}, and back. Knows the config and no model.
+"""Reads and writes checkpoints of all formats as arrays by variable path, independently of the models.
 
-Names are imported when they are first used: a model that reads no file loads no format.
+Names are imported on first use, so that formats are loaded only when they are needed.
 """
 
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from albert_tf.checkpoints.checkpoint import Checkpoint, assign, digest, refuse_another_size
+    from albert_tf.checkpoints.checkpoint import Checkpoint, assign, check_size, digest
     from albert_tf.checkpoints.conversion import Placement, write
     from albert_tf.checkpoints.formats.google import save_google, write_google
     from albert_tf.checkpoints.huggingface import save_huggingface
@@ -18,17 +18,17 @@ __all__ = [
     "Checkpoint",
     "Placement",
     "assign",
+    "check_size",
     "digest",
     "holds_weights",
     "read",
-    "refuse_another_size",
     "save_google",
     "save_huggingface",
     "write",
     "write_google",
 ]
 _MODULE_OF = {
-    **dict.fromkeys(("Checkpoint", "assign", "digest", "refuse_another_size"), "checkpoint"),
+    **dict.fromkeys(("Checkpoint", "assign", "check_size", "digest"), "checkpoint"),
     **dict.fromkeys(("Placement", "write"), "conversion"),
     **dict.fromkeys(("save_google", "write_google"), "formats.google"),
     "save_huggingface": "huggingface",

@@ -1,8 +1,4 @@
-"""How each variable is called in every file format: one table, from which both directions follow.
-
-A row names a variable by its path below the model, by the reference's TensorFlow name and by Hugging Face's name.
-`{group}` and `{inner}` run over the groups of blocks and the blocks in a group.
-"""
+"""The names of each variable in Google's and Hugging Face's formats: one table for reading and writing."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -13,7 +9,7 @@ from albert_tf.config import AlbertConfig
 
 Format = Literal["google", "huggingface"]
 _TITLES: Mapping[Format, str] = {"google": "Google", "huggingface": "Hugging Face"}
-# What a classifier learns, and what `config.json` calls it.
+# `problem` of a classifier, and `problem_type` in `config.json`.
 PROBLEM_TYPES: Mapping[str, str] = {
     "classification": "single_label_classification",
     "multi_label": "multi_label_classification",
@@ -77,10 +73,10 @@ _HEADS = (
 
 
 def rows(config: AlbertConfig) -> list[Row]:
-    """Every variable that a model of this config can have, heads included.
+    """Every variable that a model of this config can have, including all heads.
 
-    Where layers share only attention or only the feed-forward part, the files hold one group for each layer, and the
-    shared part stands there once for each of them: several rows then have the same path.
+    If layers share only attention or only the feed-forward part, files have one group for each layer, with copies of
+    the shared part: several rows then have the same path.
     """
     table = [
         Row(f"encoder/embeddings/{path}", f"bert/embeddings/{google}", f"albert.embeddings.{huggingface}")
@@ -96,34 +92,39 @@ def rows(config: AlbertConfig) -> list[Row]:
 
 
 def num_file_groups(config: AlbertConfig) -> int:
-    """How many groups of blocks a file of this config holds."""
+    """Number of groups of blocks in a file of this config."""
     return max(config.num_attention_groups, config.num_ffn_groups)
 
 
 def for_file(config: AlbertConfig, arrays: Mapping[str, np.ndarray], layout: Format) -> dict[str, np.ndarray]:
-    """Arrays by variable path become tensors by the format's names, as the format stores them.
+    """Converts arrays by variable path to the tensors of a format.
 
     Raises:
-        ValueError: where the format has no name for an array, which would be lost.
+        ValueError: the format has no name for an array.
     """
     table = rows(config)
     if unnamed := sorted(arrays.keys() - {row.path for row in table}):
-        shown = ", ".join(unnamed[:4]) + (f" and {len(unnamed) - 4} more" if len(unnamed) > 4 else "")
         raise ValueError(
-            f"The {_TITLES[layout]} format has no name for {shown}, which would be lost. Keep the model in a .keras "
-            "file (model.save), or save its encoder alone (model.encoder.save_pretrained)."
+            f"The {_TITLES[layout]} format has no name for {joined(unnamed)}, which would be lost. Save the model in a "
+            ".keras file (model.save), or save only its encoder (model.encoder.save_pretrained)."
         )
     return {getattr(row, layout): to_file(row, arrays[row.path], layout) for row in table if row.path in arrays}
 
 
 def to_file(row: Row, array: np.ndarray, layout: Format) -> np.ndarray:
-    """The array as the format stores it."""
+    """Converts an array to the orientation of the format."""
     return np.ascontiguousarray(array.T) if _is_transposed(row, layout) else array
 
 
 def from_file(row: Row, array: np.ndarray, layout: Format) -> np.ndarray:
-    """The array as our variable holds it."""
+    """Converts a tensor to the orientation of our variable."""
     return to_file(row, array, layout)
+
+
+def joined(names: list[str]) -> str:
+    """At most four of the names, for an error message."""
+    shown = ", ".join(names[:4])
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
 
 
 def _is_transposed(row: Row, layout: Format) -> bool:
@@ -154,7 +155,7 @@ def _block(config: AlbertConfig, group: int, inner: int) -> list[Row]:
     huggingface = f"albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}"
     table = []
     for part, names in ((attention, _ATTENTION), (ffn, _FFN)):
-        for own, google_name, huggingface_name in names:
-            table += _dense(f"{part}/{own}", f"{google}/{google_name}", f"{huggingface}.{huggingface_name}")
+        for layer, google_name, huggingface_name in names:
+            table += _dense(f"{part}/{layer}", f"{google}/{google_name}", f"{huggingface}.{huggingface_name}")
     table += _norm(attention, f"{google}/LayerNorm", f"{huggingface}.attention.LayerNorm")
     return table + _norm(ffn, f"{google}/LayerNorm_1", f"{huggingface}.full_layer_layer_norm")

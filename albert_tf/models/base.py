@@ -269,7 +269,7 @@ class AlbertBase(CheckedModel):
             ValueError: where a tensor is left over, a variable is not filled, or shapes differ.
         """
         checkpoint = checkpoints.read(path)
-        checkpoints.refuse_another_size(checkpoint)
+        checkpoints.check_size(checkpoint)
         model = cls(checkpoint.config, **cls.arguments_from_file(dict(checkpoint.settings), kwargs))
         checkpoints.assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
         return model

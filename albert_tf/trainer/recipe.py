@@ -178,7 +178,7 @@ def _config_of_checkpoint(path: str) -> AlbertConfig:
     from albert_tf import checkpoints
 
     checkpoint = checkpoints.read(path)
-    checkpoints.refuse_another_size(checkpoint)
+    checkpoints.check_size(checkpoint)
     return checkpoint.config
 
 

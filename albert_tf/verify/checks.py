@@ -99,7 +99,7 @@ def _parts(checkpoint: checkpoints.Checkpoint) -> set[str]:
 
 def check_weights(checkpoint: checkpoints.Checkpoint) -> str:
     """Builds each model that the checkpoint has a head for; raises for missing, unused or misshapen tensors."""
-    checkpoints.refuse_another_size(checkpoint)
+    checkpoints.check_size(checkpoint)
     heads = _parts(checkpoint) - {"encoder"}
     _filled(AlbertEncoder, checkpoint, add_pooling_layer="encoder/pooler/kernel" in checkpoint.arrays)
     for head in sorted(heads):

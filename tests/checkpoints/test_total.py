@@ -38,18 +38,18 @@ def change_config(folder, **changes):
 def test_a_missing_tensor(folder):
     change(folder, lambda tensors: tensors.pop(POOLER))
     with pytest.raises(
-        ValueError, match=r"must fit the model\. Received: .* without encoder/pooler/kernel; its config"
+        ValueError, match=r"does not fit the model: missing encoder/pooler/kernel; its config"
     ):
         AlbertForPreTraining.from_pretrained(folder)
     # Half a pooler is damage, not a pooler that is new.
-    with pytest.raises(ValueError, match="without encoder/pooler/kernel"):
+    with pytest.raises(ValueError, match="missing encoder/pooler/kernel"):
         AlbertForPreTraining.from_pretrained(folder, new_head=True)
 
 
 def test_a_tensor_too_many(folder):
     change(folder, lambda tensors: tensors.update({"albert.encoder.extra.weight": np.zeros(3, "float32")}))
     with pytest.raises(
-        ValueError, match=r"must have a place in the model\. .*albert\.encoder\.extra\.weight left over"
+        ValueError, match=r"a model of its config does not have: albert\.encoder\.extra\.weight; check"
     ):
         AlbertForPreTraining.from_pretrained(folder)
 
@@ -57,7 +57,7 @@ def test_a_tensor_too_many(folder):
 def test_another_shape(folder):
     change(folder, lambda tensors: tensors.update({POOLER: np.zeros((16, 15), "float32")}))
     with pytest.raises(
-        ValueError, match=r"with other shapes \(encoder/pooler/kernel \(15, 16\) for \(16, 16\)\); its config"
+        ValueError, match=r"other shapes \(encoder/pooler/kernel \(15, 16\) for \(16, 16\)\); its config"
     ):
         AlbertForPreTraining.from_pretrained(folder)
 
@@ -65,19 +65,19 @@ def test_another_shape(folder):
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"hidden_size": 18}, r"with other shapes \(.* and \d+ more\)"),
+        ({"hidden_size": 18}, r"other shapes \(.* and \d+ more\)"),
         (
             {"hidden_size": 64},
-            r"encoder of [\d,]+ parameters \(.*/intermediate/kernel \(16, 24\) for \(64, 24\)\); take",
+            r"encoder of [\d,]+ parameters \(.*/intermediate/kernel \(16, 24\) for \(64, 24\)\); use",
         ),
-        ({"vocab_size": 2**30}, r"word_embeddings \(30, 8\) for \(1073741824, 8\)\); take the config"),
+        ({"vocab_size": 2**30}, r"word_embeddings \(30, 8\) for \(1073741824, 8\)\); use the config"),
         (
             {"type_vocab_size": 2**30, "max_position_embeddings": 2**30},
             r"positi.*\(512, 8\) for \(10.*\(2, 8\) for \(10",
         ),
         ({"vocab_size": 31}, r"encoder/embeddings/word_embeddings \(30, 8\) for \(31, 8\)"),
-        ({"num_hidden_groups": 2}, r"without encoder/attention_1_0/query/kernel, .* and \d+ more"),
-        ({"inner_group_num": 2}, r"without encoder/attention_0_1/query/kernel, "),
+        ({"num_hidden_groups": 2}, r"missing encoder/attention_1_0/query/kernel, .* and \d+ more"),
+        ({"inner_group_num": 2}, r"missing encoder/attention_0_1/query/kernel, "),
         ({"embedding_size": 16}, r"word_embeddings \(30, 8\) for \(30, 16\)"),
     ],
 )
@@ -91,7 +91,7 @@ def test_a_file_with_more_groups_than_its_config(tmp_path):
     AlbertForPreTraining(CONFIG.replace(num_hidden_groups=2)).save_pretrained(tmp_path)
     change_config(tmp_path, num_hidden_groups=1)
     with pytest.raises(
-        ValueError, match=r"must have a place in the model\. .*layer_groups\.1\..* more left over; is this"
+        ValueError, match=r"a model of its config does not have: .*layer_groups\.1\..* more; check"
     ):
         AlbertForPreTraining.from_pretrained(tmp_path)
 
@@ -100,7 +100,7 @@ def test_variables_are_untouched_where_loading_fails(folder):
     checkpoint = checkpoints.read(folder)
     model = AlbertForPreTraining(CONFIG.replace(vocab_size=31))
     before = model.get_weights()
-    with pytest.raises(ValueError, match="must fit the model"):
+    with pytest.raises(ValueError, match="does not fit the model"):
         checkpoints.assign(checkpoint, model.variables_by_path())
     for found, expected in zip(model.get_weights(), before, strict=True):
         np.testing.assert_array_equal(found, expected)
@@ -111,7 +111,7 @@ def test_variables_are_untouched_where_loading_fails(folder):
 
 def test_a_new_head_only_where_it_is_asked_for(folder):
     with pytest.raises(
-        ValueError, match=r"without classifier/kernel, classifier/bias; it has no classifier: pass new_head"
+        ValueError, match=r"missing classifier/kernel, classifier/bias; it has no classifier: pass new_head"
     ):
         AlbertForSequenceClassification.from_pretrained(folder, num_labels=3)
     model = AlbertForSequenceClassification.from_pretrained(folder, num_labels=3, new_head=True)
@@ -138,8 +138,8 @@ def test_a_new_head_replaces_one_of_another_number_of_labels(problem, arguments,
     old.save_pretrained(tmp_path)
     with pytest.raises(
         ValueError,
-        match=rf"kernel \(16, {old.num_labels}\) for \(16, 5\), .*; it has {old.num_labels} labels where the model has "
-        r"5: pass new_head=True to start that part fresh",
+        match=rf"kernel \(16, {old.num_labels}\) for \(16, 5\), .*; it has {old.num_labels} labels and the model has "
+        r"5: pass new_head=True to initialize this part anew",
     ):
         AlbertForSequenceClassification.from_pretrained(tmp_path, **arguments)
     model = AlbertForSequenceClassification.from_pretrained(tmp_path, new_head=True, **arguments)
@@ -162,7 +162,7 @@ def test_a_head_of_the_same_number_of_labels_is_kept(tmp_path):
 def test_a_new_head_does_not_excuse_another_encoder(tmp_path):
     AlbertForSequenceClassification(CONFIG, num_labels=2).save_pretrained(tmp_path)
     change_config(tmp_path, vocab_size=31)
-    with pytest.raises(ValueError, match=r"word_embeddings \(30, 8\) for \(31, 8\)\); its config is probably"):
+    with pytest.raises(ValueError, match=r"word_embeddings \(30, 8\) for \(31, 8\)\); its config probably"):
         AlbertForSequenceClassification.from_pretrained(tmp_path, num_labels=5, new_head=True)
 
 

@@ -147,5 +147,5 @@ def test_a_checkpoint_without_one_of_its_tensors_is_refused(google, tmp_path):
     del tensors["albert.encoder.embedding_hidden_mapping_in.bias"]
     save_file(tensors, tmp_path / "whole" / "model.safetensors")
     sentence = mistake("convert", tmp_path / "whole", tmp_path / "out", "--to", "google")
-    assert "without encoder/projection/bias" in sentence
+    assert "missing encoder/projection/bias" in sentence
     assert not (tmp_path / "out").exists()

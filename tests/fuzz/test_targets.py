@@ -60,7 +60,7 @@ def test_an_absurd_size_is_refused_at_once(size, name, tmp_path):
     layers = 256 if size == "num_hidden_groups" else 1
     values = {**json.loads((folder / name).read_text()), "num_hidden_layers": layers, size: 256}
     (folder / name).write_text(json.dumps(values))
-    with pytest.raises(ValueError, match=r"must not have more blocks than its file has tensors\. .* for 256 blocks"):
+    with pytest.raises(ValueError, match=r"tensors, but its config describes 256 blocks"):
         checkpoints.read(folder)
 
 

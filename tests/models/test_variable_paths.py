@@ -128,7 +128,7 @@ def test_saving_refuses_what_it_would_lose(tmp_path):
 
 
 def test_a_layer_of_ones_own_is_no_new_head(folder, pretrained):
-    with pytest.raises(ValueError, match=r"without extra/kernel, extra/bias; `extra` is a layer of your own") as error:
+    with pytest.raises(ValueError, match=r"missing extra/kernel, extra/bias; `extra` is a custom layer") as error:
         WithLayer.from_pretrained(folder, num_labels=2, new_head=True)
     assert "model.encoder.set_weights(AlbertEncoder.from_pretrained(path).get_weights())" in str(error.value)
     model = WithLayer(CONFIG, num_labels=2)

@@ -89,7 +89,7 @@ def test_weights_of_another_config(folder):
     change_json(folder / "config.json", intermediate_size=65)
     found = failures(folder)
     assert list(found) == ["weights", "parameters"]
-    assert "with other shapes (encoder/ffn_0_0/intermediate/kernel (32, 64) for (32, 65)" in found["weights"]
+    assert "other shapes (encoder/ffn_0_0/intermediate/kernel (32, 64) for (32, 65)" in found["weights"]
     more = 2 * 32 + 1
     expected = CONFIG.num_parameters("pretraining")
     assert f"have {expected:,} parameters, the config describes {expected + more:,}" in found["parameters"]
@@ -104,7 +104,7 @@ def test_a_config_of_absurd_size(folder):
 
 def test_half_a_head(folder):
     change_tensors(folder, lambda tensors: tensors.pop("sop_classifier.classifier.bias"))
-    assert "without sentence_order/bias" in failures(folder)["weights"]
+    assert "missing sentence_order/bias" in failures(folder)["weights"]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

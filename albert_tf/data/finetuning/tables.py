@@ -106,8 +106,8 @@ def _separated_rows(path: Path, header: bool) -> Iterator[Row]:
     for line, fields in rows:
         if len(fields) != len(names):
             raise ValueError(
-                f"{path}, line {line}, has {len(fields)} fields, but the header has {len(names)}; correct or delete the "
-                f"line, or set --no-header if there is no header."
+                f"{path}, line {line}, has {len(fields)} fields, but the header has {len(names)}; correct or delete "
+                f"the line, or set --no-header if there is no header."
             )
         yield Row(path, line, dict(zip(names, fields)))
 
@@ -132,8 +132,8 @@ def _csv_fields(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
             line = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(
-            f"{path}, line {line}, is not valid CSV ({error}): close quotes, and double them inside a field, or save the "
-            "table as .tsv."
+            f"{path}, line {line}, is not valid CSV ({error}): close quotes, and double them inside a field, or save "
+            "the table as .tsv."
         ) from None
     finally:
         csv.field_size_limit(limit)
