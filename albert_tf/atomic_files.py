@@ -1,4 +1,4 @@
-"""Files that appear complete or not at all, their checksums, and folders that one process at a time may write."""
+"""Atomic writes of files and folders, checksums, and exclusive locks."""
 
 import contextlib
 import glob
@@ -17,19 +17,19 @@ except ImportError:  # not a POSIX system
 
 
 def atomic_write(path: pathlib.Path, content: bytes) -> None:
-    """Writes a file as `atomic_open` does."""
+    """Writes a file atomically, see `atomic_open`."""
     with atomic_open(path) as file:
         file.write(content)
 
 
 @contextlib.contextmanager
 def atomic_open(path: pathlib.Path) -> Iterator[BinaryIO]:
-    """Opens a file for writing under a temporary name in the same folder, which is renamed once it is on the disk.
+    """Opens a temporary file in the same folder for writing, which replaces `path` once it is synced to disk.
 
-    What killed processes left of the same file is removed first.
+    Temporary files of killed processes are removed first.
 
     Raises:
-        OSError: the file could not be written; its message names `path`. An existing file is unchanged.
+        OSError: the file could not be written; the message names `path`, and an existing file is unchanged.
     """
     temporary = None
     try:
@@ -52,9 +52,9 @@ def atomic_open(path: pathlib.Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def temporary_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A new folder beside `path` to write into, which the caller renames or moves files from; removed at the end.
+    """Creates a folder beside `path`, for the caller to rename or to move files from, and removes it at the end.
 
-    What killed processes left of such folders for the same path is removed first.
+    Temporary folders of killed processes are removed first.
     """
 
     def make() -> tuple[int, str]:
@@ -73,7 +73,7 @@ def temporary_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def tensorflow_writes(path: pathlib.Path) -> Iterator[None]:
-    """Turns TensorFlow's errors while it writes `path`, such as a full disk, into one OSError that names it."""
+    """Turns TensorFlow's errors in writing `path`, such as a full disk, into an OSError that names it."""
     import tensorflow as tf
 
     try:
@@ -84,12 +84,12 @@ def tensorflow_writes(path: pathlib.Path) -> Iterator[None]:
 
 
 def could_not_write(path: pathlib.Path, error: OSError) -> OSError:
-    """The error of the operating system with the name of the file that was being written."""
+    """Returns an OSError that names the file that was being written."""
     return OSError(error.errno, f"could not write the file ({error.strerror})", str(path))
 
 
 def _sync_folder(folder: pathlib.Path) -> None:
-    """Makes a new name in `folder` survive a power cut, where the system can."""
+    """Syncs a folder after a rename, so that it survives a power failure."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -100,33 +100,33 @@ def _sync_folder(folder: pathlib.Path) -> None:
 
 
 def _locked(make: Callable[[], tuple[int, str]]) -> tuple[int, str]:
-    """A new file or folder, open and locked until it is closed, which tells other processes that its writer lives."""
+    """Creates a file or folder by `make` and locks it until it is closed, as a sign that its writer is alive."""
     while True:
         descriptor, name = make()
         if fcntl is not None:
             with contextlib.suppress(OSError):  # some network file systems have no locks
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.path.exists(name):  # else another process took it for a leftover, just before it was locked
+        if os.path.exists(name):  # else another process removed it just before it was locked
             return descriptor, name
         os.close(descriptor)
 
 
 def remove_temporary(path: pathlib.Path) -> None:
-    """Removes temporary files and folders of `path`, whose name may be a pattern, if their writers have ended."""
+    """Removes temporary files and folders of `path`, whose name may be a pattern, if their writers are not alive."""
     if fcntl is None:
         return
-    for left in path.parent.glob(f".{path.name}.????????"):
-        with contextlib.suppress(OSError):  # its writer lives, or another process removed it meanwhile
-            descriptor = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    for temporary in path.parent.glob(f".{path.name}.????????"):
+        with contextlib.suppress(OSError):  # its writer is alive, or another process removed it
+            descriptor = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
+                shutil.rmtree(temporary, ignore_errors=True) if temporary.is_dir() else temporary.unlink()
             finally:
                 os.close(descriptor)
 
 
 def sha256(path: pathlib.Path) -> str:
-    """SHA-256 of a file's content, in hexadecimal."""
+    """SHA-256 of a file's content, as hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -135,8 +135,8 @@ def sha256(path: pathlib.Path) -> str:
 def exclusive_lock(folder: pathlib.Path) -> Iterator[None]:
     """Holds an exclusive lock on a folder; the operating system releases it when the process exits.
 
-    The folder is made if it does not exist, and removed again if it is still empty at the end. On file systems without
-    locks nothing is locked.
+    The folder is created if it does not exist, and then removed if it is empty at the end. On file systems without
+    locks, nothing is locked.
 
     Raises:
         ValueError: another process holds the lock, or `folder` is a file.

@@ -1,4 +1,4 @@
-"""JSON and TOML files: every error names the file and says what to do."""
+"""Reads JSON and TOML files, with errors that name the file."""
 
 import hashlib
 import json
@@ -17,20 +17,17 @@ def read_json(path: str | pathlib.Path, kind: type = dict, cure: str = "check th
 
     Args:
         path: the file, of at most `MAX_BYTES`.
-        kind: dict or list, which the value at the top of the file has to be.
-        cure: how a file that cannot be read is replaced; it ends the error message.
-
-    Returns:
-        The value.
+        kind: type of the top-level value, dict or list.
+        cure: advice at the end of error messages.
 
     Raises:
-        ValueError: the file cannot be read, is not JSON, or holds another kind of value.
+        ValueError: the file cannot be read, is not JSON, or holds another type of value.
     """
     return parse_json(read_bytes(path, cure), path, kind, cure)
 
 
 def parse_json(content: str | bytes, source: Any, kind: type = dict, cure: str = "restore the file") -> Any:
-    """As `read_json` for text that has been read; `source` names it in errors."""
+    """Parses the content of a JSON file, as `read_json`; errors name `source`."""
     value = _parse(json.loads, content, source, "JSON", cure)
     if not isinstance(value, kind):
         raise ValueError(f"{source} holds {type(value).__name__} where {_KINDS[kind]} is expected; {cure}.")
@@ -47,7 +44,7 @@ def read_toml(path: str | pathlib.Path, cure: str = "correct it") -> dict[str, A
 
 
 def read_bytes(path: str | pathlib.Path, cure: str = "check the path", max_bytes: int = MAX_BYTES) -> bytes:
-    """The content of a file; raises ValueError where it cannot be read or has more than `max_bytes`."""
+    """Reads a file; raises ValueError if it cannot be read or has more than `max_bytes`."""
     path = pathlib.Path(path)
     if not path.exists():
         raise ValueError(f"{path} does not exist; {cure}.")
@@ -55,17 +52,17 @@ def read_bytes(path: str | pathlib.Path, cure: str = "check the path", max_bytes
         raise ValueError(f"{path} is not a file; {cure}.")
     try:
         with path.open("rb") as file:
-            # Reading `max_bytes` would allocate them all, however small the file is.
+            # `read(max_bytes)` would allocate as many, even for a small file.
             content = file.read(min(path.stat().st_size, max_bytes) + 1)
     except OSError as error:
         raise ValueError(f"{path} could not be read ({error.strerror}); {cure}.") from None
     if len(content) > max_bytes:
-        raise ValueError(f"{path} is larger than {max_bytes:,} bytes, the most that is read; {cure}.")
+        raise ValueError(f"{path} is larger than {max_bytes:,} bytes; {cure}.")
     return content
 
 
 def with_checksum(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values and, under the key `checksum`, the SHA-256 of their canonical JSON, which `verify_checksum` checks.
+    """Adds a key `checksum`: the SHA-256 of the values as canonical JSON.
 
     Example:
 
@@ -76,13 +73,10 @@ def with_checksum(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def verify_checksum(values: Mapping[str, Any], source: Any, cure: str = "restore the file") -> dict[str, Any]:
-    """The values without their checksum; raises ValueError, naming `source`, if they are not those that were written.
-
-    White space and the order of keys do not matter.
-    """
+    """Returns the values without their checksum; raises ValueError, naming `source`, if it is missing or wrong."""
     content = {key: value for key, value in values.items() if key != _CHECKSUM}
     if _CHECKSUM not in values:
-        raise ValueError(f"{source} has no checksum (it was cut, edited or written by an older version); {cure}.")
+        raise ValueError(f"{source} has no checksum (it was truncated, edited or written by an older version); {cure}.")
     if values[_CHECKSUM] != _checksum(content):
         raise ValueError(f"{source} was changed after it was written (its checksum differs); {cure}.")
     return content

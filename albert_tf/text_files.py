@@ -1,4 +1,4 @@
-"""Finding text files, plain or gzip-compressed, and reading them line by line in bounded memory."""
+"""Finds text files, plain or gzip-compressed, and reads their lines in bounded memory."""
 
 import glob
 import gzip
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 MAX_LINE_BYTES = 16 * 2**20
-# Text compresses to about a third, repetitive logs to a hundredth; a file made to fill a disk, to a thousandth.
+# Text compresses to about 1/3, repetitive logs to 1/100, and a decompression bomb to 1/1000.
 MAX_EXPANSION = 500
 _ENDINGS = ("*.txt", "*.txt.gz")
 
@@ -20,7 +20,7 @@ class Line:
 
     Attributes:
         text: the line without surrounding white space.
-        end: bytes of the file (compressed ones for .gz) read up to the end of the line.
+        end: offset in the (compressed) file after reading the line, in bytes.
     """
 
     text: str
@@ -31,14 +31,14 @@ def find_files(inputs: Iterable[str | Path]) -> list[Path]:
     """Finds the text files that `inputs` name.
 
     Args:
-        inputs: files, folders (every `*.txt` and `*.txt.gz` below them, sorted) or patterns such as `corpus/*.txt`
+        inputs: files, folders (all `*.txt` and `*.txt.gz` below them, sorted) or patterns such as `corpus/*.txt`
             (sorted).
 
     Returns:
-        The files in the order of `inputs`, each once.
+        The files in the order of `inputs`, without duplicates.
 
     Raises:
-        ValueError: one of `inputs` leads to no file.
+        ValueError: there is no file for one of `inputs`.
     """
     found: dict[Path, None] = {}
     for name in inputs:
@@ -62,30 +62,30 @@ def read_lines(
 ) -> Iterator[Line]:
     """Yields the lines of a UTF-8 file, decompressed if its name ends in .gz, without a byte-order mark at its start.
 
-    At most one line of `max_bytes` is in memory, whatever the file holds.
+    At most one line is in memory.
 
     Args:
         path: the file.
-        max_bytes: the longest line that is accepted.
-        cure: what to do about a longer one; it ends the error message.
+        max_bytes: maximum length of a line.
+        cure: advice at the end of the error message about a longer line.
 
     Raises:
         ValueError: the file is not UTF-8, is not a complete gzip file or expands more than `MAX_EXPANSION` times, or a
             line is too long; the message names the file and the byte or the line.
     """
-    with path.open("rb") as packed:
+    with path.open("rb") as file:
         if path.suffix != ".gz":
-            yield from _decoded(packed, path, max_bytes, cure)
+            yield from _decoded(file, path, max_bytes, cure)
             return
-        unpacked = gzip.GzipFile(fileobj=packed)
+        unzipped = gzip.GzipFile(fileobj=file)
         try:
-            for line in _decoded(unpacked, path, max_bytes, cure):
-                if unpacked.tell() > MAX_LINE_BYTES + MAX_EXPANSION * packed.tell():
+            for line in _decoded(unzipped, path, max_bytes, cure):
+                if unzipped.tell() > MAX_LINE_BYTES + MAX_EXPANSION * file.tell():
                     raise ValueError(
-                        f"{path} expands to more than {MAX_EXPANSION} times its size, as no text does; check the file, "
-                        f"or decompress it first."
+                        f"{path} expands to more than {MAX_EXPANSION} times its size, which is unusual for text; check "
+                        f"the file, or decompress it first."
                     )
-                yield Line(line.text, packed.tell())
+                yield Line(line.text, file.tell())
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise ValueError(f"{path} is not a complete gzip file ({error}); copy it again, or rename it.") from None
 

@@ -1,4 +1,4 @@
-"""The JSON beside the weights: sizes become an AlbertConfig, what is said about heads is checked for its kind."""
+"""Reads and checks the `config.json` of a checkpoint."""
 
 import pathlib
 from collections.abc import Callable, Mapping
@@ -12,13 +12,13 @@ MAX_LABELS, MAX_ANSWERS = 100_000, 1000
 
 
 def read_config(file: pathlib.Path) -> tuple[AlbertConfig, dict[str, Any]]:
-    """Reads a published config.
+    """Reads a config file.
 
     Returns:
         AlbertConfig, and all values of the file.
 
     Raises:
-        ValueError: naming the file, where it is not JSON or a value in it cannot be used.
+        ValueError: the file is not JSON or has an invalid value.
     """
     values = read_json(file, cure=CURE)
     return make_config(file, values, AlbertConfig.from_published), check_settings(file, values)
@@ -27,9 +27,9 @@ def read_config(file: pathlib.Path) -> tuple[AlbertConfig, dict[str, Any]]:
 def make_config(
     source: pathlib.Path, values: Any, make: Callable[[dict[str, Any]], AlbertConfig] | None = None
 ) -> AlbertConfig:
-    """A config from values by our own names, or by those that `make` knows; errors name `source`."""
+    """Makes a config by `make` or, by default, from values by our names; errors name `source`."""
     if not isinstance(values, dict):
-        raise ValueError(f"{source} holds {type(values).__name__} where the config of a model is expected; {CURE}.")
+        raise ValueError(f"{source} holds {type(values).__name__} instead of a model config; {CURE}.")
     try:
         return make(values) if make else AlbertConfig().replace(**values)
     except ValueError as error:
@@ -37,22 +37,22 @@ def make_config(
 
 
 def check_settings(source: pathlib.Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """What a config says about heads, without the keys that are null; raises ValueError for a value of a wrong kind."""
+    """Returns the values that are not null; raises ValueError if one about the heads has a wrong type."""
     settings = {key: value for key, value in values.items() if value is not None}
-    for key, (is_right, expected) in _SETTINGS.items():
-        if key in settings and not is_right(settings[key]):
+    for key, (is_valid, expected) in _SETTINGS.items():
+        if key in settings and not is_valid(settings[key]):
             raise ValueError(f"{source}: `{key}` must be {expected}. Received: {str(settings[key])[:60]}; {CURE}.")
     return settings
 
 
-def _is_texts(value: Any) -> bool:
+def _is_strings(value: Any) -> bool:
     return isinstance(value, list) and len(value) <= MAX_LABELS and all(isinstance(item, str) for item in value)
 
 
 def _is_labels_by_id(value: Any) -> bool:
     if not isinstance(value, dict) or len(value) > MAX_LABELS:
         return False
-    return set(value) == {str(number) for number in range(len(value))} and _is_texts(list(value.values()))
+    return set(value) == {str(index) for index in range(len(value))} and _is_strings(list(value.values()))
 
 
 def _is_count(value: Any) -> bool:
@@ -60,12 +60,9 @@ def _is_count(value: Any) -> bool:
 
 
 _SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "architectures": (_is_texts, "a list of names"),
+    "architectures": (_is_strings, "a list of strings"),
     "id2label": (_is_labels_by_id, 'an object of labels by id, such as {"0": "no", "1": "yes"}'),
-    "labels": (_is_texts, "a list of names"),
-    "problem_type": (lambda value: isinstance(value, str), "a name"),
-    "problem": (lambda value: isinstance(value, str), "a name"),
-    "head": (lambda value: isinstance(value, str), "a name"),
-    "start_n_top": (_is_count, f"an integer from 1 to {MAX_ANSWERS}"),
-    "end_n_top": (_is_count, f"an integer from 1 to {MAX_ANSWERS}"),
+    "labels": (_is_strings, "a list of strings"),
+    **dict.fromkeys(("problem_type", "problem", "head"), (lambda value: isinstance(value, str), "a string")),
+    **dict.fromkeys(("start_n_top", "end_n_top"), (_is_count, f"an integer from 1 to {MAX_ANSWERS}")),
 }

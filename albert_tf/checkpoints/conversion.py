@@ -1,4 +1,4 @@
-"""From any layout that can be read to one that can be written, without a model in between."""
+"""Converts checkpoints between formats, without building a model."""
 
 import dataclasses
 import pathlib
@@ -11,19 +11,19 @@ from albert_tf.checkpoints.huggingface import save_huggingface
 from albert_tf.checkpoints.names import Format, rows, to_file
 from albert_tf.tasks import find_task
 
-GOOGLE_NAME = "model.ckpt-best"
-# What a `config.json` says about heads; all else in it follows from the config.
+_GOOGLE_NAME = "model.ckpt-best"
+# Values of `config.json` that do not follow from the config.
 _HEAD_SETTINGS = ("id2label", "problem_type", "start_n_top", "end_n_top")
 
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-    """Where a variable went.
+    """The tensor that a variable was written to.
 
     Attributes:
-        path: our path of the variable.
-        name: the tensor's name in the file that was written.
-        shape: the tensor's shape there.
+        path: path of the variable.
+        name: name of the tensor in the file.
+        shape: shape of the tensor.
     """
 
     path: str
@@ -32,26 +32,26 @@ class Placement:
 
 
 def write(checkpoint: Checkpoint, folder: str | pathlib.Path, to: Format) -> list[Placement]:
-    """Writes a checkpoint in another layout, with everything that it holds.
+    """Writes a checkpoint in another format.
 
     Args:
-        checkpoint: Checkpoint, as `read` returns it.
-        folder: made if it does not exist.
-        to: `"google"`, which gives `model.ckpt-best` and `albert_config.json`, or `"huggingface"`.
+        checkpoint: Checkpoint, as returned by `read`.
+        folder: created if it does not exist.
+        to: `"google"` (`model.ckpt-best` and `albert_config.json`) or `"huggingface"`.
 
     Returns:
-        list of Placement, one for each tensor written.
+        list of Placement, one for each tensor.
 
     Raises:
-        ValueError: where the layout has no place for what the checkpoint holds.
+        ValueError: the format cannot represent the checkpoint.
     """
     config, arrays = checkpoint.config, checkpoint.arrays
     if to == "google":
-        write_google(pathlib.Path(folder, GOOGLE_NAME), config, arrays, checkpoint.settings)
+        write_google(pathlib.Path(folder, _GOOGLE_NAME), config, arrays, checkpoint.settings)
     elif to == "huggingface":
         save_huggingface(folder, config, arrays, _settings(checkpoint))
     else:
-        raise ValueError(f"`to` must be google or huggingface. Received: to={to}.")
+        raise ValueError(f"`to` must be 'google' or 'huggingface'. Received: to={to!r}.")
     is_bare = to == "huggingface" and all(path.startswith("encoder/") for path in arrays)
     return [
         Placement(row.path, name.removeprefix("albert.") if is_bare else name, to_file(row, arrays[row.path], to).shape)

@@ -1,4 +1,4 @@
-"""Reads every kind of checkpoint; the format is detected automatically."""
+"""Reads checkpoints; the format is detected automatically."""
 
 import dataclasses
 import functools
@@ -13,31 +13,31 @@ import numpy as np
 from albert_tf.checkpoints import huggingface
 from albert_tf.checkpoints.checkpoint import Checkpoint
 
-MAX_MESSAGE = 1000
-GOOGLE_CONFIG = "albert_config.json"
-KERAS_WEIGHTS = "model.weights.h5"
+_MAX_MESSAGE = 1000
+_GOOGLE_CONFIG = "albert_config.json"
+_KERAS_WEIGHTS = "model.weights.h5"
 
 
 def read(path: str | pathlib.Path) -> Checkpoint:
     """Reads a checkpoint of any known format.
 
-    The files may come from anyone: nothing in them is executed, no other file is opened, and memory stays below about
-    twice their size.
+    Safe for untrusted files: nothing in them is executed, no other file is opened, and memory stays below about twice
+    their size.
 
     Args:
-        path: a folder of Hugging Face, of the reference, of TF Hub or of KerasHub, the prefix of a TensorFlow
-            checkpoint, or a `.keras` or `.weights.h5` file.
+        path: a folder of Hugging Face, the reference, TF Hub or KerasHub, the prefix of a TensorFlow checkpoint, or a
+            `.keras` or `.weights.h5` file.
 
     Returns:
-        Checkpoint, with float32 arrays under our names.
+        Checkpoint with float32 arrays.
 
     Raises:
-        ValueError: nothing readable is there, or what is there is damaged.
+        ValueError: there is no checkpoint of a known format, or it is damaged.
     """
     checkpoint = _read_with_short_errors(pathlib.Path(path))
     for name, array in checkpoint.arrays.items():
         if not np.isfinite(array).all():
-            warnings.warn(f"{checkpoint.source} holds values in `{name}` that are not finite.", stacklevel=2)
+            warnings.warn(f"`{name}` in {checkpoint.source} has NaN or infinite values.", stacklevel=2)
     return checkpoint
 
 
@@ -47,16 +47,16 @@ def holds_weights(path: str | pathlib.Path) -> bool:
 
 
 def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
-    """Names of tensors in a damaged file can be long and hold line breaks; errors stay one line."""
+    """Keeps errors to one short line: names in a damaged file may be long and contain line breaks."""
     try:
         if (reader := _find_reader(path)) is None:
             if any(path.glob("*/saved_model.pb")):
                 raise ValueError(
-                    f"{path} is a SavedModel, which only `predict` reads; give the folder it was made from."
+                    f"{path} is a SavedModel, which only `predict` reads; give the folder that it was exported from."
                 )
             raise ValueError(
                 f"`path` must be a folder with {huggingface.CONFIG_FILE} and {huggingface.WEIGHTS_FILES[0]}, a folder "
-                f"with {GOOGLE_CONFIG} and a checkpoint, or the prefix of one. Received: {path}; check the "
+                f"with {_GOOGLE_CONFIG} and a checkpoint, or the prefix of one. Received: {path}; check the "
                 "spelling."
             )
         checkpoint = reader()
@@ -64,8 +64,8 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
         return dataclasses.replace(checkpoint, arrays=arrays)
     except ValueError as error:
         message = " ".join(str(error).splitlines())
-        if len(message) > MAX_MESSAGE:
-            message = f"{message[: MAX_MESSAGE // 2]} ... {message[-MAX_MESSAGE // 2 :]}"
+        if len(message) > _MAX_MESSAGE:
+            message = f"{message[: _MAX_MESSAGE // 2]} ... {message[-_MAX_MESSAGE // 2 :]}"
         raise ValueError(message) from None
 
 
@@ -84,14 +84,14 @@ def _format(module: str):
 
 def _is_tensorflow(path: pathlib.Path) -> bool:
     has_graph = (path / "saved_model.pb").is_file()
-    return (path / GOOGLE_CONFIG).is_file() or (has_graph and _format("tensorflow").is_hub_module(path))
+    return (path / _GOOGLE_CONFIG).is_file() or (has_graph and _format("tensorflow").is_hub_module(path))
 
 
 def _is_keras_hub_preset(path: pathlib.Path) -> bool:
-    return (path / huggingface.CONFIG_FILE).is_file() and (path / KERAS_WEIGHTS).is_file()
+    return (path / huggingface.CONFIG_FILE).is_file() and (path / _KERAS_WEIGHTS).is_file()
 
 
-# Modules of formats are imported when a file of theirs is met.
+# Test, module and function of each format; modules are imported on first use.
 _FORMATS: tuple[tuple[Callable[[pathlib.Path], bool], str, str], ...] = (
     (_is_tensorflow, "tensorflow", "read_folder"),
     (_is_keras_hub_preset, "keras_archive", "read_preset"),
@@ -104,8 +104,8 @@ _FORMATS: tuple[tuple[Callable[[pathlib.Path], bool], str, str], ...] = (
 def _as_float32(source: pathlib.Path, name: str, array: np.ndarray) -> np.ndarray:
     if array.dtype.kind != "f" and array.dtype != ml_dtypes.bfloat16:
         raise ValueError(
-            f"{source} holds {array.dtype} values in `{name}` where floating-point weights are expected; export the "
-            "weights as float32."
+            f"`{name}` in {source} is {array.dtype}, but floating-point weights are expected; export the weights as "
+            "float32."
         )
-    with np.errstate(over="ignore"):  # values that become infinite are warned of
+    with np.errstate(over="ignore"):  # `read` warns of infinite values
         return array.astype(np.float32, copy=False)

@@ -61,9 +61,7 @@ def test_of_several_the_best(golden, tmp_path):
     shutil.copytree(golden("M1_small").folder, tmp_path, dirs_exist_ok=True)
     for name in ("model.ckpt.index", "model.ckpt.data-00000-of-00001"):
         shutil.copy(tmp_path / name, tmp_path / name.replace("model.ckpt", "model.ckpt-7"))
-    with pytest.raises(
-        ValueError, match=r"must hold one checkpoint.* with model\.ckpt, model\.ckpt-7; give the .*prefix"
-    ):
+    with pytest.raises(ValueError, match=r"holds several checkpoints \(model\.ckpt, model\.ckpt-7\); give the prefix"):
         AlbertEncoder.from_pretrained(tmp_path)
     assert AlbertEncoder.from_pretrained(tmp_path / "model.ckpt-7")
     for name in ("model.ckpt.index", "model.ckpt.data-00000-of-00001"):
@@ -74,9 +72,7 @@ def test_of_several_the_best(golden, tmp_path):
 def test_without_its_config(golden, tmp_path):
     shutil.copytree(golden("M1_small").folder, tmp_path, dirs_exist_ok=True)
     (tmp_path / "albert_config.json").unlink()
-    with pytest.raises(
-        ValueError, match=r"must have albert_config\.json beside it\. Received: .*model\.ckpt without; add"
-    ):
+    with pytest.raises(ValueError, match=r"model\.ckpt has no albert_config\.json beside it; add"):
         AlbertEncoder.from_pretrained(tmp_path / "model.ckpt")
 
 
@@ -94,7 +90,7 @@ def test_damaged(damage, golden, tmp_path):
         data.unlink()
     else:
         (tmp_path / "model.ckpt.index").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"A checkpoint must be whole\. Received: .*model\.ckpt \(.*\); download"):
+    with pytest.raises(ValueError, match=r"model\.ckpt could not be read \(.*\); download"):
         AlbertEncoder.from_pretrained(tmp_path)
 
 

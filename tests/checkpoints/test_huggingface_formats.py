@@ -170,13 +170,13 @@ def test_tied_weights_that_differ(golden, tmp_path):
     index_file = tmp_path / "model.safetensors.index.json"
     index = json.loads(index_file.read_text())
     with pytest.raises(
-        ValueError, match=r"does not name the tensors of its files \(predictions\.decoder\.bias\); down"
+        ValueError, match=r"does not match the tensors of its files \(predictions\.decoder\.bias\); down"
     ):
         checkpoints.read(tmp_path)
     index["weight_map"]["predictions.decoder.bias"] = path.name
     index_file.write_text(json.dumps(index))
     with pytest.raises(
-        ValueError, match=r"`predictions\.decoder\.bias` must equal `predictions\.bias`, as ALBERT ties them"
+        ValueError, match=r"`predictions\.decoder\.bias` and `predictions\.bias` differ in .*, but ALBERT ties them"
     ):
         checkpoints.read(tmp_path)
 
@@ -259,7 +259,7 @@ def test_values_that_are_not_finite(folder):
     tensors = tensors_in(folder)
     tensors["albert.pooler.weight"][3, 4] = np.nan
     safetensors.numpy.save_file(tensors, folder / "model.safetensors")
-    with pytest.warns(UserWarning, match=r"holds values in `encoder/pooler/kernel` that are not finite"):
+    with pytest.warns(UserWarning, match=r"`encoder/pooler/kernel` in .* has NaN or infinite values"):
         AlbertForPreTraining.from_pretrained(folder)
 
 

@@ -79,7 +79,7 @@ def test_a_classifier(place, golden):
 def test_a_masked_lm_keeps_its_epsilon(golden, tmp_path):
     case = golden("keras_hub_masked_lm")
     model = AlbertForMaskedLM.from_pretrained(case.folder / "preset")
-    said = "would compute other masked-LM logits, .* epsilon of 1e-12 and .*masked_lm_layer_norm_eps=1e-05"
+    said = "would compute different masked-LM logits, .* epsilon=1e-12 and .*masked_lm_layer_norm_eps=1e-05"
     with pytest.warns(UserWarning, match=f"^transformers {said}"):
         model.save_pretrained(tmp_path / "huggingface")
     with pytest.warns(UserWarning, match=f"^Google's code {said}"):
@@ -114,7 +114,7 @@ def change_config(folder, **changes):
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"num_heads": 8}, r"with 4 heads beside num_attention_heads=8; correct"),
+        ({"num_heads": 8}, r"has 4 attention heads, but its config has num_attention_heads=8; correct"),
         ({"vocabulary_size": 301}, r"word_embeddings \(300, 16\) for \(301, 16\)"),
         ({"num_inner_repetitions": 2}, r"missing encoder/attention_0_1/query/kernel"),
         ({"num_heads": 5}, r"hidden_size=32, num_attention_heads=5"),
@@ -129,11 +129,11 @@ def test_another_config(changes, complaint, preset):
 def test_another_model(preset):
     values = json.loads((preset / "config.json").read_text())
     (preset / "config.json").write_text(json.dumps({**values, "class_name": "BertBackbone"}))
-    with pytest.raises(ValueError, match=r"must be one of AlbertBackbone, .*class_name='BertBackbone'.*another model"):
+    with pytest.raises(ValueError, match=r"has class_name='BertBackbone', which is not one of AlbertBackbone, "):
         checkpoints.read(preset)
     del values["config"]["num_heads"]
     (preset / "config.json").write_text(json.dumps(values))
-    with pytest.raises(ValueError, match=r"must be whole\. Received: .* without num_heads; download it again"):
+    with pytest.raises(ValueError, match=r"has no num_heads in the config of the model; download it again"):
         checkpoints.read(preset)
     (preset / "config.json").write_text("[1]")
     with pytest.raises(ValueError, match=r"config\.json holds list where an object is expected"):
@@ -201,7 +201,7 @@ def test_weights_beside_a_config(tmp_path):
         assert again.labels == ("no", "yes", "perhaps")
         assert_same(values_of(again), values_of(model))
     (tmp_path / "config.json").unlink()
-    with pytest.raises(ValueError, match=r"must have config\.json beside it"):
+    with pytest.raises(ValueError, match=r"has no config\.json beside it"):
         checkpoints.read(tmp_path / "model.weights.h5")
 
 
@@ -223,7 +223,7 @@ def test_damaged_names_of_layers(sound, damaged, complaint, tmp_path):
     content = file.read_bytes()
     assert sound in content
     file.write_bytes(content.replace(sound, damaged))
-    with pytest.raises(ValueError, match=f"is not an HDF5 file of Keras, or is damaged .*{complaint}"):
+    with pytest.raises(ValueError, match=f"is not a valid HDF5 file of Keras .*{complaint}"):
         checkpoints.read(file)
 
 
@@ -251,9 +251,7 @@ def test_a_truncated_archive(kept, golden, tmp_path):
 def test_truncated_weights(kept, preset):
     path = preset / "model.weights.h5"
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(
-        ValueError, match=r"is not an HDF5 file of Keras, or is damaged \(.*; download or save it again"
-    ):
+    with pytest.raises(ValueError, match=r"is not a valid HDF5 file of Keras \(.*; download or save it again"):
         checkpoints.read(preset)
 
 

@@ -57,7 +57,7 @@ def test_every_kind_of_tensor(name, golden):
     [("complex", "a storage of kind torch.ComplexFloatStorage"), ("nested", "something other than a tensor under 'a'")],
 )
 def test_kinds_that_are_refused(name, complaint, golden):
-    with pytest.raises(ValueError, match=f"must hold tensors and nothing else.* with {complaint}"):
+    with pytest.raises(ValueError, match=f"contains {complaint}, but only tensors are read"):
         read_torch(golden("torch_file_kinds").folder / f"{name}.bin")
 
 
@@ -91,9 +91,7 @@ def test_code_does_not_run(kind, protocol, tmp_path):
         with_pickle(path, content)
     else:
         path.write_bytes(LEGACY.read_bytes()[:137] + content)
-    with pytest.raises(
-        ValueError, match=r"must hold tensors and nothing else\. Received: .*\.bin with .*safetensors\.$"
-    ):
+    with pytest.raises(ValueError, match=r"\.bin contains .*, but only tensors are read .*safetensors\.$"):
         read_torch(path)
     assert not mark.exists()
     pickle.loads(content)
@@ -106,14 +104,14 @@ def test_code_does_not_run(kind, protocol, tmp_path):
         ({"weight": 3}, "something other than a tensor under 'weight'"),
         ([1, 2], "something other than a dictionary"),
         ({"weight": {}}, "something other than a tensor under 'weight'"),
-        ({3: 3}, "a name that is no text"),
+        ({3: 3}, "a name that is not a string"),
         (collections.Counter("a"), "a call of collections.Counter"),
-        ({"a": 0.5}, "the instruction BINFLOAT"),
+        ({"a": 0.5}, "the opcode BINFLOAT"),
     ],
 )
 def test_other_values_are_refused(value, complaint, tmp_path):
     path = with_pickle(tmp_path / "pytorch_model.bin", pickle.dumps(value, 2))
-    with pytest.raises(ValueError, match=f"must hold tensors and nothing else.*with {complaint}"):
+    with pytest.raises(ValueError, match=f"contains {complaint}, but only tensors are read"):
         read_torch(path)
 
 
@@ -125,7 +123,7 @@ def test_other_values_are_refused(value, complaint, tmp_path):
 def test_a_truncated_file(path, kept, tmp_path):
     part = tmp_path / "pytorch_model.bin"
     part.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(ValueError, match=r"must be a whole PyTorch file\. Received: .*; download it again\.$"):
+    with pytest.raises(ValueError, match=r"is not a valid PyTorch file \(.*\); download it again\.$"):
         read_torch(part)
 
 
@@ -138,7 +136,7 @@ def changed(path, old, new):
 def test_a_tensor_outside_its_storage(tmp_path):
     path = shutil.copy(LEGACY, tmp_path / "pytorch_model.bin")
     changed(path, b"KxK\x10\x86", b"KxK\x11\x86")  # a shape of (120, 16) becomes one of (120, 17)
-    with pytest.raises(ValueError, match=r"must be a whole PyTorch file\. .*lies outside its storage"):
+    with pytest.raises(ValueError, match=r"is not a valid PyTorch file .*lies outside its storage"):
         read_torch(path)
 
 

@@ -37,9 +37,7 @@ def change_config(folder, **changes):
 
 def test_a_missing_tensor(folder):
     change(folder, lambda tensors: tensors.pop(POOLER))
-    with pytest.raises(
-        ValueError, match=r"does not fit the model: missing encoder/pooler/kernel; its config"
-    ):
+    with pytest.raises(ValueError, match=r"does not fit the model: missing encoder/pooler/kernel; its config"):
         AlbertForPreTraining.from_pretrained(folder)
     # Half a pooler is damage, not a pooler that is new.
     with pytest.raises(ValueError, match="missing encoder/pooler/kernel"):
@@ -48,9 +46,7 @@ def test_a_missing_tensor(folder):
 
 def test_a_tensor_too_many(folder):
     change(folder, lambda tensors: tensors.update({"albert.encoder.extra.weight": np.zeros(3, "float32")}))
-    with pytest.raises(
-        ValueError, match=r"a model of its config does not have: albert\.encoder\.extra\.weight; check"
-    ):
+    with pytest.raises(ValueError, match=r"a model of its config does not have: albert\.encoder\.extra\.weight; check"):
         AlbertForPreTraining.from_pretrained(folder)
 
 
@@ -90,9 +86,7 @@ def test_a_config_of_another_size(changes, complaint, folder):
 def test_a_file_with_more_groups_than_its_config(tmp_path):
     AlbertForPreTraining(CONFIG.replace(num_hidden_groups=2)).save_pretrained(tmp_path)
     change_config(tmp_path, num_hidden_groups=1)
-    with pytest.raises(
-        ValueError, match=r"a model of its config does not have: .*layer_groups\.1\..* more; check"
-    ):
+    with pytest.raises(ValueError, match=r"a model of its config does not have: .*layer_groups\.1\..* more; check"):
         AlbertForPreTraining.from_pretrained(tmp_path)
 
 

@@ -87,7 +87,7 @@ main()
 """
     said = [line for line in run_python("-c", call).stderr.splitlines() if "albert-tf: " in line]
     assert len(said) == 1
-    assert said[0].startswith("albert-tf: transformers would compute other masked-LM logits")
+    assert said[0].startswith("albert-tf: transformers would compute different masked-LM logits")
     assert checkpoints.read(new).config == checkpoints.read(source).config
 
 

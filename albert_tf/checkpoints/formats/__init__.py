@@ -1,1 +1,1 @@
-"""Formats of other libraries; each module reads files of one into arrays by our variable paths."""
+"""Readers of other libraries' formats, as arrays by variable path."""

@@ -1,4 +1,4 @@
-"""Attention as Keras' own layers store it: kernels [D, N, H] and [N, H, D], biases [N, H].
+"""Attention variables in the layout of Keras' layers: kernels [D, N, H] and [N, H, D], biases [N, H].
 
 Letters: D hidden, N heads, H head size (= D / N).
 """
@@ -11,26 +11,24 @@ import numpy as np
 from albert_tf.config import AlbertConfig
 
 
-def with_one_axis_of_heads(
-    source: pathlib.Path, config: AlbertConfig, arrays: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """Arrays by our paths, with [D, D] and [D] as our variables have it.
+def merge_heads(source: pathlib.Path, config: AlbertConfig, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Reshapes the attention variables to [D, D] and [D], as in our layers.
 
     Raises:
-        ValueError: where a file has another number of heads than its config.
+        ValueError: the file has another number of heads than its config.
     """
-    return {path: _flat(source, config, path, array) for path, array in arrays.items()}
+    return {path: _merged(source, config, path, array) for path, array in arrays.items()}
 
 
-def _flat(source: pathlib.Path, config: AlbertConfig, path: str, array: np.ndarray) -> np.ndarray:
+def _merged(source: pathlib.Path, config: AlbertConfig, path: str, array: np.ndarray) -> np.ndarray:
     if "/attention_" not in path or array.ndim != (3 if path.endswith("/kernel") else 2):
         return array
     is_output = path.endswith("/output/kernel")
     heads = array.shape[0 if is_output or array.ndim == 2 else 1]
     if heads != config.num_attention_heads:
         raise ValueError(
-            f"A checkpoint must have the heads of its config. Received: {source} with {heads} heads beside "
-            f"num_attention_heads={config.num_attention_heads}; correct the config."
+            f"{source} has {heads} attention heads, but its config has num_attention_heads="
+            f"{config.num_attention_heads}; correct the config."
         )
     if array.ndim == 2:
         return array.reshape(-1)

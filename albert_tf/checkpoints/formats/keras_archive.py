@@ -1,13 +1,10 @@
-"""Files that Keras wrote: `.keras` archives, `.weights.h5` files, and KerasHub's preset folders, which hold both kinds.
-
-Nothing that such a file says about Python objects is followed: its JSON is read for numbers, its HDF5 for arrays.
-"""
+"""Reads `.keras` archives, `.weights.h5` files and KerasHub's preset folders, without running code in them."""
 
 import pathlib
 import zipfile
 from typing import Any
 
-from albert_tf.checkpoints.checkpoint import Checkpoint, with_head_settings
+from albert_tf.checkpoints.checkpoint import Checkpoint, infer_head_settings
 from albert_tf.checkpoints.config_files import CURE
 from albert_tf.checkpoints.formats import keras_hub, own_keras
 from albert_tf.checkpoints.formats.hdf5 import Hdf5, read_hdf5
@@ -17,11 +14,11 @@ from albert_tf.json_files import parse_json, read_bytes, read_json
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.weights.h5"
 HEAD_FILE = "task.weights.h5"
-MAX_BYTES = 1 << 40  # of weights: what is read is never larger than its file
+MAX_BYTES = 1 << 40  # of weights
 
 
 def read_archive(path: pathlib.Path) -> Checkpoint:
-    """Reads a `.keras` file, ours or KerasHub's."""
+    """Reads a `.keras` file of this package or KerasHub."""
     try:
         with zipfile.ZipFile(path) as archive:
             reject_compressed(archive, (CONFIG_FILE, WEIGHTS_FILE))
@@ -32,15 +29,15 @@ def read_archive(path: pathlib.Path) -> Checkpoint:
 
 
 def read_weights(path: pathlib.Path) -> Checkpoint:
-    """Reads a `.weights.h5` file, ours or KerasHub's, by the `config.json` beside it."""
+    """Reads a `.weights.h5` file of this package or KerasHub, with the `config.json` beside it."""
     config_file = path.with_name(CONFIG_FILE)
     if not config_file.is_file():
-        raise ValueError(f"A .weights.h5 file must have {CONFIG_FILE} beside it. Received: {path} without; add it.")
+        raise ValueError(f"{path} has no {CONFIG_FILE} beside it; add the config of the model.")
     return _checkpoint(path, read_json(config_file, cure=CURE), _content(path))
 
 
 def read_preset(folder: pathlib.Path) -> Checkpoint:
-    """Reads a preset folder of KerasHub, with the head of its task if it has one."""
+    """Reads a preset folder of KerasHub, including the head of a task if it has one."""
     values, head = read_json(folder / CONFIG_FILE, cure=CURE), folder / HEAD_FILE
     return _checkpoint(folder, values, _content(folder / WEIGHTS_FILE), _content(head) if head.is_file() else None)
 
@@ -53,7 +50,7 @@ def _checkpoint(source: pathlib.Path, values: dict[str, Any], weights: bytes, he
     if head is not None:
         in_head |= _read(source, head).arrays
     arrays = keras_hub.arrays_from(source, config, in_backbone, in_head)
-    return Checkpoint(source, config, arrays, with_head_settings(arrays, {}))
+    return Checkpoint(source, config, arrays, infer_head_settings(arrays, {}))
 
 
 def _content(file: pathlib.Path) -> bytes:
@@ -64,6 +61,4 @@ def _read(source: pathlib.Path, content: bytes) -> Hdf5:
     try:
         return read_hdf5(content, skip="optimizer")
     except ValueError as error:
-        raise ValueError(
-            f"{source} is not an HDF5 file of Keras, or is damaged ({error}); download or save it again."
-        ) from None
+        raise ValueError(f"{source} is not a valid HDF5 file of Keras ({error}); download or save it again.") from None

@@ -1,4 +1,4 @@
-"""KerasHub's ALBERT: the names in its HDF5 files, which come from layers' classes and their order, and its config."""
+"""KerasHub's ALBERT: its config, and the names in its HDF5 files, made of layers' classes and their order."""
 
 import pathlib
 from collections.abc import Mapping
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.checkpoints.checkpoint import refuse_absurd_size, refuse_unknown
+from albert_tf.checkpoints.checkpoint import check_blocks, check_known
 from albert_tf.checkpoints.config_files import CURE, make_config
-from albert_tf.checkpoints.formats.attention_axes import with_one_axis_of_heads
+from albert_tf.checkpoints.formats.attention_axes import merge_heads
 from albert_tf.config import AlbertConfig
 
 _BACKBONE = "layers/albert_backbone/"
@@ -50,26 +50,21 @@ _HEADS = {
 
 
 def config_from(source: pathlib.Path, values: Mapping[str, Any]) -> AlbertConfig:
-    """The config of a backbone, or of a task model with a backbone in it, as Keras serialises them.
+    """Makes a config from the serialized Keras config of a backbone or of a task model.
 
-    Its GELU is always the tanh form, it always has a projection, and its masked-LM head normalises with 1e-5.
+    KerasHub always uses tanh GELU, a projection, and epsilon 1e-5 in the masked-LM head.
     """
     name, arguments = values.get("class_name"), values.get("config")
     if name not in _CLASSES:
         raise ValueError(
-            f"A model of KerasHub must be one of {', '.join(_CLASSES)}. Received: class_name={name!r} in {source}; "
-            "this is another model."
+            f"{source} has class_name={name!r}, which is not one of {', '.join(_CLASSES)}; give an ALBERT of KerasHub."
         )
     if isinstance(arguments, dict) and isinstance(arguments.get("backbone"), dict):
         arguments = arguments["backbone"].get("config")
     if not isinstance(arguments, dict):
-        raise ValueError(f"{source} holds {type(arguments).__name__} where a model's arguments are expected; {CURE}.")
-    absent = sorted(set(_CONFIG_KEYS.values()) - set(arguments))
-    if absent:
-        raise ValueError(
-            f"The config of a KerasHub ALBERT must be whole. Received: {source} without {', '.join(absent)}; download "
-            "it again."
-        )
+        raise ValueError(f"{source} holds {type(arguments).__name__} instead of a model's arguments; {CURE}.")
+    if missing := sorted(set(_CONFIG_KEYS.values()) - set(arguments)):
+        raise ValueError(f"{source} has no {', '.join(missing)} in the config of the model; download it again.")
     ours = {ours: arguments[theirs] for ours, theirs in _CONFIG_KEYS.items()}
     is_square = arguments["embedding_dim"] == arguments["hidden_dim"]
     ours |= {"embedding_projection": True if is_square else None, "masked_lm_layer_norm_eps": 1e-5}
@@ -79,31 +74,31 @@ def config_from(source: pathlib.Path, values: Mapping[str, Any]) -> AlbertConfig
 def arrays_from(
     source: pathlib.Path, config: AlbertConfig, backbone: Mapping[str, np.ndarray], head: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """The tensors of a backbone and of a task's head, which a preset keeps in two files, under our names."""
-    refuse_absurd_size(source, config, len(backbone))
+    """Converts the tensors of a backbone and of a head to arrays by variable path."""
+    check_blocks(source, config, len(backbone))
     in_backbone, in_head = _backbone_paths(config), _head_paths()
-    refuse_unknown(source, (set(backbone) - set(in_backbone)) | (set(head) - set(in_head)))
+    check_known(source, (set(backbone) - set(in_backbone)) | (set(head) - set(in_head)))
     arrays = {in_backbone[name]: tensor for name, tensor in backbone.items()}
     arrays |= {in_head[name]: tensor for name, tensor in head.items()}
-    return with_one_axis_of_heads(source, config, arrays)
+    return merge_heads(source, config, arrays)
 
 
 def split(tensors: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """The backbone's tensors and the head's, of a file that may hold both."""
-    inside = {name.removeprefix(_BACKBONE): tensor for name, tensor in tensors.items() if name.startswith(_BACKBONE)}
-    outside = {name: tensor for name, tensor in tensors.items() if not name.startswith(_BACKBONE)}
-    return (inside, outside) if inside else (outside, {})
+    """Splits the tensors of a file into those of the backbone and of the head."""
+    backbone = {name.removeprefix(_BACKBONE): tensor for name, tensor in tensors.items() if name.startswith(_BACKBONE)}
+    others = {name: tensor for name, tensor in tensors.items() if not name.startswith(_BACKBONE)}
+    return (backbone, others) if backbone else (others, {})
 
 
 def _backbone_paths(config: AlbertConfig) -> dict[str, str]:
     paths = dict(_EMBEDDINGS)
     paths |= _pair("layers/layer_normalization", "encoder/embeddings/layer_norm")
     paths |= _pair("layers/dense", "encoder/projection") | _pair("layers/dense_1", "encoder/pooler")
-    for number in range(config.num_hidden_groups * config.inner_group_num):
-        layer = "layers/transformer_encoder" + (f"_{number}" if number else "")
-        place = "{}_{}".format(*divmod(number, config.inner_group_num))
+    for index in range(config.num_hidden_groups * config.inner_group_num):
+        layer = "layers/transformer_encoder" + (f"_{index}" if index else "")
+        block = "{}_{}".format(*divmod(index, config.inner_group_num))
         for theirs, ours in _BLOCK.items():
-            paths |= _pair(f"{layer}/{theirs}", f"encoder/{ours.format(place)}")
+            paths |= _pair(f"{layer}/{theirs}", f"encoder/{ours.format(block)}")
     return paths
 
 
@@ -116,4 +111,4 @@ def _head_paths() -> dict[str, str]:
 
 def _pair(theirs: str, ours: str) -> dict[str, str]:
     names = ("gamma", "beta") if ours.endswith("layer_norm") else ("kernel", "bias")
-    return {f"{theirs}/vars/{number}": f"{ours}/{name}" for number, name in enumerate(names)}
+    return {f"{theirs}/vars/{index}": f"{ours}/{name}" for index, name in enumerate(names)}

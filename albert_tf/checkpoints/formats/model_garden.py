@@ -1,6 +1,6 @@
-"""TensorFlow Model Garden's ALBERT: its TF2 checkpoints, whose names follow the graph of Python objects.
+"""TensorFlow Model Garden's ALBERT: TF2 checkpoints, whose names follow the graph of Python objects.
 
-A SavedModel holds the same variables by number alone, in the order in which they were made.
+A SavedModel numbers the same variables in the order of their creation.
 """
 
 import pathlib
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from albert_tf.checkpoints.checkpoint import Checkpoint, refuse_unknown
-from albert_tf.checkpoints.formats.attention_axes import with_one_axis_of_heads
+from albert_tf.checkpoints.checkpoint import Checkpoint, check_known
+from albert_tf.checkpoints.formats.attention_axes import merge_heads
 from albert_tf.config import AlbertConfig
 
 _END = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -18,15 +18,15 @@ _STATE = ("_CHECKPOINTABLE_OBJECT_GRAPH", f"save_counter{_END}")
 _SLOT = "/.OPTIMIZER_SLOT/"
 _ROOT = re.compile(r"(encoder|model)/layer_with_weights-")
 _ENCODER_POOLER, _ORDER_POOLER = "6", "next_sentence..pooler_dense"
-_LONE = {
+_SINGLE = {
     "0/embeddings": "encoder/embeddings/word_embeddings",
     "1/embeddings": "encoder/embeddings/position_embeddings",
     "2/embeddings": "encoder/embeddings/token_type_embeddings",
-    # A pretrainer holds the word embeddings here instead.
+    # The word embeddings of a pretraining model.
     "masked_lm/embedding_table": "encoder/embeddings/word_embeddings",
     "masked_lm/output_bias.Sbias": "masked_lm/output_bias",
 }
-# Both sides call the variables of a norm gamma and beta, those of a dense layer kernel and bias.
+# Layers whose variables have the same names as ours: gamma and beta, or kernel and bias.
 _LAYERS = {
     "3": "encoder/embeddings/layer_norm",
     "4": "encoder/projection",
@@ -48,50 +48,51 @@ _PARTS = ("gamma", "beta", "kernel", "bias")
 
 
 def is_weight(name: str) -> bool:
-    """Whether a tensor of such a file belongs to the model."""
+    """Whether a tensor belongs to the model."""
     return name not in _STATE and _SLOT not in name
 
 
 def has_object_names(tensors: Mapping[str, np.ndarray]) -> bool:
-    """Whether the names are those of a TF2 checkpoint."""
+    """Whether these are the names of a TF2 checkpoint."""
     return any(name.endswith(_END) for name in tensors)
 
 
 def from_object_names(source: pathlib.Path, config: AlbertConfig, tensors: Mapping[str, np.ndarray]) -> Checkpoint:
-    """Tensors by the names of a TF2 checkpoint become a checkpoint.
+    """Makes a checkpoint from tensors by the names of a TF2 checkpoint.
 
-    An order head of Model Garden has a pooler of its own, and the encoder's is not trained beside it. So that one is
-    read where there is one, and the encoder's set aside, as Model Garden's own export can do.
+    Model Garden's sentence-order head has a pooler of its own, beside which the encoder's is not trained: if it exists,
+    it replaces the encoder's, as in Model Garden's export.
     """
     if config.num_hidden_groups * config.inner_group_num != 1 or config.share != "all":
         raise ValueError(
-            "An ALBERT of Model Garden must share one block between all layers. Received: num_hidden_groups="
-            f"{config.num_hidden_groups}, inner_group_num={config.inner_group_num}, share={config.share!r} for "
-            f"{source}; correct the config."
+            f"Model Garden shares one block between all layers, but the config of {source} has num_hidden_groups="
+            f"{config.num_hidden_groups}, inner_group_num={config.inner_group_num}, share={config.share!r}; correct "
+            "the config."
         )
-    places = _by_number() if any(name.startswith("variables/") for name in tensors) else _by_object()
-    known = {name: _ROOT.sub("", name.removesuffix(_END)) for name in tensors}
-    refuse_unknown(source, {name for name, short in known.items() if short not in places})
-    if any(short.startswith(_ORDER_POOLER) for short in known.values()):
-        known = {name: short for name, short in known.items() if not short.startswith(f"{_ENCODER_POOLER}/")}
-    arrays = {places[short]: tensors[name] for name, short in known.items()}
-    return Checkpoint(source, config, with_one_axis_of_heads(source, config, arrays))
+    paths = _paths_by_number() if any(name.startswith("variables/") for name in tensors) else _paths_by_object()
+    short_names = {name: _ROOT.sub("", name.removesuffix(_END)) for name in tensors}
+    check_known(source, {name for name, short in short_names.items() if short not in paths})
+    if any(short.startswith(_ORDER_POOLER) for short in short_names.values()):
+        short_names = {
+            name: short for name, short in short_names.items() if not short.startswith(f"{_ENCODER_POOLER}/")
+        }
+    arrays = {paths[short]: tensors[name] for name, short in short_names.items()}
+    return Checkpoint(source, config, merge_heads(source, config, arrays))
 
 
-def _by_object() -> dict[str, str]:
-    pairs = {f"{theirs}/{part}": f"{ours}/{part}" for theirs, ours in _LAYERS.items() for part in _PARTS}
-    return _LONE | pairs
+def _paths_by_object() -> dict[str, str]:
+    return _SINGLE | {f"{theirs}/{part}": f"{ours}/{part}" for theirs, ours in _LAYERS.items() for part in _PARTS}
 
 
-def _by_number() -> dict[str, str]:
-    paths = list(_LONE.values())[:3]
+def _paths_by_number() -> dict[str, str]:
+    encoder = list(_SINGLE.values())[:3]
     for theirs, ours in _LAYERS.items():
         if theirs[0].isdigit():
-            paths += _both(ours)
-    head = ["masked_lm/output_bias", *_both("masked_lm/transform"), *_both("masked_lm/layer_norm")]
-    places = {f"variables/{number}": path for number, path in enumerate(paths)}
-    return places | {f"mlm/variables/{number}": path for number, path in enumerate(head, len(paths))}
+            encoder += _pair(ours)
+    head = ["masked_lm/output_bias", *_pair("masked_lm/transform"), *_pair("masked_lm/layer_norm")]
+    paths = {f"variables/{index}": path for index, path in enumerate(encoder)}
+    return paths | {f"mlm/variables/{index}": path for index, path in enumerate(head, len(encoder))}
 
 
-def _both(layer: str) -> list[str]:
+def _pair(layer: str) -> list[str]:
     return [f"{layer}/{part}" for part in (_PARTS[:2] if layer.endswith("layer_norm") else _PARTS[2:])]

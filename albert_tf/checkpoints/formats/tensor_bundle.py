@@ -1,10 +1,10 @@
-"""Reads TensorFlow's checkpoint files without TensorFlow, whose own reader aborts the process on some damaged indexes.
+"""Reads TensorFlow's checkpoint files without TensorFlow, whose reader aborts the process on some damaged indexes.
 
-`NAME.index` is a sorted table from names to entries, each of which says where in `NAME.data-*` a tensor's bytes lie.
+`NAME.index` is a sorted table of entries by name, with the offset and size of each tensor in `NAME.data-*`.
 
 References:
-    `tensorflow/core/protobuf/tensor_bundle.proto` for entries; `tensorflow/tsl/lib/io/format.h` for the table, which is
-    LevelDB's.
+    `tensorflow/core/protobuf/tensor_bundle.proto` for the entries; `tensorflow/tsl/lib/io/format.h` for the table,
+    which is LevelDB's.
 """
 
 import math
@@ -18,8 +18,8 @@ import ml_dtypes
 import numpy as np
 
 _FOOTER, _TRAILER, _MAGIC = 48, 5, 0xDB4775248B80FB57
-_LONGEST_NAME = 1000
-# By number in `types.proto`.
+_MAX_NAME = 1000
+# By enum value in `types.proto`.
 _DTYPES = {
     **{1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", 19: "<f2"},
     14: ml_dtypes.bfloat16,
@@ -27,7 +27,7 @@ _DTYPES = {
 
 
 class _Entry(NamedTuple):
-    """Where a tensor lies."""
+    """Type and location of a tensor."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -38,10 +38,11 @@ class _Entry(NamedTuple):
 
 
 def read_bundle(prefix: pathlib.Path, is_wanted: Callable[[str], bool]) -> dict[str, np.ndarray]:
-    """Returns the tensors of the checkpoint `prefix` whose names are wanted.
+    """Reads the tensors of a checkpoint for whose names `is_wanted` is true.
 
     Raises:
-        ValueError or OSError: where the files are not a whole checkpoint.
+        ValueError: the files are damaged.
+        OSError: a file cannot be read.
     """
     index = dict(_table(prefix.with_name(f"{prefix.name}.index").read_bytes()))
     header = _fields(index.pop(b"", b""))
@@ -54,7 +55,7 @@ def read_bundle(prefix: pathlib.Path, is_wanted: Callable[[str], bool]) -> dict[
         shard: prefix.with_name(f"{prefix.name}.data-{shard:05d}-of-{num_shards:05d}")
         for shard in {entry.shard for entry in entries.values()}
     }
-    # Tensors do not overlap, so that together they are no larger than their files.
+    # Tensors do not overlap. This bounds the memory that a damaged index can request.
     if sum(entry.size for entry in entries.values()) > sum(file.stat().st_size for file in files.values()):
         raise ValueError("its tensors are larger than its data files")
     return {name: _tensor(name, entry, files[entry.shard]) for name, entry in entries.items()}
@@ -65,7 +66,7 @@ def _tensor(name: str, entry: _Entry, file: pathlib.Path) -> np.ndarray:
         data.seek(entry.offset)
         content = data.read(entry.size)
     if len(content) != entry.size or _checksum(content) != entry.checksum:
-        raise ValueError(f"the numbers of {name} are damaged or missing")
+        raise ValueError(f"the values of {name} are damaged or missing")
     return np.frombuffer(content, entry.dtype).reshape(entry.shape)
 
 
@@ -74,11 +75,11 @@ def _entry(name: str, content: bytes) -> _Entry:
     dtype, shard, offset, size, checksum = (_number(fields, field) for field in (1, 3, 4, 5, 6))
     sizes = [_number(_fields(dimension), 1) for dimension in _fields(fields.get(2, [b""])[0]).get(2, [])]
     if dtype not in _DTYPES or 7 in fields:
-        raise ValueError(f"{name} is of an unknown type or in slices")
+        raise ValueError(f"{name} has an unknown type or is sliced")
     dtype = np.dtype(_DTYPES[dtype])
-    # What is below zero is huge here, as numbers are read without a sign.
+    # Numbers are read as unsigned, so negative ones are huge.
     if len(sizes) > 8 or max([offset, *sizes]) > 2**48 or math.prod(sizes) * dtype.itemsize != size:
-        raise ValueError(f"{name} has not the size of its shape")
+        raise ValueError(f"the size of {name} does not match its shape")
     return _Entry(dtype, tuple(sizes), shard, offset, size, checksum)
 
 
@@ -86,57 +87,57 @@ def _entry(name: str, content: bytes) -> _Entry:
 
 
 def _table(content: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Names and entries, in order."""
+    """Yields names and entries in order."""
     if len(content) < _FOOTER or struct.unpack("<Q", content[-8:])[0] != _MAGIC:
-        raise ValueError("its index is no table")
+        raise ValueError("its index is not a table")
     footer = content[-_FOOTER:]
-    place = 0
-    handle = []
-    for _ in range(4):  # offset and size of the block of names that nothing uses, then of the index of blocks
-        number, place = _varint(footer, place)
-        handle.append(number)
-    before = None
-    for _, value in _block(content, *handle[2:]):
-        start, place = _varint(value, 0)
-        for key, entry in _block(content, start, _varint(value, place)[0]):
-            if before is not None and key <= before:
-                raise ValueError("its index is not in order")
-            before = key
+    position = 0
+    handles = []
+    for _ in range(4):  # offset and size of the unused metaindex block, then of the index block
+        number, position = _varint(footer, position)
+        handles.append(number)
+    previous = None
+    for _, value in _block(content, *handles[2:]):
+        start, position = _varint(value, 0)
+        for key, entry in _block(content, start, _varint(value, position)[0]):
+            if previous is not None and key <= previous:
+                raise ValueError("its index is not sorted")
+            previous = key
             yield key, entry
 
 
 def _block(content: bytes, start: int, size: int) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values of one block; a key is the beginning of the one before and what is new."""
+    """Yields the keys and values of a block; a key is stored as a prefix of the previous key and a suffix."""
     block, trailer = content[start : start + size + 1], content[start + size + 1 : start + size + _TRAILER]
     if len(trailer) != 4 or struct.unpack("<I", trailer)[0] != _checksum(block):
         raise ValueError("its index is damaged")
     if size < 4 or block[-1] != 0:
         raise ValueError("its index is compressed")
     end = size - 4 - 4 * struct.unpack("<I", block[size - 4 : size])[0]
-    place, key = 0, b""
-    while place < end:
-        shared, place = _varint(block, place)
-        fresh, place = _varint(block, place)
-        length, place = _varint(block, place)
-        if shared > len(key) or shared + fresh > _LONGEST_NAME or place + fresh + length > end:
+    position, key = 0, b""
+    while position < end:
+        shared, position = _varint(block, position)
+        unshared, position = _varint(block, position)
+        length, position = _varint(block, position)
+        if shared > len(key) or shared + unshared > _MAX_NAME or position + unshared + length > end:
             raise ValueError("its index is damaged")
-        key = key[:shared] + block[place : place + fresh]
-        place += fresh
-        yield key, block[place : place + length]
-        place += length
+        key = key[:shared] + block[position : position + unshared]
+        position += unshared
+        yield key, block[position : position + length]
+        position += length
 
 
 def _checksum(content: bytes) -> int:
-    """CRC-32C, disguised as such tables have it."""
-    plain = google_crc32c.value(content)
-    return ((plain >> 15 | plain << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    """Masked CRC-32C, as in LevelDB."""
+    checksum = google_crc32c.value(content)
+    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 # === Protocol buffers ===
 
 
 def _number(fields: dict[int, list[Any]], field: int) -> int:
-    """What a field holds, 0 where it is left out."""
+    """The value of an integer field, by default 0."""
     value = fields.get(field, [0])[-1]
     if not isinstance(value, int):
         raise ValueError("an entry of its index is damaged")
@@ -144,38 +145,38 @@ def _number(fields: dict[int, list[Any]], field: int) -> int:
 
 
 def _fields(content: Any) -> dict[int, list[Any]]:
-    """Values by the number of their field: numbers, and bytes for texts and messages."""
+    """Parses a message into values by field number: integers, or bytes for strings and messages."""
     if not isinstance(content, bytes):
         raise ValueError("an entry of its index is damaged")
     found: dict[int, list[Any]] = {}
-    place = 0
-    while place < len(content):
-        tag, place = _varint(content, place)
-        kind = tag & 7
-        if kind == 0:
-            value, place = _varint(content, place)
-        elif kind in (1, 5):
-            size = 8 if kind == 1 else 4
-            value, place = int.from_bytes(content[place : place + size], "little"), place + size
-        elif kind == 2:
-            size, place = _varint(content, place)
-            value, place = content[place : place + size], place + size
+    position = 0
+    while position < len(content):
+        tag, position = _varint(content, position)
+        wire_type = tag & 7
+        if wire_type == 0:
+            value, position = _varint(content, position)
+        elif wire_type in (1, 5):
+            size = 8 if wire_type == 1 else 4
+            value, position = int.from_bytes(content[position : position + size], "little"), position + size
+        elif wire_type == 2:
+            size, position = _varint(content, position)
+            value, position = content[position : position + size], position + size
         else:
             raise ValueError("an entry of its index is damaged")
-        if place > len(content):
+        if position > len(content):
             raise ValueError("an entry of its index is damaged")
         found.setdefault(tag >> 3, []).append(value)
     return found
 
 
-def _varint(content: bytes, place: int) -> tuple[int, int]:
-    """A number of variable length and the place behind it."""
+def _varint(content: bytes, position: int) -> tuple[int, int]:
+    """Returns the varint at `position`, and the position after it."""
     number = 0
     for shift in range(0, 70, 7):
-        if place >= len(content):
+        if position >= len(content):
             break
-        byte = content[place]
-        number, place = number | (byte & 127) << shift, place + 1
+        byte = content[position]
+        number, position = number | (byte & 127) << shift, position + 1
         if byte < 128:
-            return number, place
+            return number, position
     raise ValueError("a number in its index is damaged")

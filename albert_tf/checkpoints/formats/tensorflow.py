@@ -1,4 +1,4 @@
-"""Files that TensorFlow wrote: a checkpoint is `NAME.index` and `NAME.data-*`; a TF Hub module has one inside."""
+"""Reads TensorFlow checkpoints (`NAME.index` and `NAME.data-*`) and TF Hub modules, which contain one."""
 
 import pathlib
 
@@ -14,20 +14,18 @@ _VARIABLES = pathlib.Path("variables", "variables")
 
 
 def read_folder(folder: pathlib.Path) -> Checkpoint:
-    """Reads the checkpoint of a folder or of a TF Hub module; raises as `read_tensorflow`."""
+    """Reads the checkpoint of a folder or a TF Hub module, as `read_tensorflow`."""
     return read_tensorflow(find_prefix(folder))
 
 
 def read_tensorflow(prefix: pathlib.Path) -> Checkpoint:
-    """Reads the checkpoint `prefix`, which the reference's code or Model Garden wrote, without its optimizer's state.
+    """Reads a checkpoint of the reference or Model Garden, without the optimizer's state.
 
     Raises:
-        ValueError: where the config is missing or the files are not a whole checkpoint.
+        ValueError: the config is missing, or the files are damaged.
     """
     if (config_file := _find_config(prefix)) is None:
-        raise ValueError(
-            f"A TensorFlow checkpoint must have {google.CONFIG_FILE} beside it. Received: {prefix} without; add it."
-        )
+        raise ValueError(f"{prefix} has no {google.CONFIG_FILE} beside it; add the config of the model.")
     config, _ = read_config(config_file)
     tensors = _read_tensors(prefix)
     read = model_garden.from_object_names if model_garden.has_object_names(tensors) else google.from_google_names
@@ -35,21 +33,22 @@ def read_tensorflow(prefix: pathlib.Path) -> Checkpoint:
 
 
 def is_hub_module(folder: pathlib.Path) -> bool:
-    """Whether this is a SavedModel with the config of its weights beside them."""
+    """Whether a folder is a SavedModel with a config."""
     return (folder / SAVED_MODEL_FILE).is_file() and _find_config(folder / _VARIABLES) is not None
 
 
 def find_prefix(folder: pathlib.Path) -> pathlib.Path:
-    """The one checkpoint of a folder, `model.ckpt-best` before others; that of a TF Hub module lies below it."""
+    """The prefix of a folder's checkpoint: `model.ckpt-best`, or the only one."""
     if (folder / SAVED_MODEL_FILE).is_file():
         return folder / _VARIABLES
     prefixes = sorted(path.with_suffix("") for path in folder.glob("*.index"))
     best = [prefix for prefix in prefixes if prefix.name == "model.ckpt-best"]
     if not best and len(prefixes) != 1:
-        names = ", ".join(prefix.name for prefix in prefixes) or "none"
+        names = ", ".join(prefix.name for prefix in prefixes)
         raise ValueError(
-            f"A folder must hold one checkpoint, or one called model.ckpt-best. Received: {folder} with {names}; "
-            "give the checkpoint's prefix instead."
+            f"{folder} holds several checkpoints ({names}); give the prefix of one of them."
+            if names
+            else f"{folder} holds no TensorFlow checkpoint; give another folder."
         )
     return (best or prefixes)[0]
 
@@ -66,9 +65,7 @@ def _read_tensors(prefix: pathlib.Path) -> dict[str, np.ndarray]:
         return read_bundle(prefix, _is_weight)
     except (ValueError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise ValueError(
-            f"A checkpoint must be whole. Received: {prefix} ({reason}); download its index and data files again."
-        ) from None
+        raise ValueError(f"{prefix} could not be read ({reason}); download its index and data files again.") from None
 
 
 def _is_weight(name: str) -> bool:

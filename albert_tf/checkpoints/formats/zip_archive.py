@@ -1,4 +1,4 @@
-"""Zip archives of weights, whose entries are stored uncompressed, so that a small file cannot expand to a large one."""
+"""Zip archives of weights; compressed ones are rejected, as small files could expand to large ones."""
 
 import zipfile
 from collections.abc import Iterable
