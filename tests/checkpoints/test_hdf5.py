@@ -64,7 +64,7 @@ def test_as_the_library_reads(libver, count):
 # === Files that lead elsewhere or hold something else ===
 
 OUTSIDE = "stored in another file"
-ELSEWHERE = "not stored in one piece in this file"
+ELSEWHERE = "not stored contiguously in this file"
 
 
 def external(file):
@@ -100,20 +100,23 @@ HOSTILE = {
     "virtual": (virtual, ELSEWHERE),
     "external link": (
         lambda file: file.__setitem__("a", h5py.ExternalLink("other.h5", "a")),
-        "a link to another place",
+        "a soft or external link",
     ),
-    "soft link": (lambda file: file.__setitem__("a", h5py.SoftLink("/b")), "a link to another place"),
+    "soft link": (lambda file: file.__setitem__("a", h5py.SoftLink("/b")), "a soft or external link"),
     "compressed": (compressed, "is compressed"),
     "in chunks": (lambda file: file.create_dataset("a", (2**40,), "f4", chunks=True), ELSEWHERE),
-    "not stored": (lambda file: file.create_dataset("a", (2**40,), "f4"), "is not stored whole"),
+    "not stored": (lambda file: file.create_dataset("a", (2**40,), "f4"), "is not stored completely"),
     "linked twice": (linked_twice, "is linked twice"),
     "its own parent": (its_own_parent, "is linked twice"),
     "nested": (nested, "nested too deeply"),
-    "complex": (lambda file: file.__setitem__("a", np.ones(3, "c8")), "does not hold plain numbers"),
-    "text": (lambda file: file.__setitem__("a", "text"), "does not hold plain numbers"),
-    "reference": (lambda file: file.create_dataset("a", data=file.ref, dtype=h5py.ref_dtype), "plain numbers"),
-    "big-endian": (lambda file: file.__setitem__("a", np.ones(3, ">f4")), "does not hold plain numbers"),
-    "name is a number": (lambda file: file.create_group("a").attrs.__setitem__("name", 5), "is not a text"),
+    "complex": (lambda file: file.__setitem__("a", np.ones(3, "c8")), "has an unsupported type"),
+    "text": (lambda file: file.__setitem__("a", "text"), "has an unsupported type"),
+    "reference": (
+        lambda file: file.create_dataset("a", data=file.ref, dtype=h5py.ref_dtype),
+        "has an unsupported type",
+    ),
+    "big-endian": (lambda file: file.__setitem__("a", np.ones(3, ">f4")), "has an unsupported type"),
+    "name is a number": (lambda file: file.create_group("a").attrs.__setitem__("name", 5), "is not a string"),
 }
 
 

@@ -210,8 +210,8 @@ def test_weights_beside_a_config(tmp_path):
     ("sound", "damaged", "complaint"),
     [
         (b"GCOL\x01\x00\x00\x00\x00\x10\x00\x00", b"GCOL\x01\x00\x00\x00\x00\x10\xff\xff", "its tables are damaged"),
-        (b"name\x00\x00\x00\x00\x19\x01", b"name\x00\x00\x00\x00\x19\xff", "the name of .* is not a text"),
-        (b"name\x00\x00\x00\x00\x19\x01", b"name\x00\x00\x00\x00\x19\xf4", "the name of .* is not a text"),
+        (b"name\x00\x00\x00\x00\x19\x01", b"name\x00\x00\x00\x00\x19\xff", "the name of .* is not a string"),
+        (b"name\x00\x00\x00\x00\x19\x01", b"name\x00\x00\x00\x00\x19\xf4", "the name of .* is not a string"),
     ],
 )
 def test_damaged_names_of_layers(sound, damaged, complaint, tmp_path):
