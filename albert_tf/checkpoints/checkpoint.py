@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.checkpoints.names import Format, from_file, joined, num_file_groups, rows
+from albert_tf.checkpoints.names import Format, joined, num_file_groups, reorient, rows
 from albert_tf.config import AlbertConfig
 from albert_tf.tasks import HEADS
 
@@ -59,7 +59,7 @@ def from_tensors(
     check_known(source, set(tensors) - set(by_name))
     arrays: dict[str, np.ndarray] = {}
     for name, tensor in tensors.items():
-        path, array = by_name[name].path, from_file(by_name[name], tensor, layout)
+        path, array = by_name[name].path, reorient(by_name[name], tensor, layout)
         if path in arrays and not np.array_equal(arrays[path], array):
             raise ValueError(
                 f"{source} has different values for the copies of `{path}`, but its config shares this layer; read it "

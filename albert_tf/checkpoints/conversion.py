@@ -8,7 +8,7 @@ from typing import Any
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.formats.google import write_google
 from albert_tf.checkpoints.huggingface import save_huggingface
-from albert_tf.checkpoints.names import Format, rows, to_file
+from albert_tf.checkpoints.names import Format, reorient, rows
 from albert_tf.tasks import find_task
 
 _GOOGLE_NAME = "model.ckpt-best"
@@ -54,17 +54,18 @@ def write(checkpoint: Checkpoint, folder: str | pathlib.Path, to: Format) -> lis
         raise ValueError(f"`to` must be 'google' or 'huggingface'. Received: to={to!r}.")
     is_bare = to == "huggingface" and all(path.startswith("encoder/") for path in arrays)
     return [
-        Placement(row.path, name.removeprefix("albert.") if is_bare else name, to_file(row, arrays[row.path], to).shape)
+        Placement(
+            row.path, name.removeprefix("albert.") if is_bare else name, reorient(row, arrays[row.path], to).shape
+        )
         for row in rows(config)
         if row.path in arrays and (name := getattr(row, to))
     ]
 
 
 def _settings(checkpoint: Checkpoint) -> Mapping[str, Any]:
-    given = checkpoint.settings
-    kept = {key: given[key] for key in _HEAD_SETTINGS if key in given}
-    if "id2label" in kept:
-        kept["label2id"] = {label: int(number) for number, label in kept["id2label"].items()}
-    parts = {path.split("/", 1)[0] for path in checkpoint.arrays}
-    task = find_task(parts)
-    return {"architectures": given.get("architectures") or [task.model if task else "AlbertModel"], **kept}
+    settings = {key: checkpoint.settings[key] for key in _HEAD_SETTINGS if key in checkpoint.settings}
+    if "id2label" in settings:
+        settings["label2id"] = {label: int(index) for index, label in settings["id2label"].items()}
+    task = find_task({path.split("/", 1)[0] for path in checkpoint.arrays})
+    architectures = checkpoint.settings.get("architectures") or [task.model if task else "AlbertModel"]
+    return {"architectures": architectures, **settings}

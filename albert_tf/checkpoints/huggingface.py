@@ -86,7 +86,7 @@ def save_huggingface(
     if all(path.startswith("encoder/") for path in arrays):
         tensors = {name.removeprefix("albert."): tensor for name, tensor in tensors.items()}
     published = {**config.to_hugging_face(), "num_hidden_groups": num_file_groups(config), **settings}
-    # The large file first: where the disk is full, what stood in the folder before still fits together.
+    # The large file first: if the disk is full, the files already in the folder still belong together.
     atomic_write(folder / WEIGHTS_FILES[0], safetensors.numpy.save(tensors, metadata={"format": "pt"}))
     atomic_write(folder / CONFIG_FILE, (json.dumps(published, indent=2, sort_keys=True) + "\n").encode())
 

@@ -97,28 +97,19 @@ def num_file_groups(config: AlbertConfig) -> int:
 
 
 def for_file(config: AlbertConfig, arrays: Mapping[str, np.ndarray], layout: Format) -> dict[str, np.ndarray]:
-    """Converts arrays by variable path to the tensors of a format.
-
-    Raises:
-        ValueError: the format has no name for an array.
-    """
+    """Converts arrays by variable path to a format's tensors; raises ValueError if it has no name for an array."""
     table = rows(config)
     if unnamed := sorted(arrays.keys() - {row.path for row in table}):
         raise ValueError(
             f"The {_TITLES[layout]} format has no name for {joined(unnamed)}, which would be lost. Save the model in a "
             ".keras file (model.save), or save only its encoder (model.encoder.save_pretrained)."
         )
-    return {getattr(row, layout): to_file(row, arrays[row.path], layout) for row in table if row.path in arrays}
+    return {getattr(row, layout): reorient(row, arrays[row.path], layout) for row in table if row.path in arrays}
 
 
-def to_file(row: Row, array: np.ndarray, layout: Format) -> np.ndarray:
-    """Converts an array to the orientation of the format."""
+def reorient(row: Row, array: np.ndarray, layout: Format) -> np.ndarray:
+    """Transposes a variable that the format stores transposed; it converts in both directions."""
     return np.ascontiguousarray(array.T) if _is_transposed(row, layout) else array
-
-
-def from_file(row: Row, array: np.ndarray, layout: Format) -> np.ndarray:
-    """Converts a tensor to the orientation of our variable."""
-    return to_file(row, array, layout)
 
 
 def joined(names: list[str]) -> str:

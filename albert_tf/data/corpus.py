@@ -32,13 +32,9 @@ class Vocabulary:
         return cls(**{field.name: getattr(tokenizer, field.name) for field in fields(cls)})
 
     def word_starts(self, ids: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-        """Marks the ids that start a word: their piece is marked as a word start, or the previous one as a word end.
+        """Marks the ids [..., L] that start a word: bool [..., L].
 
-        Args:
-            ids: int [..., L].
-
-        Returns:
-            bool [..., L].
+        Their piece is marked as a word start, or the piece before it as a word end.
         """
         starts = self.start_of_word[ids]
         starts[..., 1:] |= self.end_of_word[ids[..., :-1]]

@@ -95,9 +95,7 @@ def split_roles(features: Sequence[Feature], values: Mapping[str, T]) -> tuple[d
 def features_to_learn(objective: str, packed: bool = False) -> tuple[Feature, ...]:
     """Returns the model's inputs and labels for an objective, which the sentence-pair labels are named after.
 
-    Args:
-        objective: `"sentence_order"`, `"next_sentence"` or `"none"`; on disk all three have the same features.
-        packed: whether a row holds several examples.
+    On disk, all objectives have the same features.
 
     Example:
 
@@ -114,16 +112,7 @@ def features_to_learn(objective: str, packed: bool = False) -> tuple[Feature, ..
 
 
 def check_arrays(features: Iterable[Feature], arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> None:
-    """Checks a batch of examples against the declarations.
-
-    Args:
-        features: required features.
-        arrays: array [B, ...] by name of the feature.
-        sizes: length of each axis except the batch, such as `{"L": 512, "P": 77}`.
-
-    Raises:
-        ValueError: an array is missing, or has another type or shape.
-    """
+    """Raises ValueError if an array, [B, ...] by name of its feature, is missing or has another type or shape."""
     for feature in features:
         if feature.name not in arrays:
             raise ValueError(f"`arrays` must contain `{feature.name}`. Received: {sorted(arrays)}. Add this array.")

@@ -213,11 +213,7 @@ class Manifest(_Record):
 
     @classmethod
     def load(cls, folder: str | Path) -> "Manifest":
-        """Reads the manifest of a folder.
-
-        Raises:
-            ValueError: it is missing or corrupt.
-        """
+        """Reads the manifest of a folder; raises ValueError if it is missing or corrupt."""
         path = Path(folder) / MANIFEST_NAME
         if not path.is_file():
             raise ValueError(
@@ -228,11 +224,7 @@ class Manifest(_Record):
 
 
 def load_vocabulary(folder: str | Path) -> Vocabulary:
-    """Reads the vocabulary's attributes from a folder's manifest.
-
-    Raises:
-        ValueError: the manifest is missing or corrupt.
-    """
+    """Reads the vocabulary's attributes from a folder's manifest; raises ValueError if it is missing or corrupt."""
     manifest = Manifest.load(folder)
     size, values = manifest.recipe.vocab_size, manifest.vocabulary.model_dump(exclude={"files"})
     for name in ("start_of_word", "end_of_word"):
@@ -246,11 +238,7 @@ def load_vocabulary(folder: str | Path) -> Vocabulary:
 
 
 def read_tokenizer_files(folder: str | Path) -> dict[str, bytes]:
-    """Reads the tokenizer's files of a prepared folder: content by name.
-
-    Raises:
-        ValueError: a file is missing or was changed.
-    """
+    """Reads the tokenizer's files in a folder, content by name; raises ValueError if one is missing or was changed."""
     contents = {}
     for file in Manifest.load(folder).vocabulary.files:
         path = Path(folder) / TOKENIZER_FOLDER / Path(file.name).name  # cannot point outside the folder

@@ -142,16 +142,12 @@ class PrepareOptions(ExampleOptions):
     beam_options: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _check_format(self) -> "PrepareOptions":
+    def _check_combinations(self) -> "PrepareOptions":
         if self.pack and self.format == "documents":
             raise ValueError(
                 "`pack` must be False if examples are made on the fly. Received: pack=True, format='documents'. "
                 "Choose one of the two."
             )
-        return self
-
-    @model_validator(mode="after")
-    def _check_runner(self) -> "PrepareOptions":
         if self.runner == "local" and self.beam_options:
             raise ValueError(
                 f"`beam_options` must be empty with runner='local'. Received: beam_options={list(self.beam_options)}. "

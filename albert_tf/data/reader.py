@@ -19,12 +19,7 @@ Sizes = Mapping[str, int]
 
 
 def parse_spec(features: Iterable[Feature], sizes: Sizes) -> dict[str, tf.io.FixedLenFeature]:
-    """Returns the spec with which `tf.io.parse_example` reads `features`.
-
-    Args:
-        features: the features to read.
-        sizes: length of each axis except the batch, such as `{"L": 512, "P": 77}`.
-    """
+    """Returns the spec with which `tf.io.parse_example` reads `features`; for `sizes` see `Feature.row_shape`."""
     return {
         feature.disk_name: tf.io.FixedLenFeature(feature.row_shape(sizes), feature.disk_dtype) for feature in features
     }

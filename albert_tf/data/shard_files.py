@@ -77,12 +77,7 @@ class DamagedShardError(ValueError):
 
 
 def find_fault(path: Path, records: int | None = None, size: int | None = None) -> ShardFault | None:
-    """Reads a TFRecord file to its end and verifies every checksum.
-
-    Args:
-        path: the file.
-        records: expected number of records, or None.
-        size: expected size in bytes, or None.
+    """Verifies all checksums of a TFRecord file and, if given, its number of records and size in bytes.
 
     Returns:
         The first fault, or None.
@@ -94,17 +89,13 @@ def find_fault(path: Path, records: int | None = None, size: int | None = None) 
     found = path.stat().st_size
     if records not in (None, count) or size not in (None, found):
         known = (f"{records} records" if records is not None else "", f"{size} bytes" if size is not None else "")
-        reason = f"it holds {count} records in {found} bytes, and was written with {' in '.join(filter(None, known))}"
+        reason = f"it holds {count} records in {found} bytes, but was written with {' in '.join(filter(None, known))}"
         return ShardFault(path, count if records is None else min(count, records), reason, readable=True)
     return None
 
 
 def read_records(path: Path) -> Iterator[bytes]:
-    """Yields the records of a TFRecord file.
-
-    Raises:
-        DamagedShardError: a record is truncated or a checksum is wrong.
-    """
+    """Yields the records of a TFRecord file; raises DamagedShardError at the first one that is damaged."""
     number = 0
 
     def check(holds: bool, reason: str) -> None:
@@ -129,11 +120,7 @@ def write_document_shard(file: BinaryIO, arrays: Mapping[str, npt.NDArray]) -> N
 
 
 def read_document_shard(path: Path) -> TokenizedDocuments:
-    """Reads a shard of documents.
-
-    Raises:
-        DamagedShardError: a record is truncated or missing, or a checksum is wrong.
-    """
+    """Reads a shard of documents; raises DamagedShardError if a record is damaged or missing."""
     records = dict(zip(DOCUMENT_ARRAYS, read_records(path)))
     if len(records) < len(DOCUMENT_ARRAYS):
         raise DamagedShardError(ShardFault(path, len(records), "the file ends before the record"))

@@ -29,17 +29,7 @@ class InputShard:
         return self.count * self.replicas_per_host
 
     def take(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Selects this host's rows of global batches.
-
-        Args:
-            batches: dataset of tensors [B, ...], B known.
-
-        Returns:
-            Dataset of tensors [b, ...], `replicas_per_host` of them for each batch.
-
-        Raises:
-            ValueError: B is not a multiple of the number of replicas.
-        """
+        """Turns a dataset of global batches [B, ...] into one of this host's replica batches [b, ...]."""
         if self.num_replicas == 1:
             return batches
         self.replica_batch_size(batches.element_spec.shape[0])

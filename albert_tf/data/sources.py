@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import tensorflow as tf
 from google.protobuf.message import DecodeError
@@ -38,29 +39,23 @@ class Shards:
 
 
 def find_shards(source: Source, expected: Format | None = "examples") -> Shards:
-    """Finds the shards of a source.
-
-    Args:
-        source: a folder made by `prepare`, or one or more TFRecord files of examples.
-        expected: required format of a folder; None: any.
+    """Finds the shards of a folder made by `prepare`, or of a list of TFRecord files.
 
     Raises:
-        ValueError: a folder has no manifest, another format, or files that its manifest does not list, or a file is
-            not a TFRecord file of examples.
+        ValueError: a folder has no manifest, another format than `expected`, or files that its manifest does not list,
+            or a file is not a TFRecord file of examples.
     """
-    folder, paths = _named(source)
-    if folder is None:
+    paths, manifest = _locate(source)
+    if manifest is None:
         if not paths:
             raise ValueError("`source` must be a folder or at least one TFRecord file. Received: no files. Add one.")
         return Shards(paths, _sizes_of_first_record(paths[0]), None)
-    manifest = Manifest.load(folder)
-    found = manifest.recipe.format
+    folder, found = Path(cast("str | Path", source)), manifest.recipe.format
     if expected not in (None, found):
         raise ValueError(
             f"{folder} holds {found}, not {expected}; run `albert-tf prepare --format {expected}`, or pass the folder "
             f"as `{found}`."
         )
-    paths = [folder / shard.name for shard in manifest.shards]
     unlisted = sorted(set(folder.glob("[!.]*.tfrecord")) - set(paths))
     if unlisted:
         raise ValueError(
@@ -70,11 +65,14 @@ def find_shards(source: Source, expected: Format | None = "examples") -> Shards:
     return Shards(paths, manifest.recipe.examples.sizes, manifest)
 
 
-def _named(source: Source) -> tuple[Path | None, list[Path]]:
-    """The source as a folder, or as None and a list of files."""
-    if isinstance(source, str | Path):
-        return (None, [Path(source)]) if Path(source).is_file() else (Path(source), [])
-    return None, [Path(path) for path in source]
+def _locate(source: Source) -> tuple[list[Path], Manifest | None]:
+    """The files of a source, and the manifest if it is a folder."""
+    if not isinstance(source, str | Path):
+        return [Path(path) for path in source], None
+    if Path(source).is_file():
+        return [Path(source)], None
+    manifest = Manifest.load(source)
+    return [Path(source, shard.name) for shard in manifest.shards], manifest
 
 
 def _sizes_of_first_record(path: Path) -> dict[str, int]:
@@ -136,7 +134,7 @@ def complete_shards(shards: Shards) -> list[Path]:
 
 def undamaged_shards(shards: Shards) -> list[Path]:
     """Returns the shards without faults; warns about the others."""
-    faults = _find_faults(shards.paths, shards.listed)
+    faults = _find_faults(shards.paths, shards.manifest)
     if faults and len(faults) == len(shards.paths):
         raise _damaged(faults)
     for fault in faults:
@@ -145,9 +143,9 @@ def undamaged_shards(shards: Shards) -> list[Path]:
     return [path for path in shards.paths if path not in damaged]
 
 
-def _find_faults(paths: list[Path], listed: list[Shard | None]) -> list[ShardFault]:
+def _find_faults(paths: list[Path], manifest: Manifest | None) -> list[ShardFault]:
     faults = []
-    for path, shard in zip(paths, listed, strict=True):
+    for path, shard in zip(paths, manifest.shards if manifest else [None] * len(paths), strict=True):
         expected = (shard.records, shard.bytes) if shard else ()
         fault = find_fault(path, *expected) if path.is_file() else ShardFault(path, 0, "there is no such file")
         faults += [fault] if fault else []
@@ -170,11 +168,7 @@ def verify_shards(source: Source) -> list[ShardFault]:
     Returns:
         The first fault of each damaged shard.
     """
-    folder, paths = _named(source)
-    if folder is None:
-        return _find_faults(paths, [None] * len(paths))
-    listed = Manifest.load(folder).shards
-    return _find_faults([folder / shard.name for shard in listed], list(listed))
+    return _find_faults(*_locate(source))
 
 
 @contextmanager

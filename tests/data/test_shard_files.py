@@ -55,6 +55,6 @@ def test_every_flipped_byte_is_found(tmp_path):
 
 
 def test_surplus_records_are_found(tmp_path):
-    assert "it holds 4 records in 821 bytes, and was written with 3 records)" in str(
+    assert "it holds 4 records in 821 bytes, but was written with 3 records)" in str(
         find_fault(written(tmp_path), records=3)
     )

@@ -99,7 +99,10 @@ def test_a_config_of_absurd_size(folder):
     change_json(folder / "config.json", vocab_size=2**30)
     found = failures(folder)
     assert list(found) == ["weights", "parameters", "vocabulary"]
-    assert f"values for an encoder of {CONFIG.replace(vocab_size=2**30).num_parameters():,} param" in found["weights"]
+    assert (
+        f"config describes an encoder of {CONFIG.replace(vocab_size=2**30).num_parameters():,} param"
+        in found["weights"]
+    )
 
 
 def test_half_a_head(folder):

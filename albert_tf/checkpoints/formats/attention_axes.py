@@ -17,19 +17,16 @@ def merge_heads(source: pathlib.Path, config: AlbertConfig, arrays: Mapping[str,
     Raises:
         ValueError: the file has another number of heads than its config.
     """
-    return {path: _merged(source, config, path, array) for path, array in arrays.items()}
-
-
-def _merged(source: pathlib.Path, config: AlbertConfig, path: str, array: np.ndarray) -> np.ndarray:
-    if "/attention_" not in path or array.ndim != (3 if path.endswith("/kernel") else 2):
-        return array
-    is_output = path.endswith("/output/kernel")
-    heads = array.shape[0 if is_output or array.ndim == 2 else 1]
-    if heads != config.num_attention_heads:
-        raise ValueError(
-            f"{source} has {heads} attention heads, but its config has num_attention_heads="
-            f"{config.num_attention_heads}; correct the config."
-        )
-    if array.ndim == 2:
-        return array.reshape(-1)
-    return array.reshape((-1, array.shape[-1]) if is_output else (len(array), -1))
+    merged = dict(arrays)
+    for path, array in arrays.items():
+        if "/attention_" not in path or array.ndim != (3 if path.endswith("/kernel") else 2):
+            continue
+        heads_first = array.ndim == 2 or path.endswith("/output/kernel")
+        heads = array.shape[0 if heads_first else 1]
+        if heads != config.num_attention_heads:
+            raise ValueError(
+                f"{source} has {heads} attention heads, but its config has num_attention_heads="
+                f"{config.num_attention_heads}; correct the config."
+            )
+        merged[path] = array.reshape((-1, *array.shape[2:]) if heads_first else (len(array), -1))
+    return merged

@@ -19,9 +19,8 @@ from albert_tf.config import AlbertConfig
 
 CONFIG_FILE = "albert_config.json"
 _HUB_PREFIX = "module/"
-# State of the reference's optimizers, and the step counter of its Estimator.
+# State of the reference's optimizers.
 _SLOTS = ("/adam_m", "/adam_v", "/lamb_m", "/lamb_v")
-_COUNTER = "global_step"
 
 
 def from_google_names(source: pathlib.Path, config: AlbertConfig, tensors: Mapping[str, np.ndarray]) -> Checkpoint:
@@ -82,4 +81,4 @@ def write_google(
 
 def is_weight(name: str) -> bool:
     """Whether a tensor belongs to the model, not to the optimizer."""
-    return name.removeprefix(_HUB_PREFIX) != _COUNTER and not name.endswith(_SLOTS)
+    return name.removeprefix(_HUB_PREFIX) != "global_step" and not name.endswith(_SLOTS)

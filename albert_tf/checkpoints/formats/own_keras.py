@@ -10,7 +10,6 @@ from albert_tf.checkpoints.formats.hdf5 import Hdf5
 from albert_tf.checkpoints.names import PROBLEM_TYPES
 from albert_tf.config import AlbertConfig
 
-_ORIGIN = "albert_tf>"
 # Names of the variables, which Keras numbers; other layers have a kernel and a bias.
 _VARIABLES = {
     "embeddings": ("word_embeddings", "token_type_embeddings", "position_embeddings"),
@@ -18,13 +17,11 @@ _VARIABLES = {
     "end_layer_norm": ("gamma", "beta"),
     "masked_lm": ("output_bias",),
 }
-_DENSE = ("kernel", "bias")
-_RANDOM_STATE = "seed_generator"
 
 
 def is_own(values: Mapping[str, Any]) -> bool:
     """Whether `config.json` describes a model of this package, as written by Keras or by `save_pretrained`."""
-    return "class_name" not in values or str(values.get("registered_name")).startswith(_ORIGIN)
+    return "class_name" not in values or str(values.get("registered_name")).startswith("albert_tf>")
 
 
 def checkpoint_from(source: pathlib.Path, values: Mapping[str, Any], weights: Hdf5) -> Checkpoint:
@@ -39,7 +36,7 @@ def checkpoint_from(source: pathlib.Path, values: Mapping[str, Any], weights: Hd
         config = make_config(source, values, AlbertConfig.from_published)
         settings = check_settings(source, values)
     layers = {path.removesuffix("/vars"): name for path, name in weights.names.items() if path.endswith("/vars")}
-    arrays = {_path(path, layers): array for path, array in weights.arrays.items() if _RANDOM_STATE not in path}
+    arrays = {_path(path, layers): array for path, array in weights.arrays.items() if "seed_generator" not in path}
     if not any(path.startswith("encoder/") for path in arrays):
         arrays = {f"encoder/{path}": array for path, array in arrays.items()}
     return Checkpoint(source, config, arrays, infer_head_settings(arrays, settings))
@@ -51,7 +48,7 @@ def _path(hdf5_path: str, layers: Mapping[str, str]) -> str:
     parts = layer.split("/")
     groups = ["/".join(parts[: length + 1]) for length in range(len(parts))]
     names = [layers[group] for group in groups if group in layers]
-    variables = _VARIABLES.get(names[-1], _DENSE) if names else ()
+    variables = _VARIABLES.get(names[-1], ("kernel", "bias")) if names else ()
     is_known = index.isdigit() and int(index) < len(variables)
     return "/".join([*names, variables[int(index)] if is_known else hdf5_path])
 

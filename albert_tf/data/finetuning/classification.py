@@ -65,14 +65,10 @@ class LabelledTexts:
 
     def label_names(self) -> tuple[str, ...]:
         """The distinct labels, sorted, integers by value."""
-        return tuple(sorted(set(self.labels), key=lambda label: (not label.isdecimal(), _number(label), label)))
+        return tuple(sorted(set(self.labels), key=_sort_key))
 
     def label_ids(self, names: Sequence[str]) -> np.ndarray:
-        """The index of each label in `names`: int32 [N].
-
-        Raises:
-            ValueError: a label is not in `names`; the message names its line.
-        """
+        """The index of each label in `names`, int32 [N]; raises ValueError if a label is not one of them."""
         ids = {name: index for index, name in enumerate(names)}
         for line, label in zip(self.lines, self.labels):
             if label not in ids:
@@ -83,11 +79,7 @@ class LabelledTexts:
         return np.array([ids[label] for label in self.labels], np.int32)
 
     def label_values(self) -> np.ndarray:
-        """The labels as numbers: float32 [N].
-
-        Raises:
-            ValueError: a label is not a finite number; the message names its line.
-        """
+        """The labels as numbers, float32 [N]; raises ValueError if one is not a finite number."""
         values = [_float(label) for label in self.labels]
         for line, label, value in zip(self.lines, self.labels, values):
             if not np.isfinite(value):
@@ -99,11 +91,7 @@ class LabelledTexts:
 
 
 def read_texts(path: str | Path, columns: Columns | None = None) -> LabelledTexts:
-    """Reads a table of labelled texts: TSV, CSV or JSONL, depending on the suffix, see `tables.read_rows`.
-
-    Args:
-        path: the file.
-        columns: by default "text" and "label".
+    """Reads a table of labelled texts (TSV, CSV or JSONL, see `tables.read_rows`), by default "text" and "label".
 
     Raises:
         ValueError: the file has another suffix, is not UTF-8, is empty or damaged, or lacks a column; the message names
@@ -167,14 +155,7 @@ class EncodedTexts:
 def encode_texts(
     tokenizer: "AlbertTokenizer", texts: Sequence[str], pairs: Sequence[str] | None, max_length: int
 ) -> EncodedTexts:
-    """Tokenizes texts or pairs of texts.
-
-    Args:
-        tokenizer: AlbertTokenizer.
-        texts: first texts.
-        pairs: second texts, or None.
-        max_length: maximum number of ids; longer examples are truncated.
-    """
+    """Tokenizes texts or pairs of texts, and truncates those of more than `max_length` ids."""
     ids, types, lengths = [], [], []
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         part = slice(start, start + _TEXTS_AT_ONCE)
@@ -188,13 +169,7 @@ def encode_texts(
 
 
 def epoch_batches(lengths: np.ndarray, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:
-    """Groups the examples into batches of similar length, in a random order of each epoch.
-
-    Args:
-        lengths: int [N].
-        batch_size: B; one batch is smaller if B does not divide N.
-        seed: seed of the order.
-        epoch: the epoch.
+    """Groups the examples, of lengths int [N], into batches of similar length, in a random order of each epoch.
 
     Returns:
         ceil(N / B) arrays of example indices, each example once.
@@ -216,14 +191,7 @@ def epoch_batches(lengths: np.ndarray, batch_size: int, seed: int, epoch: int) -
 def training_dataset(
     encoded: EncodedTexts, labels: np.ndarray, batch_size: int, seed: int, epochs: int
 ) -> "tf.data.Dataset":
-    """All epochs of training, as ceil(N / B) batches each; see `epoch_batches`.
-
-    Args:
-        encoded: the examples.
-        labels: int32 or float32 [N].
-        batch_size: B.
-        seed: seed of the order.
-        epochs: number of epochs.
+    """All epochs of training, as batches of `epoch_batches`.
 
     Returns:
         Dataset of (inputs, labels): a dict of int32 [B, L], padded to the longest example of the batch, and labels [B].
@@ -253,8 +221,8 @@ def _example(row: Row, columns: Columns) -> tuple[int, str, str | None, str]:
     return row.line, text, pair, label
 
 
-def _number(label: str) -> int:
-    return int(label) if label.isdecimal() else 0
+def _sort_key(label: str) -> tuple[bool, int, str]:
+    return (False, int(label), label) if label.isdecimal() else (True, 0, label)
 
 
 def _float(label: str) -> float:

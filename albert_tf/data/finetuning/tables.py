@@ -30,30 +30,17 @@ class Row:
     line: int
     fields: dict[str, Any]
 
-    def field(self, column: str, option: str = "") -> Any:
-        """The field of a column.
-
-        Args:
-            column: name of the column.
-            option: command-line option that selects the column, for the error message.
-
-        Raises:
-            ValueError: there is no such column.
-        """
+    def field(self, column: str, option: str) -> Any:
+        """The field of a column; raises ValueError, which names the command-line `option`, if it does not exist."""
         if column not in self.fields:
-            cure = f"choose one with {option}" if option else "correct the name"
             raise ValueError(
                 f"{self.source} has no column {column!r}; the columns in line {self.line} are {listed(self.fields)}"
-                f"{nearest(column, self.fields)}; {cure}."
+                f"{nearest(column, self.fields)}; choose one with {option}."
             )
         return self.fields[column]
 
-    def text(self, column: str, option: str = "") -> str:
-        """The field of a column that holds text.
-
-        Raises:
-            ValueError: there is no such column, or its JSON value is not a string.
-        """
+    def text(self, column: str, option: str) -> str:
+        """As `field`; raises ValueError also if the field, of JSON, is not a string."""
         text = self.field(column, option)
         if not isinstance(text, str):
             raise ValueError(f"{self.source}, line {self.line}: {column}={text!r} is not a string; put it in quotes.")

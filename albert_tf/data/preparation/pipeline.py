@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 import numpy as np
 
@@ -53,6 +53,8 @@ from albert_tf.tokenization import AlbertTokenizer
 
 if TYPE_CHECKING:
     from albert_tf.data.preparation.beam import BeamRunner
+
+    Runner: TypeAlias = LocalRunner | BeamRunner
 
 _MIN_SHARDS = 8
 _MAX_SHARD_TEXT = 2**28  # bytes
@@ -150,31 +152,27 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
             workspace.remove()  # exists if a run was killed after it wrote the manifest
             return PrepareReport(options.output_dir, existing, time.monotonic() - started, 0.0, reused=True)
         workspace.start(recipe)
-        manifest, written = _prepare(options, files, tokenizer, recipe, workspace, _Reporter(progress))
+        context = PrepareContext(options, tokenizer, Vocabulary.of(tokenizer), workspace.folder)
+        manifest, written = _prepare(context, files, recipe, workspace, _Reporter(progress))
     seconds = time.monotonic() - started
     return PrepareReport(options.output_dir, manifest, seconds, written.tokens / seconds, reused=False)
 
 
 def _prepare(
-    options: PrepareOptions,
-    files: list[Path],
-    tokenizer: AlbertTokenizer,
-    recipe: Recipe,
-    workspace: Workspace,
-    reporter: _Reporter,
+    context: PrepareContext, files: list[Path], recipe: Recipe, workspace: Workspace, reporter: _Reporter
 ) -> tuple[Manifest, ExampleStatistics]:
     """Starts or resumes the work; returns the manifest and the statistics of the shards written by this run."""
-    context = PrepareContext(options, tokenizer, Vocabulary.of(tokenizer), workspace.folder)
+    options = context.options
     with _open_runner(context) as runner:
         try:
-            counts = workspace.load("counts", Counts) or _tokenize_corpus(runner, files, context, workspace, reporter)
+            counts = workspace.load("counts", Counts) or _tokenize_corpus(context, files, runner, workspace, reporter)
             check_counts(counts, options)
         except ValueError:
             workspace.remove()
             raise
         warn_of_unknown(counts, options)
-        shards, written = _write_shards(runner, counts, options, workspace, reporter)
-    tokenizer.save_pretrained(options.output_dir / TOKENIZER_FOLDER)
+        shards, written = _write_shards(options, counts, runner, workspace, reporter)
+    context.tokenizer.save_pretrained(options.output_dir / TOKENIZER_FOLDER)
     total = sum((shard.statistics for shard in shards), ExampleStatistics())
     manifest = Manifest(
         recipe=recipe,
@@ -199,7 +197,7 @@ def default_num_shards(files: Iterable[Path]) -> int:
     return max(_MIN_SHARDS, -(-size // _MAX_SHARD_TEXT))
 
 
-def _open_runner(context: PrepareContext) -> "LocalRunner | BeamRunner":
+def _open_runner(context: PrepareContext) -> "Runner":
     if context.options.runner == "local":
         return LocalRunner(context)
     from albert_tf.data.preparation.beam import BeamRunner
@@ -234,11 +232,7 @@ def _recipe(options: PrepareOptions, files: Iterable[Path], tokenizer: AlbertTok
 
 
 def _tokenize_corpus(
-    runner: "LocalRunner | BeamRunner",
-    files: list[Path],
-    context: PrepareContext,
-    workspace: Workspace,
-    reporter: _Reporter,
+    context: PrepareContext, files: list[Path], runner: "Runner", workspace: Workspace, reporter: _Reporter
 ) -> Counts:
     """Tokenizes the corpus into the cache of each shard, and counts its contents."""
     shutil.rmtree(workspace.folder / "tokenized", ignore_errors=True)
@@ -251,11 +245,7 @@ def _tokenize_corpus(
 
 
 def _write_shards(
-    runner: "LocalRunner | BeamRunner",
-    counts: Counts,
-    options: PrepareOptions,
-    workspace: Workspace,
-    reporter: _Reporter,
+    options: PrepareOptions, counts: Counts, runner: "Runner", workspace: Workspace, reporter: _Reporter
 ) -> tuple[tuple[Shard, ...], ExampleStatistics]:
     """Writes the missing shards; returns all shards, and the statistics of the new ones."""
     numbers = [number for number, documents in enumerate(counts.documents) if documents]

@@ -7,7 +7,6 @@ References: protobuf.dev/programming-guides/encoding, tensorflow/core/example/ex
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
@@ -18,14 +17,6 @@ from albert_tf.data.features import Feature, check_arrays
 
 # Tags of the length-delimited fields 1, 2 and 3.
 _FIELD_1, _FIELD_2, _FIELD_3 = b"\x0a", b"\x12", b"\x1a"
-
-
-@dataclass(frozen=True)
-class _Payloads:
-    """The encoded values of one feature: row b is `data[offsets[b] : offsets[b + 1]]`."""
-
-    data: bytes
-    offsets: list[int]
 
 
 def varint(value: int) -> bytes:
@@ -44,27 +35,31 @@ def varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-def _encode_varints(values: npt.NDArray) -> _Payloads:
-    """Encodes each row of non-negative integers, [B, N]."""
+def _encode_varints(values: npt.NDArray) -> list[bytes]:
+    """Encodes each row of non-negative integers [B, N]."""
     groups = [values]
     while (groups[-1] > 0x7F).any():
         groups.append(groups[-1] >> 7)
     if len(groups) == 1:
-        return _Payloads(values.astype(np.uint8).tobytes(), list(range(0, values.size + 1, values.shape[1])))
+        return _split(values.astype(np.uint8).tobytes(), range(0, values.size + 1, values.shape[1]))
     stacked = np.empty((*values.shape, len(groups)), np.uint8)  # [B, N, groups]
     kept = np.ones(stacked.shape, np.bool_)
     for index, group in enumerate(groups):
         stacked[..., index] = group & 0x7F | (group > 0x7F) * 0x80
         kept[..., index] = (group > 0) | (index == 0)
     lengths = kept.reshape(len(values), -1).sum(axis=1)
-    return _Payloads(stacked[kept].tobytes(), [0, *np.cumsum(lengths).tolist()])
+    return _split(stacked[kept].tobytes(), [0, *np.cumsum(lengths).tolist()])
 
 
-def _encode(feature: Feature, array: npt.NDArray) -> _Payloads:
+def _split(data: bytes, offsets: Iterable[int]) -> list[bytes]:
+    return [data[start:stop] for start, stop in pairwise(offsets)]
+
+
+def _encode(feature: Feature, array: npt.NDArray) -> list[bytes]:
     """Encodes the rows of one feature; a feature without row axes has one value per row."""
     rows = array.reshape(len(array), -1)
     if feature.disk_dtype == "float32":
-        return _Payloads(rows.astype("<f4").tobytes(), list(range(0, 4 * rows.size + 1, 4 * rows.shape[1])))
+        return _split(rows.astype("<f4").tobytes(), range(0, 4 * rows.size + 1, 4 * rows.shape[1]))
     if (rows < 0).any():
         raise ValueError(f"`{feature.name}` must not be negative. Received: {rows.min()}.")
     return _encode_varints(rows)
@@ -84,28 +79,16 @@ def _header(disk_name: str, disk_dtype: str, length: int) -> bytes:
 def serialize_examples(
     features: Iterable[Feature], arrays: Mapping[str, npt.NDArray], sizes: Mapping[str, int]
 ) -> list[bytes]:
-    """Encodes a batch of examples.
-
-    Args:
-        features: the features to write.
-        arrays: array [B, ...] by name of the feature.
-        sizes: length of each axis except the batch, such as `{"L": 512, "P": 77}`.
-
-    Returns:
-        B serialized `tf.train.Example`s.
+    """Encodes arrays [B, ...] by name of the feature as B serialized `tf.train.Example`s.
 
     Raises:
         ValueError: an array is missing, has another type or shape, or holds negative integers.
     """
     ordered = sorted(features, key=lambda feature: feature.disk_name)
     check_arrays(ordered, arrays, sizes)
-    columns = [column for feature in ordered for column in _columns(feature, _encode(feature, arrays[feature.name]))]
+    columns = []
+    for feature in ordered:
+        values = _encode(feature, arrays[feature.name])
+        columns += [[_header(feature.disk_name, feature.disk_dtype, len(row)) for row in values], values]
     bodies = [b"".join(parts) for parts in zip(*columns, strict=True)]
     return [_FIELD_1 + varint(len(body)) + body for body in bodies]
-
-
-def _columns(feature: Feature, payloads: _Payloads) -> tuple[list[bytes], list[bytes]]:
-    """Returns the headers and the values of one feature, per row."""
-    edges = list(pairwise(payloads.offsets))
-    headers = [_header(feature.disk_name, feature.disk_dtype, stop - start) for start, stop in edges]
-    return headers, [payloads.data[start:stop] for start, stop in edges]

@@ -30,11 +30,6 @@ def cut_segment(
 
     Otherwise each example would use one window of a very long line and discard the rest.
 
-    Args:
-        ids: int32 [T], one segment.
-        starts: bool [T], True where a word starts.
-        max_tokens: number of tokens in an example.
-
     Example:
 
     >>> ids = np.arange(10, dtype=np.int32)
@@ -58,10 +53,7 @@ def tokenize_documents(
 ) -> TokenizedDocuments:
     """Tokenizes documents in one batch; segments and documents without tokens are dropped.
 
-    Args:
-        documents: the documents.
-        tokenizer: the tokenizer.
-        max_tokens: number of tokens in an example; longer segments are split by `cut_segment`. None: no limit.
+    With `max_tokens`, the number of tokens in an example, longer segments are split by `cut_segment`.
     """
     texts = [text for document in documents for text in document.sentences]
     encoded = iter(tokenizer.encode_batch(texts, num_threads=1))
@@ -159,7 +151,8 @@ def count_caches(workspace: Path, num_shards: int, unknown_id: int) -> Counts:
             arrays = cache_arrays(folder)
             documents[shard], tokens[shard] = len(arrays["documents"]), len(arrays["tokens"])
             segments, longest = segments + len(arrays["segments"]), max(longest, int(arrays["documents"].max()))
-            unknown += _count_tokens(folder, unknown_id)
+            for start in range(0, len(arrays["tokens"]), 2**20):  # does not load all memory-mapped tokens at once
+                unknown += int((arrays["tokens"][start : start + 2**20] == unknown_id).sum())
     return Counts(
         documents=tuple(documents.tolist()),
         tokens=tuple(tokens.tolist()),
@@ -167,15 +160,6 @@ def count_caches(workspace: Path, num_shards: int, unknown_id: int) -> Counts:
         longest=longest,
         unknown=unknown,
     )
-
-
-def _count_tokens(folder: Path, token_id: int) -> int:
-    """Counts a token in a cache, block by block."""
-    count = 0
-    with (folder / "tokens").open("rb") as file:
-        while len(block := np.fromfile(file, DOCUMENT_ARRAYS["tokens"], 2**20)):
-            count += int((block == token_id).sum())
-    return count
 
 
 def cache_folder(workspace: Path, shard: int) -> Path:

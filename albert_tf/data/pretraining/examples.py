@@ -50,16 +50,14 @@ def make_examples(
 ) -> PretrainingExamples:
     """Makes one example of each pair.
 
+    In each, `min(max_predictions_per_seq, max(1, round(masked_lm_prob * tokens)))` tokens are masked, counting special
+    tokens, or a few less if the remaining words are too long. With `permutation`, up to as many others are permuted.
+
     Args:
         documents: the corpus that the pairs were made of.
         pairs: see `make_pairs`.
         options: see `ExampleOptions`.
         vocabulary: special ids and word boundaries.
-
-    Returns:
-        PretrainingExamples, one row per pair. In each, `min(max_predictions_per_seq, max(1, round(masked_lm_prob *
-        tokens)))` tokens are masked, counting special tokens, or a few less if the remaining words are too long. With
-        `permutation`, up to as many other tokens are permuted.
     """
     unmasked = _assemble(documents.tokens, pairs, options, vocabulary)
     masked = _mask(unmasked, pairs.keys, options, vocabulary)

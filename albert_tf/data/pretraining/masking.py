@@ -45,14 +45,7 @@ def ngram_bounds(ngram: int, favor_shorter: bool) -> npt.NDArray[np.int64]:
 def word_order(
     keys: Keys, words: npt.NDArray[np.int64], ngram: int, favor_shorter: bool, stream: int = ORDER_STREAM
 ) -> WordOrder:
-    """Draws the order of the words and their n-gram lengths.
-
-    Args:
-        keys: uint64 [B], random key of each example.
-        words: int64 [B], number of words in each example.
-        ngram: maximum n-gram length.
-        favor_shorter: whether shorter n-grams are more likely.
-        stream: random stream of the keys.
+    """Draws the order of the words and their n-gram lengths; for the arguments see `select_masked`.
 
     Returns:
         WordOrder, whose row b starts with a permutation of `words[b]` words.
@@ -158,14 +151,14 @@ def apply_masking(
 ) -> npt.NDArray[np.int32]:
     """Replaces 80 % of the chosen tokens by [MASK] and 10 % by random tokens, and keeps 10 %, drawn per token.
 
-    Random tokens come from the whole vocabulary, special tokens included, as in the reference.
+    Random tokens come from the whole vocabulary, including special tokens, as in the reference.
 
     Args:
         ids: int32 [B, L].
         chosen: bool [B, L], the tokens to predict.
         keys: uint64 [B], random key of each example.
         mask_token_id: id of [MASK].
-        vocab_size: V.
+        vocab_size: number of tokens in the vocabulary.
 
     Returns:
         int32 [B, L], the model's input.
@@ -179,16 +172,7 @@ def apply_masking(
 
 
 def permute(ids: npt.NDArray[np.int32], chosen: Bools, keys: Keys) -> npt.NDArray[np.int32]:
-    """Shuffles the chosen tokens of each example among their positions.
-
-    Args:
-        ids: int32 [B, L].
-        chosen: bool [B, L].
-        keys: uint64 [B], random key of each example.
-
-    Returns:
-        int32 [B, L].
-    """
+    """Shuffles the chosen tokens of each example among their positions; for the arguments see `apply_masking`."""
     rows, positions = np.nonzero(chosen)
     bits = random_bits(fold_in(keys, PERMUTE_STREAM)[rows], positions)
     sources = positions[np.lexsort((bits, rows))]

@@ -59,15 +59,12 @@ class Assignment:
 
 
 def assign_rows(lengths: npt.NDArray, predictions: npt.NDArray, options: ExampleOptions) -> Assignment:
-    """Assigns examples to rows by best fit: the longest first, each to the fullest row with enough space.
+    """Assigns examples to rows by best fit: the longest first, each into the fullest row with enough space.
 
     Args:
         lengths: int [X], tokens of each example.
         predictions: int [X], masked tokens of each example.
         options: the limits of a row.
-
-    Returns:
-        Assignment.
 
     Example:
 
@@ -102,14 +99,7 @@ def assign_rows(lengths: npt.NDArray, predictions: npt.NDArray, options: Example
 def pack_examples(
     examples: PretrainingExamples, keys: Keys, options: ExampleOptions, pad_token_id: int
 ) -> PackedExamples:
-    """Packs examples into rows, in a random order.
-
-    Args:
-        examples: X examples.
-        keys: uint64 [X], random keys of the examples, which determine the order of the rows.
-        options: see `ExampleOptions`.
-        pad_token_id: id of the padding.
-    """
+    """Packs examples into rows, in an order that depends on the examples' random keys, uint64 [X]."""
     lengths, predictions = examples.attention_mask.sum(axis=1), examples.masked_lm_weights.sum(axis=1).astype(int)
     assigned = assign_rows(lengths, predictions, options)
     first = np.flatnonzero(assigned.index == 0)
