@@ -56,7 +56,7 @@ def from_tensors(
     """
     check_blocks(source, config, len(tensors))
     by_name = {getattr(row, layout): row for row in rows(config)}
-    check_known(source, set(tensors) - set(by_name))
+    reject_unknown(source, set(tensors) - set(by_name))
     arrays: dict[str, np.ndarray] = {}
     for name, tensor in tensors.items():
         path, array = by_name[name].path, reorient(by_name[name], tensor, layout)
@@ -69,9 +69,9 @@ def from_tensors(
     return arrays
 
 
-def check_known(source: pathlib.Path, unknown: Iterable[str]) -> None:
-    """Raises ValueError if there are unknown tensors."""
-    if unknown := sorted(unknown):
+def reject_unknown(source: pathlib.Path, names: Iterable[str]) -> None:
+    """Raises ValueError if there are any names, which are those of unknown tensors."""
+    if unknown := sorted(names):
         raise ValueError(
             f"{source} has tensors that a model of its config does not have: {joined(unknown)}; check that the config "
             f"belongs to this file."

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.checkpoints.checkpoint import check_blocks, check_known
+from albert_tf.checkpoints.checkpoint import check_blocks, reject_unknown
 from albert_tf.checkpoints.config_files import CURE, make_config
 from albert_tf.checkpoints.formats.attention_axes import merge_heads
 from albert_tf.config import AlbertConfig
@@ -77,7 +77,7 @@ def arrays_from(
     """Converts the tensors of a backbone and of a head to arrays by variable path."""
     check_blocks(source, config, len(backbone))
     in_backbone, in_head = _backbone_paths(config), _head_paths()
-    check_known(source, (set(backbone) - set(in_backbone)) | (set(head) - set(in_head)))
+    reject_unknown(source, (set(backbone) - set(in_backbone)) | (set(head) - set(in_head)))
     arrays = {in_backbone[name]: tensor for name, tensor in backbone.items()}
     arrays |= {in_head[name]: tensor for name, tensor in head.items()}
     return merge_heads(source, config, arrays)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from albert_tf.checkpoints.checkpoint import Checkpoint, check_known
+from albert_tf.checkpoints.checkpoint import Checkpoint, reject_unknown
 from albert_tf.checkpoints.formats.attention_axes import merge_heads
 from albert_tf.config import AlbertConfig
 
@@ -71,7 +71,7 @@ def from_object_names(source: pathlib.Path, config: AlbertConfig, tensors: Mappi
         )
     paths = _paths_by_number() if any(name.startswith("variables/") for name in tensors) else _paths_by_object()
     short_names = {name: _ROOT.sub("", name.removesuffix(_END)) for name in tensors}
-    check_known(source, {name for name, short in short_names.items() if short not in paths})
+    reject_unknown(source, {name for name, short in short_names.items() if short not in paths})
     if any(short.startswith(_ORDER_POOLER) for short in short_names.values()):
         short_names = {
             name: short for name, short in short_names.items() if not short.startswith(f"{_ENCODER_POOLER}/")
