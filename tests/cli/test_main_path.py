@@ -126,7 +126,7 @@ def test_prepare_prints_what_it_wrote_and_does_it_once(road, tmp_path):
     [
         (b"", "No text was found in"),
         (b"\n\n \n", "No text was found in"),
-        (b"One line.\n", "two sentences, to make pairs of. Received: 1 documents with 1 sentences"),
+        (b"One line.\n", "No document has two sentences to make a pair of (documents: 1, sentences: 1)"),
         (b"It rained.\nIt \xff stopped.\n", "text.txt is not UTF-8: byte 0xff at byte offset 14"),
     ],
     ids=["empty", "blank", "one line", "not UTF-8"],
