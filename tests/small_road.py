@@ -63,6 +63,7 @@ def small_recipe(road: SmallRoad, **training) -> dict:
         "optimizer": {"name": "lamb", "learning_rate": 0.03, "num_warmup_steps": 5},
         "training": {
             **{"num_train_steps": 60, "batch_size": 16, "log_every": 10, "evaluate_every": 20, "save_every": 20},
+            "histograms": False,
             **training,
         },
     }

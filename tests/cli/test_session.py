@@ -44,9 +44,13 @@ def start(*arguments, path=ROOT, **environment) -> subprocess.Popen:
     if "TF_CPP_MIN_LOG_LEVEL" not in environment or not environment["TF_CPP_MIN_LOG_LEVEL"]:
         environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
     command = [sys.executable, *map(str, arguments)]
-    return subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    # A shell starts background jobs with SIGINT ignored, which children inherit.
+    return subprocess.Popen(command, env=environment, preexec_fn=_default_sigint, **options)
+
+
+def _default_sigint() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from albert_tf.trainer import parse_recipe, pretrain
 from albert_tf.trainer.run_folder import read_metrics
 from tests.small_road import small_recipe
 
-EVERY = {"num_train_steps": 12, "log_every": 3, "evaluate_every": 6, "save_every": 6}
+EVERY = {"num_train_steps": 12, "log_every": 3, "evaluate_every": 6, "save_every": 6, "histograms": True}
 
 
 @pytest.fixture(scope="module")
