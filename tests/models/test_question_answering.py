@@ -119,7 +119,7 @@ def test_beams_are_the_likeliest_answers():
         np.testing.assert_allclose(given["cls_logits"], beams["cls_logits"], atol=1e-6)
 
 
-@pytest.mark.parametrize("way", ["xla", "functional"])
+@pytest.mark.parametrize("way", [pytest.param("xla", marks=pytest.mark.exhaustive), "functional"])
 def test_beams_in_other_ways(way):
     model = make_model("beam")
     inputs = {**INPUTS, "p_mask": P_MASK}

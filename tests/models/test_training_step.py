@@ -47,7 +47,11 @@ def largest_difference(model, other):
 
 @pytest.mark.parametrize(
     ("case", "kind", "jit_compile"),
-    [("O1_lamb", Lamb, False), ("O1_lamb", Lamb, True), ("O2_adamw", AdamW, False)],
+    [
+        ("O1_lamb", Lamb, False),
+        pytest.param("O1_lamb", Lamb, True, marks=pytest.mark.exhaustive),
+        ("O2_adamw", AdamW, False),
+    ],
 )
 def test_twelve_steps_of_the_reference_from_its_batches(case, kind, jit_compile, golden):
     case = golden(case)
@@ -93,7 +97,13 @@ def test_several_steps_in_one_call_are_the_same_bits():
     assert largest_difference(one, four) == 0
 
 
-@pytest.mark.parametrize("way", [{"run_eagerly": True}, {"jit_compile": True}], ids=["eager", "xla"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param({"run_eagerly": True}, id="eager", marks=pytest.mark.exhaustive),
+        pytest.param({"jit_compile": True}, id="xla"),
+    ],
+)
 def test_eager_and_xla(way):
     plain, other = make_model(jit_compile=False), make_model(**way)
     expected, found = fit(plain), fit(other)
