@@ -140,7 +140,7 @@ def test_every_code_point(tokenizer):
 
 @pytest.mark.parametrize("tokenizer", [ENGLISH, TINY, spelling_bytes()], ids=["english", "digit_comma", "bytes"])
 def test_awkward_texts(tokenizer):
-    _assert_same(tokenizer, [*AWKWARD_TEXTS, b"\xff\xfe", b"\xc0\x80a", b"\xe2\x82", "x" * 1_000_000], max_length=LONG)
+    _assert_same(tokenizer, [*AWKWARD_TEXTS, b"\xff\xfe", b"\xc0\x80a", b"\xe2\x82", "x" * 50_000], max_length=LONG)
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)
