@@ -42,11 +42,11 @@ def run(
 
 
 def end_if_stopped(report) -> None:
-    """Ends a command whose pretraining was told to stop, with 0 and how to go on."""
+    """Exits with status 0 and a message if pretraining was interrupted."""
     if not report.finished:
         if report.is_chief:
             typer.echo(
-                f"Stopped at step {report.num_train_steps:,} because told so; all is saved, and the same command goes "
-                "on from there."
+                f"Interrupted at step {report.num_train_steps:,}; the state is saved, and the same command resumes "
+                "from there."
             )
         raise typer.Exit

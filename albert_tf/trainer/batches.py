@@ -1,10 +1,9 @@
-"""The batches of a pretraining run: examples read from disk, or made of documents on the fly, and held-out ones."""
+"""The training and held-out batches of a pretraining run."""
 
 import hashlib
 
 import tensorflow as tf
 
-from albert_tf.config import AlbertConfig
 from albert_tf.data import documents_dataset, pretraining_dataset
 from albert_tf.data.manifest import MANIFEST_NAME, Manifest
 from albert_tf.data.sharding import EVERYTHING, InputShard
@@ -18,16 +17,16 @@ def train_batches(
     first_batch: int = 0,
     shard: InputShard = EVERYTHING,
 ) -> tf.data.Dataset:
-    """Batches to train on, without end, the same for the same recipe.
+    """An endless, deterministic dataset of training batches.
 
     Args:
         recipe: Recipe.
-        skip_corrupt: leave damaged shards out with a warning.
-        first_batch: the batch to begin with, that is, the updates made before.
-        shard: which rows of each batch to give, where several hosts share it.
+        skip_corrupt: whether to skip damaged shards with a warning.
+        first_batch: index of the first batch, which equals the number of updates made before.
+        shard: this host's rows of each batch.
 
     Raises:
-        ValueError: the data are not those that the recipe asks for, or their examples are too long for the model.
+        ValueError: the data do not match the recipe, or the examples are too long for the model.
     """
     training, data = recipe.training, recipe.data
     options = {"objective": data.objective, "skip_corrupt": skip_corrupt, "first_batch": first_batch, "shard": shard}
@@ -35,22 +34,13 @@ def train_batches(
         batches = documents_dataset(data.documents, training.batch_size, **options)
     else:
         batches = pretraining_dataset(data.source, training.batch_size, seed=training.seed, **options)
-    check_length(data_sizes(recipe)["L"], recipe.config)
-    check_batch_size(recipe)
+    _check_length(recipe)
+    _check_batch_size(recipe)
     return batches
 
 
-def check_length(length: int, config: AlbertConfig) -> None:
-    """Raises ValueError if examples are longer than the model takes."""
-    if length > config.max_position_embeddings:
-        raise ValueError(
-            f"Examples must not be longer than `max_position_embeddings`. Received: length={length}, "
-            f"max_position_embeddings={config.max_position_embeddings}; prepare shorter ones or raise the limit."
-        )
-
-
 def heldout_batches(recipe: Recipe) -> tf.data.Dataset | None:
-    """All held-out examples once, in their order; None where the recipe names none."""
+    """All held-out examples once, in order; None if the recipe has none."""
     if recipe.data.heldout is None:
         return None
     return pretraining_dataset(
@@ -65,9 +55,17 @@ def heldout_batches(recipe: Recipe) -> tf.data.Dataset | None:
     )
 
 
-def check_batch_size(recipe: Recipe) -> None:
-    """Raises ValueError if a batch is larger than the examples in a folder; those made on the fly are not counted."""
-    if recipe.data.examples is None:
+def _check_length(recipe: Recipe) -> None:
+    length, limit = data_sizes(recipe)["L"], recipe.config.max_position_embeddings
+    if length > limit:
+        raise ValueError(
+            f"Examples must not be longer than `max_position_embeddings`. Received: length={length}, "
+            f"max_position_embeddings={limit}; prepare shorter ones or raise the limit."
+        )
+
+
+def _check_batch_size(recipe: Recipe) -> None:
+    if recipe.data.examples is None:  # examples made on the fly are not counted
         return
     rows = sum(shard.records for shard in find_shards(recipe.data.examples).listed if shard is not None)
     if recipe.training.batch_size > rows:
@@ -78,12 +76,12 @@ def check_batch_size(recipe: Recipe) -> None:
 
 
 def data_sizes(recipe: Recipe) -> dict[str, int]:
-    """Lengths of the axes of the examples: L and P."""
+    """Axis lengths of the examples: L (sequence) and P (predictions)."""
     return find_shards(recipe.data.source, expected=None).sizes
 
 
 def data_facts(recipe: Recipe) -> dict[str, str]:
-    """Identifies the data, wherever they are."""
+    """Digests that identify the data wherever they are stored."""
     folders = {"source": recipe.data.source, "heldout": recipe.data.heldout}
     files = {name: folder / MANIFEST_NAME for name, folder in folders.items() if folder is not None}
     digests = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items() if file.is_file()}

@@ -1,6 +1,6 @@
-"""Keras callbacks of a training run, each for one thing at the end of a reporting interval.
+"""Keras callbacks of a training run.
 
-Keras calls an interval an epoch here: `log_every` updates.
+One reporting interval, `log_every` updates, is one Keras epoch.
 """
 
 import dataclasses
@@ -19,19 +19,19 @@ from albert_tf.atomic_files import atomic_write
 from albert_tf.trainer.run_folder import read_metrics
 from albert_tf.trainer.throughput import Speed, Stopwatch
 
-_SECONDS_BETWEEN_LOOKS = 10.0
+_SECONDS_BETWEEN_REFRESHES = 10.0
 
 
 class StopAtBadLoss(keras.callbacks.Callback):
-    """Ends training with one sentence if the loss is not finite, or has risen far above its best.
+    """Raises ValueError if the loss is not finite, or has risen far above the best.
 
-    The sentence names step, learning rate and the ten largest gradients. No checkpoint is written any more. The device
-    keeps the numbers of the first step that failed, so it need not be asked after each.
+    The message gives step, learning rate and the ten largest gradients. The device records the first step that failed
+    (see StepMonitor), so it is not read after every step.
 
     Args:
-        stop_above_best: float or None. By how much, in nats, an interval's mean loss may exceed the lowest so far.
-        metrics_file: pathlib.Path or None. Where MetricsLog, which must come first, keeps the losses so far.
-        check_every: int. Updates between two looks at the device within an interval.
+        stop_above_best: float or None. By how many nats an interval's mean loss may exceed the lowest so far.
+        metrics_file: pathlib.Path or None. The file of MetricsLog, which must come before this callback.
+        check_every: int. Updates between two checks within an interval.
     """
 
     def __init__(
@@ -55,43 +55,43 @@ class StopAtBadLoss(keras.callbacks.Callback):
         self._check_finite()
         loss = float((logs or {})["loss"])
         if self.stop_above_best is not None and loss > self._best + self.stop_above_best:
-            what = (
+            problem = (
                 f"The mean loss has risen to {loss:.3f}, more than stop_above_best = {self.stop_above_best:g} above "
                 f"the best, {self._best:.3f},"
             )
-            raise ValueError(_bad_loss(what, self.model.step_monitor.snapshot()))
+            raise ValueError(_bad_loss(problem, self.model.step_monitor.snapshot()))
         self._best = min(self._best, loss)
 
     def _check_finite(self):
         monitor = self.model.step_monitor
         if monitor.has_failed:
-            report = monitor.snapshot()
-            raise ValueError(_bad_loss(f"The loss is not finite: {report.loss}", report))
+            step = monitor.snapshot()
+            raise ValueError(_bad_loss(f"The loss is not finite: {step.loss}", step))
 
 
-def _bad_loss(what: str, report) -> str:
+def _bad_loss(problem: str, step) -> str:
     return (
-        f"{what} at step {report.step} with learning rate {report.learning_rate:.3g}, {largest_gradients(report)}; "
-        "lower the learning rate or lengthen warm-up, and start again from the last checkpoint."
+        f"{problem} at step {step.step} with learning rate {step.learning_rate:.3g}, {largest_gradients(step)}; "
+        "lower the learning rate or lengthen warm-up, and resume from the last checkpoint."
     )
 
 
-def largest_gradients(report, count: int = 10) -> str:
-    """The largest gradients of a step by variable path, those that are not finite first."""
-    norms, when = report.norms, "largest gradients"
-    broken = sum(not math.isfinite(norm) for norm in norms.values())
-    if broken >= count:  # a table of them would say nothing
-        when = f"{broken} of {len(norms)} gradients not finite, the largest gradients of the last step before"
-        norms = report.finite_norms
+def largest_gradients(step, count: int = 10) -> str:
+    """Lists the largest gradients of a StepSnapshot by variable path, starting with those that are not finite."""
+    norms, title = step.norms, "largest gradients"
+    not_finite = sum(not math.isfinite(norm) for norm in norms.values())
+    if not_finite >= count:  # then the last finite step says more
+        title = f"{not_finite} of {len(norms)} gradients not finite, the largest gradients of the last finite step"
+        norms = step.finite_norms
     order = sorted(norms, key=lambda path: norms[path] if math.isfinite(norms[path]) else math.inf, reverse=True)
-    return f"{when}: " + ", ".join(f"{path} {norms[path]:.3g}" for path in order[:count])
+    return f"{title}: " + ", ".join(f"{path} {norms[path]:.3g}" for path in order[:count])
 
 
 class GradientLog(keras.callbacks.Callback):
-    """Adds statistics of the last step's gradients to an interval's logs; comes before callbacks that write logs.
+    """Adds gradient statistics of the last step to the logs; must come before callbacks that write logs.
 
-    These are `gradient_norm` (before clipping), `loss_scale` where the loss is scaled, and `trust_ratio/PATH` for each
-    variable where the optimizer keeps them.
+    These are `gradient_norm` (before clipping), `loss_scale` with mixed_float16, and `trust_ratio/PATH` for each
+    variable if the optimizer keeps them.
     """
 
     def on_epoch_end(self, epoch, logs=None):
@@ -105,14 +105,13 @@ class GradientLog(keras.callbacks.Callback):
 
 
 class MetricsLog(keras.callbacks.Callback):
-    """Appends one JSON line for every interval to a file: its step and all of its logs.
+    """Appends one JSON line per interval to a file, with the step and all logs.
 
-    Lines after the step that training starts from are removed, because they are written again.
+    Lines after the step that training resumes from are removed, because they will be written again.
 
     Args:
         file: a `.jsonl` file.
-        expected_lines: how many lines it had when the checkpoint that training starts from was written; if there are
-            fewer, a warning says so.
+        expected_lines: number of lines when the checkpoint was saved; warns if there are fewer.
     """
 
     def __init__(self, file: pathlib.Path, expected_lines: int = 0):
@@ -124,8 +123,8 @@ class MetricsLog(keras.callbacks.Callback):
         kept = [entry for entry in read_metrics(self.file) if entry["step"] <= step]
         if len(kept) < self.expected_lines:
             warnings.warn(
-                f"{self.file} has {len(kept)} of the {self.expected_lines} lines written before step {step}; the "
-                "others are lost unless you restore the file from a copy.",
+                f"{self.file} has only {len(kept)} of the {self.expected_lines} lines written before step {step}; "
+                "restore it from a copy to recover the others.",
                 stacklevel=2,
             )
         self.expected_lines = 0
@@ -140,12 +139,11 @@ class MetricsLog(keras.callbacks.Callback):
 
 
 class SaveState(keras.callbacks.Callback):
-    """Saves the training state at intervals, and when the model is better than at any checkpoint before.
+    """Saves the training state every `save_every` updates, at the last one, and when the held-out score is the best.
 
     Args:
         state: TrainingState.
-        training: TrainingRecipe: how often, and by which log of held-out examples the model is judged. The last step is
-            saved in any case: after it, averages may take the place of the weights.
+        training: TrainingRecipe, for `save_every` and `best_metric`.
     """
 
     def __init__(self, state, training):
@@ -160,16 +158,16 @@ class SaveState(keras.callbacks.Callback):
 
 
 class ProgressLine(keras.callbacks.Callback):
-    """A progress bar with loss, throughput and remaining time; plain lines if stderr is no terminal.
+    """A progress bar with loss, throughput and remaining time; plain lines if stderr is not a terminal.
 
-    Steps are counted, not read from the device, and loss and throughput are read rarely, so that steps can be queued
+    Steps are counted on the host, and loss and throughput are rarely read from the device, so that steps can be queued
     ahead.
 
     Args:
         title: name of the task.
-        total: updates in all.
+        total: total number of updates.
         tokens_per_step: int.
-        lines_every: updates between two lines without a terminal; a first one comes after ten seconds.
+        lines_every: updates between two plain lines; the first one is printed after ten seconds.
     """
 
     def __init__(self, title: str, total: int, tokens_per_step: int, lines_every: int):
@@ -187,7 +185,7 @@ class ProgressLine(keras.callbacks.Callback):
             rich.progress.TimeRemainingColumn(),
         )
         self._first = self._shown = self._step()
-        self._begun = self._shown_at = time.monotonic()
+        self._started_at = self._shown_at = time.monotonic()
         self._bar = rich.progress.Progress(*columns, console=self.console, disable=not self.console.is_terminal)
         self._bar.start()
         self._task = self._bar.add_task(self.title, total=self.total, completed=self._first, state="")
@@ -198,9 +196,9 @@ class ProgressLine(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch, logs=None):
         step = self._interval_began + batch
         self._bar.update(self._task, completed=step)
-        is_first_or_bar = self.console.is_terminal or self._shown == self._first
-        is_late = is_first_or_bar and time.monotonic() - self._shown_at > _SECONDS_BETWEEN_LOOKS
-        if batch and (is_late or step - self._shown >= self.lines_every):
+        is_bar_or_first = self.console.is_terminal or self._shown == self._first
+        is_due = is_bar_or_first and time.monotonic() - self._shown_at > _SECONDS_BETWEEN_REFRESHES
+        if batch and (is_due or step - self._shown >= self.lines_every):
             self._show(step, self.model.step_monitor.snapshot().loss, self._stopwatch.read())
 
     def on_epoch_end(self, epoch, logs=None):
@@ -210,7 +208,7 @@ class ProgressLine(keras.callbacks.Callback):
             self._show(step, logs["loss"], speed)
 
     def close(self):
-        """Ends the bar."""
+        """Stops the bar."""
         if self._bar is not None:
             self._bar.stop()
 
@@ -219,8 +217,8 @@ class ProgressLine(keras.callbacks.Callback):
         state = f"loss {loss:.3f}  {speed}"
         self._bar.update(self._task, completed=step, state=state)
         if not self.console.is_terminal:
-            # Evaluation and saving take their time again, so the mean of the run so far tells what is left.
-            left = (self.total - step) * (time.monotonic() - self._begun) / max(step - self._first, 1)
+            # From the mean over the run, which includes evaluation and saving.
+            left = (self.total - step) * (time.monotonic() - self._started_at) / max(step - self._first, 1)
             self.console.print(f"{self.title} {step}/{self.total}  {state}  {left:.0f} s left", soft_wrap=True)
 
     def _step(self) -> int:

@@ -1,7 +1,7 @@
-"""Checkpoints of a run on disk: written in the background, verified before they are read, the newest and best kept.
+"""Checkpoints of a run on disk: written in the background, verified before use; the newest and the best are kept.
 
 A checkpoint is a folder `step-N` with TensorFlow's files `state.*` and `state.json`, which holds their digests and its
-own checksum. It is written under the name `.step-N` and renamed when complete, so that a kill never leaves part of one.
+own checksum. It is written as `.step-N` and renamed when complete, so a killed process never leaves a partial one.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ class SavedCheckpoint:
 
     Args:
         folder: `checkpoints/step-N`.
-        metadata: content of its JSON file; None if that cannot be read.
+        metadata: content of its JSON file; None if it cannot be read.
     """
 
     folder: pathlib.Path
@@ -38,35 +38,34 @@ class SavedCheckpoint:
 
     @property
     def step(self) -> int:
-        """Updates made before it was written."""
+        """The number of updates."""
         return int(self.folder.name.rpartition("-")[2])
 
     @property
     def held_out(self) -> float | None:
-        """The score by which checkpoints are compared, if the model was evaluated at this step."""
+        """The held-out score, if the model was evaluated at this step."""
         return None if self.metadata is None else self.metadata["held_out"]
 
     @property
     def prefix(self) -> str:
-        """What `tf.train.load_checkpoint` takes."""
+        """The argument of `tf.train.load_checkpoint`."""
         return str(self.folder / _FILES)
 
     def corruption(self) -> str | None:
-        """Which file differs from what was written; None if none does."""
+        """Describes the first damaged file; None if all are intact."""
         if self.metadata is None:
             return f"{self.folder.name}/{_METADATA} is missing or damaged"
         for name, digest in self.metadata["sha256"].items():
             try:
-                is_as_written = sha256(self.folder / name) == digest
+                if sha256(self.folder / name) != digest:
+                    return f"{self.folder.name}/{name} is damaged"
             except OSError as error:
                 return f"{self.folder.name}/{name} cannot be read ({error.strerror})"
-            if not is_as_written:
-                return f"{self.folder.name}/{name} is damaged"
         return None
 
 
 def commit(partial: pathlib.Path, metadata: Mapping[str, Any]) -> SavedCheckpoint:
-    """Turns the folder `.step-N`, in which all files have been written, into the checkpoint `step-N`."""
+    """Turns the complete folder `.step-N` into the checkpoint `step-N`."""
     content = {**metadata, "sha256": {file.name: sha256(file) for file in sorted(partial.iterdir())}}
     atomic_write(partial / _METADATA, (json.dumps(with_checksum(content), indent=2) + "\n").encode())
     folder = partial.with_name(partial.name.removeprefix("."))
@@ -77,7 +76,7 @@ def commit(partial: pathlib.Path, metadata: Mapping[str, Any]) -> SavedCheckpoin
 
 
 def delete(checkpoint: pathlib.Path) -> None:
-    """Removes a checkpoint. A kill leaves it intact or hidden, never damaged."""
+    """Deletes a checkpoint. If the process is killed, the checkpoint is intact or hidden, never partial."""
     hidden = checkpoint.with_name(f".{checkpoint.name}")
     shutil.rmtree(hidden, ignore_errors=True)
     checkpoint.rename(hidden)
@@ -85,32 +84,32 @@ def delete(checkpoint: pathlib.Path) -> None:
 
 
 def saved_checkpoints(folder: pathlib.Path) -> list[SavedCheckpoint]:
-    """All checkpoints of a folder, by step."""
+    """All checkpoints in a folder, in order of their steps."""
     found = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name) and path.is_dir()]
     return sorted((SavedCheckpoint(path, _read_metadata(path)) for path in found), key=lambda saved: saved.step)
 
 
 def latest_valid_checkpoint(folder: pathlib.Path) -> SavedCheckpoint | None:
-    """The newest checkpoint whose files are as they were written, with a warning about newer ones that are damaged.
+    """The newest checkpoint that is intact, with a warning about damaged newer ones.
 
     Returns:
         SavedCheckpoint, or None if nothing was ever saved.
 
     Raises:
-        ValueError: there are checkpoints, and all are damaged.
+        ValueError: all checkpoints are damaged.
     """
-    faults = []
+    problems = []
     for saved in reversed(saved_checkpoints(folder)):
-        fault = saved.corruption()
-        if fault is None:
-            if faults:
-                warnings.warn(f"Damaged: {'; '.join(faults)}. Going on from {saved.folder}.", stacklevel=2)
+        problem = saved.corruption()
+        if problem is None:
+            if problems:
+                warnings.warn(f"Damaged: {'; '.join(problems)}. Resuming from {saved.folder}.", stacklevel=2)
             return saved
-        faults.append(fault)
-    faults += [f"{file.name} is no checkpoint folder" for file in sorted(folder.glob("step-*")) if file.is_file()]
-    if faults:
+        problems.append(problem)
+    problems += [f"{file.name} is not a checkpoint folder" for file in sorted(folder.glob("step-*")) if file.is_file()]
+    if problems:
         raise ValueError(
-            f"{folder} has no valid checkpoint ({'; '.join(faults[:5])}); restore one from a copy, or remove that "
+            f"{folder} has no valid checkpoint ({'; '.join(problems[:5])}); restore one from a copy, or remove the "
             "folder to start from step 0."
         )
     return None
@@ -124,12 +123,10 @@ def _read_metadata(folder: pathlib.Path) -> dict[str, Any] | None:
 
 
 class CheckpointWriter:
-    """Writes checkpoints in a thread while training goes on, and deletes those that are not to be kept.
-
-    The newest ones are kept, and the one with the best score on held-out examples.
+    """Writes checkpoints in a background thread; keeps the newest ones and the one with the best held-out score.
 
     Args:
-        folder: of the checkpoints.
+        folder: folder of the checkpoints.
         keep: how many of the newest to keep.
         higher_is_better: whether the best score is the highest or the lowest.
     """
@@ -140,22 +137,22 @@ class CheckpointWriter:
         self._error: OSError | None = None
 
     def begin(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
-        """Starts writing, after the previous checkpoint has been written.
+        """Starts writing a checkpoint, after waiting for the previous one.
 
         Args:
-            arrays: by name; the caller does not change them afterwards.
-            metadata: for the JSON file; with `step` and `held_out`.
+            arrays: by name; must not be changed afterwards.
+            metadata: content of the JSON file, including `step` and `held_out`.
 
         Raises:
             OSError: the previous checkpoint could not be written.
         """
         self.wait()
-        # Not a daemon: a process that ends has written what it began.
+        # Not a daemon thread: the process finishes writing before it exits.
         self._thread = threading.Thread(target=self._write, args=(dict(arrays), metadata))
         self._thread.start()
 
     def wait(self) -> None:
-        """Returns when the checkpoint that was begun is on the disk.
+        """Waits until the current checkpoint is written.
 
         Raises:
             OSError: it could not be written; earlier ones are intact.
@@ -167,7 +164,7 @@ class CheckpointWriter:
             raise error
 
     def is_best(self, held_out: float) -> bool:
-        """Whether a score is better than those of all checkpoints."""
+        """Whether a score is better than that of every checkpoint."""
         self.wait()
         scores = [saved.held_out for saved in saved_checkpoints(self.folder) if saved.held_out is not None]
         return all(self._order(held_out) < self._order(score) for score in scores)
@@ -190,17 +187,20 @@ class CheckpointWriter:
             reason = getattr(error, "message", str(error)).splitlines()[0]
             self._error = OSError(
                 f"Could not write the checkpoint of step {metadata['step']} to {self.folder}: {reason}. Earlier "
-                "checkpoints are intact; make room on the disk and run the same command again."
+                "checkpoints are intact; free disk space and run the same command again."
             )
 
     def _kept(self, step: int) -> list[SavedCheckpoint]:
-        saved = [one for one in saved_checkpoints(self.folder) if one.step <= step]  # newer ones were damaged
-        scored = {self._order(one.held_out): one for one in reversed(saved) if one.held_out is not None}
-        return saved[-self.keep :] + ([scored[min(scored)]] if scored else [])
+        checkpoints = [
+            saved for saved in saved_checkpoints(self.folder) if saved.step <= step
+        ]  # newer ones are damaged
+        scored = {self._order(saved.held_out): saved for saved in reversed(checkpoints) if saved.held_out is not None}
+        return checkpoints[-self.keep :] + ([scored[min(scored)]] if scored else [])
 
     def _delete_others(self, kept: Collection[SavedCheckpoint]) -> None:
+        folders = {saved.folder for saved in kept}
         for saved in saved_checkpoints(self.folder):
-            if saved.folder not in [one.folder for one in kept]:
+            if saved.folder not in folders:
                 delete(saved.folder)
         for partial in self.folder.glob(".step-*"):
             shutil.rmtree(partial)

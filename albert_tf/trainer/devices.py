@@ -1,4 +1,4 @@
-"""The devices and machines of a run: one device, all of a machine, all of many machines, or TPUs."""
+"""The devices of a run: one device, all devices of one or several machines, or TPUs."""
 
 import contextlib
 import hashlib
@@ -16,11 +16,6 @@ import tensorflow as tf
 from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.trainer.recipe import Strategy
 
-_VARIABLE = "TF_CONFIG"
-_EXAMPLE = (
-    '{"cluster": {"worker": ["host-a:12345", "host-b:12345"]}, "task": {"type": "worker", "index": 0}}, with an index '
-    "of its own on each host"
-)
 _WORKER_LOST_ERRORS = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
@@ -30,12 +25,12 @@ _WORKER_LOST_ERRORS = (
 
 
 class Devices:
-    """A strategy of tf.distribute, and this process' part in it.
+    """A tf.distribute strategy and the role of this process in it.
 
     Args:
         strategy: `tf.distribute.Strategy`.
         addresses: `host:port` of each worker, the chief's first; empty with a single process.
-        index: this worker's index among them; the chief, which alone writes, has 0.
+        index: index of this worker; 0 is the chief, which writes all files.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy, addresses: tuple[str, ...] = (), index: int = 0):
@@ -44,7 +39,7 @@ class Devices:
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process is the one that writes and reports."""
+        """Whether this process writes files and reports."""
         return self.index == 0
 
     @property
@@ -53,46 +48,43 @@ class Devices:
         return len(self.addresses) > 1
 
     def describe(self) -> str:
-        """The devices that the run trains on, in a few words."""
+        """The devices that the run trains on, for display."""
         found, used = _accelerators(), self.strategy.num_replicas_in_sync
         idle = 0 if self.addresses else len(found) - used
-        hint = f'; strategy = "mirrored" would use the other {idle}, too' if idle > 0 else ""
+        hint = f'; strategy = "mirrored" would also use the other {idle}' if idle > 0 else ""
         return f"training on {used} {found[0] if found else 'CPU'}{hint}"
 
     def distribute(self, make_dataset: Callable[[InputShard], tf.data.Dataset]) -> Any:
-        """Training data of which each host reads its own rows.
+        """A dataset for `model.fit` of which each host reads its own rows.
 
         Args:
-            make_dataset: from this host's shard to a dataset.
-
-        Returns:
-            What `model.fit` takes.
+            make_dataset: function of this host's InputShard that returns a dataset.
         """
         if self.strategy.num_replicas_in_sync == 1:
             return make_dataset(EVERYTHING)
 
-        def of_host(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        def for_host(context: tf.distribute.InputContext) -> tf.data.Dataset:
             hosts = context.num_input_pipelines
             return make_dataset(InputShard(context.input_pipeline_id, hosts, context.num_replicas_in_sync // hosts))
 
-        return self.strategy.distribute_datasets_from_function(of_host)
+        return self.strategy.distribute_datasets_from_function(for_host)
 
     def any_worker(self, flag: bool) -> bool:
-        """Whether the flag is set in any process; all have to call this, at the same step."""
+        """Whether the flag is set in any process; every process must call this at the same step."""
         return float(self._sum(tf.constant(float(flag)))) > 0 if self.has_workers else flag
 
     def barrier(self) -> None:
-        """Returns when every process has come this far."""
+        """Waits until every process has reached this point."""
         self.any_worker(False)
 
     def check_agreement(self, facts: Mapping[str, Any]) -> None:
-        """Compares what the workers are about to do, before any of them trains.
+        """Checks, before training, that all workers are about to do the same.
 
         Args:
-            facts: by name, values that JSON can hold and that must be equal at every worker.
+            facts: JSON values by name that must be equal on every worker.
 
         Raises:
-            ValueError: at every worker, if one differs from the chief; it is named with what differs.
+            ValueError: on every worker, if one of them differs from the chief; names the worker and the fact.
         """
         if not self.has_workers:
             return
@@ -109,17 +101,13 @@ class Devices:
         ]
         if found:
             raise ValueError(
-                f"The workers would not train the same run; these differ from the chief: {', '.join(found)}; start all "
+                f"The workers are not set up for the same run. Different from the chief: {', '.join(found)}; start all "
                 "with the same recipe, vocabulary, examples and output folder."
             )
 
     @contextlib.contextmanager
     def explain_worker_failure(self) -> Iterator[None]:
-        """Turns TensorFlow's error about a lost worker into one sentence.
-
-        Raises:
-            RuntimeError: a worker was lost.
-        """
+        """Turns TensorFlow's error for a lost worker into a RuntimeError that names it."""
         try:
             yield
         except tf.errors.OpError as error:
@@ -128,8 +116,8 @@ class Devices:
             ):
                 raise
             raise RuntimeError(
-                f"Lost {self._lost(error.message)}; look at its last lines, then start all workers again with the same "
-                "command to go on from the newest checkpoint."
+                f"Lost {self._lost(error.message)}; see its log, then restart all workers with the same command to "
+                "resume from the newest checkpoint."
             ) from None
 
     def _lost(self, message: str) -> str:
@@ -148,11 +136,7 @@ class Devices:
 
 @contextlib.contextmanager
 def explain_out_of_memory(batch_size: int) -> Iterator[None]:
-    """Turns TensorFlow's error about memory into one sentence.
-
-    Raises:
-        RuntimeError: a step does not fit into the memory of a device.
-    """
+    """Turns TensorFlow's error for exhausted device memory into a RuntimeError with a cure."""
     try:
         yield
     except tf.errors.ResourceExhaustedError as error:
@@ -167,42 +151,39 @@ def explain_out_of_memory(batch_size: int) -> Iterator[None]:
 
 
 def check_memory(batch_size: int, activations: float) -> None:
-    """Raises ValueError if a batch cannot fit into main memory; that of accelerators is known to TensorFlow alone.
+    """Raises ValueError if a batch cannot fit in main memory. Accelerators, whose memory is unknown, are not checked.
 
     Args:
         batch_size: for the message.
-        activations: numbers that this machine keeps of it, in 4 bytes each.
+        activations: number of float32 activations that this machine keeps.
     """
-    needed, there = 4 * activations, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > there and not _accelerators():
+    needed, available = 4 * activations, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > available and not _accelerators():
         raise ValueError(
             f"batch_size={batch_size} needs at least {needed / 2**30:,.0f} GiB for activations, and this machine has "
-            f"{there / 2**30:,.0f} GiB; lower it, or in pretraining use `gradient_accumulation_steps` or `remat`."
+            f"{available / 2**30:,.0f} GiB; lower it, or in pretraining use `gradient_accumulation_steps` or `remat`."
         )
 
 
 def _accelerators() -> list[str]:
-    """Types of the GPUs and TPU cores that this process sees."""
+    """The device types of the GPUs and TPU cores visible to this process."""
     types = [device.device_type for device in tf.config.list_logical_devices()]
     return [kind for kind in types if kind in ("GPU", "TPU")]
 
 
 def shared_evenly(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Held-out data whose last batch may be smaller: every host reads all, and Keras divides each batch."""
+    """Held-out data, whose last batch may be smaller: every host reads all rows, and each batch is divided."""
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
     return dataset.with_options(options)
 
 
 def connect(kind: Strategy) -> Devices:
-    """Finds the devices that a recipe asks for; comes before anything else that TensorFlow does.
+    """Connects to the devices of a recipe. Must be called before any TensorFlow operation.
 
     Args:
-        kind: `"one_device"`; `"mirrored"`, all devices of this machine; `"multi_worker"`, all machines that TF_CONFIG
-            names; `"tpu"`.
-
-    Returns:
-        Devices.
+        kind: `"one_device"`; `"mirrored"`, all devices of this machine; `"multi_worker"`, all machines in TF_CONFIG;
+            `"tpu"`.
 
     Raises:
         ValueError: TF_CONFIG is invalid or names several workers for another strategy, or there is no TPU.
@@ -210,8 +191,8 @@ def connect(kind: Strategy) -> Devices:
     """
     if kind in ("one_device", "mirrored") and _is_one_of_several():
         raise ValueError(
-            f'strategy="{kind}", but {_VARIABLE} makes this process one of several workers; set '
-            f'strategy="multi_worker", or unset {_VARIABLE}.'
+            f'strategy="{kind}", but TF_CONFIG makes this process one of several workers; set '
+            'strategy="multi_worker", or unset TF_CONFIG.'
         )
     if kind == "mirrored":
         return Devices(tf.distribute.MirroredStrategy())
@@ -233,7 +214,7 @@ def _connect_workers() -> Devices:
             f"{_without_node_names(error.message.splitlines()[0])}; check that its port is free and that all workers "
             f"of {', '.join(addresses)} are running, then start all with the same command."
         ) from None
-    finally:  # TensorFlow takes SIGTERM for itself when workers start, and then ignores it
+    finally:  # TensorFlow replaces the handler of SIGTERM when workers start
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, handler)
 
@@ -245,7 +226,7 @@ def _is_one_of_several() -> bool:
 
 
 def _cluster() -> tuple[tuple[str, ...], int]:
-    """The workers' addresses that TF_CONFIG names, the chief's first, and this process' index among them."""
+    """The addresses of the workers in TF_CONFIG, the chief's first, and the index of this process."""
     try:
         resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
         jobs = resolver.cluster_spec().as_dict()
@@ -256,8 +237,9 @@ def _cluster() -> tuple[tuple[str, ...], int]:
             raise ValueError
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ValueError(
-            f"{_VARIABLE} must name the workers and which of them this is. Received: {_VARIABLE}="
-            f"{os.environ.get(_VARIABLE, '')!r}; set it like {_EXAMPLE}."
+            f"TF_CONFIG must name all workers and this one. Received: TF_CONFIG={os.environ.get('TF_CONFIG', '')!r}; "
+            'set it like {"cluster": {"worker": ["host-a:12345", "host-b:12345"]}, "task": {"type": "worker", "index": '
+            "0}}, with a different index on each host."
         ) from None
     return addresses, index
 
@@ -274,5 +256,5 @@ def _tpu_strategy() -> tf.distribute.Strategy:
 
 
 def _without_node_names(line: str) -> str:
-    """A line of TensorFlow's message without the names of graph nodes before it."""
+    """A line of TensorFlow's message without its prefix of graph nodes."""
     return line.rpartition("}} ")[2]

@@ -1,4 +1,4 @@
-"""What a trained classifier says about many texts, and how right it is.
+"""Evaluation of a trained classifier on labelled texts.
 
 Letters: N examples, C classes, B batch, L sequence.
 """
@@ -25,11 +25,11 @@ MAIN_SCORES = {"classification": "accuracy", "regression": "pearson"}
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """What a classifier made of some examples.
+    """Labels and predictions of some examples.
 
     Attributes:
         problem: `"classification"` or `"regression"`.
-        names: names of the classes.
+        names: class names.
         targets: the labels, int32 [N], or float32 [N] for regression.
         logits: float32 [N, C].
     """
@@ -41,7 +41,7 @@ class Evaluation:
 
     @property
     def scores(self) -> Scores:
-        """All scores that there are for the problem."""
+        """All scores defined for the problem."""
         if self.problem == "regression":
             return regression_scores(self.targets, self.logits[:, 0])
         return classification_scores(self.targets, self.logits.argmax(axis=1))
@@ -53,7 +53,7 @@ class Evaluation:
 
     @property
     def majority_share(self) -> float | None:
-        """Share of the commonest label, which is the accuracy of always saying it; None for regression."""
+        """Fraction of the most frequent label, the accuracy of a constant prediction; None for regression."""
         return None if self.problem == "regression" else float(np.bincount(self.targets).max() / len(self.targets))
 
 
@@ -70,27 +70,24 @@ def evaluate(
         model: AlbertForSequenceClassification.
         tokenizer: AlbertTokenizer.
         texts: the examples.
-        max_length: ids in a row; longer texts are cut.
-        batch_size: examples at once.
-
-    Returns:
-        Evaluation.
+        max_length: maximum number of ids; longer texts are truncated.
+        batch_size: examples per batch.
 
     Raises:
-        ValueError: a label is none of the model's; the message names its line.
+        ValueError: the model does not know a label; the message names its line.
     """
     encoded = encode_texts(tokenizer, texts.texts, texts.pairs, max_length)
     return Evaluator(model, encoded, targets_of(model, texts), batch_size).run()
 
 
 class Evaluator:
-    """Runs a classifier over the same tokenised examples as often as asked; it is traced once.
+    """Evaluates a classifier repeatedly on the same tokenized examples; it is traced once.
 
     Args:
         model: AlbertForSequenceClassification.
         encoded: the examples.
-        targets: their labels as `targets_of` gives them.
-        batch_size: examples at once; those of similar length come together.
+        targets: their labels, from `targets_of`.
+        batch_size: examples per batch; examples are batched by length.
     """
 
     def __init__(
@@ -106,7 +103,7 @@ class Evaluator:
         self._logits_of = tf.function(lambda batch: model(batch, training=False)["logits"], input_signature=[inputs])
 
     def run(self) -> Evaluation:
-        """Evaluates the weights that the model has now."""
+        """Evaluates the model's current weights."""
         logits = np.empty([len(self.encoded), self.model.num_labels], np.float32)
         by_length = np.argsort(-self.encoded.lengths, kind="stable")
         for start in range(0, len(by_length), self.batch_size):
@@ -117,20 +114,20 @@ class Evaluator:
 
 
 def targets_of(model: AlbertForSequenceClassification, texts: LabelledTexts) -> np.ndarray:
-    """Labels as the model counts them: int32 [N], or float32 [N] for regression."""
+    """The labels as targets: class ids int32 [N], or float32 [N] for regression."""
     if model.problem == "multi_label":
-        raise ValueError("Tables have one label for each text. Received: a multi_label model; evaluate it with Keras.")
+        raise ValueError("Tables hold one label per text, but the model is multi_label; use `model.evaluate`.")
     return texts.label_values() if model.problem == "regression" else texts.label_ids(model.labels)
 
 
 def write_predictions(path: pathlib.Path, texts: LabelledTexts, evaluation: Evaluation) -> None:
-    """Writes what was predicted for each example beside its label, as TSV.
+    """Writes the label and prediction of each example as TSV.
 
     Args:
-        path: the file to write. Its columns are `line` (of the table), `label`, `prediction`, and for classes the
-            probability of each.
+        path: the file to write. Its columns are `line` (of the table), `label`, `prediction`, and for classification
+            the probability of each class.
         texts: the examples.
-        evaluation: what the model made of them.
+        evaluation: Evaluation of these examples.
     """
     names, logits = evaluation.names, evaluation.logits
     header = ["line", "label", "prediction"]

@@ -1,4 +1,4 @@
-"""Fine-tuning: a pretrained folder and a table of labelled texts become a classifier.
+"""Fine-tuning: trains a classifier from a pretrained model and a table of labelled texts.
 
 Letters: N examples, C classes.
 """
@@ -42,31 +42,30 @@ PREDICTIONS_FILE = "dev_predictions.tsv"
 class FinetuneOptions(pydantic.BaseModel):
     """One fine-tuning run.
 
-    The defaults suit base and large models on some thousands of examples; the largest models want lower rates (1e-5),
-    very small ones higher rates (1e-3) and more epochs.
+    The defaults suit base and large models and a few thousand examples. The largest models need lower learning rates
+    (1e-5), very small ones higher rates (1e-3) and more epochs.
 
     Args:
-        pretrained: folder with a checkpoint of any kind and the vocabulary.
-        train: table of examples to learn from; see `albert_tf.data.finetuning.tables` for the kinds of file.
+        pretrained: folder with a checkpoint of any format and its vocabulary.
+        train: table of training examples; see `albert_tf.data.finetuning.tables` for the file formats.
         dev: table of examples to evaluate on.
         output: folder to write.
-        from_scratch: take config and vocabulary from `pretrained`, not the weights: what the same network learns
-            without pretraining.
-        text_column, pair_column, label_column: columns of both tables; `pair_column` only where texts come in pairs.
-        header: whether the tables' first rows name the columns; without it columns are numbers from 0.
-        problem: `"classification"`, or `"regression"` where labels are numbers.
-        labels: names of the classes in order of their ids; None: those of `train`, sorted.
-        epochs: how often each example is seen.
-        batch_size: examples at once.
-        learning_rate: its peak, after which it falls to 0 in a straight line.
-        warmup_proportion: share of all updates in which the rate rises to its peak.
-        weight_decay: of all but biases and layer normalisation.
-        learning_rate_rules: pairs of a regular expression and a factor for the learning rate of the variables in whose
-            path it is found; the first one decides, and they must cover every variable. None: the same rate for all.
+        from_scratch: use only config and vocabulary of `pretrained`, not its weights, as a baseline.
+        text_column, pair_column, label_column: columns of both tables; `pair_column` is for pairs of texts.
+        header: whether the first row names the columns; otherwise columns are numbers from 0.
+        problem: `"classification"`, or `"regression"` if labels are numbers.
+        labels: class names in order of their ids. None: the labels in `train`, sorted.
+        epochs: passes over `train`.
+        batch_size: examples per update.
+        learning_rate: the peak, followed by linear decay to 0.
+        warmup_proportion: fraction of all updates for linear warm-up.
+        weight_decay: biases and layer normalisation are excluded.
+        learning_rate_rules: pairs of a regular expression and a learning rate factor. The first expression found in a
+            variable's path decides; together they must cover every variable. None: one rate for all.
         optimizer: `"adamw"` or `"lamb"`.
-        max_length: ids in a row; longer texts are cut. None: as many as the model takes.
-        keep: which weights to keep, those of the epoch with the best score on `dev` or the last ones.
-        seed: of new weights, of dropout and of the order of examples.
+        max_length: maximum number of ids; longer texts are truncated. None: the model's maximum.
+        keep: whether to keep the weights of the epoch with the best score on `dev`, or the last ones.
+        seed: for new weights, dropout and the order of examples.
     """
 
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -95,7 +94,7 @@ class FinetuneOptions(pydantic.BaseModel):
 
     @property
     def columns(self) -> Columns:
-        """Which columns hold what."""
+        """The columns to read from both tables."""
         return Columns(self.text_column, self.pair_column, self.label_column, self.header)
 
 
@@ -103,19 +102,19 @@ class FinetuneReport(pydantic.BaseModel):
     """Result of a run.
 
     Attributes:
-        folder: model and tokenizer in Hugging Face layout, `recipe.json`, this report as `metrics.json`, and
-            `dev_predictions.tsv`; one line for each epoch in `metrics.jsonl`.
-        scores: of the weights that were kept, on `dev`.
-        main_score: name of the score that epochs were compared by.
-        score_by_epoch: that score after each epoch.
-        kept_epoch: the epoch, counted from 1, whose weights were kept.
-        majority_share: share of the commonest label in `dev`, which is the accuracy of always saying it; None for
+        folder: model and tokenizer in Hugging Face layout, `recipe.json`, this report as `metrics.json`,
+            `metrics.jsonl` with one line per epoch, and `dev_predictions.tsv`.
+        scores: on `dev`, with the weights that were kept.
+        main_score: name of the score that epochs are compared by.
+        score_by_epoch: the main score after each epoch.
+        kept_epoch: epoch of the weights that were kept, counted from 1.
+        majority_share: fraction of `dev` with the most frequent label, the accuracy of a constant prediction; None for
             regression.
-        full_share: share of training texts that fill `max_length`, most of which were cut.
-        train_examples, dev_examples: how many there were.
-        steps: updates made.
+        full_share: fraction of training texts that fill `max_length`, most of them truncated.
+        train_examples, dev_examples: number of examples.
+        steps: number of updates.
         seconds: wall time of training and evaluation.
-        finished_before: whether the run had been made already, and was only read from its folder.
+        finished_before: whether the run was already finished, so that its report was only read.
     """
 
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
@@ -142,13 +141,13 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         show_progress: whether to show a progress bar on stderr.
 
     Returns:
-        FinetuneReport. A folder that holds the same run, finished, is left as it is, and its report returned.
+        FinetuneReport. If the folder already holds the same run, finished, its report is returned.
 
     Raises:
-        ValueError: tables, vocabulary, checkpoint and options do not fit each other; the folder belongs to another run,
-            or another process is writing it; or the loss is not finite, naming the step.
-        TrainingStopped: SIGTERM or Ctrl-C came before the last update; no weights are written.
-        RuntimeError: a step does not fit into memory.
+        ValueError: tables, vocabulary, checkpoint and options do not match; the folder belongs to another run, or
+            another process is writing to it; or the loss is not finite.
+        TrainingStopped: SIGTERM or Ctrl-C was received before the last update; no weights are written.
+        RuntimeError: a step does not fit in memory.
     """
     keras.utils.set_random_seed(options.seed)
     train, dev = read_texts(options.train, options.columns), read_texts(options.dev, options.columns)
@@ -166,7 +165,7 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
 
 @dataclasses.dataclass(frozen=True)
 class _Run:
-    """What a run reads."""
+    """The inputs of a run."""
 
     options: FinetuneOptions
     model: AlbertForSequenceClassification
@@ -176,7 +175,6 @@ class _Run:
     dev: LabelledTexts
 
     def encode(self, texts: LabelledTexts) -> EncodedTexts:
-        """Tokenises all texts."""
         return encode_texts(self.tokenizer, texts.texts, texts.pairs, self.max_length)
 
 
@@ -210,7 +208,7 @@ def _train(
         model.save_pretrained(options.output)
         run.tokenizer.save_pretrained(options.output)
         write_predictions(options.output / PREDICTIONS_FILE, run.dev, kept.evaluation)
-        # Last, because its presence marks the run as finished.
+        # Written last: its presence marks the run as finished.
         atomic_write(options.output / REPORT_FILE, (report.model_dump_json(indent=2) + "\n").encode())
     return report
 
@@ -233,10 +231,10 @@ def _fit(
         weight_decay=options.weight_decay,
         learning_rate_rules=options.learning_rate_rules,
     )
-    # Batches are of many lengths, and XLA would compile the step anew for each.
+    # XLA would recompile the step for every batch length.
     model.compile(optimizer.build(steps, options.batch_size), jit_compile=False)
     tokens_per_step = round(encoded.lengths.mean() * options.batch_size)
-    callbacks: list[Any] = [_StopWhenTold(signals, steps), StopAtBadLoss(), SpeedLog(tokens_per_step), selection]
+    callbacks: list[Any] = [_StopOnSignal(signals, steps), StopAtBadLoss(), SpeedLog(tokens_per_step), selection]
     callbacks.append(MetricsLog(options.output / METRICS_FILE))
     if show_progress:
         callbacks.append(ProgressLine("finetune", steps, tokens_per_step, lines_every=max(1, steps // 20)))
@@ -245,8 +243,8 @@ def _fit(
     return steps
 
 
-class _StopWhenTold(keras.callbacks.Callback):
-    """Ends training before the next update once the process was told to stop."""
+class _StopOnSignal(keras.callbacks.Callback):
+    """Stops training before the next update once a signal was received."""
 
     def __init__(self, signals: StopSignal, steps: int):
         super().__init__()
@@ -256,8 +254,8 @@ class _StopWhenTold(keras.callbacks.Callback):
         if self.signals.received:
             step = int(self.model.optimizer.iterations.numpy())
             raise TrainingStopped(
-                f"Stopped at step {step:,} of {self.steps:,} because told so; no weights were written, and the same "
-                "command starts from step 0."
+                f"Interrupted at step {step:,} of {self.steps:,}; no weights were written, and the same command starts "
+                "from step 0."
             )
 
 
@@ -281,7 +279,7 @@ class _Selection(keras.callbacks.Callback):
         score = evaluation.main_score
         if logs is not None:
             logs[f"val_{MAIN_SCORES[evaluation.problem]}"] = score
-        # Pearson's correlation is not a number where all predictions are equal; any number is better.
+        # Pearson's correlation is NaN if all predictions are equal; any number is better.
         best = np.nanmax([-np.inf, *self.history])
         if not self.history or self.keep == "last" or score > best:
             self.kept = _Kept(epoch + 1, evaluation, self.evaluator.model.get_weights())
@@ -295,8 +293,7 @@ def _model(options: FinetuneOptions, train: LabelledTexts) -> AlbertForSequenceC
         names = train.label_names() if options.labels is None else options.labels
         if len(names) < 2:
             raise ValueError(
-                f"A classifier must have at least two labels. Received: {list(names)} for {options.train}; "
-                "give a table with examples of each class."
+                f"A classifier must have at least two labels. Received: {list(names)} for {options.train}."
             )
         head = {"problem": "classification", "labels": names}
     if options.from_scratch:
@@ -305,7 +302,7 @@ def _model(options: FinetuneOptions, train: LabelledTexts) -> AlbertForSequenceC
 
 
 def _vocabulary_folder(pretrained: pathlib.Path) -> pathlib.Path:
-    return pretrained if pretrained.is_dir() else pretrained.parent  # the prefix of a checkpoint lies in its folder
+    return pretrained if pretrained.is_dir() else pretrained.parent  # `pretrained` may be a checkpoint's prefix
 
 
 def _max_length(options: FinetuneOptions, model: AlbertForSequenceClassification, tokenizer: AlbertTokenizer) -> int:
@@ -314,7 +311,7 @@ def _max_length(options: FinetuneOptions, model: AlbertForSequenceClassification
     if options.max_length is not None and options.max_length > config.max_position_embeddings:
         raise ValueError(
             f"`max_length` must not exceed the model's `max_position_embeddings`. Received: "
-            f"max_length={options.max_length}, max_position_embeddings={config.max_position_embeddings}; lower it."
+            f"max_length={options.max_length}, max_position_embeddings={config.max_position_embeddings}."
         )
     return options.max_length or config.max_position_embeddings
 
@@ -322,7 +319,7 @@ def _max_length(options: FinetuneOptions, model: AlbertForSequenceClassification
 def _recipe(
     options: FinetuneOptions, model: AlbertForSequenceClassification, tokenizer: AlbertTokenizer, max_length: int
 ) -> dict[str, Any]:
-    """All options, files by their content: the same run again has the same recipe wherever its files lie."""
+    """All options, with hashes instead of file names, so that the recipe does not depend on paths."""
     values = options.model_dump(mode="json", exclude={"output", "pretrained", "train", "dev"})
     files = {name: HashedFile.of(getattr(options, name)).model_dump() for name in ("train", "dev")}
     started_from = {
@@ -341,5 +338,5 @@ def _read_report(folder: pathlib.Path) -> FinetuneReport:
     try:
         report = FinetuneReport.model_validate(values)
     except pydantic.ValidationError:
-        raise ValueError(f"{folder / REPORT_FILE} is not the report of a finished run; {cure}.") from None
+        raise ValueError(f"{folder / REPORT_FILE} is not the report of a fine-tuning run; {cure}.") from None
     return report.model_copy(update={"finished_before": True, "folder": folder})

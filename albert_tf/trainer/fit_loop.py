@@ -1,6 +1,6 @@
-"""`model.fit` for runs that go on where they were stopped, and stop when they are told to.
+"""`model.fit` for runs that can be interrupted and resumed.
 
-Keras calls an interval an epoch here: `log_every` updates.
+One reporting interval, `log_every` updates, is one Keras epoch.
 """
 
 import signal
@@ -17,9 +17,9 @@ from albert_tf.trainer.run_state import TrainingState
 
 
 class StopSignal:
-    """Takes note of SIGTERM and Ctrl-C while it is entered; a second Ctrl-C interrupts at once.
+    """Context manager that records SIGTERM and Ctrl-C; a second Ctrl-C interrupts immediately.
 
-    Clusters send SIGTERM to a machine that they are about to take away.
+    Clusters send SIGTERM before they preempt a machine.
 
     Example:
 
@@ -32,28 +32,26 @@ class StopSignal:
         self.received = False
 
     def __enter__(self) -> "StopSignal":
-        # Python delivers signals to the main thread alone.
-        self._in_main_thread = threading.current_thread() is threading.main_thread()
-        if self._in_main_thread:
-            self._before = {number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT)}
+        self._previous = {}
+        if threading.current_thread() is threading.main_thread():  # only there may handlers be set
+            self._previous = {number: signal.signal(number, self._record) for number in (signal.SIGTERM, signal.SIGINT)}
         return self
 
     def __exit__(self, *_) -> None:
-        if self._in_main_thread:
-            for number, handler in self._before.items():
-                signal.signal(number, handler)
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
 
-    def _note(self, *_) -> None:
+    def _record(self, *_) -> None:
         self.received = True
-        signal.signal(signal.SIGINT, self._before[signal.SIGINT])
+        signal.signal(signal.SIGINT, self._previous[signal.SIGINT])
 
 
 class TrainingStopped(RuntimeError):  # noqa: N818
-    """Training was told to stop by SIGTERM or Ctrl-C, and what it had learnt is not kept."""
+    """SIGTERM or Ctrl-C interrupted training; no weights were written."""
 
 
 def fit(model, data, callbacks: list[Any], **arguments) -> None:
-    """`model.fit`, silent and in the data's own order; a progress bar is closed even if it fails."""
+    """`model.fit` without output or shuffling; closes progress bars even if it raises."""
     try:
         model.fit(data, callbacks=callbacks, shuffle=False, verbose=0, **arguments)
     finally:
@@ -63,13 +61,13 @@ def fit(model, data, callbacks: list[Any], **arguments) -> None:
 
 
 class FitLoop:
-    """Trains a model from its state's step to the end, or until the process is told to stop.
+    """Trains a model from the step of its state to the end, or until interrupted.
 
     Args:
         state: TrainingState of a compiled model.
         training: TrainingRecipe.
         devices: Devices.
-        callbacks: of this process.
+        callbacks: Keras callbacks of this process.
     """
 
     def __init__(self, state: TrainingState, training: TrainingRecipe, devices: Devices, callbacks: list[Any]):
@@ -79,20 +77,20 @@ class FitLoop:
         """Trains.
 
         Args:
-            train: training data from the state's step on.
-            open_train: opens them at another step.
+            train: training data from the current step on.
+            open_train: opens the training data at a given step.
             heldout: dataset, or None.
         """
         interval, total = self.training.log_every, self.training.num_train_steps // self.training.log_every
-        done, begun = divmod(self.state.step, interval)
+        done, partial = divmod(self.state.step, interval)
         with StopSignal() as signals:
-            stop = _StopWhenTold(self.state, self.training, self.devices, signals)
-            if begun:
-                rest = {"initial_epoch": done, "epochs": done + 1, "steps_per_epoch": interval - begun}
+            stop = _SaveOnSignal(self.state, self.training, self.devices, signals)
+            if partial:
+                rest = {"initial_epoch": done, "epochs": done + 1, "steps_per_epoch": interval - partial}
                 self._fit(train, heldout, rest, [stop, _CompleteInterval(self.state)])
                 done += 1
-                train = open_train(self.state.step) if done < total and not stop.is_told else None
-            if done < total and not stop.is_told:
+                train = open_train(self.state.step) if done < total and not stop.requested else None
+            if done < total and not stop.requested:
                 intervals = {"initial_epoch": done, "epochs": total, "steps_per_epoch": interval}
                 self._fit(train, heldout, intervals, [stop])
         self.state.writer.wait()
@@ -113,46 +111,41 @@ class FitLoop:
 
 
 class _StopFit(Exception):  # noqa: N818
-    """Control flow: leaves `fit` before Keras puts averaged weights into the model, as it does at its end."""
+    """Control flow: leaves `fit` before `on_train_end`, where Keras overwrites weights by their averages."""
 
 
-class _StopWhenTold(keras.callbacks.Callback):
-    """Saves and ends training after the step in which any process was told to stop.
+class _SaveOnSignal(keras.callbacks.Callback):
+    """Saves and stops after the step in which any process received a signal.
 
-    At the end of an interval it waits until metrics are logged. Several workers ask each other, which takes a
-    millisecond, up to twenty times in an interval. Looking before a step, rather than after one, reads nothing from
-    the device, so that steps can be queued ahead.
+    At the end of an interval, metrics are logged first. Workers synchronise, which takes a millisecond, at most twenty
+    times per interval. The check runs before a step because it then reads nothing from the device, so that steps can be
+    queued ahead.
     """
 
     def __init__(self, state: TrainingState, training: TrainingRecipe, devices: Devices, signals: StopSignal):
         super().__init__()
-        self.state, self.interval, self.devices, self.signals = state, training.log_every, devices, signals
-        self.is_told = False
-        at_once = training.steps_per_execution
-        self._every = 1 if not devices.has_workers else at_once * max(1, self.interval // (20 * at_once))
+        self.state, self.devices, self.signals = state, devices, signals
+        self.requested = False
+        chunk = training.steps_per_execution
+        self._every = 1 if not devices.has_workers else chunk * max(1, training.log_every // (20 * chunk))
 
     def on_train_batch_begin(self, batch, logs=None):
         if batch % self._every == 0:
-            self._ask()
-            if self.is_told:
-                self._save_and_leave()
+            self._stop_if_requested()
 
     def on_epoch_end(self, epoch, logs=None):
-        self._ask()
-        if self.is_told:
-            self._save_and_leave()
+        self._stop_if_requested()
 
-    def _ask(self):
-        self.is_told = self.devices.any_worker(self.signals.received)
-
-    def _save_and_leave(self):
-        if self.devices.is_chief and self.state.saved_step != self.state.step:
-            self.state.save()
-        raise _StopFit
+    def _stop_if_requested(self):
+        self.requested = self.devices.any_worker(self.signals.received)
+        if self.requested:
+            if self.devices.is_chief and self.state.saved_step != self.state.step:
+                self.state.save()
+            raise _StopFit
 
 
 class _CompleteInterval(keras.callbacks.Callback):
-    """Completes the interval in which a run was stopped, its running means included."""
+    """Completes the interval in which a run was interrupted, including its running means."""
 
     def __init__(self, state: TrainingState):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The part of a recipe that says how weights are updated: optimizer, learning rate, averages."""
+"""The `[optimizer]` table of a recipe: optimizer, learning rate and weight averaging."""
 
 import math
 import warnings
@@ -6,20 +6,20 @@ from typing import Annotated, Literal
 
 import pydantic
 
-# The published runs of ALBERT: this rate at this batch size, with LAMB.
+# ALBERT was published with LAMB at this learning rate and batch size.
 PUBLISHED_RATE, PUBLISHED_BATCH = 0.00176, 4096
 
 
 class Section(pydantic.BaseModel):
-    """A table of a recipe: unknown keys, text for numbers, NaN and infinity are errors."""
+    """A table of a recipe. Unknown keys, strings for numbers, NaN and infinity are rejected."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class LearningRateScaling(Section):
-    """The learning rate follows from the batch size.
+    """Derives the learning rate from the batch size.
 
-    `rule` says by what: the square root of the ratio to `reference_batch_size` (usual for LAMB), or the ratio itself.
+    It is scaled by the ratio to `reference_batch_size` (`"linear"`) or its square root (`"sqrt"`, usual for LAMB).
     """
 
     rule: Literal["sqrt", "linear"]
@@ -35,7 +35,7 @@ class LearningRateScaling(Section):
 class OptimizerRecipe(Section):
     """The optimizer and its learning rate.
 
-    `num_warmup_steps` counts updates; `bias_correction=False` and `reference_jump=True` are what the reference does.
+    `num_warmup_steps` is in updates. The reference has `bias_correction=False` and `reference_jump=True`.
     """
 
     name: Literal["lamb", "adamw"] = "lamb"
@@ -63,23 +63,23 @@ class OptimizerRecipe(Section):
             given = "neither" if self.learning_rate is None else "both"
             raise ValueError(
                 "Either `optimizer.learning_rate` or `optimizer.learning_rate_scaling` must be given. "
-                f"Received: {given}; give one."
+                f"Received: {given}."
             )
         if self.log_trust_ratios and self.name != "lamb":
             raise ValueError(
-                "`optimizer.log_trust_ratios` must go with LAMB. Received: optimizer.name='adamw', which has none; "
-                "remove it."
+                "`optimizer.log_trust_ratios` must be false unless `optimizer.name` is 'lamb'. "
+                f"Received: optimizer.name={self.name!r}."
             )
         return self
 
     def peak(self, batch_size: int) -> float:
-        """The learning rate at its highest."""
+        """The highest learning rate."""
         if self.learning_rate_scaling is not None:
             return self.learning_rate_scaling.rate(batch_size)
         return self.learning_rate or 0.0
 
     def describe_peak(self, batch_size: int) -> str:
-        """One line that says where the learning rate comes from.
+        """One line with the peak and the scaling that it results from.
 
         Example:
 
@@ -91,24 +91,24 @@ class OptimizerRecipe(Section):
         line = f"learning rate {self.peak(batch_size):.3g}"
         if scaling is None:
             return line
-        factor = f"sqrt({batch_size} / {scaling.reference_batch_size})"
-        factor = factor if scaling.rule == "sqrt" else factor.removeprefix("sqrt")
-        return f"{line} = {scaling.reference_learning_rate:g} * {factor}"
+        function = "sqrt" if scaling.rule == "sqrt" else ""
+        ratio = f"({batch_size} / {scaling.reference_batch_size})"
+        return f"{line} = {scaling.reference_learning_rate:g} * {function}{ratio}"
 
     def warn_if_unscaled(self, batch_size: int) -> None:
-        """One sentence where the published rate of LAMB is to be used with a much smaller batch."""
+        """Warns if LAMB's published learning rate is used with a much smaller batch."""
         is_published = self.name == "lamb" and self.learning_rate == PUBLISHED_RATE
         if is_published and batch_size <= PUBLISHED_BATCH // 2:
             scaled = PUBLISHED_RATE * math.sqrt(batch_size / PUBLISHED_BATCH)
             warnings.warn(
-                f"LAMB's learning rate {PUBLISHED_RATE} belongs to batches of {PUBLISHED_BATCH}, and with "
-                f"batch_size={batch_size} the loss often does not fall; scale it by the square root to {scaled:.3g}, "
-                "or give `learning_rate_scaling`.",
+                f"LAMB's learning rate {PUBLISHED_RATE} was published for batches of {PUBLISHED_BATCH}; with "
+                f"batch_size={batch_size} the loss often does not fall. Use {scaled:.3g} (square-root scaling), or set "
+                "`learning_rate_scaling`.",
                 stacklevel=3,
             )
 
     def build(self, num_train_steps: int, batch_size: int):
-        """The Keras optimizer for a run of so many updates with batches of this size."""
+        """The Keras optimizer of a run of `num_train_steps` updates."""
         from albert_tf import optimizers
 
         schedule = optimizers.WarmupSchedule(

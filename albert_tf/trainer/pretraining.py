@@ -1,4 +1,4 @@
-"""Pretraining: trains a model as a recipe says, in a folder from which a stopped run goes on."""
+"""Pretraining: runs a recipe in a folder, from which an interrupted run resumes."""
 
 import contextlib
 import dataclasses
@@ -44,13 +44,11 @@ class PretrainReport:
 
     Attributes:
         model_folder: the trained model and its tokenizer, in Hugging Face layout.
-        metrics_file: one JSON line for each interval.
-        results: means over the held-out examples, `unigram_entropy` of their masked tokens in nats among them; empty
-            where there are none.
-        num_train_steps: updates made in all.
-        finished: whether those are all that the recipe asks for; otherwise the run was told to stop, and the same call
-            continues it.
-        is_chief: whether this process wrote the folder; the other workers only help.
+        metrics_file: one JSON line per interval.
+        results: held-out metrics, and `unigram_entropy` of the masked tokens in nats; empty without held-out examples.
+        num_train_steps: updates made so far.
+        finished: False if the run was interrupted; the same call resumes it.
+        is_chief: whether this process wrote the folder.
         seconds: wall time of this call.
     """
 
@@ -70,27 +68,26 @@ def pretrain(
     skip_corrupt: bool = False,
     allow_changed: bool = False,
 ) -> PretrainReport:
-    """Runs a recipe, or continues where it stopped.
+    """Runs a recipe, or resumes an interrupted run.
 
-    Told to stop by SIGTERM or Ctrl-C, it saves its state at the end of the step and returns a report that is not
-    finished.
+    On SIGTERM or Ctrl-C it saves its state at the end of the current step and returns an unfinished report.
 
     Args:
         recipe: Recipe.
-        output: folder of the run. The same recipe goes on there; another one is refused.
-        show_progress: bool. Whether to show a progress bar on stderr.
-        skip_corrupt: bool. Whether to leave damaged shards out with a warning; otherwise they stop the run.
-        allow_changed: bool. Whether a run may go on with a recipe that differs from the one it began with.
+        output: folder of the run. It must be new, empty, or belong to a run of the same recipe, which is resumed.
+        show_progress: whether to show a progress bar on stderr.
+        skip_corrupt: whether to skip damaged shards with a warning instead of raising.
+        allow_changed: whether to resume a run with a different recipe.
 
     Returns:
         PretrainReport. The folder holds `recipe.json`, `checkpoints/`, `metrics.jsonl`, TensorBoard's `logs/`, and at
         the end `model/` and `results.json`.
 
     Raises:
-        ValueError: folder, examples, vocabulary, recipe and workers do not fit each other, another run writes to the
-            folder, or the loss is not finite.
+        ValueError: recipe, data, folder and workers do not match, another process is writing to the folder, or the loss
+            is not finite.
         OSError: the disk is full.
-        RuntimeError: a worker was lost, or a step does not fit into memory.
+        RuntimeError: a worker was lost, or a step does not fit in memory.
     """
     begun = time.monotonic()
     recipe.check_vocabulary()
@@ -107,7 +104,7 @@ def pretrain(
         state = _train(run, devices, _starting_point(run))
         finished = state.step == recipe.training.num_train_steps
         results = _finish(run, devices, state.model, tokenizer_files) if finished else {}
-        devices.barrier()  # a worker that left early would look like a lost one
+        devices.barrier()  # a worker that exits early would be reported as lost
     model, metrics, seconds = run.output / MODEL_FOLDER, run.output / METRICS_FILE, time.monotonic() - begun
     return PretrainReport(model, metrics, results, state.step, finished, devices.is_chief, seconds)
 
@@ -116,15 +113,15 @@ def _starting_point(run: "_Run") -> SavedCheckpoint | None:
     saved = latest_valid_checkpoint(run.output / CHECKPOINTS_FOLDER)
     if saved is not None and saved.step > run.recipe.training.num_train_steps:
         raise ValueError(
-            f"{saved.folder} was made after {saved.step} updates, more than num_train_steps = "
-            f"{run.recipe.training.num_train_steps}; raise that, or start in another folder."
+            f"{saved.folder} has already been trained for {saved.step} steps, more than num_train_steps = "
+            f"{run.recipe.training.num_train_steps}; raise num_train_steps, or use another folder."
         )
     return saved
 
 
 @dataclasses.dataclass(frozen=True)
 class _Run:
-    """The arguments of a run, and what follows from them."""
+    """The arguments of a run, and values derived from them."""
 
     recipe: Recipe
     output: pathlib.Path
@@ -134,22 +131,22 @@ class _Run:
 
     @functools.cached_property
     def values(self) -> dict[str, Any]:
-        """The recipe as JSON holds it."""
+        """The recipe as JSON values."""
         return self.recipe.model_dump(mode="json")
 
     @functools.cached_property
     def data_facts(self) -> dict[str, str]:
-        """Identifies the data, wherever they are."""
+        """Digests that identify the data wherever they are stored."""
         return data_facts(self.recipe)
 
     @property
     def sources(self) -> list[pathlib.Path]:
-        """The folders that are read."""
+        """The data folders."""
         data = self.recipe.data
         return [data.source] if data.heldout is None else [data.source, data.heldout]
 
     def shared_facts(self, saved: SavedCheckpoint | None) -> dict[str, Any]:
-        """What has to be equal at every worker."""
+        """Facts that must be equal on every worker."""
         recipe = self.recipe.model_dump(mode="json", exclude={"data": True, "model": {"weights"}})
         facts: dict[str, Any] = {"recipe": recipe, "examples or vocabulary": self.data_facts}
         if self.recipe.weights is not None and saved is None:
@@ -158,22 +155,18 @@ class _Run:
         return {**facts, "checkpoint": metadata, "TensorFlow's version": tf.__version__}
 
     def train(self, devices: Devices, first_step: int):
-        """Batches to train on, each host's own rows of them."""
+        """Training batches from `first_step` on, sharded over hosts."""
         return devices.distribute(lambda shard: train_batches(self.recipe, self.skip_corrupt, first_step, shard))
-
-    def heldout(self) -> tf.data.Dataset | None:
-        """All held-out examples, on every host."""
-        return heldout_batches(self.recipe)
 
 
 def _train(run: _Run, devices: Devices, saved: SavedCheckpoint | None) -> TrainingState:
-    """Trains to the end, or until told to stop."""
+    """Trains to the end, or until interrupted."""
     recipe, training = run.recipe, run.recipe.training
     devices.check_agreement(run.shared_facts(saved))
     _check_batch_fits(recipe, devices)
-    keras.utils.set_random_seed(training.seed)  # before the data are opened: it decides the order of examples too
-    # Everything is checked before the folder is written to.
-    train, heldout = run.train(devices, 0 if saved is None else saved.step), run.heldout()
+    keras.utils.set_random_seed(training.seed)  # before the data are opened, because it also shuffles the examples
+    # Check everything before writing to the folder.
+    train, heldout = run.train(devices, 0 if saved is None else saved.step), heldout_batches(recipe)
     if devices.is_chief:
         _describe(run, devices)
     with devices.strategy.scope():
@@ -185,17 +178,16 @@ def _train(run: _Run, devices: Devices, saved: SavedCheckpoint | None) -> Traini
             gradient_accumulation_steps=training.gradient_accumulation_steps,
             remat=training.remat,
             steps_per_execution=training.steps_per_execution,
-            # A TPU compiles all by itself.
-            jit_compile=False if training.strategy == "tpu" else training.jit_compile,
+            jit_compile=False if training.strategy == "tpu" else training.jit_compile,  # TPUs always compile
         )
-        about = {"recipe": run.values, "data": run.data_facts}
+        metadata = {"recipe": run.values, "data": run.data_facts}
         state = TrainingState(
-            run.output / CHECKPOINTS_FOLDER, model, training, about, metrics_file=run.output / METRICS_FILE
+            run.output / CHECKPOINTS_FOLDER, model, training, metadata, metrics_file=run.output / METRICS_FILE
         )
         state.restore(saved, run.allow_changed)
     if devices.is_chief:
         write_recipe(run.output, run.values)
-        if state.step < training.num_train_steps:  # results of an earlier end, if a recipe was made longer
+        if state.step < training.num_train_steps:  # a finished run is being extended: its results are outdated
             (run.output / RESULTS_FILE).unlink(missing_ok=True)
     loop = FitLoop(state, training, devices, _callbacks(run, state, devices, saved))
     loop.run(train, lambda step: run.train(devices, step), heldout)
@@ -230,7 +222,7 @@ def _callbacks(run: _Run, state: TrainingState, devices: Devices, saved: SavedCh
     callbacks: list[Any] = [
         GradientLog(),
         SpeedLog(tokens_per_step),
-        # Before the state is saved: metrics after a checkpoint are rewritten, earlier ones cannot be recovered.
+        # Before SaveState: on resume, metrics after the checkpoint are rewritten, but earlier ones are not.
         MetricsLog(file, metadata["metrics_lines"] if metadata else 0),
         TensorBoardLog(run.output / "logs", training.evaluate_every if training.histograms else None),
         stop,
@@ -243,9 +235,9 @@ def _callbacks(run: _Run, state: TrainingState, devices: Devices, saved: SavedCh
 
 
 def _finish(run: _Run, devices: Devices, model, tokenizer_files: dict[str, bytes]) -> dict[str, float]:
-    """Evaluates the trained model, which all workers do together, and writes it, which the chief does."""
-    model.optimizer.finalize_variable_values(model.trainable_variables)  # averages, where the recipe asks for them
-    heldout, results = run.heldout(), {}
+    """Evaluates the trained model on all workers; the chief writes it."""
+    model.optimizer.finalize_variable_values(model.trainable_variables)  # sets averaged weights if `ema_momentum`
+    heldout, results = heldout_batches(run.recipe), {}
     if heldout is not None:
         logs = model.evaluate(shared_evenly(heldout), return_dict=True, verbose=0)
         results = {**{name: float(value) for name, value in logs.items()}, "unigram_entropy": unigram_entropy(heldout)}
@@ -258,7 +250,7 @@ def _finish(run: _Run, devices: Devices, model, tokenizer_files: dict[str, bytes
 
 
 def unigram_entropy(dataset) -> float:
-    """Entropy in nats of the masked tokens' own frequencies: no model that ignores context can have a lower loss."""
+    """Entropy in nats of the distribution of masked tokens: the lowest loss of a model that ignores context."""
     counts: dict[int, float] = {}
     for _, labels in dataset:
         weights, ids = labels["masked_lm_weights"].numpy(), labels["masked_lm_ids"].numpy()

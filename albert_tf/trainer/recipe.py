@@ -19,10 +19,10 @@ _SOURCES = ("examples", "documents")
 
 
 class DataRecipe(Section):
-    """Folders made by `albert-tf prepare`, and the objective that they were made for.
+    """Folders written by `albert-tf prepare`, and the objective they were prepared for.
 
-    The run trains on `examples`, or on `documents`, of which examples are made on the fly. The tokenizer is the one in
-    that folder.
+    A run trains either on `examples`, or on `documents`, from which examples are made on the fly. The tokenizer is read
+    from the same folder.
     """
 
     examples: pathlib.Path | None = None
@@ -35,8 +35,8 @@ class DataRecipe(Section):
         given = {name: getattr(self, name) for name in _SOURCES if getattr(self, name) is not None}
         if len(given) != 1:
             raise ValueError(
-                "`[data]` must have one of `examples` and `documents`. Received: "
-                f"{', '.join(f'{name}={value}' for name, value in given.items()) or 'none'}; name one of them."
+                "`[data]` must have either `examples` or `documents`. Received: "
+                f"{', '.join(f'{name}={value}' for name, value in given.items()) or 'neither'}."
             )
         return self
 
@@ -47,10 +47,10 @@ class DataRecipe(Section):
 
 
 class TrainingRecipe(Section):
-    """Length, batch size, intervals and devices of a run. All intervals count updates.
+    """Length, batch size, intervals and devices of a run. Intervals are in updates.
 
-    `best_metric` is that of the held-out examples by which the best checkpoint is kept beside the newest ones, and
-    `histograms` says whether TensorBoard gets those of the weights, at every evaluation.
+    `best_metric` is the held-out metric that decides on the best checkpoint, which is kept besides the newest ones.
+    `histograms` writes histograms of the weights for TensorBoard at every evaluation.
     """
 
     num_train_steps: Count
@@ -75,37 +75,32 @@ class TrainingRecipe(Section):
     def _check_remat(cls, value: str | int) -> str | int:
         if value not in ("none", "block") and (isinstance(value, str) or value < 1):
             raise ValueError(
-                f'`training.remat` must be "none", "block" or a number of block applications. Received: {value!r}.'
+                f'`training.remat` must be "none", "block" or a number of layer calls. Received: {value!r}.'
             )
         return value
 
     @pydantic.model_validator(mode="after")
     def _check_intervals(self):
-        for name in ("num_train_steps", "evaluate_every", "save_every"):
-            if getattr(self, name) % self.log_every:
+        for name, divisor in (
+            ("num_train_steps", "log_every"),
+            ("evaluate_every", "log_every"),
+            ("save_every", "log_every"),
+            ("log_every", "steps_per_execution"),
+            ("batch_size", "gradient_accumulation_steps"),
+        ):
+            if getattr(self, name) % getattr(self, divisor):
                 raise ValueError(
-                    f"`{name}` must be a multiple of `log_every`. Received: {name}={getattr(self, name)}, "
-                    f"log_every={self.log_every}; round one of them."
+                    f"`{name}` must be a multiple of `{divisor}`. Received: {name}={getattr(self, name)}, "
+                    f"{divisor}={getattr(self, divisor)}."
                 )
-        if self.log_every % self.steps_per_execution:
-            raise ValueError(
-                f"`log_every` must be a multiple of `steps_per_execution`. Received: log_every={self.log_every}, "
-                f"steps_per_execution={self.steps_per_execution}; round one of them."
-            )
-        if self.batch_size % self.gradient_accumulation_steps:
-            raise ValueError(
-                "`batch_size` must be a multiple of `gradient_accumulation_steps`. Received: "
-                f"batch_size={self.batch_size}, gradient_accumulation_steps={self.gradient_accumulation_steps}; round "
-                "one of them."
-            )
         return self
 
     @pydantic.model_validator(mode="after")
     def _check_xla(self):
         if self.jit_compile is True and self.strategy != "one_device":
             raise ValueError(
-                f'`jit_compile` must be false or "auto" with several devices. Received: jit_compile=true, '
-                f'strategy="{self.strategy}"; XLA compiles the program of one device (TPUs compile by themselves).'
+                '`jit_compile` must be false or "auto" unless `strategy` is "one_device". Received: jit_compile=true, '
+                f'strategy="{self.strategy}" (TPU programs are always compiled).'
             )
         return self
 
@@ -114,8 +109,8 @@ class Recipe(Section):
     """One pretraining run.
 
     Args:
-        model: `preset` and any fields of AlbertConfig that differ from it; or `weights`, any checkpoint to start from,
-            with `new_head = true` where heads that it does not have may start fresh.
+        model: `preset` and any AlbertConfig fields that override it; or `weights`, any checkpoint to start from, with
+            `new_head = true` to initialise heads that it lacks.
         data: DataRecipe.
         optimizer: OptimizerRecipe.
         training: TrainingRecipe.
@@ -144,19 +139,19 @@ class Recipe(Section):
 
     @property
     def new_head(self) -> bool:
-        """Whether heads that the checkpoint does not have start fresh."""
+        """Whether heads that the checkpoint lacks are newly initialised."""
         return self.model.get("new_head", False)
 
     def check_vocabulary(self) -> None:
-        """Raises ValueError unless the model has one embedding for each piece of the vocabulary of its examples."""
+        """Raises ValueError unless model and prepared data have the same vocabulary size."""
         from albert_tf.data.manifest import Manifest
 
-        pieces = Manifest.load(self.data.source).recipe.vocab_size
-        if self.config.vocab_size != pieces:
+        size = Manifest.load(self.data.source).recipe.vocab_size
+        if self.config.vocab_size != size:
             raise ValueError(
-                f"The model has vocab_size={self.config.vocab_size}, and {self.data.source} was prepared with a "
-                f"vocabulary of {pieces} pieces; set vocab_size = {pieces} under [model], or prepare the texts with "
-                "the model's vocabulary."
+                f"The model has vocab_size={self.config.vocab_size}, but {self.data.source} was prepared with a "
+                f"vocabulary of {size} pieces; set vocab_size = {size} under [model], or prepare the texts with the "
+                "model's vocabulary."
             )
 
 
@@ -167,8 +162,8 @@ def _config_of(values: Mapping[str, Any]) -> AlbertConfig:
         return AlbertConfig.from_preset(changes.pop("preset", "base_v2")).replace(**changes)
     if not isinstance(weights, str) or not isinstance(new_head, bool) or "preset" in changes:
         raise ValueError(
-            "`[model]` must have `weights`, the path of a checkpoint, without `preset`, and may then have `new_head`, "
-            f"true or false. Received: {dict(values)}; leave one of them out."
+            "`[model]` must have either `preset` or `weights`, the path of a checkpoint; only with `weights` may it "
+            f"have `new_head`, true or false. Received: {dict(values)}."
         )
     return _config_of_checkpoint(weights).replace(**changes)
 
@@ -187,21 +182,19 @@ def load_recipe(path: str | pathlib.Path, **data: pathlib.Path | None) -> Recipe
 
     Args:
         path: a TOML file.
-        **data: values that replace those of the file's `[data]`, where they are not None.
+        **data: values that override the file's `[data]`, unless None.
 
     Raises:
-        ValueError: naming the key that is unknown, with the nearest known one, or the value that cannot be.
+        ValueError: the file has an unknown key, for which the nearest known one is suggested, or an invalid value.
     """
     values = read_toml(path, "correct the recipe")
-    given = {key: str(value) for key, value in data.items() if value is not None}
-    if given:
-        kept = values.get("data", {})
-        if given.keys() & set(_SOURCES):
-            kept = {key: value for key, value in kept.items() if key not in _SOURCES}
+    if given := {key: str(value) for key, value in data.items() if value is not None}:
+        replaced = _SOURCES if given.keys() & set(_SOURCES) else ()
+        kept = {key: value for key, value in values.get("data", {}).items() if key not in replaced}
         values["data"] = {**kept, **given}
     return parse_recipe(values, str(path))
 
 
 def parse_recipe(values: Mapping[str, Any], source: str = "the recipe") -> Recipe:
-    """Checks the values of a recipe; what is wrong with them is said in one sentence."""
+    """Validates the values of a recipe. `source` names them in error messages."""
     return checked(Recipe, values, source)

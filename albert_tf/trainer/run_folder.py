@@ -1,4 +1,4 @@
-"""The folder of a run: its files, and whose run it is, so that the same command goes on there and no other does."""
+"""The folder of a run: its files, and the recipe that identifies the run that may be resumed there."""
 
 import json
 import pathlib
@@ -23,31 +23,31 @@ def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed:
     """Checks that a folder is empty or belongs to a recipe; writes nothing.
 
     Args:
-        folder: it may not exist.
-        recipe: values that JSON can hold.
-        allow_changed: whether to go on, with a warning, if the recipe there differs; None if that is no option.
+        folder: need not exist.
+        recipe: JSON values.
+        allow_changed: whether to only warn if the recipe in the folder differs; None if there is no such option.
 
     Raises:
-        ValueError: the folder belongs to another recipe, whose differences are named, or holds something else.
+        ValueError: the folder belongs to another recipe or holds other files.
     """
     if (folder / RECIPE_FILE).exists():
         found = differences(read_json(folder / RECIPE_FILE, cure=_RESTORE), json.loads(json.dumps(recipe)))
         if found and not allow_changed:
-            cure = "remove this one" if allow_changed is None else "go on with the changes by `--allow-changed`"
+            cure = "remove this one" if allow_changed is None else "pass `--allow-changed`"
             raise ValueError(
-                f"{folder} belongs to a run with another recipe ({'; '.join(found[:5])}); give another folder, or "
+                f"{folder} belongs to a run with another recipe ({'; '.join(found[:5])}); use another folder, or "
                 f"{cure}."
             )
         if found:
-            warnings.warn(f"The recipe of {folder} changes: {'; '.join(found)}.", stacklevel=2)
+            warnings.warn(f"The recipe of {folder} has changed: {'; '.join(found)}.", stacklevel=2)
         return
-    # A kill may have left the recipe under its temporary name.
+    # A killed process may have left the recipe under its temporary name.
     if folder.exists() and any(not path.name.startswith(f".{RECIPE_FILE}.") for path in folder.iterdir()):
         raise ValueError(f"{folder} holds other files; the output folder must be new or empty.")
 
 
 def write_recipe(folder: pathlib.Path, recipe: Mapping[str, Any]) -> None:
-    """Writes the recipe into a folder, which is made if it does not exist."""
+    """Writes the recipe to a folder, which is created if necessary."""
     folder.mkdir(parents=True, exist_ok=True)
     file, content = folder / RECIPE_FILE, (json.dumps(recipe, indent=2, sort_keys=True) + "\n").encode()
     if not (file.is_file() and file.read_bytes() == content):
@@ -55,14 +55,14 @@ def write_recipe(folder: pathlib.Path, recipe: Mapping[str, Any]) -> None:
 
 
 def read_metrics(file: pathlib.Path) -> list[dict[str, float]]:
-    """The entries of a metrics file; a last line that a kill has cut short is left out.
+    """The entries of a metrics file; an incomplete last line is ignored.
 
     Raises:
-        ValueError: a line is not one that a run has written.
+        ValueError: a line is invalid.
     """
     if not file.exists():
         return []
-    entries, cure = [], "restore the file from a copy, or remove it to go on without its entries"
+    entries, cure = [], "restore the file from a copy, or remove it to continue without its entries"
     for number, line in enumerate(read_bytes(file, cure, _MAX_METRICS_BYTES).split(b"\n")[:-1], 1):
         if not line:
             continue
@@ -74,9 +74,9 @@ def read_metrics(file: pathlib.Path) -> list[dict[str, float]]:
 
 
 def differences(there: Any, here: Any, where: str = "") -> list[str]:
-    """The differences of two nested records, each in a few words."""
+    """Describes each difference between two nested dicts."""
     if isinstance(there, dict) and isinstance(here, dict):
         keys = sorted({*there, *here})
-        found = [differences(there.get(key), here.get(key), f"{where}.{key}" if where else key) for key in keys]
-        return [difference for some in found for difference in some]
+        nested = [differences(there.get(key), here.get(key), f"{where}.{key}" if where else key) for key in keys]
+        return [difference for found in nested for difference in found]
     return [] if there == here else [f"{where} (there {there!r}, here {here!r})"]

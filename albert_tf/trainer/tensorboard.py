@@ -1,4 +1,4 @@
-"""A run as TensorBoard shows it: scalars of every interval, and histograms of the weights."""
+"""TensorBoard logs of a run: scalars of every interval, and histograms of the weights."""
 
 import pathlib
 
@@ -7,13 +7,13 @@ import tensorflow as tf
 
 
 class TensorBoardLog(keras.callbacks.Callback):
-    """Writes what an interval's logs say over the number of updates made, which Keras' own callback does not.
+    """Writes logs against the number of updates; Keras' callback would count epochs.
 
-    Scalars come as `train/NAME`, `held_out/NAME`, `speed/NAME`, `gradients/NAME` and `trust_ratio/PATH`.
+    Scalars are named `train/NAME`, `held_out/NAME`, `speed/NAME`, `gradients/NAME` and `trust_ratio/PATH`.
 
     Args:
-        folder: for the event files.
-        histograms_every: updates between two histograms of each trainable variable; None: none.
+        folder: folder of the event files.
+        histograms_every: updates between two histograms of each trainable variable; None for no histograms.
     """
 
     def __init__(self, folder: pathlib.Path, histograms_every: int | None = None):
@@ -47,7 +47,7 @@ _GROUPS = {
 
 
 def scalar_name(log: str) -> str:
-    """The name under which TensorBoard shows a log."""
+    """The name of a log in TensorBoard."""
     if log.startswith("trust_ratio/"):
         return log
     if log.startswith("val_"):

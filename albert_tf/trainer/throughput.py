@@ -1,7 +1,4 @@
-"""Throughput of a run: tokens per second, seconds per step, and the share of time in which devices wait for data.
-
-Keras calls an interval an epoch here: `log_every` updates.
-"""
+"""Throughput of a run: tokens per second, seconds per step, and the fraction of time spent waiting for data."""
 
 import dataclasses
 import time
@@ -14,9 +11,9 @@ class Speed:
     """Throughput of an interval.
 
     Attributes:
-        tokens_per_second: padding included.
+        tokens_per_second: including padding.
         seconds_per_step: wall time.
-        input_wait_share: share of that time in which the device had no batch to work on.
+        input_wait_share: fraction of that time in which the device waited for a batch.
     """
 
     tokens_per_second: float
@@ -31,22 +28,18 @@ class Speed:
 
 
 class Stopwatch:
-    """Measures the throughput of a model in `fit` from when it is made.
+    """Measures the throughput of `model.fit` since construction.
 
-    Each reading takes the step from the device and so waits for steps that are queued: read it rarely.
-
-    Args:
-        model: in `fit`, on TensorFlow.
-        tokens_per_step: int.
+    Each reading synchronises with the device, so read it rarely.
     """
 
     def __init__(self, model, tokens_per_step: int):
         self.model, self.tokens_per_step = model, tokens_per_step
-        self._begun = self._now()
+        self._start = self._now()
 
     def read(self) -> Speed:
         """The throughput so far."""
-        steps, seconds, waited = (after - before for after, before in zip(self._now(), self._begun, strict=True))
+        steps, seconds, waited = (now - start for now, start in zip(self._now(), self._start, strict=True))
         steps, seconds = max(steps, 1), max(seconds, 1e-9)
         return Speed(steps * self.tokens_per_step / seconds, seconds / steps, waited / seconds)
 
@@ -56,11 +49,7 @@ class Stopwatch:
 
 
 class SpeedLog(keras.callbacks.Callback):
-    """Adds the learning rate and the interval's Speed to its logs; comes before callbacks that write or show logs.
-
-    Args:
-        tokens_per_step: int.
-    """
+    """Adds the learning rate and the interval's Speed to the logs; must come before callbacks that use logs."""
 
     def __init__(self, tokens_per_step: int):
         super().__init__()
@@ -70,7 +59,7 @@ class SpeedLog(keras.callbacks.Callback):
         self._stopwatch, self._speed = Stopwatch(self.model, self.tokens_per_step), None
 
     def on_test_begin(self, logs=None):
-        self._speed = self._stopwatch.read()  # evaluation does not count
+        self._speed = self._stopwatch.read()  # excludes evaluation
 
     def on_epoch_end(self, epoch, logs=None):
         logs = {} if logs is None else logs

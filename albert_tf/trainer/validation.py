@@ -1,4 +1,4 @@
-"""Validates values that a user gave; the first problem becomes one sentence."""
+"""Validates user input with pydantic and reports the first problem in one sentence."""
 
 import difflib
 import json
@@ -12,18 +12,15 @@ Record = TypeVar("Record", bound=pydantic.BaseModel)
 
 
 def checked(kind: type[Record], values: Mapping[str, Any], source: str = "the options") -> Record:
-    """Validates values as strictly as their JSON would be: `"32"` is not a number.
+    """Validates values as strictly as JSON: `"32"` is not a number.
 
     Args:
         kind: a pydantic model.
         values: by name.
-        source: where they come from, for the error message.
-
-    Returns:
-        An instance of `kind`.
+        source: names them in error messages.
 
     Raises:
-        ValueError: one sentence about the first key or value that is invalid.
+        ValueError: a key or value is invalid; the message names the first one.
     """
     try:
         return kind.model_validate_json(json.dumps(values, default=str), strict=True)
@@ -32,24 +29,24 @@ def checked(kind: type[Record], values: Mapping[str, Any], source: str = "the op
 
 
 def _first_problem(kind: type[pydantic.BaseModel], error: pydantic.ValidationError, source: str) -> str:
-    # A misspelt key is both unknown and missing: the first says more.
+    # A misspelt key is reported as unknown and as missing; the former says more.
     problem = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")[0]
     where, reason = ".".join(str(part) for part in problem["loc"]), problem.get("ctx", {}).get("error")
     if problem["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(str(problem["loc"][-1]), _keys_beside(kind, problem["loc"]), n=1)
+        close = difflib.get_close_matches(str(problem["loc"][-1]), _sibling_keys(kind, problem["loc"]), n=1)
         hint = f"did you mean {close[0]!r}" if close else "remove it"
-        return f"Every key must be known. Received: {where!r} in {source}; {hint}."
+        return f"Unknown key {where!r} in {source}; {hint}."
     if problem["type"] == "missing":
-        return f"`{where}` must be given. Received: {source} without it; add it."
+        return f"`{where}` is missing in {source}; add it."
     if problem["type"] == "value_error":
         return str(reason)
-    return f"`{where}` must be valid ({problem['msg']}). Received: {problem['input']!r} in {source}; correct it."
+    return f"`{where}` is invalid ({problem['msg']}). Received: {problem['input']!r} in {source}."
 
 
-def _keys_beside(kind: type[pydantic.BaseModel], location: tuple) -> list[str]:
-    beside: Any = kind
+def _sibling_keys(kind: type[pydantic.BaseModel], location: tuple) -> list[str]:
+    table: Any = kind
     for part in location[:-1]:
-        annotation = beside.model_fields[part].annotation
-        options = [annotation, *typing.get_args(annotation)]  # `Record | None` names its record inside
-        beside = next(option for option in options if hasattr(option, "model_fields"))
-    return list(beside.model_fields)
+        annotation = table.model_fields[part].annotation
+        options = [annotation, *typing.get_args(annotation)]  # `Record | None` contains its model
+        table = next(option for option in options if hasattr(option, "model_fields"))
+    return list(table.model_fields)

@@ -49,10 +49,10 @@ def test_a_folder_fine_tuned_for_other_labels_is_a_start_too(files):
     ("more", "message"),
     [
         (("--text-column", "txt"), "did you mean 'text'"),
-        (("--optimizer", "sgd"), "`optimizer` must be valid"),
-        (("--epochs", 0), "`epochs` must be valid"),
+        (("--optimizer", "sgd"), "`optimizer` is invalid"),
+        (("--epochs", 0), "`epochs` is invalid"),
         (("--train", "missing.tsv"), "missing.tsv"),
-        (("--keep", "first"), "`keep` must be valid"),
+        (("--keep", "first"), "`keep` is invalid"),
     ],
 )
 def test_mistakes(files, more, message):

@@ -122,7 +122,7 @@ class Soak:
             time.sleep(0.01)
         workers[1].terminate()
         said = self.finish(workers)
-        self.expect("one was told to stop: " + said[0].strip().splitlines()[-1], "Stopped at step" in said[0])
+        self.expect("one was told to stop: " + said[0].strip().splitlines()[-1], "Interrupted at step" in said[0])
         self.finish(start_workers(2, *PRETRAIN, file, "--output", run))
         self.report("two workers, one killed and told to stop again and again", "two-killed", "two", EXACT)
 

@@ -52,6 +52,6 @@ def test_a_tf_config_that_cannot_be_is_refused_with_an_example(config, monkeypat
         monkeypatch.delenv("TF_CONFIG", raising=False)
     else:
         monkeypatch.setenv("TF_CONFIG", config)
-    with pytest.raises(ValueError, match=r"TF_CONFIG must name the workers .*set it like") as caught:
+    with pytest.raises(ValueError, match=r"TF_CONFIG must name all workers .*set it like") as caught:
         connect("multi_worker")
     assert "\n" not in str(caught.value)

@@ -158,7 +158,7 @@ def stop_at(step, options, told):
 def test_a_run_that_is_told_to_stop_says_so_and_begins_anew(files, tmp_path, told):
     options = options_for(files, tmp_path / "run", seed=5, learning_rate=1e-2, warmup_proportion=0.5, epochs=2)
     before = signal.getsignal(told)
-    with pytest.raises(TrainingStopped, match=r"^Stopped at step 4 of 6 because told so; no weights were written"):
+    with pytest.raises(TrainingStopped, match=r"^Interrupted at step 4 of 6; no weights were written"):
         stop_at(4, options, told)
     assert signal.getsignal(told) is before
     assert {path.name for path in options.output.iterdir()} == {"recipe.json", "metrics.jsonl"}

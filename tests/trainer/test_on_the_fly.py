@@ -60,7 +60,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(recipe, tmp_path):
 
 def test_data_are_one_folder_of_the_right_kind(recipe, tmp_path):
     data = recipe["data"]
-    with pytest.raises(ValueError, match=r"must have one of .*\. Received: examples=.*, documents="):
+    with pytest.raises(ValueError, match=r"must have either .*\. Received: examples=.*, documents="):
         parse_recipe({**recipe, "data": {**data, "examples": data["heldout"]}})
     swapped = {**data, "documents": data["heldout"]}
     with pytest.raises(ValueError, match="holds examples, not documents"):

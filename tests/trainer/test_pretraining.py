@@ -108,9 +108,7 @@ def test_a_run_that_is_told_to_stop_saves_at_once_and_goes_on_to_the_same_bits(
     with pytest.raises(typer.Exit) as ended:
         end_if_stopped(stopped)
     assert ended.value.exit_code == 0
-    assert (
-        f"Stopped at step {step} because told so; all is saved, and the same command goes on" in capsys.readouterr().out
-    )
+    assert f"Interrupted at step {step}; the state is saved, and the same command resumes" in capsys.readouterr().out
     report = pretrain(parse_recipe(small_recipe(road)), tmp_path / "run", show_progress=False)
     assert (report.finished, report.num_train_steps) == (True, 60)
     assert end_if_stopped(report) is None
@@ -228,13 +226,13 @@ def test_another_recipe_is_refused_naming_what_differs_unless_it_is_allowed(road
         (
             "optimizer",
             {"name": "adamw"},
-            "step-60 was made with the optimizer Lamb, and the recipe has AdamW",
+            "step-60 was saved with the optimizer Lamb, but the recipe has AdamW",
         ),
-        ("model", {"hidden_size": 16}, "step-60 has other variables than the recipe's model and precision"),
+        ("model", {"hidden_size": 16}, "The variables in .*step-60 do not match the recipe.s model and precision"),
         (
             "training",
             {"dtype_policy": "mixed_float16"},
-            "step-60 has other variables than the recipe's model and precision",
+            "The variables in .*step-60 do not match the recipe.s model and precision",
         ),
     ],
 )
@@ -255,7 +253,9 @@ def test_fewer_updates_than_were_made_are_refused(road, finished, tmp_path):
     recipe = parse_recipe(small_recipe(road, num_train_steps=40))
     with (
         pytest.warns(UserWarning, match="num_train_steps"),
-        pytest.raises(ValueError, match=r"step-60 was made after 60 updates, more than num_train_steps = 40; raise"),
+        pytest.raises(
+            ValueError, match=r"step-60 has already been trained for 60 steps, more than num_train_steps = 40; raise"
+        ),
     ):
         pretrain(recipe, tmp_path / "run", allow_changed=True)
 
@@ -287,7 +287,7 @@ def test_other_data_under_the_same_path_are_refused_unless_it_is_allowed(road, f
     with pytest.raises(ValueError, match="trained on other examples or with another vocabulary") as caught:
         pretrain(parse_recipe(values), run, show_progress=False)
     assert "source (there" in str(caught.value)
-    with pytest.warns(UserWarning, match="The data of the run change"):
+    with pytest.warns(UserWarning, match="The data of the run have changed"):
         pretrain(parse_recipe(values), run, show_progress=False, allow_changed=True)
 
 
@@ -370,7 +370,7 @@ def test_a_damaged_checkpoint_is_left_out_with_a_warning_for_the_one_before(road
     content = bytearray(data.read_bytes())
     content[len(content) // 2] ^= 1
     data.write_bytes(content)
-    with pytest.warns(UserWarning, match=r"step-60/state.data\S* is damaged.*Going on from .*step-40"):
+    with pytest.warns(UserWarning, match=r"step-60/state.data\S* is damaged.*Resuming from .*step-40"):
         pretrain(parse_recipe(small_recipe(road)), tmp_path / "run", show_progress=False)
     assert largest_difference(tmp_path / "run", finished.model_folder.parent) == 0
     assert losses(tmp_path / "run") == losses(finished.model_folder.parent)

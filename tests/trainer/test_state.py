@@ -68,7 +68,7 @@ def test_a_damaged_checkpoint_is_left_out_and_removed_with_the_next(tmp_path, na
     save(state, 10)
     save(state, 20)
     damage(tmp_path / "step-20", name)
-    with pytest.warns(UserWarning, match=f"step-20/{name} .*Going on from .*step-10"):
+    with pytest.warns(UserWarning, match=f"step-20/{name} .*Resuming from .*step-10"):
         assert latest_valid_checkpoint(tmp_path).step == 10
     save(state, 15)
     assert steps(tmp_path) == [10, 15]
@@ -100,7 +100,7 @@ def test_without_metadata_nothing_starts_anew(tmp_path):
     for saved in saved_checkpoints(tmp_path):
         shutil.rmtree(saved.folder)
     (tmp_path / "step-10.index").write_bytes(b"as an older version wrote it")
-    with pytest.raises(ValueError, match=r"step-10.index is no checkpoint folder"):
+    with pytest.raises(ValueError, match=r"step-10.index is not a checkpoint folder"):
         latest_valid_checkpoint(tmp_path)
 
 
