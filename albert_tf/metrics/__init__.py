@@ -1,4 +1,4 @@
-"""Scores of predictions against labels, in plain NumPy."""
+"""Scores of predictions, in plain NumPy."""
 
 from albert_tf.metrics.glue import (
     ClassificationScores,

@@ -1,4 +1,4 @@
-"""The scores of the GLUE tasks: accuracy, F1, Matthews, Pearson and Spearman, in float64 NumPy.
+"""Scores of the GLUE tasks: accuracy, F1, Matthews, Pearson and Spearman, in float64 NumPy.
 
 Letters: C classes.
 """
@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 
 @dataclasses.dataclass(frozen=True)
 class ClassificationScores:
-    """How well classes were predicted; every score is between 0 and 1, Matthews between -1 and 1.
+    """Scores of predicted classes.
 
     Args:
-        accuracy: float. Share of predictions that are right.
-        f1: float or None. F1 of class 1; None where there are more than the classes 0 and 1.
-        f1_macro: float. Mean of the F1 of each class that occurs in labels or predictions.
-        matthews: float. Matthews' correlation, in Gorodkin's form for more than two classes; 0 where labels or
+        accuracy: float. Fraction of correct predictions.
+        f1: float or None. F1 of class 1; None if there are more than two classes.
+        f1_macro: float. Mean F1 of the classes that occur in labels or predictions.
+        matthews: float. Matthews correlation coefficient, in Gorodkin's form for more than two classes; 0 if labels or
             predictions are all of one class.
     """
 
@@ -29,12 +29,12 @@ class ClassificationScores:
 
 @dataclasses.dataclass(frozen=True)
 class RegressionScores:
-    """How well numbers were predicted.
+    """Scores of predicted numbers.
 
     Args:
-        pearson: float. Linear correlation; NaN where labels or predictions are constant.
-        spearman: float. The same of the ranks, equal values sharing their mean rank.
-        mean_squared_error: float. In squared units of the labels.
+        pearson: float. Linear correlation; NaN if labels or predictions are constant.
+        spearman: float. Linear correlation of ranks; ties have their mean rank.
+        mean_squared_error: float.
     """
 
     pearson: float
@@ -43,17 +43,14 @@ class RegressionScores:
 
 
 def classification_scores(labels: ArrayLike, predictions: ArrayLike) -> ClassificationScores:
-    """Scores of predicted classes.
+    """Scores predicted classes.
 
     Args:
-        labels: integers, one for each example; classes are 0 to C - 1.
+        labels: integers, one per example; classes are 0 to C - 1.
         predictions: integers of the same shape.
 
-    Returns:
-        `ClassificationScores`.
-
     Raises:
-        ValueError: where there is no example, the shapes differ, or a class is not a whole number of at least 0.
+        ValueError: there are no examples, the shapes differ, or a class is not a non-negative integer.
 
     Example:
 
@@ -74,17 +71,14 @@ def classification_scores(labels: ArrayLike, predictions: ArrayLike) -> Classifi
 
 
 def regression_scores(labels: ArrayLike, predictions: ArrayLike) -> RegressionScores:
-    """Scores of predicted numbers.
+    """Scores predicted numbers.
 
     Args:
-        labels: numbers, one for each example.
+        labels: numbers, one per example.
         predictions: numbers of the same shape.
 
-    Returns:
-        `RegressionScores`.
-
     Raises:
-        ValueError: where there is no example, or the shapes differ.
+        ValueError: there are no examples, or the shapes differ.
 
     Example:
 
@@ -104,8 +98,8 @@ def _check_pair(labels: ArrayLike, predictions: ArrayLike) -> tuple[np.ndarray, 
     labels, predictions = np.asarray(labels), np.asarray(predictions)
     if labels.ndim != 1 or labels.shape != predictions.shape or not labels.size:
         raise ValueError(
-            "`labels` and `predictions` must be two lists of equal length, not empty. Received: shapes "
-            f"{labels.shape} and {predictions.shape}; give one label and one prediction for each example."
+            "`labels` and `predictions` must be non-empty lists of equal length. Received: shapes "
+            f"{labels.shape} and {predictions.shape}."
         )
     return labels, predictions
 
@@ -114,8 +108,8 @@ def _confusion(labels: np.ndarray, predictions: np.ndarray) -> np.ndarray:
     for name, array in (("labels", labels), ("predictions", predictions)):
         if array.dtype.kind not in "iu" or array.min() < 0:
             raise ValueError(
-                f"`{name}` must be classes, whole numbers of at least 0. Received: dtype={array.dtype}, "
-                f"smallest value {array.min()}; take the arg max of logits first."
+                f"`{name}` must be classes, integers of at least 0. Received: dtype={array.dtype}, minimum "
+                f"{array.min()}; take the argmax of logits first."
             )
     size = max(int(labels.max()), int(predictions.max()), 1) + 1
     counts = np.bincount(labels.astype(np.int64) * size + predictions.astype(np.int64), minlength=size * size)
@@ -133,7 +127,7 @@ def _pearson(left: np.ndarray, right: np.ndarray) -> float:
     if np.ptp(left) == 0 or np.ptp(right) == 0:
         return float("nan")
     left, right = left - left.mean(), right - right.mean()
-    # Each is scaled by its own norm, so that very small and very large values neither vanish nor overflow.
+    # Normalised separately, so that very small and very large values neither underflow nor overflow.
     return float((left / np.linalg.norm(left)) @ (right / np.linalg.norm(right)))
 
 

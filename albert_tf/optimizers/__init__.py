@@ -1,4 +1,4 @@
-"""Optimizers, learning rate schedules and rules over variable paths; loaded when first used."""
+"""Optimizers, learning rate schedules and rules over variable paths, imported on first use."""
 
 from typing import TYPE_CHECKING
 

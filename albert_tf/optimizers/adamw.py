@@ -1,4 +1,4 @@
-"""Adam with the decay inside the update and chosen by variable path, as the reference trains with."""
+"""Adam with decoupled weight decay and exclusions by variable path, as in the reference."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,33 +11,33 @@ from albert_tf.optimizers.rules import ALBERT_EXCLUSIONS, assign_rules, check_fa
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AdamW(keras.optimizers.Optimizer):
-    """Adam plus decoupled weight decay, with exclusions found by `variable.path`.
+    """Adam with decoupled weight decay and exclusions by `variable.path`.
 
-    One step is `w -= learning_rate * (m / (sqrt(v) + epsilon) + weight_decay * w)`. Unlike `keras.optimizers.AdamW`,
-    exclusions are searched in the whole path, so `"layer_norm"` finds the gamma and beta of a layer of that name, and
-    bias correction can be left out.
+    One step is `w -= learning_rate * (m / (sqrt(v) + epsilon) + weight_decay * w)`. Unlike in `keras.optimizers.AdamW`,
+    exclusions are searched in the full path, so `"layer_norm"` finds the gamma and beta of a layer of that name, and
+    bias correction can be turned off.
 
-    Moments, norms and the arithmetic are float32 (or wider) whatever the dtype of the variable. Sparse gradients are
-    made dense first, so every row of an embedding table decays at every step.
+    Moments, norms and arithmetic are float32 (or wider) regardless of the variable's dtype. Sparse gradients are made
+    dense first, so every row of an embedding table decays at every step.
 
     Args:
         learning_rate: float, a schedule, or a callable without arguments.
-        weight_decay: float. Multiplied by the learning rate too. 0 means no decay.
-        beta_1: float. How much of the first moment stays at each step.
-        beta_2: float. How much of the second moment stays at each step.
+        weight_decay: float. It is multiplied by the learning rate.
+        beta_1: float. Decay rate of the first moment.
+        beta_2: float. Decay rate of the second moment.
         epsilon: float. Added to the root of the second moment.
-        bias_correction: bool. True is the published Adam. False is the reference's `AdamWeightDecayOptimizer`,
-            which published ALBERT models were trained with; its first steps are larger.
-        exclude_from_weight_decay: list of str or None. Regular expressions; a variable is not decayed where one is
-            found in its path. Defaults to layer normalisation and biases. `None` and `()` both exclude nothing.
-        global_clipnorm: float or None. Upper bound for the norm of all gradients together; the reference uses 1.0.
-        learning_rate_rules: list of (str, float) or None. Regular expressions, each with a factor for the learning
-            rate; the first that is found in a variable's path decides. They must cover every variable, as
-            `[("embeddings", 0.5), (".*", 1.0)]` does. A factor of 0 leaves a variable as it is.
-        **kwargs: whatever else `keras.optimizers.Optimizer` takes (`name`, `clipnorm`, `use_ema`, ...).
+        bias_correction: bool. True is the published Adam. False is the reference's `AdamWeightDecayOptimizer`, with
+            which the published ALBERT models were trained; its first steps are larger.
+        exclude_from_weight_decay: list of str or None. Regular expressions; variables in whose path one is found are
+            not decayed. Defaults to layer normalisation and biases. `None` and `()` exclude nothing.
+        global_clipnorm: float or None. Maximum norm of all gradients together; the reference uses 1.0.
+        learning_rate_rules: list of (str, float) or None. Pairs of a regular expression and a learning rate factor. The
+            first expression found in a variable's path decides; together they must cover every variable, as
+            `[("embeddings", 0.5), (".*", 1.0)]` does. A factor of 0 freezes a variable.
+        **kwargs: other arguments of `keras.optimizers.Optimizer` (`name`, `clipnorm`, `use_ema`, ...).
 
     Raises:
-        ValueError: where a number is out of range, or a pattern is not a regular expression.
+        ValueError: a number is out of range, or a pattern is not a regular expression.
 
     Example:
 
@@ -81,14 +81,14 @@ class AdamW(keras.optimizers.Optimizer):
         self._rate_rules = check_factors("learning_rate_rules", learning_rate_rules)
 
     def build(self, variables):
-        """Makes both moments for each variable and decides from its path what applies to it."""
+        """Creates the moments of each variable and applies the rules to its path."""
         if self.built:
             return
         if self.use_ema:
             _check_precise(variables)
         super().build(variables)
         if self.use_ema:
-            # Keras starts the averages at the first step, which a loss scale may skip.
+            # Keras initialises averages at the first step, which a loss scale may skip.
             for variable, average in zip(variables, self._model_variables_moving_average):
                 average.assign(ops.convert_to_tensor(variable))
         self._momentums, self._velocities = self.add_optimizer_variables(variables, ["momentum", "velocity"])
@@ -98,11 +98,11 @@ class AdamW(keras.optimizers.Optimizer):
         self._rate_factors = tuple(factors.get(path, 1.0) for path in paths)
 
     def add_variable(self, shape, initializer="zeros", dtype=None, **kwargs):
-        """A slot of at least float32: bfloat16 moments would stand still, as their updates are rounded away."""
+        """A slot of at least float32, because updates of bfloat16 moments would be rounded away."""
         return super().add_variable(shape, initializer, dtype=_at_least_float32(dtype), **kwargs)
 
     def apply(self, grads, trainable_variables=None):
-        """Updates the variables; gradients may be sparse, of low precision, or None."""
+        """Updates the variables. Gradients may be sparse, of low precision, or None."""
         grads = [gradient if gradient is None else _dense(gradient) for gradient in grads]
         return super().apply(grads, trainable_variables)
 
@@ -115,11 +115,11 @@ class AdamW(keras.optimizers.Optimizer):
         update = self._add_decay(update, weights, index)
         update = self._adapt(update, weights, index)
         rate = ops.cast(learning_rate, update.dtype) * self._rate_factors[index]
-        # Not `assign_sub`: a low-precision variable is then rounded once, not twice.
+        # Unlike `assign_sub`, this rounds a low-precision variable only once.
         self.assign(variable, weights - rate * update)
 
     def _adam_update(self, gradient, index: int):
-        """m / (sqrt(v) + epsilon) from the new moments, which are stored."""
+        """Updates the moments and returns m / (sqrt(v) + epsilon)."""
         momentum, velocity = self._momentums[index], self._velocities[index]
         m = ops.add(ops.multiply(momentum, self.beta_1), ops.multiply(gradient, 1 - self.beta_1))
         v = ops.add(ops.multiply(velocity, self.beta_2), ops.multiply(ops.square(gradient), 1 - self.beta_2))
@@ -127,7 +127,7 @@ class AdamW(keras.optimizers.Optimizer):
         self.assign(velocity, v)
         if not self.bias_correction:
             return m / (ops.sqrt(v) + self.epsilon)
-        # (m / c1) / (sqrt(v / c2) + epsilon), with both corrections as scalars to spare two passes over the variable.
+        # (m / c1) / (sqrt(v / c2) + epsilon), rearranged so that corrections are scalars: two passes fewer.
         step = ops.cast(self.iterations + 1, m.dtype)
         correction_1 = 1 - ops.power(ops.cast(self.beta_1, m.dtype), step)
         correction_2 = ops.sqrt(1 - ops.power(ops.cast(self.beta_2, m.dtype), step))
@@ -137,27 +137,21 @@ class AdamW(keras.optimizers.Optimizer):
         return update + self.weight_decay * weights if self.weight_decay and self._is_decayed[index] else update
 
     def _adapt(self, update, weights, index: int):
-        """A subclass scales the update here."""
+        """Hook for subclasses to scale the update."""
         del weights, index
         return update
 
     def _apply_weight_decay(self, variables):
-        # Keras would decay here as well, before the step and outside of it; `update_step` has it inside.
-        del variables
+        """Disables Keras' decay, which precedes the step; here it is part of the update."""
 
     def exclude_from_weight_decay(self, var_list=None, var_names=None):
-        """Not available: Keras' method looks at the last part of a path only.
-
-        Raises:
-            ValueError: always.
-        """
+        """Not supported, because Keras' method only searches the last component of a path; raises ValueError."""
         raise ValueError(
-            "Exclusions must be given when the optimizer is made. Received: a call of `exclude_from_weight_decay` with "
+            "`exclude_from_weight_decay` is an argument of the constructor here. Received: a call with "
             f"var_list={var_list}, var_names={var_names}; pass regular expressions to the constructor."
         )
 
     def get_config(self):
-        """Everything that `from_config` needs to make the same optimizer."""
         return {
             **super().get_config(),
             "beta_1": self.beta_1,
@@ -175,7 +169,7 @@ def path_of(variable) -> str:
 
 
 def as_list(patterns: tuple[str, ...] | None) -> list[str] | None:
-    """A form that JSON keeps, in which None and nothing stay apart."""
+    """Patterns as JSON can store them; None stays None."""
     return None if patterns is None else list(patterns)
 
 
@@ -188,13 +182,13 @@ def _check_precise(variables) -> None:
         dtype = keras.backend.standardize_dtype(variable.dtype)
         if dtype != _at_least_float32(dtype):
             raise ValueError(
-                f"`use_ema` must go with variables of float32 or wider. Received: {path_of(variable)} of {dtype}; "
-                f"use the policy 'mixed_{dtype}', which keeps variables in float32."
+                f"`use_ema` must be False unless variables are float32 or wider. Received: {path_of(variable)} with "
+                f"dtype {dtype}; use the policy 'mixed_{dtype}', which keeps variables in float32."
             )
 
 
 def _dense(gradient):
-    if hasattr(gradient, "dense_shape"):  # TensorFlow's IndexedSlices, the gradient of a look-up.
+    if hasattr(gradient, "dense_shape"):  # TensorFlow's IndexedSlices, the gradient of a lookup
         gradient = ops.segment_sum(gradient.values, gradient.indices, num_segments=gradient.shape[0])
     gradient = ops.convert_to_tensor(gradient)
     return ops.cast(gradient, _at_least_float32(gradient.dtype))
@@ -202,6 +196,4 @@ def _dense(gradient):
 
 def _check_range(name: str, value: float, low: float, high: float) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value < high:
-        raise ValueError(
-            f"`{name}` must be a number of at least {low:g} and below {high:g}. Received: {name}={value!r}."
-        )
+        raise ValueError(f"`{name}` must be a number in [{low:g}, {high:g}). Received: {name}={value!r}.")

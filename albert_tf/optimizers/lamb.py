@@ -1,4 +1,4 @@
-"""LAMB: AdamW whose step for each variable is scaled to the size of that variable."""
+"""LAMB: AdamW with layer-wise adaptive learning rates."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,11 +11,11 @@ from albert_tf.optimizers.rules import ALBERT_EXCLUSIONS, check_patterns, is_exc
 
 
 def trust_ratio(weights, update):
-    """The norm of the weights divided by the norm of the update; 1 where either is 0.
+    """The norm of the weights divided by the norm of the update; 1 if either is 0.
 
     Args:
-        weights: tensor. A variable's value.
-        update: tensor of the same shape. Its step before the learning rate, decay included.
+        weights: tensor. The value of a variable.
+        update: tensor of the same shape. The update including decay, before the learning rate.
 
     Returns:
         Scalar tensor of the dtype of `update`.
@@ -35,39 +35,35 @@ def trust_ratio(weights, update):
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class Lamb(AdamW):
-    """Layer-wise adaptive moments: the optimizer that ALBERT is pretrained with.
+    """Layer-wise adaptive moments, the optimizer that ALBERT is pretrained with.
 
-    One step is `u = m / (sqrt(v) + epsilon) + weight_decay * w`, then `w -= learning_rate * |w| / |u| * u`. The decay
-    is inside the trust ratio `|w| / |u|`, as in the paper; `keras.optimizers.Lamb` has it outside. The ratio is one
-    number for each variable, and is 1 where either norm is 0. A kernel shared by all layers is one variable with one
-    ratio.
+    One step is `u = m / (sqrt(v) + epsilon) + weight_decay * w`, then `w -= learning_rate * |w| / |u| * u`. The trust
+    ratio `|w| / |u|` includes decay, as in the paper and unlike in `keras.optimizers.Lamb`. There is one ratio per
+    variable, so a kernel shared by all layers has one; it is 1 if either norm is 0.
 
-    The reference is `bias_correction=False, global_clipnorm=1.0`, the other arguments as they are by default. The paper
-    and `tfa.optimizers.LAMB` have `bias_correction=True`.
+    The reference has `bias_correction=False` and `global_clipnorm=1.0`, and otherwise the defaults. The paper and
+    `tfa.optimizers.LAMB` have `bias_correction=True`.
 
-    Moments, norms and the arithmetic are float32 (or wider) whatever the dtype of the variable. Sparse gradients are
-    made dense first, so every row of an embedding table decays at every step.
+    Precision and sparse gradients are as in AdamW.
 
     Args:
         learning_rate: float, a schedule, or a callable without arguments.
-        weight_decay: float. Factor of the weights in the update. 0 means no decay.
-        beta_1: float. How much of the first moment stays at each step.
-        beta_2: float. How much of the second moment stays at each step.
+        weight_decay: float. Factor of the weights in the update.
+        beta_1: float. Decay rate of the first moment.
+        beta_2: float. Decay rate of the second moment.
         epsilon: float. Added to the root of the second moment.
-        bias_correction: bool. Whether the moments are corrected for having started at 0.
-        exclude_from_weight_decay: list of str or None. Regular expressions; a variable is not decayed where one is
-            found in its path. Defaults to layer normalisation and biases. `None` and `()` both exclude nothing.
-        exclude_from_layer_adaptation: list of str or None. The same for the trust ratio, which is then 1. `None`, the
-            default, means the list of `exclude_from_weight_decay`; `()` excludes nothing; a list is itself.
-            (`tfa.optimizers.LAMB` reads an empty list as `None`.)
-        global_clipnorm: float or None. Upper bound for the norm of all gradients together.
-        learning_rate_rules: list of (str, float) or None. Factors for the learning rate by path, as in AdamW.
-        keep_trust_ratios: bool. Whether the last step's ratios are kept, one number for each variable, to be read by
-            `trust_ratios`.
-        **kwargs: whatever else `keras.optimizers.Optimizer` takes (`name`, `clipnorm`, `use_ema`, ...).
+        bias_correction: bool. Whether to correct the moments for their initialisation at 0.
+        exclude_from_weight_decay: list of str or None. Regular expressions; variables in whose path one is found are
+            not decayed. Defaults to layer normalisation and biases. `None` and `()` exclude nothing.
+        exclude_from_layer_adaptation: list of str or None. The same for the trust ratio, which is then 1. `None` means
+            the value of `exclude_from_weight_decay`; `()` excludes nothing, unlike in `tfa.optimizers.LAMB`.
+        global_clipnorm: float or None. Maximum norm of all gradients together.
+        learning_rate_rules: list of (str, float) or None. Learning rate factors by path, as in AdamW.
+        keep_trust_ratios: bool. Whether to keep the ratios of the last step for `trust_ratios`.
+        **kwargs: other arguments of `keras.optimizers.Optimizer` (`name`, `clipnorm`, `use_ema`, ...).
 
     Raises:
-        ValueError: where a number is out of range, or a pattern is not a regular expression.
+        ValueError: a number is out of range, or a pattern is not a regular expression.
 
     Example:
 
@@ -113,24 +109,24 @@ class Lamb(AdamW):
         self._adaptation_exclusions = check_patterns("exclude_from_layer_adaptation", exclude_from_layer_adaptation)
 
     def build(self, variables):
-        """Makes both moments for each variable and decides from its path what applies to it."""
         if self.built:
             return
         super().build(variables)
-        given = self._adaptation_exclusions
-        excluded = self._decay_exclusions or () if given is None else given
+        excluded = self._adaptation_exclusions
+        if excluded is None:
+            excluded = self._decay_exclusions or ()
         self._is_adapted = tuple(not is_excluded(path_of(v), excluded) for v in variables)
         kept = [path_of(v) for v, adapted in zip(variables, self._is_adapted) if adapted and self.keep_trust_ratios]
         if len(set(kept)) < len(kept):
             twice = next(path for path in kept if kept.count(path) > 1)
             raise ValueError(
-                f"Trust ratios are kept by path. Received: two variables at {twice!r}; make the models that they "
-                "belong to under keras.name_scope with names of their own."
+                f"`keep_trust_ratios` must be False unless variables have different paths. Received: two variables at "
+                f"{twice!r}; create their models under keras.name_scope with different names."
             )
         self._trust_ratios = {path: self.add_variable((), "ones", "float32", name="trust_ratio") for path in kept}
 
     def trust_ratios(self) -> dict[str, float]:
-        """The ratio of each adapted variable in the last step by path; empty without `keep_trust_ratios`."""
+        """The trust ratios of the last step by path; empty without `keep_trust_ratios`."""
         return {path: float(ratio.numpy()) for path, ratio in self._trust_ratios.items()}
 
     def _adapt(self, update, weights, index: int):
@@ -142,7 +138,6 @@ class Lamb(AdamW):
         return ratio * update
 
     def get_config(self):
-        """Everything that `from_config` needs to make the same optimizer."""
         return {
             **super().get_config(),
             "exclude_from_layer_adaptation": as_list(self._adaptation_exclusions),

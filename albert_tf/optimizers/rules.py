@@ -1,4 +1,4 @@
-"""Which behaviour belongs to which variable, said as regular expressions over `variable.path`."""
+"""Rules that select variables by regular expressions over `variable.path`."""
 
 import math
 import re
@@ -7,19 +7,12 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# Layer normalisation under Google's spelling and under ours, and every bias.
+# Layer normalisation in Google's spelling and ours, and all biases.
 ALBERT_EXCLUSIONS = ("LayerNorm", "layer_norm", "bias")
 
 
 def is_excluded(path: str, patterns: Sequence[str]) -> bool:
-    """Whether any of the patterns is found anywhere in the path.
-
-    Args:
-        path: str. A variable's path, such as `"encoder/attention/query/kernel"`.
-        patterns: sequence of str. Regular expressions, searched (not matched from the start).
-
-    Returns:
-        bool. False where there are no patterns.
+    """Whether any of the regular expressions is found anywhere in the path.
 
     Example:
 
@@ -32,7 +25,7 @@ def is_excluded(path: str, patterns: Sequence[str]) -> bool:
 
 
 def check_patterns(name: str, patterns: Iterable[str] | None) -> tuple[str, ...] | None:
-    """The patterns as a tuple; None stays None. `name` is the argument that an error names."""
+    """The patterns as a tuple; None stays None. `name` is the argument's name in errors."""
     if patterns is None:
         return None
     if isinstance(patterns, str):
@@ -46,7 +39,7 @@ def check_patterns(name: str, patterns: Iterable[str] | None) -> tuple[str, ...]
 
 
 def check_factors(name: str, rules: Iterable[tuple[str, float]] | None) -> tuple[tuple[str, float], ...] | None:
-    """The rules as a tuple of (pattern, factor); None where there are none. `name` is the argument in an error."""
+    """The rules as a tuple of (pattern, factor), or None. `name` is the argument's name in errors."""
     if rules is None:
         return None
     checked = []
@@ -55,8 +48,7 @@ def check_factors(name: str, rules: Iterable[tuple[str, float]] | None) -> tuple
         is_number = isinstance(factor, int | float) and not isinstance(factor, bool)
         if not (is_number and 0 <= factor < math.inf):
             raise ValueError(
-                f"`{name}` must hold pairs of a regular expression and a factor of at least 0. Received: {rule!r}; "
-                "write (pattern, factor)."
+                f"`{name}` must be pairs of a regular expression and a factor of at least 0. Received: {rule!r}."
             )
         _check_pattern(name, pattern)
         checked.append((pattern, float(factor)))
@@ -64,21 +56,21 @@ def check_factors(name: str, rules: Iterable[tuple[str, float]] | None) -> tuple
 
 
 def assign_rules(rules: Sequence[tuple[str, T]], paths: Sequence[str], name: str = "rules") -> dict[str, T]:
-    """Gives each path the value of the first rule whose pattern is found in it.
+    """Assigns to each path the value of the first rule whose pattern is found in it.
 
-    Rules are ordered, special ones first. They must cover every path, and every rule must decide for at least one, so
-    that neither a forgotten variable nor a misspelt pattern goes unnoticed.
+    To detect forgotten variables and misspelt patterns, rules must cover every path, and each must apply to at least
+    one.
 
     Args:
-        rules: sequence of (str, value). Regular expression and what it gives, say a factor for the learning rate.
+        rules: sequence of (str, value). Regular expressions, in order of precedence, and their values.
         paths: sequence of str. The paths of the variables.
-        name: str. What an error calls the rules.
+        name: str. The name of the rules in errors.
 
     Returns:
         dict from path to value, in the order of `paths`.
 
     Raises:
-        ValueError: where a path is covered by no rule, or a rule decides for no path.
+        ValueError: no rule covers a path, or a rule applies to none.
 
     Example:
 
@@ -99,8 +91,8 @@ def assign_rules(rules: Sequence[tuple[str, T]], paths: Sequence[str], name: str
     if unused:
         names = ", ".join(repr(rules[i][0]) for i in sorted(unused))
         raise ValueError(
-            f"Every rule must decide for at least one variable. Received: nothing left in `{name}` for {names}; "
-            "correct the pattern, or put it before the rules that take its variables."
+            f"Every rule in `{name}` must apply to at least one variable. Received: no variables for {names}; correct "
+            "the pattern, or move it before the rules that match its variables."
         )
     return values
 
@@ -109,6 +101,4 @@ def _check_pattern(name: str, pattern: str) -> None:
     try:
         re.compile(pattern)
     except (re.error, TypeError) as error:
-        raise ValueError(
-            f"`{name}` must hold regular expressions. Received: {pattern!r} ({error}); correct the pattern."
-        ) from None
+        raise ValueError(f"`{name}` must be regular expressions. Received: {pattern!r} ({error}).") from None

@@ -1,42 +1,40 @@
-"""Learning rates over a run: linear warm-up to a peak, then decay."""
+"""Learning rate schedule: linear warm-up to a peak, then decay."""
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import keras
 from keras import ops
 
 Decay = Literal["linear", "polynomial", "cosine", "constant"]
-DECAYS = ("linear", "polynomial", "cosine", "constant")
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warm-up from 0 to a peak, then decay to an end value.
 
-    By default the decay starts where warm-up ends, from the peak, so the rate is continuous. The reference measures its
-    decay from step 0 over the whole run and lets warm-up override it, so that its rate drops by `num_warmup_steps /
-    num_train_steps` of the peak where warm-up ends; `reference_jump=True` reproduces that.
+    By default decay starts at the end of warm-up, so the rate is continuous. In the reference decay starts at step 0
+    and warm-up overrides it, so its rate drops by `num_warmup_steps / num_train_steps` of the peak at the end of
+    warm-up; `reference_jump=True` reproduces that.
 
     Args:
         learning_rate: float. The peak.
-        num_train_steps: int. Where the decay reaches `end_learning_rate`, which holds from there on.
-        num_warmup_steps: int. Length of warm-up; at its first step the rate is 0. 0 means no warm-up.
-        decay: str. `"polynomial"`, `"linear"` (which is polynomial with the default `power`), `"cosine"` or
-            `"constant"`.
+        num_train_steps: int. The step at which decay reaches `end_learning_rate`; the rate is constant afterwards.
+        num_warmup_steps: int. Length of warm-up, which starts at rate 0. 0 means no warm-up.
+        decay: str. `"polynomial"`, `"linear"` (polynomial with power 1), `"cosine"` or `"constant"`.
         power: float. The exponent of polynomial decay.
-        end_learning_rate: float. What polynomial and cosine decay end at.
-        start_warmup_step: int. The step that warm-up starts at; before it, the rate is 0.
-        reference_jump: bool. True gives the reference's rates, which also are negative before `start_warmup_step`.
+        end_learning_rate: float. The final rate of polynomial and cosine decay.
+        start_warmup_step: int. The step at which warm-up starts; the rate is 0 before.
+        reference_jump: bool. Whether to use the reference's rates, which also are negative before `start_warmup_step`.
 
     Call arguments:
-        step: int or integer tensor. Number of updates made so far, 0 for the first.
+        step: int or integer tensor. Number of updates made before.
 
     Returns:
-        Scalar tensor of the default float type: the learning rate.
+        Scalar float tensor: the learning rate.
 
     Raises:
-        ValueError: where a number is out of range, or warm-up does not end within the run.
+        ValueError: a number is out of range, or warm-up does not end within the run.
 
     Example:
 
@@ -87,7 +85,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def _decayed(self, step, dtype: str):
         begin = 0 if self.reference_jump else self.start_warmup_step + self.num_warmup_steps
         length = max(self.num_train_steps - begin, 1)
-        # Whole numbers are subtracted and bounded before they become floats, which hold them exactly only up to 2**24.
+        # Integers are subtracted and clipped before conversion: float32 is exact only up to 2**24.
         elapsed = ops.clip(ops.cast(step, "int32") - begin, 0, length)
         fraction = ops.cast(elapsed, dtype) / length
         span = self.learning_rate - self.end_learning_rate
@@ -98,7 +96,6 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return span * ops.power(1.0 - fraction, self.power) + self.end_learning_rate
 
     def get_config(self):
-        """Everything that `from_config` needs to make the same schedule."""
         return {
             "learning_rate": self.learning_rate,
             "num_train_steps": self.num_train_steps,
@@ -111,8 +108,8 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         }
 
     def _check(self) -> None:
-        if self.decay not in DECAYS:
-            raise ValueError(f"`decay` must be one of {', '.join(DECAYS)}. Received: decay={self.decay!r}.")
+        if self.decay not in get_args(Decay):
+            raise ValueError(f"`decay` must be one of {', '.join(get_args(Decay))}. Received: decay={self.decay!r}.")
         if self.decay == "linear" and self.power != 1.0:
             raise ValueError(
                 f"`power` must be 1 for linear decay. Received: power={self.power}; use decay='polynomial'."

@@ -1,4 +1,4 @@
-"""The step of `model.fit` and `model.evaluate` for TensorFlow and every tf.distribute strategy."""
+"""The train and test steps of `model.fit` and `model.evaluate` on TensorFlow, under any tf.distribute strategy."""
 
 from albert_tf.training_step.execution import first_local_batch
 from albert_tf.training_step.step import make_test_function, make_train_function, warn_of_changed_variables

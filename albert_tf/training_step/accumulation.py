@@ -1,4 +1,4 @@
-"""Gradient accumulation: a batch as microbatches, one after the other, so that one at a time is in memory."""
+"""Gradient accumulation: computes a batch as microbatches, one at a time, to save memory."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,21 +15,21 @@ class Batch(NamedTuple):
 
     @property
     def rows(self):
-        """How many rows it has, a float32 scalar."""
+        """The number of rows, a float32 scalar."""
         first = next(leaf for leaf in tf.nest.flatten(self.x) if leaf is not None)
         return tf.cast(tf.shape(first)[0], tf.float32)
 
 
 def accumulate(batch: Batch, count: int, function: Callable[[Batch], tuple[Any, Any]]) -> tuple[Any, Any]:
-    """Calls a function on each microbatch and adds up what it returns.
+    """Calls a function on each microbatch and sums the results.
 
     Args:
-        batch: Batch. Its rows must be a multiple of `count`.
-        count: int. How many microbatches.
-        function: returns two nested structures of tensors of fixed shapes.
+        batch: Batch. The number of rows must be a multiple of `count`.
+        count: int. Number of microbatches.
+        function: returns two nested structures of tensors with static shapes.
 
     Returns:
-        The first structure, summed over the microbatches; the second one, of the last microbatch.
+        The first structure, summed over the microbatches, and the second one, from the last microbatch.
     """
     microbatch = _split(batch, count)
     if count == 1 or tf.executing_eagerly():
@@ -42,23 +42,23 @@ def accumulate(batch: Batch, count: int, function: Callable[[Batch], tuple[Any, 
         return index + 1, tf.nest.map_structure(tf.add, sums, values), last
 
     if count > 1:
-        # One microbatch at a time, or no memory would be saved.
+        # One iteration at a time, to save memory.
         limits = {"maximum_iterations": count - first, "parallel_iterations": 1}
         _, sums, last = tf.while_loop(lambda index, *_: index < count, add, (tf.constant(first), sums, last), **limits)
     return sums, last
 
 
 def _zeros_as_returned(function: Callable) -> Any:
-    """Zeros in the structure that a function returns, which is traced for it into a graph that never runs.
+    """Zeros in the structure that a function returns; it is traced, but not run.
 
-    A first microbatch outside the loop would take memory of its own.
+    Running the first microbatch outside the loop would need additional memory.
     """
     specs = tf.function(function, autograph=False).get_concrete_function().structured_outputs
     return tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), specs)
 
 
 def _split(batch: Batch, count: int) -> Callable[[Any], Batch]:
-    """A function from an index to that microbatch."""
+    """A function that returns the microbatch of an index."""
     if count == 1:
         return lambda index: batch
 
@@ -77,14 +77,14 @@ def _split(batch: Batch, count: int) -> Callable[[Any], Batch]:
 
 def _check_rows(tensor, count: int) -> list[Any]:
     """Operations to run first when the number of rows is unknown at trace time."""
-    sentence = (
-        "`gradient_accumulation_steps` must divide the rows that each device gets of a batch. "
-        f"Received: gradient_accumulation_steps={count}, {{}} rows; choose a batch size that is a multiple of "
-        "devices times microbatches, and batch with drop_remainder=True."
+    message = (
+        "`gradient_accumulation_steps` must divide the number of rows per device. "
+        f"Received: gradient_accumulation_steps={count}, {{}} rows; use a batch size that is a multiple of devices "
+        "times microbatches, and batch with drop_remainder=True."
     )
     rows = tensor.shape[0]
     if rows is None:
-        return [tf.debugging.assert_equal(tf.shape(tensor)[0] % count, 0, sentence.format("another number of"))]
+        return [tf.debugging.assert_equal(tf.shape(tensor)[0] % count, 0, message.format("a different number of"))]
     if rows % count:
-        raise ValueError(sentence.format(rows))
+        raise ValueError(message.format(rows))
     return []

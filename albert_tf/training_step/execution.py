@@ -1,6 +1,6 @@
-"""Runs a step over an iterator: `steps_per_execution` steps in one call, on every replica, and times the input.
+"""Runs `steps_per_execution` steps per call on every replica, and measures the input stall.
 
-The time that a device idles before its next batch arrives is the input stall.
+The input stall is the time that a device idles before its next batch arrives.
 """
 
 import functools
@@ -11,21 +11,21 @@ from keras import tree
 
 
 def over_iterator(model, step: Callable, add_input_stall: Callable) -> Callable:
-    """A function of an iterator, as Keras calls it in `fit` and `evaluate`.
+    """The function of an iterator that Keras calls in `fit` and `evaluate`.
 
     Args:
         model: a compiled model.
         step: function of this replica's data that returns logs, the same on every replica.
-        add_input_stall: is told the seconds for which the steps of a call waited for their batches.
+        add_input_stall: called with the input stall of each call in seconds.
     """
 
-    # TensorFlow would make one function for tensors of different ranks, in which ranks are unknown.
+    # One function per combination of ranks; TensorFlow would generalise it to unknown ranks.
     @functools.cache
     def functions(ranks):
         return _functions(model, step)
 
     def function(iterator):
-        # `train_on_batch` and `test_on_batch` come with a Python iterator over their one batch.
+        # `train_on_batch` and `test_on_batch` pass a Python iterator over one batch.
         if not isinstance(iterator, (tf.data.Iterator, tf.distribute.DistributedIterator)):
             data = next(iterator)
             one_step, _ = functions(tuple(len(getattr(leaf, "shape", ())) for leaf in tree.flatten(data)))
@@ -40,7 +40,7 @@ def over_iterator(model, step: Callable, add_input_stall: Callable) -> Callable:
 
 
 def first_local_batch(model, epoch_iterator):
-    """The first batch of Keras' iterator as the first replica of this host gets it."""
+    """The first batch of Keras' iterator on the first replica of this host."""
     local = model.distribute_strategy.experimental_local_results
     batch = next(iterator for _, _, iterator in epoch_iterator)
     return tree.map_structure(lambda value: local(value)[0], next(batch))
@@ -52,18 +52,18 @@ def _functions(model, step) -> tuple[Callable, Callable]:
 
     def one_step(data):
         logs = strategy.run(step, args=(_without_optionals(data),))
-        # Every replica returns the same numbers: those of the full batch.
+        # Every replica returns the logs of the full batch.
         return tree.map_structure(lambda value: strategy.experimental_local_results(value)[0], logs)
 
     if not model.run_eagerly:
-        # AutoGraph would put "in user code" and a trace before the sentence of an error.
+        # AutoGraph would prepend "in user code" and a trace to error messages.
         one_step = tf.function(one_step, autograph=False, reduce_retracing=True, jit_compile=model.jit_compile)
 
     def first_step(iterator):
         batch, seconds = _timed_next(iterator)
         return one_step(batch), seconds
 
-    # The loop ends where the data do; asking in a `tf.cond` of its own fails, because a step adds up over replicas.
+    # The loop ends with the data. A separate `tf.cond` is not possible, because a step sums over replicas.
     def several_steps(iterator):
         def more(done, logs, stall, batch):
             return tf.logical_and(done < model.steps_per_execution, batch.has_value())
@@ -84,33 +84,34 @@ def _functions(model, step) -> tuple[Callable, Callable]:
 
 
 def _without_optionals(data):
-    """None where a dataset made from a generator has an Optional for a None, as Keras converts them."""
+    """Undoes Keras' conversion of None to Optional in datasets made from generators."""
     return tree.map_structure(lambda leaf: None if isinstance(leaf, tf.experimental.Optional) else leaf, data)
 
 
 def _timed_next(iterator):
-    """The next batch, and the seconds until it was there, a float64 scalar."""
-    begun = tf.timestamp()
-    with tf.control_dependencies([begun]):
+    """The next batch, and the seconds until it arrived, a float64 scalar."""
+    start = tf.timestamp()
+    with tf.control_dependencies([start]):
         batch = iterator.get_next()
-    return batch, _time_of(batch) - begun
+    return batch, _time_of(batch) - start
 
 
 def _input_stall_seconds(logs, next_batch):
     """Seconds the device idled before the next batch arrived; 0 if it was prefetched.
 
-    Neither waits for the other, so that a batch is fetched while the one before is worked on.
+    The step and the next batch have no dependency on each other, so that input and computation overlap.
 
     Args:
-        logs: what the step returned.
+        logs: the result of the step.
         next_batch: an Optional with a batch.
     """
-    # A step that runs on an accelerator has ended when its values are on the host, where a branch needs them.
+    # A branch needs its condition on the host, so it waits for the step to end on the accelerator.
     first = next(iter(logs.values()), 0.0)
     ended = tf.cond(tf.math.is_finite(tf.cast(first, tf.float32)), tf.timestamp, tf.timestamp)
     return tf.maximum(_time_of(next_batch) - ended, 0.0)
 
 
 def _time_of(values):
+    """The time at which all values are available."""
     with tf.control_dependencies(tf.nest.flatten(values, expand_composites=True)):
         return tf.timestamp()

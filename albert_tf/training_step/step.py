@@ -1,12 +1,12 @@
-"""One step of `fit` and of `evaluate`, as each replica runs it.
+"""The train and test step of each replica.
 
-It differs from Keras' own in three places, so that the numbers do not depend on how many replicas share a batch:
+They differ from Keras' in three respects, so that results do not depend on the number of replicas:
 
-1. a mean is divided by its weight over all replicas (a replica with few masked tokens does not count for more);
-2. gradients are summed over replicas first and clipped once, by the norm of the full batch's gradient;
-3. logged values are those of the full batch on every replica.
+1. Means are divided by the weight over all replicas (tokens on a replica with few masked tokens do not weigh more).
+2. Gradients are summed over replicas before they are clipped, by the norm of the full batch's gradient.
+3. Logs are those of the full batch on every replica.
 
-With gradient accumulation each replica takes its rows as several microbatches; the numbers stay those of the batch.
+The same holds for microbatches with gradient accumulation.
 """
 
 import warnings
@@ -25,14 +25,11 @@ from albert_tf.training_step.step_monitor import StepMonitor
 
 
 def make_train_function(model):
-    """The function that `fit` calls with an iterator, for `steps_per_execution` steps; returns logs.
-
-    The variables that are trained are those that are trainable now.
-    """
+    """The function of an iterator that `fit` calls; trains the variables that are trainable now."""
     variables = model.trainable_variables
     if not variables:
         warnings.warn("The model does not have any trainable weights.", stacklevel=4)
-    # A function that makes variables is traced twice; the optimizer's are made before.
+    # Built here, because a function that creates variables would be traced twice.
     elif not model.optimizer.built:
         with model.distribute_strategy.scope():
             model.optimizer.build(variables)
@@ -41,28 +38,28 @@ def make_train_function(model):
 
 
 def make_test_function(model):
-    """The function that `evaluate` calls with an iterator, for `steps_per_execution` steps; returns logs."""
+    """The function of an iterator that `evaluate` calls."""
     return over_iterator(model, partial(test_step, model), add_input_stall=lambda seconds: None)
 
 
 def warn_of_changed_variables(model) -> None:
-    """Says that a change of `trainable` since the first `fit` has no effect."""
-    if model.step_monitor is None:  # the train function is not ours
+    """Warns that a change of `trainable` since the first `fit` has no effect."""
+    if model.step_monitor is None:  # not our train function
         return
     trained = {id(variable) for variable in model.step_monitor.variables}
     if trained != {id(variable) for variable in model.trainable_variables}:
         warnings.warn(
-            "`trainable` has changed since the model was compiled, and `fit` still trains the variables of before; "
-            "call compile() again.",
+            "`trainable` has changed since the model was compiled, but `fit` still trains the same variables; call "
+            "compile() again.",
             stacklevel=4,
         )
 
 
 def train_step(model, variables, data) -> dict[str, Any]:
-    """One update from this replica's rows; returns the logs of the full batch."""
+    """One update with this replica's rows; returns the logs of the full batch."""
     batch, count = Batch(*unpack_x_y_sample_weight(data)), model.gradient_accumulation_steps
     weights = None
-    if count > 1:  # the means of the microbatches are divided by the weights of all of them
+    if count > 1:  # means are divided by the weights of all microbatches
         weights = sum_over_replicas(accumulate(batch, count, partial(_loss_weights, model))[0])
     (gradients, loss, means), (epsilons, logs) = accumulate(
         batch, count, partial(_forward_and_backward, model, variables, weights)
@@ -80,7 +77,7 @@ def test_step(model, data) -> dict[str, Any]:
     batch = Batch(*unpack_x_y_sample_weight(data))
     outputs = model(batch.x, training=False)
     terms = _loss_terms(model, batch, outputs, training=False)
-    loss = _share_of_loss(terms, sum_over_replicas(_weights(terms)))
+    loss = _loss_contribution(terms, sum_over_replicas(_weights(terms)))
     means, epsilons = _reported(model, batch, outputs, terms)
     _update_metrics(model, loss, means, epsilons, batch)
     return model.compute_metrics(batch.x, batch.y, outputs, batch.sample_weight)
@@ -92,22 +89,22 @@ def _forward_and_backward(model, variables, weights, batch: Batch):
     Args:
         model: the model.
         variables: list of variables.
-        weights: the weight of each loss term over all microbatches and replicas; None where this is the only one.
+        weights: the weight of each loss term over all microbatches and replicas; None without accumulation.
         batch: Batch.
 
     Returns:
-        What adds up over microbatches: the dense gradients by the number of their variable (without those that the loss
-        does not reach), this microbatch's share of the loss, and the total and weight of each term. And what does not:
-        the epsilon of each term, and the logs.
+        Two tuples. To be summed over microbatches: dense gradients by the index of their variable (without those that
+        are None), the contribution to the loss, and total and weight of each term. Not to be summed: the epsilon of
+        each term, and the logs.
     """
     with tf.GradientTape() as tape:
         outputs = model(batch.x, training=True)
         terms = _loss_terms(model, batch, outputs, training=True)
-        loss = _share_of_loss(terms, sum_over_replicas(_weights(terms)) if weights is None else weights)
+        loss = _loss_contribution(terms, sum_over_replicas(_weights(terms)) if weights is None else weights)
         scaled = model.optimizer.scale_loss(loss)
     gradients = {
-        number: _dense(gradient, variables[number].shape)
-        for number, gradient in enumerate(tape.gradient(scaled, variables))
+        index: _dense(gradient, variables[index].shape)
+        for index, gradient in enumerate(tape.gradient(scaled, variables))
         if gradient is not None
     }
     means, epsilons = _reported(model, batch, outputs, terms)
@@ -116,24 +113,24 @@ def _forward_and_backward(model, variables, weights, batch: Batch):
 
 
 def _dense(gradient, shape):
-    """A gradient whose rows that were looked up twice are added, so that it has a norm."""
+    """Converts IndexedSlices, in which rows may occur twice, to a tensor."""
     gradient = tf.convert_to_tensor(gradient)
-    gradient.set_shape(shape)  # no operation, unlike `tf.ensure_shape`, for which XLA asks sizes at run time
+    gradient.set_shape(shape)  # unlike `tf.ensure_shape`, this adds no operation
     return gradient
 
 
 def _loss_weights(model, batch: Batch):
-    # Weights come from labels alone, so that this forward pass is pruned where shapes are known.
+    # Weights depend on labels only, so this forward pass is pruned if shapes are static.
     return _weights(_loss_terms(model, batch, model(batch.x, training=False), training=False)), ()
 
 
 def _loss_terms(model, batch: Batch, outputs, training: bool) -> dict[str, WeightedMean]:
-    """What is minimised: the sum of these means."""
+    """The terms whose means add up to the loss."""
     if model.has_own_loss:
         loss = model._compute_loss(batch.x, batch.y, outputs, batch.sample_weight, training=training)
         return {"loss": WeightedMean(tf.cast(loss, tf.float32) * batch.rows, batch.rows)}
     terms = model.term_source().loss_terms(batch.y, outputs, batch.sample_weight)
-    if added := model.losses:  # by `add_loss` and regularizers; the mean over microbatches counts them once
+    if added := model.losses:  # from `add_loss` and regularizers; the mean over microbatches counts them once
         total = tf.add_n([tf.cast(tf.reduce_sum(loss), tf.float32) for loss in added])
         terms = {**terms, "added_losses": WeightedMean(total * batch.rows, batch.rows)}
     return terms
@@ -143,13 +140,13 @@ def _weights(terms: dict[str, WeightedMean]) -> dict[str, Any]:
     return {name: term.weight for name, term in terms.items()}
 
 
-def _share_of_loss(terms: dict[str, WeightedMean], weights: dict[str, Any]):
-    """These rows' share of the loss: the shares of all replicas and microbatches add up to the full batch's loss."""
+def _loss_contribution(terms: dict[str, WeightedMean], weights: dict[str, Any]):
+    """The contribution of these rows to the loss; over all replicas and microbatches they add up to it."""
     return tf.add_n([term.factor * term._replace(weight=weights[name]).mean() for name, term in terms.items()])
 
 
 def _reported(model, batch: Batch, outputs, terms: dict[str, WeightedMean]):
-    """Total and weight of every loss and metric term, by name, and its epsilon."""
+    """Total and weight of each loss and metric term by name, and the epsilons by name."""
     if model.has_own_loss and batch.y is not None:
         terms = model.term_source().loss_terms(batch.y, outputs, batch.sample_weight)
     if batch.y is not None:
@@ -159,15 +156,15 @@ def _reported(model, batch: Batch, outputs, terms: dict[str, WeightedMean]):
 
 
 def _sum_gradients(gradients: dict[int, Any], count: int) -> list[Any]:
-    """Gradients summed over replicas; None where the loss does not reach a variable."""
+    """Gradients summed over replicas; None for variables that the loss does not depend on."""
     if not gradients:
-        raise ValueError("At least one variable must get a gradient. Received: a loss that reaches none of them.")
+        raise ValueError("The loss does not depend on any trainable variable; check the loss and `trainable`.")
     gradients = dict(zip(gradients, sum_over_replicas(list(gradients.values()))))
-    return [gradients.get(number) for number in range(count)]
+    return [gradients.get(index) for index in range(count)]
 
 
 def _update_metrics(model, loss, means, epsilons, batch: Batch):
-    """Adds the full batch to the reported means; returns its loss."""
+    """Updates the reported means with the full batch; returns its loss."""
     means, loss, rows = sum_over_replicas((means, loss, batch.rows))
     model.update_terms({name: WeightedMean(total, weight, epsilons[name]) for name, (total, weight) in means.items()})
     model.update_loss(loss, rows)
@@ -175,6 +172,6 @@ def _update_metrics(model, loss, means, epsilons, batch: Batch):
 
 
 def _current(model, logs) -> dict[str, Any]:
-    """The logs that `compute_metrics` chose, with the values of metrics that were updated after it."""
+    """The logs of `compute_metrics` with the current values of metrics, which were updated after it."""
     updated = model.get_metrics_result()
     return {name: updated.get(name, value) for name, value in logs.items()}

@@ -1,6 +1,6 @@
-"""What is kept of the last step on the device, so that callbacks can look at it.
+"""Loss, learning rate and gradient norms of the last step, kept on the device for callbacks.
 
-From the first step on whose loss or gradients were not finite, it stays as it is.
+They are not updated after a step with a loss or gradients that are not finite.
 """
 
 from typing import NamedTuple
@@ -8,18 +8,18 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.training_step.apply_gradients import scale_of_loss
+from albert_tf.training_step.apply_gradients import loss_scale
 
 
 class StepSnapshot(NamedTuple):
-    """One step as it is to be looked at from outside.
+    """The numbers of one step on the host.
 
     Attributes:
-        step: its number, 1 for the first.
+        step: counted from 1.
         loss: of the full batch.
-        learning_rate: that it was made with.
-        norms: norm of each variable's gradient before clipping, by path; 0 where the loss does not reach it.
-        finite_norms: the same of the last step at which all were finite.
+        learning_rate: of this update.
+        norms: norm of each variable's gradient before clipping, by path; 0 if it has none.
+        finite_norms: the norms of the last step at which all were finite.
     """
 
     step: int
@@ -30,16 +30,14 @@ class StepSnapshot(NamedTuple):
 
 
 class StepMonitor:
-    """Keeps the last step's numbers on the device, or those of the first step that was not finite.
-
-    It costs one pass over the gradients.
+    """Records the last step, or the first one that was not finite, at the cost of one pass over the gradients.
 
     Args:
-        variables: list of the variables that are trained.
+        variables: list of the trained variables.
         strategy: a tf.distribute strategy.
 
     Attributes:
-        input_stall_seconds: for how long devices have idled so far because the next batch was not there.
+        input_stall_seconds: total time that devices have waited for batches.
     """
 
     def __init__(self, variables, strategy):
@@ -50,18 +48,18 @@ class StepMonitor:
             self._step, self._failed = _same_everywhere(tf.zeros([], tf.int64)), _same_everywhere(tf.constant(False))
 
     def add_input_stall(self, seconds) -> None:
-        """Called after the steps with the seconds for which they waited for their batches."""
+        """Adds to the total input stall."""
         self.input_stall_seconds += float(seconds)
 
     def record(self, optimizer, loss, gradients) -> None:
-        """Called in the step before the update, with the full batch's loss and gradients."""
-        scale, reached = scale_of_loss(optimizer), [gradient is not None for gradient in gradients]
+        """Records loss and gradients of the full batch; called in the step, before the update."""
+        scale, has_gradient = loss_scale(optimizer), [gradient is not None for gradient in gradients]
         factor = 1.0 if scale is None else 1.0 / tf.cast(tf.convert_to_tensor(scale), tf.float32)
         norms = tf.stack([tf.norm(factor * tf.cast(g, tf.float32)) for g in gradients if g is not None])
-        # An overflow of gradients is the business of a loss scale, which then skips the step.
+        # With a loss scale, gradients may overflow; the step is then skipped.
         is_finite = tf.reduce_all(tf.math.is_finite(norms))
         failed = ~tf.math.is_finite(loss) if scale is not None else ~(tf.math.is_finite(loss) & is_finite)
-        norms = tf.tensor_scatter_nd_update(tf.zeros([len(reached)]), tf.where(reached), norms)
+        norms = tf.tensor_scatter_nd_update(tf.zeros([len(gradients)]), tf.where(has_gradient), norms)
         before = tf.identity(self._failed)
         self._finite_norms.assign(tf.where(before | ~is_finite, self._finite_norms, norms))
         for variable, value in (
@@ -75,12 +73,12 @@ class StepMonitor:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a step's loss, or its gradients without a loss scale, were not finite."""
+        """Whether a step's loss was not finite, or (without a loss scale) its gradients."""
         return bool(self._failed.numpy())
 
     @property
     def gradient_norm(self) -> float:
-        """The norm of all gradients of the last step together, before clipping."""
+        """The global gradient norm of the last step, before clipping."""
         return float(np.linalg.norm(self._norms.numpy()))
 
     def snapshot(self) -> StepSnapshot:
@@ -93,7 +91,7 @@ class StepMonitor:
 
 
 def _same_everywhere(value) -> tf.Variable:
-    """A variable to which every replica assigns the same."""
+    """A variable to which every replica assigns the same value."""
     return tf.Variable(
         value,
         trainable=False,

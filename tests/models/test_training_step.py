@@ -255,9 +255,7 @@ def test_a_loss_that_reaches_nothing():
             terms = super().loss_terms(y, outputs, sample_weight)
             return {name: term._replace(total=tf.stop_gradient(term.total)) for name, term in terms.items()}
 
-    with pytest.raises(
-        ValueError, match=r"At least one variable must get a gradient\. Received: a loss that reaches none"
-    ):
+    with pytest.raises(ValueError, match="The loss does not depend on any trainable variable"):
         make_model(Blind, **EAGERLY).train_on_batch(INPUTS, LABELS)
 
 

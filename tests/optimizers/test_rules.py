@@ -19,7 +19,7 @@ def test_a_path_without_a_rule_is_an_error():
 
 @pytest.mark.parametrize("rules", [[("pooler", 1), (".", 2)], [(".", 2), ("encoder", 1)]])
 def test_a_rule_that_decides_nothing_is_an_error(rules):
-    with pytest.raises(ValueError, match="Every rule must decide for at least one variable"):
+    with pytest.raises(ValueError, match="Every rule in `rules` must apply to at least one variable"):
         assign_rules(rules, PATHS)
 
 

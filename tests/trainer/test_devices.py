@@ -26,7 +26,7 @@ def test_workers_agree_or_the_one_that_differs_is_named():
     said = [worker.communicate(timeout=300)[0] for worker in start_workers(2, sys.executable, "-c", PROGRAM)]
     assert ["chief True" in said[0], "worker True" in said[1]] == [True, True], said
     for lines in said:
-        assert "these differ from the chief: worker 1 (127.0.0.1:" in lines
+        assert "Different from the chief: worker 1 (127.0.0.1:" in lines
         assert ") in recipe; start all with the same recipe" in lines
 
 

@@ -187,7 +187,7 @@ def test_a_folder_that_another_process_writes_is_refused(files, tmp_path):
         ("recipe.json", b"[1]", "recipe.json holds list where an object is expected; restore it from a copy"),
         ("metrics.json", b"{", r"metrics.json is not valid JSON .*; remove it to train again"),
         ("metrics.json", b"[1]", "metrics.json holds list where an object is expected; remove it to train again"),
-        ("metrics.json", b'{"folder": 5}', "metrics.json is not the report of a finished run; remove it"),
+        ("metrics.json", b'{"folder": 5}', "metrics.json is not the report of a fine-tuning run; remove it"),
     ],
 )
 def test_a_damaged_file_is_named(learnt, name, content, message):

@@ -95,7 +95,7 @@ def test_without_metadata_nothing_starts_anew(tmp_path):
     for step in (10, 20):
         save(state, step)
         (tmp_path / f"step-{step}/state.json").unlink()
-    with pytest.raises(ValueError, match=r"no valid checkpoint.*step-20.*step-10.*remove that folder to start from"):
+    with pytest.raises(ValueError, match=r"no valid checkpoint.*step-20.*step-10.*remove the folder to start from"):
         latest_valid_checkpoint(tmp_path)
     for saved in saved_checkpoints(tmp_path):
         shutil.rmtree(saved.folder)
