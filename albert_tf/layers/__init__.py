@@ -1,4 +1,4 @@
-"""The parts that models are made of, in Keras alone: they run on its TensorFlow, JAX and PyTorch backends."""
+"""The layers of the models, for Keras' TensorFlow, JAX and PyTorch backends."""
 
 from albert_tf.layers.attention import AttentionBlock, mask_to_bias
 from albert_tf.layers.embeddings import AlbertEmbeddings

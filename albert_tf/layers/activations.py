@@ -1,4 +1,4 @@
-"""Activation functions by the names that configs use."""
+"""Activation functions by their names in configs."""
 
 import math
 from collections.abc import Callable
@@ -7,10 +7,9 @@ from keras import ops
 
 
 def gelu_tanh(x):
-    """The tanh approximation of GELU, which is what the reference computes for "gelu".
+    """The tanh approximation of GELU, which the reference uses for "gelu".
 
-    Written through the sigmoid, since (1 + tanh(u)) / 2 = sigmoid(2 u): fewer passes over memory, and equal to the
-    reference's form within rounding.
+    Computed as a sigmoid, because (1 + tanh(u)) / 2 = sigmoid(2 u) needs fewer passes over memory.
 
     References: `modeling.py` (gelu) of google-research/albert; arXiv 1606.08415.
     """
@@ -18,15 +17,10 @@ def gelu_tanh(x):
     return x * ops.sigmoid(x * (slope + (slope * 0.044715) * (x * x)))
 
 
-_ACTIVATIONS: dict[str, Callable] = {
+ACTIVATIONS: dict[str, Callable] = {
     "gelu_new": gelu_tanh,
     "gelu": lambda x: ops.gelu(x, approximate=False),
     "relu": ops.relu,
     "tanh": ops.tanh,
     "linear": lambda x: x,
 }
-
-
-def activation(name: str) -> Callable:
-    """The function that `AlbertConfig.hidden_act` names."""
-    return _ACTIVATIONS[name]

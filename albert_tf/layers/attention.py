@@ -1,6 +1,6 @@
-"""Self-attention with its output projection, residual and normalisation: the first half of a transformer block.
+"""Self-attention with output projection, residual and layer normalisation: the first half of a transformer block.
 
-Letters: B batch, L sequence (M where it is the axis of keys), D hidden, N heads, H head size (= D / N).
+Letters: B batch, L sequence (M for the axis of keys), D hidden, N heads, H head size (= D / N).
 """
 
 import math
@@ -14,7 +14,7 @@ from albert_tf.layers.base import AlbertLayer, linear
 
 
 class AttentionWeights(NamedTuple):
-    """The weights of one attention block, ready to use: in compute dtype, query, key and value side by side."""
+    """The weights of one attention block in compute dtype, with query, key and value concatenated."""
 
     qkv_kernel: Any  # [D, 3 D], query part divided by sqrt(H)
     qkv_bias: Any  # [3 D]
@@ -23,19 +23,18 @@ class AttentionWeights(NamedTuple):
 
 
 class AttentionOutput(NamedTuple):
-    """What an attention block returns."""
+    """The outputs of an attention block."""
 
     hidden: Any  # [B, L, D]
     probabilities: Any  # [B, N, L, M]
 
 
 def mask_to_bias(attention_mask):
-    """Turns a mask of ones (attend) and zeros into what is added to the logits, float32.
+    """Converts a mask of ones (attend) and zeros to a float32 bias for attention logits.
 
-    A mask [B, M] says which tokens are attended to, by all alike, and gives [B, 1, 1, M]; a mask [B, L, M] says it for
-    each token by itself and gives [B, 1, L, M].
+    A mask [B, M] applies to all tokens and gives [B, 1, 1, M]; a mask [B, L, M] is per token and gives [B, 1, L, M].
 
-    The reference adds -10000 rather than minus infinity, so that a row that is all padding still has finite numbers.
+    As in the reference, the bias is -10000 instead of minus infinity, so that rows of only padding stay finite.
     """
     mask = ops.cast(attention_mask, "float32")
     mask = mask[:, None, None, :] if len(mask.shape) == 2 else mask[:, None]
@@ -46,8 +45,8 @@ def mask_to_bias(attention_mask):
 class AttentionBlock(AlbertLayer):
     """Multi-head self-attention, projection, dropout, residual, layer normalisation.
 
-    Query, key and value are variables of their own, because an optimiser with layer-wise adaptation (LAMB) treats each
-    variable as a layer. They are laid side by side by `prepare`, once for all uses of shared weights.
+    Query, key and value are separate variables, because LAMB treats each variable as a layer. `prepare` concatenates
+    them once for all calls with shared weights.
 
     Args:
         config: AlbertConfig.
@@ -80,7 +79,7 @@ class AttentionBlock(AlbertLayer):
         self.built = True
 
     def prepare(self) -> AttentionWeights:
-        """Casts, scales and concatenates the weights: done once a step, however often the block is applied."""
+        """Casts, scales and concatenates the weights, once per step."""
         scale = 1.0 / math.sqrt(self.config.head_size)
         kernels = (self.query.kernel * scale, self.key.kernel, self.value.kernel)
         biases = (self.query.bias * scale, self.key.bias, self.value.bias)
@@ -96,12 +95,11 @@ class AttentionBlock(AlbertLayer):
         heads, size = self.config.num_attention_heads, self.config.head_size
         batch, length = ops.shape(hidden)[0], ops.shape(hidden)[1]
         joined = linear(hidden, weights.qkv_kernel, weights.qkv_bias)  # [B, L, 3 D]
-        # One copy puts the heads of all three side by side; taking them apart is then free, and so is its gradient.
+        # A single transpose for all three; unstacking and its gradient are then free.
         joined = ops.transpose(ops.reshape(joined, (batch, length, 3, heads, size)), (2, 0, 3, 1, 4))
         query, key, value = ops.unstack(joined, 3)  # [B, N, L, H] each
-        logits = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), "float32") + ops.cast(
-            bias, "float32"
-        )  # [B, N, L, M]
+        logits = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), "float32")  # [B, N, L, M]
+        logits = logits + ops.cast(bias, "float32")
         probabilities = ops.cast(ops.softmax(logits, axis=-1), self.compute_dtype)
         context = ops.matmul(self.probability_dropout(probabilities, training=training), value)  # [B, N, L, H]
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, length, heads * size))  # [B, L, D]

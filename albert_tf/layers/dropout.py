@@ -1,6 +1,6 @@
-"""Dropout whose masks differ from replica to replica.
+"""Dropout with different masks on each replica.
 
-On TensorFlow this file asks tf.distribute which replica it runs on; it is the one layer that knows TensorFlow.
+This is the only layer that imports TensorFlow, to get its replica from tf.distribute.
 """
 
 from typing import Any
@@ -9,10 +9,10 @@ import keras
 
 
 class ReplicaSeedGenerator(keras.random.SeedGenerator):
-    """A generator of seeds whose state is the same on all replicas and whose seeds are not.
+    """A generator with the same state, but different seeds, on all replicas.
 
-    Every draw advances the state, so microbatches and layer calls differ too. Equal layouts of devices give equal
-    seeds, and one device those of Keras.
+    Every draw advances the state, so seeds also differ between microbatches and layer calls. They are reproducible for
+    the same number of replicas; with one replica they are those of Keras.
     """
 
     def next(self, ordered=True):
@@ -21,10 +21,10 @@ class ReplicaSeedGenerator(keras.random.SeedGenerator):
 
 
 class Dropout(keras.layers.Layer):
-    """Inverted dropout, as `keras.layers.Dropout`, independent on every replica of a batch.
+    """As `keras.layers.Dropout`, but independent on every replica.
 
     Args:
-        rate: float, at least 0 and below 1. The share of values that are set to 0.
+        rate: float in [0, 1). Fraction of values that are set to 0.
     """
 
     def __init__(self, rate: float, **kwargs):
@@ -47,7 +47,7 @@ class Dropout(keras.layers.Layer):
 
 
 def _replica_number() -> Any:
-    """The number of the replica that is running, an int32 scalar; None where there is only one."""
+    """The index of the current replica, an int32 scalar; None if there is only one."""
     if keras.backend.backend() != "tensorflow":
         return None
     import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Factorised embeddings: tables of width E, summed and normalised there.
+"""Factorised embeddings: tables of width E, summed and normalised before the projection.
 
 Letters: B batch, L sequence, V vocabulary, E embedding.
 """
@@ -14,7 +14,7 @@ from albert_tf.layers.base import AlbertLayer
 
 @keras.saving.register_keras_serializable("albert_tf")
 class AlbertEmbeddings(AlbertLayer):
-    """Word, token type and position embeddings: summed, normalised and dropped out at width E.
+    """Word, token type and position embeddings, summed, followed by layer normalisation and dropout.
 
     Args:
         config: AlbertConfig.
@@ -22,13 +22,13 @@ class AlbertEmbeddings(AlbertLayer):
     Call arguments:
         input_ids: int tensor [B, L].
         token_type_ids: int tensor [B, L].
-        position_ids: int tensor [B, L], or None for 0, 1, 2 and so on.
+        position_ids: int tensor [B, L], or None for 0 to L - 1.
 
     Returns:
         Float tensor [B, L, E].
 
     Raises:
-        ValueError: where L exceeds `max_position_embeddings`.
+        ValueError: L exceeds `max_position_embeddings`.
 
     References:
         ALBERT section 3.1; `modeling.py` (embedding_postprocessor) of google-research/albert.
@@ -59,17 +59,17 @@ class AlbertEmbeddings(AlbertLayer):
         )
 
     def _positions(self, input_ids, position_ids):
-        """The rows of their table that are asked for, [B, L, E], or the first L, [L, E]."""
+        """Position embeddings [B, L, E], or [L, E] without `position_ids`."""
         table, length = self.in_compute_dtype(self.position_embeddings), ops.shape(input_ids)[1]
         if position_ids is not None:
             return ops.take(table, position_ids, axis=0)
         if isinstance(input_ids.shape[1], int | None):
             return table[:length]
-        # On JAX an open length is a symbol, and a slice of it might be shorter: it cannot be added to the words.
+        # On JAX an unknown length is symbolic, and a slice could be shorter than it.
         return ops.take(table, ops.arange(length), axis=0)
 
     def _nan_if_outside(self, input_ids, token_type_ids, position_ids):
-        """0, or NaN where an id has no row in its table: XLA and GPUs would take another row, and say nothing."""
+        """NaN if an id is out of range, else 0: XLA and GPUs would silently use another row of the table."""
         sizes = (self.config.vocab_size, self.config.type_vocab_size, self.config.max_position_embeddings)
         pairs = zip((input_ids, token_type_ids, position_ids), sizes)
         outside = [ops.any(ops.logical_or(ids < 0, ids >= size)) for ids, size in pairs if ids is not None]
@@ -82,6 +82,6 @@ class AlbertEmbeddings(AlbertLayer):
     def _check_length(self, length: Any) -> None:
         if isinstance(length, int) and length > self.config.max_position_embeddings:
             raise ValueError(
-                f"A sequence must not be longer than `max_position_embeddings`. Received: length={length}, "
-                f"max_position_embeddings={self.config.max_position_embeddings}; truncate the text or raise the limit."
+                f"Sequences must not be longer than `max_position_embeddings`. Received: length={length}, "
+                f"max_position_embeddings={self.config.max_position_embeddings}; truncate texts or raise the limit."
             )

@@ -1,4 +1,4 @@
-"""The feed-forward part with its residual and normalisation: the second half of a transformer block.
+"""Feed-forward layers with residual and layer normalisation: the second half of a transformer block.
 
 Letters: B batch, L sequence, D hidden, F intermediate.
 """
@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.activations import activation
+from albert_tf.layers.activations import ACTIVATIONS
 from albert_tf.layers.base import AlbertLayer, linear
 
 
@@ -24,7 +24,7 @@ class FeedForwardWeights(NamedTuple):
 
 @keras.saving.register_keras_serializable("albert_tf")
 class FeedForwardBlock(AlbertLayer):
-    """Two dense layers with an activation between them, dropout, residual, layer normalisation.
+    """Two dense layers with an activation in between, dropout, residual, layer normalisation.
 
     Args:
         config: AlbertConfig.
@@ -46,7 +46,7 @@ class FeedForwardBlock(AlbertLayer):
         self.output_projection = self.make_dense(config.hidden_size, "output")
         self.layer_norm = self.make_layer_norm()
         self.dropout = self.make_dropout(config.hidden_dropout_prob)
-        self.activation = activation(config.hidden_act)
+        self.activation = ACTIVATIONS[config.hidden_act]
 
     def build(self, input_shape=None, **shapes):
         self.intermediate.build((None, None, self.config.hidden_size))
@@ -55,7 +55,7 @@ class FeedForwardBlock(AlbertLayer):
         self.built = True
 
     def prepare(self) -> FeedForwardWeights:
-        """Casts the weights: done once a step, however often the block is applied."""
+        """Casts the weights, once per step."""
         return FeedForwardWeights(
             self.in_compute_dtype(self.intermediate.kernel),
             self.in_compute_dtype(self.intermediate.bias),

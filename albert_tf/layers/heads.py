@@ -1,4 +1,4 @@
-"""Heads: what a task puts on top of the encoder.
+"""Heads on top of the encoder.
 
 Letters: B batch, L sequence, P predictions, D hidden, E embedding, V vocabulary.
 """
@@ -7,14 +7,14 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.activations import activation
+from albert_tf.layers.activations import ACTIVATIONS
 from albert_tf.layers.base import AlbertLayer, linear
 
 
 def gather_positions(sequence, positions):
-    """Picks `sequence[b, positions[b, p]]`: [B, L, D] and int [B, P] give [B, P, D].
+    """Gathers `sequence[b, positions[b, p]]`: [B, L, D] and int [B, P] give [B, P, D].
 
-    By a product with ones and zeros, whose gradient is a product again; a gather's gradient would be scattered.
+    Implemented as a product with one-hot vectors, whose gradient is a product too, instead of a scatter.
     """
     chosen = ops.one_hot(ops.cast(positions, "int32"), ops.shape(sequence)[1], dtype=sequence.dtype)  # [B, P, L]
     return ops.matmul(chosen, sequence)
@@ -22,18 +22,18 @@ def gather_positions(sequence, positions):
 
 @keras.saving.register_keras_serializable("albert_tf")
 class MaskedLMHead(AlbertLayer):
-    """Scores over the vocabulary, through the word embedding table: dense to E, activation, normalisation, table.
+    """Masked-LM logits: dense layer to width E, activation, normalisation, product with the word embedding table.
 
     Args:
         config: AlbertConfig.
 
     Call arguments:
         sequence_output: float tensor [B, L, D].
-        word_embeddings: variable [V, E], the encoder's own table.
-        masked_lm_positions: int tensor [B, P], or None for every position.
+        word_embeddings: variable [V, E], the encoder's table.
+        masked_lm_positions: int tensor [B, P], or None for all positions.
 
     Returns:
-        float32 tensor [B, P, V], or [B, L, V] where no positions are given.
+        float32 tensor [B, P, V], or [B, L, V] without positions.
 
     References:
         `run_pretraining.py` (get_masked_lm_output) of google-research/albert.
@@ -43,7 +43,7 @@ class MaskedLMHead(AlbertLayer):
         super().__init__(config, **kwargs)
         self.transform = self.make_dense(config.embedding_size, "transform")
         self.layer_norm = self.make_layer_norm(epsilon=config.head_layer_norm_eps)
-        self.activation = activation(config.hidden_act)
+        self.activation = ACTIVATIONS[config.hidden_act]
 
     def build(self, input_shape=None, **shapes):
         self.transform.build((None, None, self.config.hidden_size))
@@ -61,11 +61,11 @@ class MaskedLMHead(AlbertLayer):
 
 @keras.saving.register_keras_serializable("albert_tf")
 class ClassificationHead(AlbertLayer):
-    """Scores of whole texts or of tokens: dropout, then one dense layer.
+    """Logits of texts or tokens: dropout and a dense layer.
 
     Args:
         config: AlbertConfig.
-        num_outputs: int. How many scores.
+        num_outputs: int. Number of logits.
         dropout: float. Rate before the dense layer.
 
     Call arguments:

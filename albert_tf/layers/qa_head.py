@@ -1,6 +1,6 @@
-"""The head for questions that a passage may not answer: starts, ends given a start, and whether there is an answer.
+"""The question-answering head for SQuAD 2.0: starts, ends given a start, and whether there is an answer.
 
-Letters: B batch, L sequence, D hidden, K starts that are kept, J ends that are kept for each of them.
+Letters: B batch, L sequence, D hidden, K start candidates, J end candidates of each.
 """
 
 import keras
@@ -15,12 +15,12 @@ from albert_tf.layers.heads import gather_positions
 class BeamAnswerHead(AlbertLayer):
     """Scores every token as the start of an answer, every token as its end given the start, and "no answer".
 
-    With `start_positions`, as in training, ends are scored for those starts; without, for the likeliest ones.
+    Ends are scored for the given `start_positions` (in training), or else for the most probable starts.
 
     Args:
         config: AlbertConfig.
-        start_n_top: int. How many starts are kept, K.
-        end_n_top: int. How many ends are kept for each start, J.
+        start_n_top: int. Number of start candidates, K.
+        end_n_top: int. Number of end candidates per start, J.
         dropout: float. Rate before the last layer of the "no answer" score.
 
     Call arguments:
@@ -29,13 +29,13 @@ class BeamAnswerHead(AlbertLayer):
         start_positions: int tensor [B], or None.
 
     Returns:
-        dict. In both cases `cls_logits` float32 [B], high where there is no answer. With `start_positions`:
-        `start_log_probs` and `end_log_probs`, float32 [B, L], about -1e30 where `p_mask` is 1. Without:
-        `start_top_log_probs` float32 and `start_top_index` int32 [B, K], likeliest first, and `end_top_log_probs`
-        float32 and `end_top_index` int32 [B, K J], in which end j of start i is at `i * J + j`.
+        dict. `cls_logits` float32 [B], high if there is no answer. With `start_positions`, also `start_log_probs` and
+        `end_log_probs`, float32 [B, L], about -1e30 where `p_mask` is 1. Otherwise, most probable first,
+        `start_top_log_probs` float32 and `start_top_index` int32 [B, K], `end_top_log_probs` float32 and
+        `end_top_index` int32 [B, K J], with end j of start i at `i * J + j`.
 
     Raises:
-        ValueError: where L is below K or J.
+        ValueError: L is less than K or J.
 
     References:
         `squad_utils.py` (v2_model_fn_builder) of google-research/albert; XLNet, arXiv 1906.08237.
@@ -82,9 +82,9 @@ class BeamAnswerHead(AlbertLayer):
         }
 
     def _end_log_probs(self, sequence_output, starts, p_mask):
-        """Log probability of every token as the end, for each of the starts [B, K]: float32 [B, K, L]."""
-        # The reference multiplies token and start, one behind the other, by one kernel. Its halves give the same sum
-        # and let the larger product be taken once, not once for each start.
+        """Log probabilities of ends for each of the starts [B, K]: float32 [B, K, L]."""
+        # The reference concatenates token and start before the product. Splitting the kernel gives the same sum and
+        # computes the larger product once, not once per start.
         kernel = self.in_compute_dtype(self.end_0.kernel)  # [2 D, D]
         of_tokens = ops.matmul(sequence_output, kernel[: self.config.hidden_size])  # [B, L, D]
         features = gather_positions(sequence_output, starts)  # [B, K, D]
@@ -93,16 +93,16 @@ class BeamAnswerHead(AlbertLayer):
         return _log_probs(self.end_1(self.end_layer_norm(hidden))[..., 0], p_mask[:, None])
 
     def _no_answer_scores(self, sequence_output, start_log_probs, training):
-        """From the first token and the mean of all tokens by their probability as a start: float32 [B]."""
-        shares = ops.cast(ops.exp(start_log_probs), self.compute_dtype)  # [B, L]
-        mean = ops.matmul(shares[:, None], sequence_output)[:, 0]  # [B, D]
+        """Scores from the first token and the mean of tokens weighted by their start probability: float32 [B]."""
+        probabilities = ops.cast(ops.exp(start_log_probs), self.compute_dtype)  # [B, L]
+        mean = ops.matmul(probabilities[:, None], sequence_output)[:, 0]  # [B, D]
         hidden = self.answer_0(ops.concatenate([mean, sequence_output[:, 0]], axis=-1))
         return ops.cast(self.answer_1(self.dropout(hidden, training=training))[:, 0], "float32")
 
     def _check_length(self, length: int | None) -> None:
         if length is not None and length < max(self.start_n_top, self.end_n_top):
             raise ValueError(
-                "A sequence must be at least as long as `start_n_top` and `end_n_top`. Received: "
+                "Sequences must be at least as long as `start_n_top` and `end_n_top`. Received: "
                 f"length={length}, start_n_top={self.start_n_top}, end_n_top={self.end_n_top}; lower these or pad."
             )
 

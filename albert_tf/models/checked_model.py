@@ -1,4 +1,4 @@
-"""The base of all models: a `keras.Model` that checks its inputs and labels before Keras gets them."""
+"""A `keras.Model` that checks its inputs and labels before Keras gets them."""
 
 import functools
 import types
@@ -11,10 +11,10 @@ from albert_tf.models.inputs import TEXT_INPUTS, Fields, check_inputs, check_lab
 
 
 class CheckedModel(keras.Model):
-    """A model whose mistakes of use are errors of one sentence, before anything is traced.
+    """A model that validates inputs and labels before anything is traced.
 
     Attributes:
-        input_fields: what the model takes, by name. A subclass that takes more adds it here.
+        input_fields: the inputs by name. A subclass with further inputs adds them here.
     """
 
     input_fields: Fields = {}
@@ -23,7 +23,7 @@ class CheckedModel(keras.Model):
         super().__init__(autocast=False, **kwargs)  # half precision would round ids
 
     def label_fields(self) -> Fields:
-        """What the model's own loss takes, by name; `"labels"` alone stands for one array."""
+        """The labels of the model's own loss by name; `"labels"` alone stands for a single array."""
         return {}
 
     def __call__(self, *args, **kwargs):
@@ -35,7 +35,7 @@ class CheckedModel(keras.Model):
             kwargs = {**kwargs, "inputs": check_inputs(self, kwargs["inputs"])[0]}
         return super().__call__(**kwargs)
 
-    # AutoGraph would rewrite it in a user's `tf.function`; it leaves alone what is of Keras.
+    # Keeps AutoGraph from rewriting it in a user's `tf.function`, as it does not rewrite Keras.
     __call__.__module__ = keras.Model.__module__
 
     def stateless_call(self, trainable_variables, non_trainable_variables, inputs, *args, **kwargs):
@@ -52,7 +52,7 @@ class CheckedModel(keras.Model):
 
     @functools.wraps(keras.Model.evaluate)
     def evaluate(self, x=None, y=None, *args, **kwargs):
-        if kwargs.get("_use_cached_eval_dataset"):  # `fit` has checked it
+        if kwargs.get("_use_cached_eval_dataset"):  # checked by `fit`
             return super().evaluate(x, y, *args, **kwargs)
         with _Checks(self, "test_step") as checks:
             return super().evaluate(*checks.data(x, y), *args, **kwargs)
@@ -77,33 +77,31 @@ class CheckedModel(keras.Model):
     @functools.wraps(keras.Model.export)
     def export(self, filepath, format="tf_saved_model", verbose=None, input_signature=None, **kwargs):
         if input_signature is None:
-            fields = {name: self.input_fields[name] for name in TEXT_INPUTS}
-            spec = {
-                name: keras.InputSpec(shape=(None,) * len(field.axes), dtype="int32", name=name)
-                for name, field in fields.items()
-            }
-            input_signature = [spec]
+            ranks = {name: len(self.input_fields[name].axes) for name in TEXT_INPUTS}
+            input_signature = [
+                {name: keras.InputSpec(shape=(None,) * rank, dtype="int32", name=name) for name, rank in ranks.items()}
+            ]
         return super().export(filepath, format, verbose, input_signature, **kwargs)
 
 
 class _Checks:
-    """Checks the data of one call of `fit`, `evaluate` or `predict`, and while it runs, those that come later."""
+    """Checks the data of one call of `fit`, `evaluate` or `predict`; batches of a generator as they are drawn."""
 
     def __init__(self, model: CheckedModel, step: str, labelled: bool = True):
         self._model, self._labelled = model, labelled
-        self._is_checked = not is_overridden(model, step)  # a user's step takes what it takes
+        self._is_checked = not is_overridden(model, step)  # a user's step may take anything
         self._error: ValueError | None = None
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exception):
-        # TensorFlow wraps an error inside a generator into many lines of its own.
+        # TensorFlow wraps errors from a generator in many lines.
         if self._error is not None:
             raise self._error from None
 
     def data(self, x, y=None) -> tuple[Any, Any]:
-        """The inputs and labels for Keras: checked arrays, a generator of checked batches, or as given."""
+        """Checks what can be checked now; returns inputs and labels for Keras."""
         if not self._is_checked:
             return x, y
         if isinstance(x, types.GeneratorType):
@@ -118,7 +116,7 @@ class _Checks:
         return x, y
 
     def validation_data(self, data):
-        """The same for `validation_data`."""
+        """As `data`, for the argument `validation_data`."""
         if not isinstance(data, list | tuple):
             return self.data(data)[0]
         x, y, *weights = data

@@ -1,4 +1,4 @@
-"""What models that choose among classes share: the loss, the accuracy, and the names of the classes.
+"""Base classes of classifiers: loss, accuracy and class names.
 
 Letters: B batch, L sequence, C classes.
 """
@@ -12,14 +12,14 @@ from albert_tf.config import AlbertConfig
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.losses import label_accuracy, label_loss
 
-# What classifiers that have a head of the same shape give labels to.
-_KINDS = {"AlbertForSequenceClassification": "texts", "AlbertForTokenClassification": "tokens"}
+# Classifiers whose heads have the same shape, and what they label.
+_LABELLED = {"AlbertForSequenceClassification": "texts", "AlbertForTokenClassification": "tokens"}
 
 
 class AlbertClassifier(AlbertBase):
-    """Base class of models whose `logits` [B, C] or [B, L, C] hold one score for each class.
+    """Base class of models with `logits` [B, C] or [B, L, C], one score per class.
 
-    Labels are int [B] or [B, L]; those of -100 are left out of loss and accuracy.
+    Labels are int [B] or [B, L]; labels of -100 are ignored by loss and accuracy.
     """
 
     def loss_terms(self, y, outputs, sample_weight=None):
@@ -33,12 +33,12 @@ class AlbertClassifier(AlbertBase):
 
 
 class NamedClassifier(AlbertClassifier):
-    """Base class of classifiers whose classes are the same for every row, and have names.
+    """Base class of classifiers with a fixed set of named classes.
 
     Args:
         config: AlbertConfig.
-        num_labels: int. How many classes. May be left out where `labels` are given.
-        labels: sequence of str. Names of the classes in order of their ids.
+        num_labels: int. Number of classes; optional if `labels` is given.
+        labels: sequence of str. Class names in order of their ids.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class NamedClassifier(AlbertClassifier):
 
     @classmethod
     def arguments_from_file(cls, settings, given):
-        """What the file says of its head is of no use to one with other classes."""
+        # The head settings of the file do not apply to other classes.
         from_file, count, labels = cls.settings_from_file(settings), given.get("num_labels"), given.get("labels")
         if count is not None or labels is not None:
             count = len(label_names(count, labels))
@@ -81,7 +81,7 @@ class NamedClassifier(AlbertClassifier):
         if reason := self.other_head(checkpoint):
             if not new_head:
                 raise ValueError(
-                    f"The classifier of {checkpoint.source} {reason}. Pass new_head=True to start one fresh."
+                    f"The classifier of {checkpoint.source} {reason}. Pass new_head=True to initialise a new one."
                 )
             arrays = {path: array for path, array in arrays.items() if path not in head}
         elif set(names) == set(self.labels):
@@ -90,37 +90,34 @@ class NamedClassifier(AlbertClassifier):
         return dataclasses.replace(checkpoint, arrays=arrays)
 
     def other_head(self, checkpoint: Checkpoint) -> str:
-        """Why the classifier of a file with as many labels is another one than this model's; "" where it is not."""
-        made_for, kinds = checkpoint.settings.get("architectures", ()), _KINDS.keys() - {self.architecture}
-        if self.architecture in _KINDS and (kind := next((_KINDS[name] for name in made_for if name in kinds), None)):
-            return f"is for {kind}, and the model for {_KINDS[self.architecture]}"
+        """Why a classifier with the same number of labels does not fit this model; "" if it does."""
+        others = [name for name in checkpoint.settings.get("architectures", ()) if name != self.architecture]
+        labelled = next((_LABELLED[name] for name in others if name in _LABELLED), None)
+        if labelled and self.architecture in _LABELLED:
+            return f"labels {labelled}, but the model labels {_LABELLED[self.architecture]}"
         names = self.settings_from_file(dict(checkpoint.settings))["labels"]
         is_named = names != list(label_names(len(names))) and len(set(names)) == len(names)
         if is_named and set(names) != set(self.labels):
             return (
-                f"has the labels {names}, and the model {list(self.labels)}; if these are new names for the same "
+                f"has the labels {names}, but the model has {list(self.labels)}; if these are new names of the same "
                 "classes, write them to `id2label` in its config.json"
             )
         return ""
 
 
 def label_names(num_labels: int | None, labels: Sequence[str] | None = None) -> tuple[str, ...]:
-    """The names of the classes, which are LABEL_0, LABEL_1 and so on where none are given."""
+    """The class names; by default LABEL_0, LABEL_1 and so on."""
     if num_labels is not None and (isinstance(num_labels, bool) or not isinstance(num_labels, int) or num_labels < 1):
         raise ValueError(f"`num_labels` must be an integer of at least 1. Received: num_labels={num_labels!r}.")
     if labels is None:
         if num_labels is None:
-            raise ValueError(
-                "`num_labels` or `labels` must be given. Received: neither; say how many classes there are."
-            )
+            raise ValueError("`num_labels` or `labels` must be given. Received: neither.")
         return tuple(f"LABEL_{number}" for number in range(num_labels))
     names = () if isinstance(labels, str) or not isinstance(labels, Iterable) else tuple(labels)
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise ValueError(
-            f"`labels` must be a list of different names. Received: labels={labels!r}; give one name for each class."
-        )
+        raise ValueError(f"`labels` must be a list of different names, one per class. Received: labels={labels!r}.")
     if num_labels not in (None, len(names)):
         raise ValueError(
-            f"`labels` must name `num_labels` classes. Received: num_labels={num_labels}, labels={list(names)}."
+            f"`labels` must have length `num_labels`. Received: num_labels={num_labels}, labels={list(names)}."
         )
     return names

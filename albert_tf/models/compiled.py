@@ -1,4 +1,4 @@
-"""What `compile` makes of the losses and metrics that it is given.
+"""The losses and metrics given to `compile`.
 
 Letters: B batch.
 """
@@ -15,7 +15,7 @@ from keras.src.trainers.compile_utils import CompileMetrics  # callbacks ask onl
 
 from albert_tf.models.losses import WeightedMean
 
-# Functions whose default is to take probabilities, and the classes that know how to take logits.
+# Functions that take probabilities by default, and classes that can take logits.
 _CLASS_OF_FUNCTION: dict[Any, type] = {
     keras.losses.binary_crossentropy: keras.losses.BinaryCrossentropy,
     keras.losses.binary_focal_crossentropy: keras.losses.BinaryFocalCrossentropy,
@@ -26,19 +26,18 @@ _CLASS_OF_FUNCTION: dict[Any, type] = {
 
 
 def on_logits(loss: Any) -> Any:
-    """A loss for `compile` that takes logits, which is what the models return.
+    """Configures a loss for logits, which all models return.
 
-    By name, by class and as Keras' own function, a loss is taken from logits; Keras' default would take them for
-    probabilities without a word.
+    Given by name, as a class or as a Keras function, a loss would otherwise silently interpret logits as probabilities.
 
     Args:
-        loss: None, or one loss as `keras.Model.compile` takes it.
+        loss: None, or one loss as in `keras.Model.compile`.
 
     Returns:
         A `keras.losses.Loss` or a function.
 
     Raises:
-        ValueError: Keras has no loss of that name, it was made for probabilities, or it has no reduction.
+        ValueError: Keras has no loss of that name, or the loss has from_logits=False or no reduction.
     """
     is_named, name = isinstance(loss, str), loss
     if is_named:
@@ -46,8 +45,8 @@ def on_logits(loss: Any) -> Any:
             loss = keras.losses.get(loss)
         except ValueError:
             raise ValueError(
-                "`loss` must be the name of a loss of Keras, a `keras.losses.Loss` or a function. Received: "
-                f"loss={name!r}; for class labels say 'sparse_categorical_crossentropy'."
+                "`loss` must be the name of a Keras loss, a `keras.losses.Loss` or a function. Received: "
+                f"loss={name!r}; for class labels use 'sparse_categorical_crossentropy'."
             ) from None
     if inspect.isfunction(loss):
         loss = _CLASS_OF_FUNCTION.get(loss, loss)
@@ -68,26 +67,25 @@ def on_logits(loss: Any) -> Any:
 
 
 class CompiledLosses:
-    """The losses that `compile` was given, as weighted means, in place of those of the model's own task.
+    """The losses given to `compile` as weighted means; they replace the loss of the model's task.
 
     Args:
-        losses: one loss for all outputs, or a dict by the names of outputs, or a list in their order; see `on_logits`.
+        losses: one loss for all outputs, a dict by names of outputs, or a list in their order; see `on_logits`.
         loss_weights: None, or factors in the same form.
-        is_divided: bool. Whether a batch is divided among replicas or microbatches, so that a loss must say what each
-            row has.
+        is_divided: bool. Whether batches are divided among replicas or microbatches, which requires losses per row.
     """
 
     def __init__(self, losses: Any, loss_weights: Any, is_divided: bool):
         self._losses, self._loss_weights, self._is_divided = losses, loss_weights, is_divided
 
     def reported_terms(self) -> tuple[str, ...]:
-        """As Keras does, one loss is reported as `loss`, and several also by the names of their outputs."""
+        """As in Keras, a single loss is only reported as `loss`, several also by the names of their outputs."""
         losses = self._losses if isinstance(self._losses, dict) else {}
         names = tuple(f"{name}_loss" for name, loss in losses.items() if loss is not None)
         return names if len(names) > 1 else ()
 
     def loss_terms(self, y, outputs, sample_weight=None) -> dict[str, WeightedMean]:
-        """The loss of each output that has one, times its weight."""
+        """The loss of each output that has one."""
         outputs = _named(outputs)
         losses = _by_output("loss", self._losses, outputs)
         factors = _by_output("loss_weights", self._loss_weights, outputs)
@@ -101,12 +99,12 @@ class CompiledLosses:
         return terms
 
     def metric_terms(self, y, outputs) -> dict[str, WeightedMean]:
-        """None: what is reported beside compiled losses are the metrics given to `compile`."""
+        """None, because with compiled losses only compiled metrics are reported."""
         return {}
 
     def _term(self, loss, y_true, y_pred, sample_weight) -> WeightedMean:
         if not isinstance(loss, keras.losses.Loss):
-            name = re.sub(r"\W", "", getattr(loss, "__name__", "loss"))  # that of a lambda makes no name scope
+            name = re.sub(r"\W", "", getattr(loss, "__name__", "loss"))  # "<lambda>" is not a valid name scope
             loss = LossFunctionWrapper(loss, name=name)
         unreduced: Any = object.__new__(type(loss))  # `copy` would serialize it
         vars(unreduced).update(vars(loss))
@@ -120,7 +118,7 @@ class CompiledLosses:
         return WeightedMean(ops.sum(values), ops.cast(ops.size(values), "float32"))
 
     def _for_each_row(self, loss: keras.losses.Loss) -> Callable:
-        """Its values for each row; a scalar, which may be a mean or a sum, stands for a batch that is not divided."""
+        """Returns the loss per row; a scalar (a mean or a sum) is broadcast, which is only right for a full batch."""
 
         def call(y_true, y_pred):
             values = loss.call(y_true, y_pred)
@@ -128,9 +126,8 @@ class CompiledLosses:
                 return values
             if self._is_divided or loss.reduction == "sum":
                 raise ValueError(
-                    "A loss must return one value for each row where a batch is divided among devices or by "
-                    f"`gradient_accumulation_steps`. Received: loss {loss.name!r}, which returns a scalar; leave out "
-                    "the mean over the rows."
+                    "A loss must return one value per row with several devices or `gradient_accumulation_steps`. "
+                    f"Received: loss {loss.name!r}, which returns a scalar; remove the mean over rows."
                 )
             return ops.broadcast_to(values, ops.shape(y_pred)[:1])
 
@@ -145,26 +142,23 @@ def _named(outputs) -> dict[str, Any]:
 
 
 def _by_output(argument: str, given: Any, outputs: dict[str, Any]) -> dict[str, Any]:
-    """What `compile` was given for each output, by name."""
+    """An argument of `compile` by names of outputs."""
     if isinstance(given, dict):
-        if strangers := sorted(set(given) - set(outputs)):
-            raise ValueError(
-                f"`{argument}` must name outputs of the model. Received: {strangers} beside the outputs "
-                f"{sorted(outputs)}; use their names."
-            )
+        if unknown := sorted(set(given) - set(outputs)):
+            raise ValueError(f"`{argument}` must have keys among the outputs {sorted(outputs)}. Received: {unknown}.")
         return given
     if not isinstance(given, (list, tuple)):
         return dict.fromkeys(outputs, given)
     if len(given) != len(outputs):
         raise ValueError(
-            f"`{argument}` must have one entry for each output. Received: {len(given)} beside the outputs "
-            f"{sorted(outputs)}; give a dict with their names."
+            f"`{argument}` must have one entry for each of the outputs {sorted(outputs)}. Received: {len(given)} "
+            "entries; pass a dict by names of outputs."
         )
     return dict(zip(outputs, given))
 
 
 def _labels_by_output(y: Any, names: Sequence[str]) -> dict[str, Any]:
-    """The labels of each output that has a loss, by name."""
+    """The labels by names of the outputs that have a loss."""
     if len(names) == 1 and not isinstance(y, dict):
         return {names[0]: tree.flatten(y)[0]}
     if isinstance(y, (list, tuple)) and len(y) == len(names):
@@ -172,18 +166,17 @@ def _labels_by_output(y: Any, names: Sequence[str]) -> dict[str, Any]:
     if not isinstance(y, dict) or not set(names) <= set(y):
         found = sorted(y) if isinstance(y, dict) else type(y).__name__
         raise ValueError(
-            f"Labels must be a dict by the outputs that have a loss. Received: {found} beside the outputs "
-            f"{sorted(names)}; name the labels as the outputs."
+            f"Labels must be a dict with the keys {sorted(names)}, the outputs that have a loss. Received: {found}."
         )
     return {name: y[name] for name in names}
 
 
 class ModelMetrics(CompileMetrics):
-    """All that `fit` and `evaluate` report beside the loss: the means of terms, and the metrics given to `compile`.
+    """All metrics that `fit` and `evaluate` report besides the loss: means of terms, and compiled metrics.
 
     Args:
         terms: names of loss and metric terms. Their means are updated by the step, for all replicas together.
-        metrics: CompileMetrics or None, what Keras made of `metrics` and `weighted_metrics`.
+        metrics: CompileMetrics, or None. The `metrics` and `weighted_metrics` given to `compile`.
     """
 
     def __init__(self, terms: Sequence[str], metrics: CompileMetrics | None):

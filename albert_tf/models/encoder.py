@@ -12,7 +12,6 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, mask_to_bias
 from albert_tf.layers.attention import AttentionWeights
-from albert_tf.layers.base import Dense
 from albert_tf.layers.feed_forward import FeedForwardWeights
 from albert_tf.layers.heads import gather_positions
 from albert_tf.models.base import AlbertBase
@@ -22,7 +21,7 @@ from albert_tf.models.remat import recomputed
 
 @keras.saving.register_keras_serializable("albert_tf")
 class AlbertEncoder(AlbertBase):
-    """Turns ids into vectors.
+    """The ALBERT encoder: turns token ids into vectors.
 
     Args:
         config: AlbertConfig.
@@ -30,16 +29,16 @@ class AlbertEncoder(AlbertBase):
 
     Call arguments:
         inputs: dict of `input_ids` int [B, L], and optionally `attention_mask` int [B, L] (1 = attend, default all 1)
-            and `token_type_ids` int [B, L] (default all 0); or `input_ids` alone. Where rows hold several examples,
-            also `example_ids` int [B, L] (tokens attend to those of the same number), `position_ids` int [B, L] and
-            `cls_positions` int [B, S] (where each example begins).
+            and `token_type_ids` int [B, L] (default all 0); or `input_ids` alone. For packed rows of several examples,
+            also `example_ids` int [B, L] (tokens attend to those of the same example), `position_ids` int [B, L] and
+            `cls_positions` int [B, S] (the first position of each example).
         training: bool. Whether dropout is on.
         output_hidden_states: bool. Whether to return `hidden_states`.
         output_attentions: bool. Whether to return `attentions`.
 
     Returns:
-        dict: `sequence_output` [B, L, D]; `pooled_output` [B, D], or [B, S, D] with `cls_positions`; on demand
-        `hidden_states`, a tuple of [B, L, D], the embeddings after projection first, then one per block application,
+        dict: `sequence_output` [B, L, D]; `pooled_output` [B, D], or [B, S, D] with `cls_positions`; if requested,
+        `hidden_states`, a tuple of [B, L, D] with the projected embeddings followed by the output of each layer call,
         and `attentions`, a tuple of [B, N, L, L].
 
     Example:
@@ -62,33 +61,23 @@ class AlbertEncoder(AlbertBase):
         super().__init__(config, **kwargs)
         dtype = self.dtype_policy
         self.add_pooling_layer = add_pooling_layer
-        self.remat_span = 0  # how many layer calls are computed again together; `compile` sets it
+        self.remat_span = 0  # set by `compile`
         self.embeddings = AlbertEmbeddings(config, name="embeddings", dtype=dtype)
-        initializer = self.embeddings.kernel_initializer
-        self.projection = None
-        if config.has_projection:
-            self.projection = Dense(
-                config.hidden_size, name="projection", kernel_initializer=initializer(), dtype=dtype
-            )
-        self.attention_blocks = [
-            [
-                AttentionBlock(config, name=f"attention_{group}_{inner}", dtype=dtype)
-                for inner in range(config.inner_group_num)
+        self.projection = (
+            self.embeddings.make_dense(config.hidden_size, "projection") if config.has_projection else None
+        )
+
+        def make_blocks(kind, name: str, num_groups: int):
+            return [
+                [kind(config, name=f"{name}_{group}_{inner}", dtype=dtype) for inner in range(config.inner_group_num)]
+                for group in range(num_groups)
             ]
-            for group in range(config.num_attention_groups)
-        ]
-        self.ffn_blocks = [
-            [
-                FeedForwardBlock(config, name=f"ffn_{group}_{inner}", dtype=dtype)
-                for inner in range(config.inner_group_num)
-            ]
-            for group in range(config.num_ffn_groups)
-        ]
+
+        self.attention_blocks = make_blocks(AttentionBlock, "attention", config.num_attention_groups)
+        self.ffn_blocks = make_blocks(FeedForwardBlock, "ffn", config.num_ffn_groups)
         self.pooler = None
         if add_pooling_layer:
-            self.pooler = Dense(
-                config.hidden_size, "tanh", name="pooler", kernel_initializer=initializer(), dtype=dtype
-            )
+            self.pooler = self.embeddings.make_dense(config.hidden_size, "pooler", activation="tanh")
         blocks = [block for group in self.attention_blocks + self.ffn_blocks for block in group]
         with keras.name_scope(self.name):  # so that an optimizer can tell two encoders apart
             self.build_parts(self.embeddings, *blocks)
@@ -106,45 +95,45 @@ class AlbertEncoder(AlbertBase):
         if self.remat_span and training and not (output_hidden_states or output_attentions):
             hidden = self._apply_recomputed(hidden, bias)
         else:
-            for application in self._applications():
-                hidden, probabilities = application(hidden, bias, training)
+            for layer_call in self._layer_calls():
+                hidden, probabilities = layer_call(hidden, bias, training)
                 states.append(hidden)
                 attentions.append(probabilities)
         outputs: dict[str, Any] = {"sequence_output": hidden}
         if self.pooler is not None:
-            firsts = given.cls_positions
-            firsts = hidden[:, 0] if firsts is None else gather_positions(hidden, firsts)  # [B, D] or [B, S, D]
-            outputs["pooled_output"] = self.pooler(firsts)
+            positions = given.cls_positions
+            first = hidden[:, 0] if positions is None else gather_positions(hidden, positions)  # [B, D] or [B, S, D]
+            outputs["pooled_output"] = self.pooler(first)
         if output_hidden_states:
             outputs["hidden_states"] = tuple(states)
         if output_attentions:
             outputs["attentions"] = tuple(attentions)
         return outputs
 
-    def _applications(self) -> Iterator["_Application"]:
-        """Every block application, in order; shared weights are prepared once."""
+    def _layer_calls(self) -> Iterator["_LayerCall"]:
+        """All layer calls in order. Shared weights are prepared once."""
         attention = [[(block, block.prepare()) for block in group] for group in self.attention_blocks]
         ffn = [[(block, block.prepare()) for block in group] for group in self.ffn_blocks]
         for layer in range(self.config.num_hidden_layers):
             attention_group = attention[self.config.group_of_layer(layer, len(attention))]
             ffn_group = ffn[self.config.group_of_layer(layer, len(ffn))]
             for attention_block, ffn_block in zip(attention_group, ffn_group, strict=True):
-                yield _Application(*attention_block, *ffn_block)
+                yield _LayerCall(*attention_block, *ffn_block)
 
     def _apply_recomputed(self, hidden, bias):
-        """All applications in training, some at a time computed again on the way back."""
-        applications = list(self._applications())
-        for first in range(0, len(applications), self.remat_span):
-            together = applications[first : first + self.remat_span]
-            weights = [(application.attention_weights, application.ffn_weights) for application in together]
-            layers = [layer for application in together for layer in (application.attention, application.ffn)]
+        """All layer calls in training, `remat_span` at a time recomputed in the backward pass."""
+        layer_calls = list(self._layer_calls())
+        for first in range(0, len(layer_calls), self.remat_span):
+            span = layer_calls[first : first + self.remat_span]
+            weights = [(layer_call.attention_weights, layer_call.ffn_weights) for layer_call in span]
+            layers = [layer for layer_call in span for layer in (layer_call.attention, layer_call.ffn)]
             norms = {id(layer): layer.layer_norm for layer in layers}.values()
             variables = [variable for norm in norms for variable in norm.trainable_variables]
 
-            def apply(hidden, weights, together=together):
-                for application, (attention_weights, ffn_weights) in zip(together, weights):
-                    given = application._replace(attention_weights=attention_weights, ffn_weights=ffn_weights)
-                    hidden, _ = given(hidden, bias, training=True)
+            def apply(hidden, weights, span=span):
+                for layer_call, (attention_weights, ffn_weights) in zip(span, weights):
+                    layer_call = layer_call._replace(attention_weights=attention_weights, ffn_weights=ffn_weights)
+                    hidden, _ = layer_call(hidden, bias, training=True)
                 return hidden
 
             hidden = recomputed(apply, hidden, weights, variables, layers)
@@ -154,8 +143,8 @@ class AlbertEncoder(AlbertBase):
         return {**super().get_config(), "add_pooling_layer": self.add_pooling_layer}
 
 
-class _Application(NamedTuple):
-    """One application of a transformer block with its prepared weights."""
+class _LayerCall(NamedTuple):
+    """One call of a transformer block with its prepared weights."""
 
     attention: AttentionBlock
     attention_weights: AttentionWeights
@@ -168,7 +157,7 @@ class _Application(NamedTuple):
 
 
 class _Inputs(NamedTuple):
-    """Ids and types, int32 [B, L]; mask [B, L], or [B, L, L] where rows hold several examples; positions as given."""
+    """Ids and types int32 [B, L]; mask [B, L], or [B, L, L] for packed rows; positions as given."""
 
     ids: Any
     mask: Any
@@ -178,7 +167,7 @@ class _Inputs(NamedTuple):
 
 
 def _standardize(inputs) -> _Inputs:
-    """The inputs with their defaults."""
+    """Fills in defaults for missing inputs."""
     ids = ops.cast(inputs["input_ids"], "int32")
     names = ("attention_mask", "token_type_ids", "position_ids", "example_ids", "cls_positions")
     mask, types, positions, examples, cls_positions = map(inputs.get, names)

@@ -1,6 +1,6 @@
-"""Checks what a model is given before anything is traced: names, types, shapes and, where they can be seen, values.
+"""Validates inputs and labels before anything is traced: names, types, shapes and, if available on the host, values.
 
-| what is given                                                  | what is checked                                    |
+| data                                                           | validated                                          |
 |----------------------------------------------------------------|----------------------------------------------------|
 | arrays, lists, tables, eager tensors in host memory            | everything, all rows, before the first step        |
 | a Python generator                                             | everything, each batch as it is drawn              |
@@ -9,8 +9,8 @@
 | symbolic tensors and tensors in an accelerator's memory        | names, types and shapes                            |
 | a distributed dataset, another loader, a user's own train_step | names, types and shapes, when the model is called  |
 
-Values are not read in the last three rows, because an accelerator would have to wait for each read. Ids out of range
-there make the outputs NaN instead of those of other ids (`layers/embeddings.py`). Sample weights are not checked.
+In the last three rows reading values would stall the accelerator. There, ids out of range make the outputs NaN
+(`layers/embeddings.py`). Sample weights are not validated.
 
 Letters: B batch, L sequence, C choices, P predictions, S examples of a row.
 """
@@ -24,16 +24,16 @@ import numpy as np
 
 
 class Field(NamedTuple):
-    """One array that a model takes.
+    """Specification of an input or label array.
 
     Args:
-        axes: a letter for each axis, such as `"BL"`; the same letter means the same length in all arrays of a call.
-        below: upper bound of integers that start at 0: a number, the letter of an axis, or the name of an attribute of
-            the config or of the model; None for any integer.
+        axes: a letter for each axis, such as `"BL"`; equal letters are equal lengths in all arrays of a call.
+        below: exclusive upper bound of integers from 0: a number, the letter of an axis, or an attribute of the config
+            or the model; None for any integer.
         optional: bool.
-        ignored: an integer that is allowed besides.
+        ignored: an additional integer that is allowed.
         is_real: bool. Whether any finite number is allowed.
-        requires: name of another input that must be given with it.
+        requires: name of another input that must be given too.
     """
 
     axes: str
@@ -59,25 +59,22 @@ ENCODER_INPUTS = {
 }
 
 _CURES = {
-    "vocab_size": "use the tokenizer that belongs to these weights",
+    "vocab_size": "use the tokenizer of these weights",
     "num_labels": "number the classes from 0",
     "C": "number the choices of a row from 0",
 }
-_ROWS_AT_ONCE = 4096  # small enough for intermediate results to stay in the processor's cache
+_ROWS_PER_CHUNK = 4096  # intermediate results fit in the CPU cache
 
 
 def check_inputs(model, inputs) -> tuple[dict[str, Any], dict[str, int | None]]:
-    """Checks the inputs of a call.
+    """Validates the inputs of a call; raises ValueError.
 
     Args:
         model: CheckedModel.
         inputs: a dict of arrays, a tuple or list of them in the order of `input_fields`, or the ids alone.
 
     Returns:
-        The inputs as a dict, without those that are None, and the length of each axis by its letter, where known.
-
-    Raises:
-        ValueError: they cannot be used; one sentence with the cure.
+        The inputs as a dict, without those that are None, and the known lengths of axes by letter.
     """
     fields: Fields = model.input_fields
     sizes: dict[str, int | None] = {}
@@ -98,23 +95,18 @@ def check_inputs(model, inputs) -> tuple[dict[str, Any], dict[str, int | None]]:
 
 
 def check_labels(model, labels, sizes: Mapping[str, int | None]):
-    """Checks the labels that go with checked inputs.
+    """Validates the labels of inputs that have been checked; raises ValueError.
 
     Args:
         model: CheckedModel.
-        labels: an array, or a dict of arrays, as `label_fields` says.
+        labels: an array, or a dict of arrays, see `label_fields`.
         sizes: lengths of axes, from `check_inputs`.
 
     Returns:
-        The labels, lists turned into arrays.
-
-    Raises:
-        ValueError: they cannot be used; one sentence with the cure.
+        The labels, with lists converted to arrays.
     """
     if labels is None:
-        raise ValueError(
-            f"{type(model).__name__} got no labels to learn; give them after the inputs: (inputs, labels)."
-        )
+        raise ValueError(f"{type(model).__name__} got no labels; pass them after the inputs: (inputs, labels).")
     fields = _expected_labels(model)
     if not fields:
         return labels
@@ -134,14 +126,14 @@ def check_labels(model, labels, sizes: Mapping[str, int | None]):
 
 
 def only(fields: Fields, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs that have a field."""
+    """The inputs that are in `fields`."""
     return {name: value for name, value in inputs.items() if name in fields}
 
 
 def _named(fields: Fields, arrays) -> dict[str, Any]:
     if isinstance(arrays, list | tuple) and any(hasattr(value, "shape") and value.shape != () for value in arrays):
         if len(arrays) > len(fields):
-            raise ValueError(f"There are {len(arrays)} arrays for {len(fields)} inputs ({', '.join(fields)}).")
+            raise ValueError(f"Received {len(arrays)} arrays for {len(fields)} inputs ({', '.join(fields)}).")
         arrays = dict(zip(fields, arrays))
     elif not isinstance(arrays, Mapping):
         arrays = {next(iter(fields)): arrays}
@@ -149,7 +141,7 @@ def _named(fields: Fields, arrays) -> dict[str, Any]:
 
 
 def _as_array(name: str, value):
-    """Tensors and their specs as they are, all else as NumPy arrays."""
+    """Converts anything but tensors and their specs to NumPy."""
     if keras.ops.is_tensor(value) or (hasattr(value, "dtype") and not hasattr(value, "__array__")):
         return value
     if isinstance(value, keras.KerasTensor | np.ndarray):
@@ -160,30 +152,30 @@ def _as_array(name: str, value):
         raise ValueError(f"`{name}` has rows of different lengths; pad them to the longest.") from None
 
 
-def _check_names(what: str, fields: Fields, arrays: Mapping[str, Any]) -> None:
+def _check_names(kind: str, fields: Fields, arrays: Mapping[str, Any]) -> None:
     for name in arrays:
         if name not in fields:
             close = difflib.get_close_matches(str(name), list(fields), n=1)
-            hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(fields)}."
-            if "label" in str(name) and "input" in what:
-                hint = "labels come after the inputs: (inputs, labels)."
-            raise ValueError(f"`{name}` is not {what}; {hint}")
+            hint = f"did you mean `{close[0]}`?" if close else f"it takes {', '.join(fields)}."
+            if "label" in str(name) and "input" in kind:
+                hint = "pass labels after the inputs: (inputs, labels)."
+            raise ValueError(f"`{name}` is not {kind}; {hint}")
     for name, field in fields.items():
         if name not in arrays and not field.optional:
-            raise ValueError(f"`{name}` is missing. Received: {', '.join(map(str, arrays)) or 'nothing'}; add it.")
+            raise ValueError(f"`{name}` is missing. Received: {', '.join(map(str, arrays)) or 'nothing'}.")
         if name in arrays and field.requires and field.requires not in arrays:
-            raise ValueError(f"`{field.requires}` must be given with `{name}`. Received: {', '.join(arrays)}; add it.")
+            raise ValueError(f"`{field.requires}` must be given with `{name}`. Received: {', '.join(arrays)}.")
 
 
 def _check_shape(name: str, value, field: Field, sizes: dict[str, int | None], is_label: bool = False) -> None:
-    """Checks type and shape, and records the lengths of axes."""
+    """Validates dtype and shape, and records the lengths of axes in `sizes`."""
     dtype = str(getattr(value.dtype, "name", value.dtype)).removeprefix("torch.")
     is_half = dtype in ("float16", "bfloat16")
     if not dtype.startswith(("int", "uint", "bool", "float", "bfloat")):
-        cure = "number the classes" if is_label else "turn texts into ids with a tokenizer"
+        cure = "use class ids" if is_label else "convert texts to ids with a tokenizer"
         raise ValueError(f"`{name}` must be {_expected(field)}. Received: dtype={dtype}; {cure}.")
     if is_half and not field.is_real and field.below != 2:
-        raise ValueError(f"`{name}` must be integers. Received: dtype={dtype}, which rounds them; keep them int32.")
+        raise ValueError(f"`{name}` must be integers. Received: dtype={dtype}, which rounds them; use int32.")
     if getattr(value, "ragged_rank", None):
         raise ValueError(f"`{name}` is ragged; pad it: {name}.to_tensor().")
     shape = _shape(value)
@@ -206,15 +198,15 @@ def _check_shape(name: str, value, field: Field, sizes: dict[str, int | None], i
 
 def _input_cure(field: Field, shape: tuple) -> str:
     if len(shape) != len(field.axes) - 1:
-        return "give an array of that shape"
-    return "give one sequence for each choice" if "C" in field.axes else "add a batch axis"
+        return "pass an array of that shape"
+    return "pass one sequence per choice" if "C" in field.axes else "add a batch axis"
 
 
 def _label_cure(field: Field, shape: tuple) -> str:
     if field.below == "num_labels" and len(shape) > len(field.axes):
-        return "turn one-hot labels into class numbers with labels.argmax(-1)"
-    of_row = {"L": "each token of ", "C": "each class of ", "P": "each prediction of "}.get(field.axes[-1], "")
-    return f"give one for {of_row}each row"
+        return "convert one-hot labels to class ids with labels.argmax(-1)"
+    unit = {"L": "token", "C": "class", "P": "prediction"}.get(field.axes[-1], "row")
+    return f"pass one per {unit}"
 
 
 def _shape(value) -> tuple | None:
@@ -251,8 +243,8 @@ def _in_host_memory(value) -> np.ndarray | None:
 
 
 def _first_wrong(array: np.ndarray, field: Field, limit: int | None) -> tuple[int, ...] | None:
-    for start in range(0, len(array), _ROWS_AT_ONCE):
-        rows = array[start : start + _ROWS_AT_ONCE]
+    for start in range(0, len(array), _ROWS_PER_CHUNK):
+        rows = array[start : start + _ROWS_PER_CHUNK]
         wrong = np.zeros(rows.shape, bool) if rows.dtype.kind in "biu" else ~np.isfinite(rows)
         if not field.is_real and rows.dtype.kind not in "biu":
             wrong |= np.floor(rows) != rows
@@ -275,7 +267,7 @@ def _limit(field: Field, sizes: Mapping[str, int | None], model) -> int | None:
 
 
 def _expected(field: Field, limit: int | None = None) -> str:
-    """What the values have to be, such as `integers from 0 to 49 (vocab_size=50)`."""
+    """Describes valid values, such as `integers from 0 to 49 (vocab_size=50)`."""
     if field.is_real:
         return "finite numbers"
     if limit is None:
@@ -285,7 +277,7 @@ def _expected(field: Field, limit: int | None = None) -> str:
 
 
 def _expected_labels(model) -> Fields | None:
-    """The fields of the labels; None where the loss is the user's and only they know."""
+    """The fields of the labels; None for a user's own loss."""
     fields, loss = model.label_fields(), model.loss
     if is_overridden(model, "compute_loss") or is_overridden(model, "loss_terms"):
         return None

@@ -1,4 +1,4 @@
-"""Losses and accuracies as sums and weights, so that they can be added up over replicas before they are divided.
+"""Losses and accuracies as weighted means, whose totals and weights can be summed over replicas before division.
 
 Letters: B batch, L sequence, P predictions, V vocabulary, C classes.
 """
@@ -9,10 +9,10 @@ from keras import ops
 
 
 class WeightedMean(NamedTuple):
-    """A mean whose sum and weight are kept apart: `total / (weight + epsilon)`, float32 scalars.
+    """The mean `total / (weight + epsilon)` of float32 scalars, not yet divided.
 
-    Totals and weights add up over replicas and microbatches; a plain sum has weight 0 and epsilon 1. In a loss the mean
-    counts `factor` times; it is reported without that.
+    Totals and weights are summed over replicas and microbatches. A plain sum has weight 0 and epsilon 1. `factor`
+    scales the mean in the loss, but not in reports.
     """
 
     total: Any
@@ -21,7 +21,7 @@ class WeightedMean(NamedTuple):
     factor: float = 1.0
 
     def mean(self):
-        """The mean; 0 where nothing was counted."""
+        """The mean, or 0 if the weight is 0."""
         return ops.divide_no_nan(self.total, self.weight + self.epsilon)
 
     def times(self, factor: float) -> "WeightedMean":
@@ -29,9 +29,9 @@ class WeightedMean(NamedTuple):
         return self._replace(total=self.total * factor)
 
 
-# The reference adds this to the number of masked tokens, so that a batch without any gives 0 and not NaN.
+# Added to the number of masked tokens, as in the reference, so that a batch without any gives 0 instead of NaN.
 MASKED_LM_EPSILON = 1e-5
-# A label that counts for nothing, as in Hugging Face's data.
+# Labels to be ignored, as in Hugging Face's data.
 IGNORED_LABEL = -100
 
 
@@ -41,34 +41,34 @@ def cross_entropy(labels, logits):
 
 
 def weighted_mean(values, weights=None, epsilon: float = 0.0) -> WeightedMean:
-    """The mean of `values` under as many `weights`; every weight is 1 where none are given."""
+    """The mean of `values` with `weights` of the same size, by default 1."""
     values = ops.cast(values, "float32")
-    # Weights [B, 1] beside values [B] would otherwise spread to [B, B].
+    # Reshaped, because weights [B, 1] and values [B] would broadcast to [B, B].
     weights = ops.ones_like(values) if weights is None else ops.reshape(ops.cast(weights, "float32"), ops.shape(values))
     return WeightedMean(ops.sum(values * weights), ops.sum(weights), epsilon)
 
 
 def correct(labels, logits):
-    """1.0 where the largest logit is the label's: int [...] and float [..., C] give float32 [...]."""
+    """1.0 where the label has the largest logit, else 0.0: int [...] and float [..., C] give float32 [...]."""
     return ops.cast(ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32")), "float32")
 
 
 def weights_of(label: str, sample_weight):
-    """The weights for one of several labels: Keras repeats an array of weights for each of them, by name."""
+    """The sample weights for one of several labels; Keras may pass them as a dict."""
     return sample_weight.get(label) if isinstance(sample_weight, dict) else sample_weight
 
 
 def label_loss(labels, logits, sample_weight=None) -> WeightedMean:
-    """Mean cross entropy of the labels int [B] or [B, L] that are not `IGNORED_LABEL`; logits float [..., C].
+    """Mean cross entropy of labels int [B] or [B, L] except `IGNORED_LABEL`, with logits float [..., C].
 
-    Weights are those of rows [B] or [B, 1], or, where labels are [B, L], also of labels.
+    Weights are per row, [B] or [B, 1], or per label, [B, L].
     """
     labels, weights = _labels_and_weights(labels, logits, sample_weight)
     return weighted_mean(cross_entropy(labels, logits), weights)
 
 
 def label_accuracy(labels, logits) -> WeightedMean:
-    """Share of the labels, as in `label_loss`, that have the largest logit; like Keras' metrics it ignores weights."""
+    """Fraction of labels, as in `label_loss`, that have the largest logit; unweighted, like Keras' metrics."""
     labels, weights = _labels_and_weights(labels, logits, None)
     return weighted_mean(correct(labels, logits), weights)
 
@@ -81,5 +81,5 @@ def _labels_and_weights(labels, logits, sample_weight):
         given, rank = ops.cast(sample_weight, "float32"), len(labels.shape)
         is_of_labels = len(given.shape) == rank > 1
         weights = weights * (given if is_of_labels else ops.reshape(given, (-1, *[1] * (rank - 1))))
-    # Class 0 stands in for what is ignored, because the cross entropy of a class that does not exist is an error.
+    # Ignored labels become class 0, because the cross entropy of a missing class is an error.
     return ops.where(counted, labels, 0), weights

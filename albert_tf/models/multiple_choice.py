@@ -1,4 +1,4 @@
-"""A model that chooses one of several texts, such as the right answer to a question about a passage.
+"""A model that chooses one of several texts, such as the answer to a multiple-choice question.
 
 Letters: B batch, C choices, L sequence.
 """
@@ -16,22 +16,22 @@ from albert_tf.models.losses import IGNORED_LABEL
 
 @keras.saving.register_keras_serializable("albert_tf")
 class AlbertForMultipleChoice(AlbertClassifier):
-    """The encoder with a head that scores every choice by itself; the scores of a row then compete.
+    """The encoder with a head that scores each choice separately.
 
-    `fit` takes `(inputs, labels)`, labels int [B], the number of the right choice, and minimises mean cross entropy.
-    The number of choices is the inputs' own: one model takes any.
+    `fit` takes `(inputs, labels)`, labels int [B], the index of the correct choice, and minimises mean cross entropy
+    over choices. Their number follows from the inputs.
 
     Args:
         config: AlbertConfig.
 
     Call arguments:
-        inputs: dict as for AlbertEncoder, but every tensor is [B, C, L]: one sequence for each choice.
+        inputs: dict as for AlbertEncoder, but every tensor is [B, C, L]: one sequence per choice.
 
     Returns:
         dict: `logits` float32 [B, C].
 
     Raises:
-        ValueError: where a tensor is not [B, C, L].
+        ValueError: a tensor is not [B, C, L].
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Models for ALBERT's own objectives: masked language modelling and sentence order.
+"""Models for ALBERT's pretraining objectives: masked language modelling and sentence order.
 
 Letters: B batch, L sequence, P predictions, S examples of a row, V vocabulary.
 """
@@ -29,18 +29,18 @@ class AlbertForPreTraining(AlbertBase):
 
     Args:
         config: AlbertConfig.
-        objective: what the second head learns. `"sentence_order"`; `"next_sentence"`, with labels of that name (0 = in
-            order, 1 = from elsewhere); or `"none"`, which leaves its loss out. Losses and accuracies are named alike.
+        objective: the objective of the second head: `"sentence_order"`; `"next_sentence"`, with `next_sentence_labels`
+            (0 = in order, 1 = from another document); or `"none"`. Losses and accuracies are named after it.
 
     Call arguments:
         inputs: dict as for AlbertEncoder, and optionally `masked_lm_positions` int [B, P].
 
     Returns:
-        dict: `masked_lm_logits` float32 [B, P, V], or [B, L, V] where no positions are given, and
-        `sentence_order_logits` float32 [B, 2].
+        dict: `masked_lm_logits` float32 [B, P, V], or [B, L, V] without positions, and `sentence_order_logits` float32
+        [B, 2].
 
-    Where a row holds several examples (inputs `example_ids`, `position_ids` and `cls_positions`), sentence-order labels
-    and logits are [B, S] and [B, S, 2], and `sentence_order_weights` float [B, S] says which are there.
+    With packed rows (inputs `example_ids`, `position_ids` and `cls_positions`), sentence-order labels and logits are
+    [B, S] and [B, S, 2], and `sentence_order_weights` float [B, S] is 1 for examples and 0 for padding.
 
     References:
         ALBERT sections 3.1 and 4.1; `run_pretraining.py` of google-research/albert.
@@ -91,7 +91,7 @@ class AlbertForPreTraining(AlbertBase):
         return {**terms, **self._sentence_term("accuracy", correct, y, outputs)}
 
     def _sentence_term(self, name, value_of, y, outputs, sample_weight=None):
-        """The mean of `value_of(labels, logits)` over the sentence labels, by name; empty without that objective."""
+        """The mean of `value_of(labels, logits)` over sentence labels, by name; empty without that objective."""
         if self.objective == "none":
             return {}
         label = f"{self.objective}_labels"
@@ -100,7 +100,7 @@ class AlbertForPreTraining(AlbertBase):
         values = value_of(ops.reshape(y[label], ops.shape(logits)[:-1]), logits)
         weights = weights_of(label, sample_weight)
         if f"{self.objective}_weights" in y:
-            weights = _with_rows(y[f"{self.objective}_weights"], weights)
+            weights = _times_row_weights(y[f"{self.objective}_weights"], weights)
         return {f"{self.objective}_{name}": weighted_mean(values, weights)}
 
     def get_config(self):
@@ -109,10 +109,10 @@ class AlbertForPreTraining(AlbertBase):
 
 @keras.saving.register_keras_serializable("albert_tf")
 class AlbertForMaskedLM(AlbertBase):
-    """The encoder with the masked-LM head alone.
+    """The encoder with only the masked-LM head.
 
-    `fit` takes `(inputs, labels)`, labels being a dict of `masked_lm_ids` and `masked_lm_weights` of the shape of
-    `masked_lm_positions` [B, P], or [B, L] where no positions are given.
+    `fit` takes `(inputs, labels)`, labels being a dict of `masked_lm_ids` and `masked_lm_weights` with the shape of
+    `masked_lm_positions` [B, P], or [B, L] without positions.
 
     Args:
         config: AlbertConfig.
@@ -121,7 +121,7 @@ class AlbertForMaskedLM(AlbertBase):
         inputs: dict as for AlbertEncoder, and optionally `masked_lm_positions` int [B, P].
 
     Returns:
-        dict: `logits` float32 [B, P, V], or [B, L, V] where no positions are given.
+        dict: `logits` float32 [B, P, V], or [B, L, V] without positions.
     """
 
     architecture = "AlbertForMaskedLM"
@@ -154,20 +154,16 @@ class AlbertForMaskedLM(AlbertBase):
 def masked_lm_loss(y, logits, sample_weight=None):
     """Mean negative log probability of the masked tokens, by their weights."""
     losses = cross_entropy(y["masked_lm_ids"], logits)
-    return weighted_mean(losses, _token_weights(y, sample_weight), MASKED_LM_EPSILON)
+    weights = _times_row_weights(y["masked_lm_weights"], weights_of("masked_lm_ids", sample_weight))
+    return weighted_mean(losses, weights, MASKED_LM_EPSILON)
 
 
 def masked_lm_accuracy(y, logits):
-    """Share of masked tokens whose largest logit is the right one, by `masked_lm_weights`."""
+    """Fraction of masked tokens that have the largest logit, by `masked_lm_weights`."""
     return weighted_mean(correct(y["masked_lm_ids"], logits), y["masked_lm_weights"])
 
 
-def _token_weights(y, sample_weight):
-    """The weight of each masked token [B, P], times its row's where there is one."""
-    return _with_rows(y["masked_lm_weights"], weights_of("masked_lm_ids", sample_weight))
-
-
-def _with_rows(weights, of_rows):
-    """Weights [B, ...], each times its row's [B] where there are any."""
+def _times_row_weights(weights, row_weights):
+    """Weights [B, ...] multiplied by `row_weights` [B], unless None."""
     weights = ops.cast(weights, "float32")
-    return weights if of_rows is None else weights * ops.reshape(ops.cast(of_rows, "float32"), (-1, 1))
+    return weights if row_weights is None else weights * ops.reshape(ops.cast(row_weights, "float32"), (-1, 1))

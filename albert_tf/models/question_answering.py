@@ -1,6 +1,6 @@
 """A model that finds the answer to a question in a passage, or that there is none.
 
-Letters: B batch, L sequence, K starts that are kept, J ends that are kept for each of them.
+Letters: B batch, L sequence, K start candidates, J end candidates of each.
 """
 
 from typing import Any, Literal
@@ -20,16 +20,16 @@ Head = Literal["span", "beam"]
 
 @keras.saving.register_keras_serializable("albert_tf")
 class AlbertForQuestionAnswering(AlbertBase):
-    """The encoder with a head for spans of tokens; there is no pooler.
+    """The encoder with a head that finds spans of tokens; there is no pooler.
 
-    `head="span"` scores every token as start and as end, each by itself (SQuAD 1.1, and Hugging Face's head).
-    `head="beam"` scores ends for a given start, and "no answer" beside them (the reference's head for SQuAD 2.0). In
-    training the starts are those given among the inputs; without them, the likeliest `start_n_top` are taken.
+    `head="span"` scores every token as start and as end, independently (SQuAD 1.1, and Hugging Face's head).
+    `head="beam"` scores ends given a start, and "no answer" (the reference's head for SQuAD 2.0). In training, starts
+    are given in the inputs; otherwise the `start_n_top` most probable ones are used.
 
     `fit` takes `(inputs, labels)`, labels being a dict of `start_positions` and `end_positions`, int [B], and for
-    `"beam"` `is_impossible` [B] (1 = no answer). The loss is half of the mean cross entropy of the starts, and half of
-    that of the ends, and for `"beam"` half of that of "no answer"; these halves are what `fit` reports. Positions
-    beyond the sequence are left out, those below 0 count as 0.
+    `"beam"` `is_impossible` [B] (1 = no answer). The loss is the sum of the mean cross entropies of starts, of ends,
+    and for `"beam"` of "no answer", each times 0.5, and reported so. Positions beyond the sequence are ignored,
+    negative ones count as 0.
 
     Args:
         config: AlbertConfig.
@@ -43,13 +43,12 @@ class AlbertForQuestionAnswering(AlbertBase):
 
     Returns:
         dict. For `"span"`: `start_logits` and `end_logits`, float32 [B, L]. For `"beam"`: `cls_logits` float32 [B],
-        high where there is no answer, and, with `start_positions` among the inputs, `start_log_probs` and
-        `end_log_probs`, float32 [B, L]; without them, likeliest first, `start_top_log_probs` float32 and
-        `start_top_index` int32 [B, K], `end_top_log_probs` float32 and `end_top_index` int32 [B, K J], in which end j
-        of start i is at `i * J + j`.
+        high if there is no answer. With `start_positions` in the inputs, also `start_log_probs` and `end_log_probs`,
+        float32 [B, L]. Otherwise, most probable first, `start_top_log_probs` float32 and `start_top_index` int32
+        [B, K], `end_top_log_probs` float32 and `end_top_index` int32 [B, K J], with end j of start i at `i * J + j`.
 
     Raises:
-        ValueError: where L is below K or J, or where a beam head is trained without `start_positions` in the inputs.
+        ValueError: L is less than K or J, or a beam head is trained without `start_positions` in the inputs.
 
     Example:
 
@@ -116,12 +115,12 @@ class AlbertForQuestionAnswering(AlbertBase):
         }
 
     def _edges(self, y, outputs, sample_weight=None):
-        """For the start and for the end of the answers: its name, positions [B], scores [B, L] and weights [B]."""
+        """For starts and ends: the name, positions [B], scores [B, L] and weights [B]."""
         kind = "logits" if self.head == "span" else "log_probs"
         if f"start_{kind}" not in outputs:
             raise ValueError(
-                "The inputs must hold `start_positions` where a beam head is trained or evaluated. Received: inputs "
-                "without them; ends are scored for the right starts then, so give these in the inputs too."
+                "The inputs must contain `start_positions` to train or evaluate a beam head, because ends are scored "
+                "for the correct starts; add them to the inputs."
             )
         return [
             (edge, _within(y[label], scores), scores, weights_of(label, sample_weight))
@@ -143,7 +142,7 @@ class AlbertForQuestionAnswering(AlbertBase):
 
 
 def _p_mask(inputs):
-    """Where no answer can be, [B, L]: as given, else in the padding."""
+    """1 where no answer can be, [B, L]; by default the padding."""
     if "p_mask" in inputs:
         return inputs["p_mask"]
     if "attention_mask" in inputs:
@@ -152,7 +151,7 @@ def _p_mask(inputs):
 
 
 def _within(positions, scores):
-    """Positions as labels [B]: those below 0 count as 0, those that the scores [B, L] do not reach for nothing."""
+    """Positions as labels [B]: negative ones become 0, those beyond the scores [B, L] are ignored."""
     positions = ops.maximum(ops.cast(positions, "int32"), 0)
     return ops.where(positions < ops.shape(scores)[-1], positions, IGNORED_LABEL)
 

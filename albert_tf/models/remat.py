@@ -1,4 +1,4 @@
-"""Rematerialisation: layer calls that are computed again in the backward pass, so that activations need not be kept.
+"""Rematerialisation: recomputes layer calls in the backward pass, so that activations need not be kept.
 
 Letters: B batch, L sequence, D hidden.
 """
@@ -11,17 +11,17 @@ from keras import tree
 
 
 def recomputed(function: Callable, hidden, weights, variables: Sequence, layers: Sequence[keras.layers.Layer]):
-    """`function(hidden, weights)`, whose gradient computes it again, with the same dropout.
+    """Calls `function(hidden, weights)` such that its gradient recomputes it, with the same dropout.
 
-    The function is made pure for it: the variables that it reads come in as tensors, and so do the states of its
-    random generators, which go on afterwards as if each layer had drawn for itself.
+    The function is made pure: variables and the states of random generators are passed as tensors, and generators are
+    advanced afterwards as if each layer had drawn.
 
     Args:
-        function: gives [B, L, D].
+        function: returns [B, L, D].
         hidden: float tensor [B, L, D].
-        weights: nested structure of the float tensors that it uses beside variables.
+        weights: nested structure of the float tensors that it uses besides variables.
         variables: the trainable variables that it reads.
-        layers: every layer that it calls, as often as it is called.
+        layers: the layers that it calls, once per call.
 
     Returns:
         Float tensor [B, L, D], with the values and gradients of a plain call.
@@ -43,22 +43,15 @@ def recomputed(function: Callable, hidden, weights, variables: Sequence, layers:
 
 
 def _generators(layer) -> list[keras.random.SeedGenerator]:
-    """The generators of all dropouts in a layer that are on."""
-    parts = layer._flatten_layers()
-    return [part.seed_generator for part in parts if getattr(part, "seed_generator", None) is not None]
+    """The generators of all active dropout layers in a layer."""
+    generators = [getattr(sublayer, "seed_generator", None) for sublayer in layer._flatten_layers()]
+    return [generator for generator in generators if generator is not None]
 
 
 def remat_span(remat: Any) -> int:
-    """How many layer calls are computed again together; 0: none.
-
-    Raises:
-        ValueError: `remat` is neither `"none"`, `"block"` nor a number of layer calls.
-    """
+    """The number of layer calls that are recomputed at once; 0 for none."""
     if remat in ("none", "block"):
         return int(remat == "block")
     if isinstance(remat, bool) or not isinstance(remat, int) or remat < 1:
-        raise ValueError(
-            '`remat` must be "none", "block" or a number of layer calls. Received: '
-            f'remat={remat!r}; "block" saves the most memory.'
-        )
+        raise ValueError(f'`remat` must be "none", "block" or a number of layer calls. Received: remat={remat!r}.')
     return remat

@@ -1,4 +1,4 @@
-"""A model that gives one label, or one number, to a text or a pair of texts.
+"""A model that assigns a label or a number to a text or a pair of texts.
 
 Letters: B batch, L sequence.
 """
@@ -24,19 +24,19 @@ Problem = Literal["classification", "multi_label", "regression"]
 class AlbertForSequenceClassification(NamedClassifier):
     """The encoder with a head on its pooled output.
 
-    `fit` takes `(inputs, labels)` and minimises the mean over the batch of what belongs to the problem;
-    `compile(loss=..., metrics=...)` replaces that by losses and metrics on `logits`.
+    `fit` takes `(inputs, labels)` and minimises the mean loss of the problem; `compile(loss=..., metrics=...)` replaces
+    it by losses and metrics on `logits`.
 
-    - `"classification"`, one label for each text: labels int [B], cross entropy.
-    - `"multi_label"`, any number of labels for each text: labels [B, num_labels], 1 where one holds and else 0, mean
-      binary cross entropy. The reported accuracy is that of all these decisions.
-    - `"regression"`, one number for each text: labels float [B], squared error.
+    - `"classification"`, one label per text: labels int [B], cross entropy.
+    - `"multi_label"`, any number of labels per text: labels [B, num_labels] of 0 and 1, mean binary cross entropy. The
+      reported accuracy is that of the binary decisions.
+    - `"regression"`, one number per text: labels float [B], squared error.
 
     Args:
         config: AlbertConfig.
-        num_labels: int. How many classes; 1 for regression. May be left out where `labels` are given.
+        num_labels: int. Number of classes, 1 for regression; optional if `labels` is given.
         problem: str. `"classification"`, `"multi_label"` or `"regression"`.
-        labels: sequence of str. Names of the classes in order of their ids.
+        labels: sequence of str. Class names in order of their ids.
 
     Call arguments:
         inputs: dict as for AlbertEncoder.
@@ -73,8 +73,8 @@ class AlbertForSequenceClassification(NamedClassifier):
             raise ValueError(f"`num_labels` must be 1 for regression. Received: num_labels={self.num_labels}.")
         if problem == "classification" and self.num_labels == 1:
             raise ValueError(
-                f"`num_labels` must be at least 2 for classification. Received: labels={list(self.labels)}; for one "
-                "number pass problem='regression', for one yes or no problem='multi_label'."
+                f"`num_labels` must be at least 2 for classification. Received: labels={list(self.labels)}; pass "
+                "problem='regression' to predict a number, or problem='multi_label' for a binary decision."
             )
         self.problem = problem
         self.encoder = AlbertEncoder(config, name="encoder", dtype=self.dtype_policy)
@@ -95,7 +95,7 @@ class AlbertForSequenceClassification(NamedClassifier):
         return {"logits": self.classifier(pooled_output, training=training)}
 
     def probabilities(self, logits):
-        """What logits [..., num_labels] say of the labels, which exclude each other unless `problem` is multi_label."""
+        """The probabilities of labels from logits [..., num_labels]; they add up to 1 unless multi_label."""
         return ops.sigmoid(logits) if self.problem == "multi_label" else ops.softmax(logits)
 
     def loss_terms(self, y, outputs, sample_weight=None):
@@ -134,12 +134,12 @@ class AlbertForSequenceClassification(NamedClassifier):
     def other_head(self, checkpoint):
         theirs = _problem_from_file(checkpoint.settings)
         if theirs not in (None, self.problem):
-            return f"is for {theirs}, and the model for {self.problem}"
+            return f"is for {theirs}, but the model is for {self.problem}"
         return super().other_head(checkpoint)
 
 
 def _problem_from_file(settings: Mapping[str, Any]) -> Problem | None:
-    """None where a `config.json` does not say."""
+    """The problem type in a `config.json`, or None."""
     found = (problem for problem, name in PROBLEM_TYPES.items() if name == settings.get("problem_type"))
     return cast(Problem | None, next(found, None))
 
@@ -148,8 +148,8 @@ def _decisions(y, logits):
     """Labels [B, C] of 0 and 1 as float32."""
     if len(y.shape) != 2 or y.shape[1] != logits.shape[1]:
         raise ValueError(
-            f"Labels of a multi_label model must have shape [B, {logits.shape[1]}], 1 where a label holds and else 0. "
-            f"Received: shape={tuple(y.shape)}."
+            f"Labels of a multi_label model must be 0 or 1, of shape [B, {logits.shape[1]}]. Received: "
+            f"shape={tuple(y.shape)}."
         )
     return ops.cast(y, "float32")
 

@@ -1,4 +1,4 @@
-"""A model that gives one label to every token, such as the name of what a word refers to.
+"""A model that labels every token, for tasks such as named entity recognition.
 
 Letters: B batch, L sequence.
 """
@@ -19,14 +19,13 @@ from albert_tf.models.losses import IGNORED_LABEL
 class AlbertForTokenClassification(NamedClassifier):
     """The encoder with a head on every token; there is no pooler.
 
-    `fit` takes `(inputs, labels)`, labels int [B, L], and minimises the mean cross entropy of those that are not -100,
-    the label of tokens that do not count (padding, special tokens, further pieces of a word). Weights are those of rows
-    [B] or of tokens [B, L].
+    `fit` takes `(inputs, labels)`, labels int [B, L], and minimises mean cross entropy. Labels of -100 are ignored
+    (padding, special tokens, all but the first piece of a word). Sample weights are per row [B] or per token [B, L].
 
     Args:
         config: AlbertConfig.
-        num_labels: int. How many classes. May be left out where `labels` are given.
-        labels: sequence of str. Names of the classes in order of their ids.
+        num_labels: int. Number of classes; optional if `labels` is given.
+        labels: sequence of str. Class names in order of their ids.
 
     Call arguments:
         inputs: dict as for AlbertEncoder.

@@ -1,7 +1,7 @@
-"""Where each variable is in a model: the path by which checkpoints know it.
+"""The paths of variables in checkpoints.
 
-Paths follow from how layers contain each other, not from the name scope that a model happened to be made in. A
-variable's own `path`, which Keras composes from name scopes, is for optimizers and logs: it tells two models apart.
+They follow from the nesting of layers, unlike Keras' `variable.path`, which also includes the name scopes in which a
+model was created; that one is for optimizers and logs.
 """
 
 from typing import Any
@@ -11,34 +11,23 @@ from keras import ops
 
 
 def variables_by_path(model: keras.Model, root: str = "") -> dict[str, Any]:
-    """Every weight by its path; states of random generators are left out.
+    """All weights by path, without the states of random generators.
 
     Args:
         model: keras.Model.
-        root: str. What all paths begin with.
+        root: str. Prefix of all paths.
 
     Returns:
         dict from path to variable, in the order of `model.weights`.
 
     Raises:
-        ValueError: where two variables have the same path.
+        ValueError: two variables have the same path.
     """
     return {path: variable for path, (variable, _) in _weights(model, root).items()}
 
 
 def arrays_by_path(model: keras.Model, root: str = "") -> dict[str, Any]:
-    """The value of every weight as a NumPy array, by its path, with LoRA's updates added to the kernels they are for.
-
-    Args:
-        model: keras.Model.
-        root: str. What all paths begin with.
-
-    Returns:
-        dict from path to array.
-
-    Raises:
-        ValueError: where two variables have the same path.
-    """
+    """The values of all weights as NumPy arrays by path, with LoRA updates added to their kernels."""
     arrays = {}
     for path, (variable, layer) in _weights(model, root).items():
         name = path.rpartition("/")[2]
@@ -46,13 +35,13 @@ def arrays_by_path(model: keras.Model, root: str = "") -> dict[str, Any]:
             if name.startswith("lora_"):
                 continue
             if name == "kernel":
-                variable = layer.kernel  # Keras' own sum of the kernel and its update
+                variable = layer.kernel  # the sum of kernel and update
         arrays[path] = ops.convert_to_numpy(variable)
     return arrays
 
 
 def _weights(layer: keras.layers.Layer, prefix: str, seen: set[int] | None = None) -> dict[str, tuple[Any, Any]]:
-    """Each weight with the layer that it belongs to, by path; what is shared appears once, where it is met first."""
+    """Each weight and its layer, by path. A shared weight appears once, under its first path."""
     seen = set() if seen is None else seen
     found: dict[str, tuple[Any, Any]] = {}
     below = layer._flatten_layers(include_self=False, recursive=False)
@@ -69,7 +58,7 @@ def _weights(layer: keras.layers.Layer, prefix: str, seen: set[int] | None = Non
 def _add(found: dict, more: dict) -> None:
     if twice := sorted(found.keys() & more.keys()):
         raise ValueError(
-            f"Layers side by side must have names of their own. Received: two variables at {twice[0]!r}; "
-            "pass another `name` to one of the layers."
+            f"Layers within a layer must have different names. Received: two variables at {twice[0]!r}; pass another "
+            "`name` to one of the layers."
         )
     found.update(more)

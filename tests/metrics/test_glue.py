@@ -45,9 +45,9 @@ def test_matthews_of_many_examples_does_not_overflow():
 @pytest.mark.parametrize(
     ("labels", "predictions", "sentence"),
     [
-        ([], [], "not empty"),
-        ([0, 1], [0], "two lists of equal length"),
-        ([[0, 1]], [[0, 1]], "two lists of equal length"),
+        ([], [], "non-empty lists"),
+        ([0, 1], [0], "non-empty lists of equal length"),
+        ([[0, 1]], [[0, 1]], "non-empty lists of equal length"),
         ([0, 1], [0.2, 0.8], "`predictions` must be classes"),
         ([-1, 1], [0, 1], "`labels` must be classes"),
     ],

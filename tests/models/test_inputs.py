@@ -66,42 +66,42 @@ WRONG_INPUTS = {
     "of another model": (
         "texts",
         with_text("p_mask", MASK),
-        "`p_mask` is not an input of AlbertForSequenceClassification; there are input_ids, attention_mask, "
+        "`p_mask` is not an input of AlbertForSequenceClassification; it takes input_ids, attention_mask, "
         "token_type_ids, position_ids, example_ids, cls_positions.",
     ),
     "labels inside": (
         "texts",
         with_text("labels", LABELS),
-        "`labels` is not an input of AlbertForSequenceClassification; labels come after the inputs: (inputs, labels).",
+        "`labels` is not an input of AlbertForSequenceClassification; pass labels after the inputs: (inputs, labels).",
     ),
-    "no ids": ("encoder", {"attention_mask": MASK}, "`input_ids` is missing. Received: attention_mask; add it."),
+    "no ids": ("encoder", {"attention_mask": MASK}, "`input_ids` is missing. Received: attention_mask."),
     "negative id": (
         "encoder",
         changed(IDS, -1),
-        "`input_ids` must be integers from 0 to 49 (vocab_size=50). Received: -1 at [2, 1]; use the tokenizer that "
-        "belongs to these weights.",
+        "`input_ids` must be integers from 0 to 49 (vocab_size=50). Received: -1 at [2, 1]; use the tokenizer of "
+        "these weights.",
     ),
     "id beyond the vocabulary": (
         "encoder",
         changed(IDS, 50),
-        "`input_ids` must be integers from 0 to 49 (vocab_size=50). Received: 50 at [2, 1]; use the tokenizer that "
-        "belongs to these weights.",
+        "`input_ids` must be integers from 0 to 49 (vocab_size=50). Received: 50 at [2, 1]; use the tokenizer of "
+        "these weights.",
     ),
     "fraction": (
         "encoder",
         changed(IDS, 3.5),
-        "`input_ids` must be integers from 0 to 49 (vocab_size=50). Received: 3.5 at [2, 1]; use the tokenizer that "
-        "belongs to these weights.",
+        "`input_ids` must be integers from 0 to 49 (vocab_size=50). Received: 3.5 at [2, 1]; use the tokenizer of "
+        "these weights.",
     ),
     "half precision": (
         "encoder",
         IDS.astype("float16"),
-        "`input_ids` must be integers. Received: dtype=float16, which rounds them; keep them int32.",
+        "`input_ids` must be integers. Received: dtype=float16, which rounds them; use int32.",
     ),
     "text": (
         "encoder",
         ["a text"],
-        "`input_ids` must be integers. Received: dtype=str192; turn texts into ids with a tokenizer.",
+        "`input_ids` must be integers. Received: dtype=str192; convert texts to ids with a tokenizer.",
     ),
     "lists of unequal lengths": (
         "encoder",
@@ -122,7 +122,7 @@ WRONG_INPUTS = {
     "mask of another length": (
         "encoder",
         with_text("attention_mask", MASK[:, :9]),
-        "`attention_mask` must have shape [B=4, L=11]. Received: shape=(4, 9); give an array of that shape.",
+        "`attention_mask` must have shape [B=4, L=11]. Received: shape=(4, 9); pass an array of that shape.",
     ),
     "too long": (
         "texts",
@@ -133,7 +133,7 @@ WRONG_INPUTS = {
     "too many arrays": (
         "choices",
         (CHOICES["input_ids"],) * 4,
-        "There are 4 arrays for 3 inputs (input_ids, attention_mask, token_type_ids).",
+        "Received 4 arrays for 3 inputs (input_ids, attention_mask, token_type_ids).",
     ),
     "masked position": (
         "masked",
@@ -150,12 +150,12 @@ WRONG_INPUTS = {
         "encoder",
         with_text("example_ids", MASK),
         "`position_ids` must be given with `example_ids`. Received: input_ids, attention_mask, token_type_ids, "
-        "example_ids; add it.",
+        "example_ids.",
     ),
     "texts as choices": (
         "choices",
         TEXTS,
-        "`input_ids` must have shape [B, C, L]. Received: shape=(4, 11); give one sequence for each choice.",
+        "`input_ids` must have shape [B, C, L]. Received: shape=(4, 11); pass one sequence per choice.",
     ),
     "ragged": (
         "encoder",
@@ -170,32 +170,32 @@ WRONG_LABELS = {
         "texts",
         TEXTS,
         None,
-        "AlbertForSequenceClassification got no labels to learn; give them after the inputs: (inputs, labels).",
+        "AlbertForSequenceClassification got no labels; pass them after the inputs: (inputs, labels).",
     ),
     "names": (
         "texts",
         TEXTS,
         ["a", "b", "a", "b"],
-        "`labels` must be integers. Received: dtype=str32; number the classes.",
+        "`labels` must be integers. Received: dtype=str32; use class ids.",
     ),
     "one hot": (
         "texts",
         TEXTS,
         np.eye(2)[LABELS],
-        "`labels` must have shape [B=4]. Received: shape=(4, 2); turn one-hot labels into class numbers with "
+        "`labels` must have shape [B=4]. Received: shape=(4, 2); convert one-hot labels to class ids with "
         "labels.argmax(-1).",
     ),
     "scalar": (
         "texts",
         TEXTS,
         3,
-        "`labels` must have shape [B=4]. Received: shape=(); give one for each row.",
+        "`labels` must have shape [B=4]. Received: shape=(); pass one per row.",
     ),
     "too few": (
         "texts",
         TEXTS,
         LABELS[:3],
-        "`labels` must have shape [B=4]. Received: shape=(3,); give one for each row.",
+        "`labels` must have shape [B=4]. Received: shape=(3,); pass one per row.",
     ),
     "class": ("texts", TEXTS, changed(LABELS, 5), f"{OF_TWO} Received: 5 at [2]; number the classes from 0."),
     "fraction": ("texts", TEXTS, changed(LABELS, 0.7), f"{OF_TWO} Received: 0.7 at [2]; number the classes from 0."),
@@ -209,7 +209,7 @@ WRONG_LABELS = {
         "several",
         TEXTS,
         LABELS,
-        "`labels` must have shape [B=4, C=3]. Received: shape=(4,); give one for each class of each row.",
+        "`labels` must have shape [B=4, C=3]. Received: shape=(4,); pass one per class.",
     ),
     "one of several": (
         "several",
@@ -234,7 +234,7 @@ WRONG_LABELS = {
         "tokens",
         TEXTS,
         LABELS,
-        "`labels` must have shape [B=4, L=11]. Received: shape=(4,); give one for each token of each row.",
+        "`labels` must have shape [B=4, L=11]. Received: shape=(4,); pass one per token.",
     ),
     "choice": (
         "choices",
@@ -252,7 +252,7 @@ WRONG_LABELS = {
         "span",
         TEXTS,
         {"start_positions": LABELS},
-        "`end_positions` is missing. Received: start_positions; add it.",
+        "`end_positions` is missing. Received: start_positions.",
     ),
     "impossible": (
         "beam",
@@ -268,7 +268,7 @@ WRONG_LABELS = {
             "masked_lm_weights": MASKED_LABELS["masked_lm_weights"],
         },
         "`masked_lm_ids` must be integers from 0 to 49 (vocab_size=50). Received: -100 at [2, 1]; use the tokenizer "
-        "that belongs to these weights.",
+        "of these weights.",
     ),
     "objective": (
         "pretraining",
@@ -340,7 +340,7 @@ def dataset(inputs=TEXTS, labels=LABELS):
         ),
         (
             dataset().batch(2).map(lambda inputs, labels: inputs),
-            "AlbertForSequenceClassification got no labels to learn; give them after the inputs: (inputs, labels).",
+            "AlbertForSequenceClassification got no labels; pass them after the inputs: (inputs, labels).",
         ),
     ],
 )

@@ -103,7 +103,7 @@ def test_an_own_test_step_runs():
 
 
 def test_an_own_train_step_has_no_parts():
-    with pytest.raises(ValueError, match=r"must be 1 where .* has a train_step or test_step of its own"):
+    with pytest.raises(ValueError, match=r"must be 1 .* overrides train_step or test_step"):
         make_model(OwnTrainStep, gradient_accumulation_steps=2)
 
 

@@ -69,13 +69,13 @@ def test_other_labels_are_another_classifier(model, folder):
 
 def test_a_classifier_of_texts_is_none_of_tokens(folder, model, tmp_path):
     with pytest.raises(
-        ValueError, match=r"classifier of .* is for texts, and the model for tokens\. Pass new_head=True"
+        ValueError, match=r"classifier of .* labels texts, but the model labels tokens\. Pass new_head=True"
     ):
         AlbertForTokenClassification.from_pretrained(folder)
     tagger = AlbertForTokenClassification.from_pretrained(folder, new_head=True)
     assert np.max(np.abs(np.asarray(tagger.classifier.kernel) - np.asarray(model.classifier.kernel))) > 0.01
     tagger.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=r"is for tokens, and the model for texts\. Pass new_head"):
+    with pytest.raises(ValueError, match=r"labels tokens, but the model labels texts\. Pass new_head"):
         AlbertForSequenceClassification.from_pretrained(tmp_path, labels=model.labels)
 
 
@@ -90,8 +90,11 @@ def test_labels_without_names_get_them(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ({"labels": "bad"}, r"`labels` must be a list of different names\. Received: labels='bad'"),
-        ({"labels": ["bad", "bad", "good"]}, r"`labels` must be a list of different names\. .*labels=\['bad', 'bad'"),
+        ({"labels": "bad"}, r"`labels` must be a list of different names, one per class\. Received: labels='bad'"),
+        (
+            {"labels": ["bad", "bad", "good"]},
+            r"`labels` must be a list of different names, one per class\. .*labels=\['bad', 'bad'",
+        ),
         ({"labels": [0, 1, 2]}, r"`labels` must be .*labels=\[0, 1, 2\]"),
         ({"labels": []}, r"`labels` must be .*labels=\[\]"),
         ({"labels": 5}, r"`labels` must be .*labels=5"),
@@ -99,7 +102,7 @@ def test_labels_without_names_get_them(tmp_path):
         ({"num_labels": 1}, r"at least 2 for classification\. "),
         ({"num_labels": 0}, r"must be an integer of at least 1\. Received: num_labels=0"),
         ({"num_labels": "2"}, r"must be an integer of at least 1\. Received: num_labels='2'"),
-        ({"labels": ["bad", "good"], "num_labels": 3}, r"must name `num_labels` classes"),
+        ({"labels": ["bad", "good"], "num_labels": 3}, r"`labels` must have length `num_labels`"),
     ],
 )
 def test_labels_that_cannot_be(arguments, complaint, folder):
@@ -154,7 +157,7 @@ def test_a_classifier_of_another_problem_is_another_one(multi_label, tmp_path):
     multi_label.save_pretrained(tmp_path)
     other = {"labels": multi_label.labels, "problem": "classification"}
     with pytest.raises(
-        ValueError, match=r"classifier of .* is for multi_label, and the model for classification\. Pass"
+        ValueError, match=r"classifier of .* is for multi_label, but the model is for classification\. Pass"
     ):
         AlbertForSequenceClassification.from_pretrained(tmp_path, **other)
     fresh = AlbertForSequenceClassification.from_pretrained(tmp_path, new_head=True, **other)

@@ -76,4 +76,4 @@ def test_equal_runs_with_dropout_give_equal_bits_and_remat_drops_the_same(result
 
 
 def test_a_loss_that_returns_a_scalar(results):
-    assert results["scalar_loss"].startswith("A loss must return one value for each row")
+    assert results["scalar_loss"].startswith("A loss must return one value per row")

@@ -199,7 +199,7 @@ def test_errors():
     with pytest.raises(ValueError, match=r"`head` must be 'span' or 'beam'\. Received: head='xlnet'"):
         AlbertForQuestionAnswering(CONFIG, head="xlnet")
     model = make_model("beam")
-    with pytest.raises(ValueError, match=r"must hold `start_positions` where a beam head is trained.*give these"):
+    with pytest.raises(ValueError, match=r"must contain `start_positions` to train .*add them"):
         model.fit(INPUTS, LABELS, verbose=0)
     with pytest.raises(ValueError, match=r"at least as long as .* Received: length=2, start_n_top=3, end_n_top=2;"):
         model(INPUTS["input_ids"][:, :2])

@@ -102,5 +102,5 @@ def test_a_folder_keeps_the_names_and_has_no_pooler(tmp_path):
 def test_labels_must_be_told():
     with pytest.raises(ValueError, match="`num_labels` or `labels` must be given"):
         AlbertForTokenClassification(CONFIG)
-    with pytest.raises(ValueError, match=r"must name `num_labels` classes\. Received: num_labels=2"):
+    with pytest.raises(ValueError, match=r"`labels` must have length `num_labels`\. Received: num_labels=2"):
         AlbertForTokenClassification(CONFIG, num_labels=2, labels=["O", "B-PER", "I-PER"])
