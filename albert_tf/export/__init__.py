@@ -1,4 +1,4 @@
-"""Predictions from a model folder, and SavedModels that run without `albert_tf`."""
+"""Prediction from raw text, and export to SavedModels that run without `albert_tf`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""A SavedModel that `export_saved_model` wrote, asked through its signatures.
+"""Prediction with SavedModels written by `export_saved_model`.
 
 Letters: B batch, C classes, K best pieces.
 """
@@ -19,11 +19,11 @@ _FILE = "saved_model.pb"
 
 @dataclasses.dataclass(frozen=True)
 class RestoredModel:
-    """What was read from disk.
+    """A SavedModel in memory.
 
     Attributes:
-        folder: the version's folder.
-        restored: what `tf.saved_model.load` gave; it owns the variables.
+        folder: folder of the version.
+        restored: result of `tf.saved_model.load`, which owns the variables.
     """
 
     folder: pathlib.Path
@@ -31,16 +31,16 @@ class RestoredModel:
 
     @property
     def is_classifier(self) -> bool:
-        """Whether it labels texts; otherwise it fills in masks."""
+        """Whether the model labels texts; otherwise it fills in masks."""
         return "token_ids" in self.restored.signatures
 
     def classify(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[ClassPrediction]:
         """As `albert_tf.export.classify`."""
-        outputs = self._ask("serving_default", texts, pairs)
+        outputs = self._call("serving_default", texts, pairs)
         scores = outputs["score"].numpy().tolist()
         if "probabilities" not in outputs:
             return [ClassPrediction(None, score, {}) for score in scores]
-        names = [name.decode() for name in self._ask("labels")["labels"].numpy()]
+        names = [name.decode() for name in self._call("labels")["labels"].numpy()]
         probabilities = outputs["probabilities"].numpy().tolist()  # [B, C]
         labels = [label.decode() for label in outputs["label"].numpy()]
         return [
@@ -49,13 +49,11 @@ class RestoredModel:
         ]
 
     def fill_mask(self, texts: Sequence[str]) -> list[MaskPrediction]:
-        """As `albert_tf.export.fill_mask`, with the number of pieces that was fixed by the export."""
+        """As `albert_tf.export.fill_mask`, with the number of pieces fixed at export."""
         try:
-            outputs = self._ask("serving_default", texts)
+            outputs = self._call("serving_default", texts)
         except tf.errors.InvalidArgumentError:
-            raise ValueError(
-                f"Each text must hold [MASK] exactly once. Received: {list(texts)}; write it for one piece."
-            ) from None
+            raise ValueError(f"Each text must contain [MASK] exactly once. Received: {list(texts)}.") from None
         pieces, probabilities = outputs["pieces"].numpy(), outputs["probabilities"].numpy().tolist()  # [B, K]
         return [
             MaskPrediction(tuple(piece.decode() for piece in row), tuple(values))
@@ -64,51 +62,48 @@ class RestoredModel:
 
     def sentence_order(self, texts: Sequence[str], pairs: Sequence[str]) -> list[float]:
         """As `albert_tf.export.sentence_order`."""
-        return self._ask("sentence_order", texts, pairs)["in_order"].numpy().tolist()
+        return self._call("sentence_order", texts, pairs)["in_order"].numpy().tolist()
 
-    def _ask(self, name: str, texts: Sequence[str] | None = None, pairs: Sequence[str] | None = None) -> dict:
+    def _call(self, name: str, texts: Sequence[str] | None = None, pairs: Sequence[str] | None = None) -> dict:
         if name not in self.restored.signatures:
             raise ValueError(
-                f"The SavedModel must have the signature {name!r}. Received: {self.folder}, which has "
-                f"{', '.join(sorted(self.restored.signatures))}; export a model for this task."
+                f"{self.folder} has no signature {name!r}, only {', '.join(sorted(self.restored.signatures))}; export "
+                "a model for this task."
             )
         signature = self.restored.signatures[name]
         given = {"text": texts, "text_pair": pairs}
         given = {key: tf.constant(list(value)) for key, value in given.items() if value is not None}
-        wanted = set(signature.structured_input_signature[1])
-        if set(given) != wanted:
+        expected = set(signature.structured_input_signature[1])
+        if set(given) != expected:
             raise ValueError(
-                f"The model must get {' and '.join(sorted(wanted))}, as in training. Received: {' and '.join(given)}."
+                f"The model was trained on {' and '.join(sorted(expected))}, but received {' and '.join(given)}."
             )
         return signature(**given)
 
 
 def is_saved_model(folder: str | pathlib.Path) -> bool:
-    """Whether this is a SavedModel or a folder of numbered versions of one.
+    """Whether `folder` is a SavedModel or a folder of its numbered versions.
 
-    A folder that holds weights is none, whatever lies beside them: a SavedModel is a program, weights are numbers.
+    A folder with a checkpoint is not, even if it also has a SavedModel, because loading a SavedModel may run code.
     """
     return _newest(pathlib.Path(folder)) is not None and not checkpoints.holds_weights(folder)
 
 
 def load_saved_model(folder: str | pathlib.Path) -> RestoredModel:
-    """Reads a SavedModel. It is a program that may read and write files: load only what you trust.
+    """Loads a SavedModel. It is a program that may read and write files: only load what you trust.
 
     Args:
-        folder: of one version, or of a model's versions, of which the newest is taken.
-
-    Returns:
-        RestoredModel.
+        folder: folder of one version, or of several numbered versions, of which the newest is loaded.
 
     Raises:
-        ValueError: there is none, or it cannot be read.
+        ValueError: there is no SavedModel, or it cannot be read.
     """
     newest = _newest(pathlib.Path(folder))
     if newest is None:
-        raise ValueError(f"{folder} holds no {_FILE}; export a model first.")
+        raise ValueError(f"{folder} has no {_FILE}; export a model first.")
     try:
         return RestoredModel(newest, tf.saved_model.load(str(newest)))
-    except Exception as error:  # whatever TensorFlow comes to in a damaged graph
+    except Exception as error:  # damaged graphs raise almost anything
         reason = (str(error).splitlines() or [type(error).__name__])[0][:300]
         raise ValueError(f"{newest} is not a SavedModel, or is damaged ({reason}); export it again.") from None
 

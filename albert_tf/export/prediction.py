@@ -1,4 +1,4 @@
-"""Predictions from raw text: the label of a text, the pieces for a [MASK], the order of two segments.
+"""Prediction from raw text: labels, pieces for [MASK], and the order of two segments.
 
 Letters: B batch, L sequence, C classes, K best pieces, V vocabulary.
 """
@@ -24,7 +24,7 @@ class ClassPrediction:
     Attributes:
         label: the most probable label; None for regression.
         score: its probability, or the predicted number.
-        probabilities: of each label by its name; empty for regression.
+        probabilities: by name of the label; empty for regression.
     """
 
     label: str | None
@@ -52,7 +52,7 @@ def classify(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[str] | N
         B predictions.
 
     Raises:
-        ValueError: the model is not a classifier, or was trained on pairs and gets single texts, or the reverse.
+        ValueError: the model is not a classifier, or it was trained on pairs and gets single texts, or the reverse.
     """
     model = loaded.model
     if not isinstance(model, AlbertForSequenceClassification):
@@ -76,26 +76,26 @@ def fill_mask(loaded: ModelFolder, texts: Sequence[str], top: int = 5) -> list[M
 
     Args:
         loaded: a model with a masked-LM head.
-        texts: B texts, each with [MASK] once, in place of one piece.
-        top: K, how many pieces to give.
+        texts: B texts, each with one [MASK], which stands for one piece.
+        top: K, the number of candidates.
 
     Returns:
         B predictions.
 
     Raises:
-        ValueError: the model has no such head, or a text has not exactly one [MASK].
+        ValueError: the model has no such head, or a text does not have exactly one [MASK].
     """
     if not isinstance(loaded.model, AlbertForMaskedLM | AlbertForPreTraining):
         raise ValueError(
-            f"The model must have a masked-LM head. Received: {type(loaded.model).__name__}; take a pretrained folder."
+            f"The model must have a masked-LM head. Received: {type(loaded.model).__name__}; use a pretrained model."
         )
     inputs = loaded.tokenizer(texts, max_length=loaded.max_length, allow_special=True)
     counts = (inputs["input_ids"] == loaded.tokenizer.mask_token_id).sum(axis=1)
     if (counts != 1).any():
         text = texts[int((counts != 1).argmax())]
         raise ValueError(
-            f"Each text must hold {MASK} exactly once, within its first {loaded.max_length - 2} pieces. "
-            f"Received: {text!r}; write it for one piece."
+            f"Each text must contain {MASK} exactly once, within its first {loaded.max_length - 2} pieces. "
+            f"Received: {text!r}."
         )
     inputs = with_mask_positions(inputs, loaded.tokenizer.mask_token_id)
     pieces, predictions = loaded.tokenizer.pieces, {}
@@ -108,12 +108,12 @@ def fill_mask(loaded: ModelFolder, texts: Sequence[str], top: int = 5) -> list[M
 
 
 def sentence_order(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[str]) -> list[float]:
-    """Probability that each text comes before its pair in running text, not after it.
+    """Probability that each text precedes its pair, rather than follows it.
 
     Args:
-        loaded: a pretrained model with its sentence-order head.
+        loaded: a pretrained model with a sentence-order head.
         texts: B segments.
-        pairs: B segments adjacent to them.
+        pairs: B adjacent segments.
 
     Returns:
         B probabilities.
@@ -124,7 +124,7 @@ def sentence_order(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[st
     if not isinstance(loaded.model, AlbertForPreTraining):
         raise ValueError(
             f"The model must have a sentence-order head. Received: {type(loaded.model).__name__}; "
-            "take a pretrained folder."
+            "use a pretrained model."
         )
     inputs = loaded.tokenizer(texts, pairs, max_length=loaded.max_length)
     first = np.empty(len(inputs["input_ids"]), np.float32)  # [B]
@@ -135,19 +135,19 @@ def sentence_order(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[st
 
 
 def mask_output(model: AlbertForMaskedLM | AlbertForPreTraining) -> str:
-    """The name under which a model gives its masked-LM logits."""
+    """The name of a model's masked-LM logits among its outputs."""
     return "masked_lm_logits" if isinstance(model, AlbertForPreTraining) else "logits"
 
 
 def with_mask_positions(inputs: Mapping[str, Any], mask_token_id: int) -> dict[str, Any]:
-    """Adds the position of the mask of each row, `masked_lm_positions` int32 [B, 1], to a tokenizer's arrays."""
+    """Adds the position of each row's mask, `masked_lm_positions` int32 [B, 1]."""
     is_mask = ops.equal(inputs["input_ids"], mask_token_id)  # [B, L]
     positions = ops.cast(ops.argmax(ops.cast(is_mask, "int32"), axis=1), "int32")
     return {**inputs, "masked_lm_positions": ops.expand_dims(positions, 1)}
 
 
 def _batches(inputs: Mapping[str, Any]) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
-    """Row indices and inputs of batches of similar length, each cut to its longest row."""
+    """Row indices and inputs of batches of similar length, each truncated to its longest row."""
     arrays = {name: ops.convert_to_numpy(array) for name, array in inputs.items()}
     lengths = arrays["attention_mask"].sum(axis=1)
     order = np.argsort(lengths, kind="stable")

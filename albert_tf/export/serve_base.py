@@ -1,4 +1,4 @@
-"""Base of the saved objects: weights, tokenizer, and functions that become signatures."""
+"""Base class of the objects that are exported."""
 
 from collections.abc import Callable
 
@@ -8,20 +8,16 @@ from albert_tf.export.folder import ModelFolder
 
 
 class ServedModel(tf.Module):
-    """The object that is saved; a subclass defines its signatures.
-
-    Args:
-        loaded: the model with its tokenizer.
-    """
+    """Weights and tokenizer; a subclass defines the signatures."""
 
     def __init__(self, loaded: ModelFolder):
         super().__init__()
-        self._loaded = loaded  # a plain object, so that only the weights of its Keras model are saved
+        self._loaded = loaded  # not tracked, so that only weights are saved, not the Keras model
         self.weights = [variable.value for variable in loaded.model.weights]
         self.tokenizer = loaded.tokenizer.as_layer(max_length=loaded.max_length)
 
 
 def traced(function: Callable, **specs: tf.TensorSpec):
-    """The concrete function whose inputs have these names, dtypes and shapes."""
+    """A concrete function with named inputs."""
     named = {name: tf.TensorSpec(spec.shape, spec.dtype, name=name) for name, spec in specs.items()}
     return tf.function(function).get_concrete_function(**named)

@@ -1,4 +1,4 @@
-"""A classifier as TensorFlow functions from raw text to named scores.
+"""Export of classifiers: TensorFlow functions from raw text to scores.
 
 Letters: B batch, L sequence, C classes.
 """
@@ -13,10 +13,10 @@ _SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,00
 
 
 class ServedClassifier(ServedModel):
-    """The object that is saved for a classifier."""
+    """The exported object of a classifier."""
 
     def signatures(self) -> dict:
-        """One traced function for each way to call the model."""
+        """The signatures by name."""
         texts = tf.TensorSpec([None], tf.string)
         ids = tf.TensorSpec([None, None], tf.int32)
         of_text = self._of_pair if self._loaded.takes_pairs else self._of_text
@@ -30,7 +30,7 @@ class ServedClassifier(ServedModel):
         return functions
 
     def largest_difference(self, restored) -> float:
-        """Largest absolute difference between scores of the Keras model and of the SavedModel, by text and by ids."""
+        """Maximum absolute difference between scores of the Keras model and the SavedModel."""
         pairs = _SAMPLES[::-1] if self._loaded.takes_pairs else None
         expected = np.array([_scores(prediction) for prediction in classify(self._loaded, _SAMPLES, pairs)])
         texts = {"text": tf.constant(_SAMPLES)} | ({} if pairs is None else {"text_pair": tf.constant(pairs)})

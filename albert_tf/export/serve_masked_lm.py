@@ -1,4 +1,4 @@
-"""A pretrained model as TensorFlow functions: candidates for a [MASK], and which of two segments comes first.
+"""Export of pretrained models: TensorFlow functions for masked LM and sentence order.
 
 Letters: B batch, K best pieces.
 """
@@ -17,14 +17,14 @@ _SAMPLES = ("A [MASK] text.", "[MASK]", "The last word of this longer text, with
 
 
 class ServedMaskedLM(ServedModel):
-    """The object that is saved for a pretrained or masked-LM model."""
+    """The exported object of a pretrained or masked-LM model."""
 
     def __init__(self, loaded: ModelFolder):
         super().__init__(loaded)
         self._masked_tokenizer = loaded.tokenizer.as_layer(max_length=loaded.max_length, allow_special=True)
 
     def signatures(self) -> dict:
-        """One traced function for each way to call the model."""
+        """The signatures by name."""
         texts = tf.TensorSpec([None], tf.string)
         functions = {"serving_default": traced(self._fill_mask, text=texts)}
         if isinstance(self._loaded.model, AlbertForPreTraining):
@@ -32,7 +32,7 @@ class ServedMaskedLM(ServedModel):
         return functions
 
     def largest_difference(self, restored) -> float:
-        """Largest absolute difference between probabilities of the Keras model and of the SavedModel."""
+        """Maximum absolute difference between probabilities of the Keras model and the SavedModel."""
         expected = np.array([prediction.probabilities for prediction in fill_mask(self._loaded, _SAMPLES, TOP)])
         given = restored.signatures["serving_default"](text=tf.constant(_SAMPLES))
         differences = [np.abs(given["probabilities"].numpy() - expected).max()]
@@ -47,7 +47,7 @@ class ServedMaskedLM(ServedModel):
         mask_token_id = self._loaded.tokenizer.mask_token_id
         inputs = self._masked_tokenizer(text)
         counts = tf.math.count_nonzero(inputs["input_ids"] == mask_token_id, axis=1)
-        message = f"Each text must hold {MASK} exactly once, within its first {self._loaded.max_length - 2} pieces."
+        message = f"Each text must contain {MASK} exactly once, within its first {self._loaded.max_length - 2} pieces."
         with tf.control_dependencies([tf.debugging.assert_equal(counts, tf.constant(1, tf.int64), message)]):
             inputs = with_mask_positions(inputs, mask_token_id)
         logits = self._loaded.model(inputs, training=False)[mask_output(self._loaded.model)]

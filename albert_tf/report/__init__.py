@@ -1,4 +1,4 @@
-"""Reports about runs: an HTML page, pictures of losses, what a model makes of masked pieces; loaded when first used."""
+"""Reports about runs: HTML pages and plots, imported on first use."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Pictures of a run over its updates: its losses as PNG, all of its curves as SVG."""
+"""Plots of a run: its losses as PNG, all curves as SVG."""
 
 import io
 import pathlib
@@ -9,17 +9,17 @@ import numpy as np
 
 from albert_tf.trainer.run_folder import read_metrics
 
-_NOT_DRAWN = ("step", "seconds_per_step")
+_NOT_PLOTTED = ("step", "seconds_per_step")
 _RATIO = "trust_ratio/"
 
 
 def plot_losses(metrics_file: str | pathlib.Path, output: str | pathlib.Path, floor: float | None = None) -> None:
-    """Draws training and held-out losses of a metrics file.
+    """Plots training and held-out losses of a metrics file.
 
     Args:
         metrics_file: `metrics.jsonl` of a run.
         output: PNG file to write.
-        floor: float. A level to mark as the entropy of single tokens, in nats.
+        floor: float. Entropy of single tokens in nats, drawn as a horizontal line.
     """
     figure, axes = _figure(8, 4.5)
     entries = read_metrics(pathlib.Path(metrics_file))
@@ -33,9 +33,9 @@ def plot_losses(metrics_file: str | pathlib.Path, output: str | pathlib.Path, fl
 
 
 def curves_svg(entries: Sequence[dict[str, float]]) -> str:
-    """Draws everything that was logged, a chart for each name, held-out values beside those of training.
+    """Plots all logs, with one chart per name for training and held-out values.
 
-    Trust ratios share a chart: the smallest, the median and the largest of all variables.
+    Trust ratios are summarised in one chart: smallest, median and largest over all variables.
 
     Args:
         entries: lines of `metrics.jsonl`.
@@ -45,10 +45,10 @@ def curves_svg(entries: Sequence[dict[str, float]]) -> str:
     """
     import matplotlib
 
-    entries = [_with_ratios_summed_up(entry) for entry in entries]
+    entries = [_summarise_ratios(entry) for entry in entries]
     charts = _charts(entries)
     rows = -(-len(charts) // 2)
-    # Text stays text, and the same run gives the same picture.
+    # Keep text as text, and make the output deterministic.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "albert_tf"}):
         figure, grid = _figure(11, 2.8 * rows, rows=rows, columns=2)
         for (title, names), axes in zip(charts.items(), grid.flat):
@@ -59,10 +59,9 @@ def curves_svg(entries: Sequence[dict[str, float]]) -> str:
                 axes.legend(fontsize=8)
         for axes in grid.flat[len(charts) :]:
             axes.set_axis_off()
-        picture = io.StringIO()
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(picture, format="svg", metadata=nothing)
-    svg = picture.getvalue()
+        file = io.StringIO()
+        figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    svg = file.getvalue()
     return re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg[svg.index("<svg") :])  # not needed inside HTML
 
 
@@ -82,9 +81,9 @@ def _draw(axes, entries: Sequence[dict[str, float]], name: str, label: str) -> N
 
 
 def _charts(entries: Sequence[dict[str, float]]) -> dict[str, list[str]]:
-    """The logs that share a chart, by its title, in the order in which they first come."""
+    """The logs of each chart by its title, in order of first occurrence."""
     charts: dict[str, list[str]] = {}
-    for name in dict.fromkeys(name for entry in entries for name in entry if name not in _NOT_DRAWN):
+    for name in dict.fromkeys(name for entry in entries for name in entry if name not in _NOT_PLOTTED):
         title = "trust_ratio" if name.startswith(_RATIO) else name.removeprefix("val_")
         charts.setdefault(title, []).append(name)
     return charts
@@ -96,7 +95,7 @@ def _label(name: str, title: str) -> str:
     return "training" if name == title else "held-out"
 
 
-def _with_ratios_summed_up(entry: dict[str, float]) -> dict[str, float]:
+def _summarise_ratios(entry: dict[str, float]) -> dict[str, float]:
     ratios = [value for name, value in entry.items() if name.startswith(_RATIO)]
     rest = {name: value for name, value in entry.items() if not name.startswith(_RATIO)}
     if not ratios:

@@ -1,4 +1,4 @@
-"""Predictions of a run's model, finished or not, for the masked pieces of its held-out examples.
+"""Predictions of a run's model for masked pieces of held-out examples.
 
 Letters: B batch, P predictions, K best pieces, V vocabulary.
 """
@@ -27,9 +27,9 @@ class MaskedPiece:
     """One masked piece.
 
     Attributes:
-        target: the original piece as text; with a leading space if it begins a word.
+        target: the original piece as text, with a leading space if it begins a word.
         pieces: the K most probable pieces, best first.
-        probabilities: of these.
+        probabilities: of `pieces`.
     """
 
     target: str
@@ -39,7 +39,7 @@ class MaskedPiece:
 
 @dataclasses.dataclass(frozen=True)
 class MaskedExample:
-    """A held-out example: text that the model saw, and masked pieces with its predictions, in order."""
+    """A held-out example: unmasked text and masked pieces, in order."""
 
     parts: tuple[str | MaskedPiece, ...]
 
@@ -48,15 +48,15 @@ def masked_examples(run: pathlib.Path, recipe: Recipe, count: int = 8) -> list[M
     """Predicts the masked pieces of a run's first held-out examples.
 
     Args:
-        run: the run's folder; if it holds no model yet, the newest checkpoint is taken.
+        run: folder of the run; if it has no model yet, the newest checkpoint is used.
         recipe: Recipe of the run.
-        count: how many examples.
+        count: number of examples.
 
     Returns:
-        Up to `count` examples; none if the recipe names no held-out examples.
+        Up to `count` examples; none if the recipe has no held-out examples.
 
     Raises:
-        ValueError: there is neither a model nor a checkpoint, or vocabulary or examples have been moved.
+        ValueError: there is neither a model nor a checkpoint, or the data have been moved.
     """
     if recipe.data.heldout is None:
         return []
@@ -90,19 +90,19 @@ def _model(run: pathlib.Path, recipe: Recipe) -> AlbertForPreTraining:
         return AlbertForPreTraining.from_pretrained(folder)
     saved = latest_valid_checkpoint(run / CHECKPOINTS_FOLDER)
     if saved is None:
-        raise ValueError(f"{run} has neither a model nor a checkpoint yet; let the run go on.")
+        raise ValueError(f"{run} has neither a model nor a checkpoint yet; continue the run.")
     model = AlbertForPreTraining(recipe.config, objective=recipe.data.objective)
     try:
         reader = tf.train.load_checkpoint(saved.prefix)
         for index, variable in enumerate(model.variables):
             variable.assign(reader.get_tensor(f"model/{index}"))
     except tf.errors.OpError:
-        raise ValueError(f"{saved.folder} was removed by the run while it was read; try again.") from None
+        raise ValueError(f"The run removed {saved.folder} while it was being read; try again.") from None
     return model
 
 
 def _piece_texts(tokenizer: AlbertTokenizer) -> list[str]:
-    """Each piece of a vocabulary as text: without its marks, after a space if it begins a word."""
+    """Each piece as text: without its mark, with a leading space if it begins a word."""
     begins, special = tokenizer.start_of_word, (tokenizer.cls_token_id, tokenizer.sep_token_id)
     return [
         f" {piece} "

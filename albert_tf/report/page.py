@@ -1,4 +1,4 @@
-"""The HTML page about a run, which loads nothing: curves, throughput, masked words, configuration."""
+"""A self-contained HTML page about a run: curves, throughput, masked pieces, configuration."""
 
 import dataclasses
 import html
@@ -27,7 +27,7 @@ th { text-align: left; } td.number { text-align: right; font-variant-numeric: ta
 ins, del { border-radius: 3px; padding: 0 2px; } ins { background: #cdeccd; text-decoration: none; }
 del { background: #f6d5d5; } small { color: #777; }
 """
-# Whatever the page holds, a browser loads nothing for it.
+# Keeps browsers from loading anything.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -37,10 +37,10 @@ class RunReport:
 
     Attributes:
         file: the page.
-        step: updates of the last interval that was logged.
-        total: updates that the recipe asks for; None for fine-tuning, which counts epochs.
-        speed: medians over intervals without the first, in which the step is compiled; None if there are none yet.
-        results: of a finished run; else empty.
+        step: step of the last log entry.
+        total: `num_train_steps`; None for fine-tuning.
+        speed: medians over intervals except the first, in which the step is compiled; None if there are none yet.
+        results: results of a finished run, else empty.
     """
 
     file: pathlib.Path
@@ -51,14 +51,11 @@ class RunReport:
 
 
 def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = None) -> RunReport:
-    """Writes the page about a run, which may still be going on.
+    """Writes a page about a run, which may be in progress.
 
     Args:
-        run: folder of a pretraining or a fine-tuning.
+        run: folder of a pretraining or fine-tuning run.
         output: the page; by default `report.html` in that folder.
-
-    Returns:
-        RunReport.
 
     Raises:
         ValueError: the folder is not a run folder, or one of its files is damaged.
@@ -86,7 +83,7 @@ def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = No
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested values by their paths, `section.key`.
+    """Flattens nested dicts to keys such as `section.key`.
 
     Example:
 
@@ -102,8 +99,8 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def _read_recipe(run: pathlib.Path) -> dict[str, Any]:
     if not run.is_dir() or not (run / RECIPE_FILE).is_file():
         raise ValueError(
-            f"{run} is not a run folder (no {RECIPE_FILE}); name the folder that `albert-tf pretrain` or `albert-tf "
-            "finetune` got as --output."
+            f"{run} is not a run folder (no {RECIPE_FILE}); pass the --output folder of `albert-tf pretrain` or "
+            "`albert-tf finetune`."
         )
     return read_json(run / RECIPE_FILE, cure="restore it from a copy")
 
@@ -129,24 +126,24 @@ def _throughput(report: RunReport) -> str:
     rows = {
         "tokens per second": f"{report.speed.tokens_per_second:,.0f}",
         "seconds per step": f"{report.speed.seconds_per_step:.4g}",
-        "input wait, share of a step": f"{report.speed.input_wait_share:.2%}",
+        "input wait, fraction of a step": f"{report.speed.input_wait_share:.2%}",
     }
-    note = "<p><small>Medians of the intervals; the first one, in which the step is compiled, is left out.</small></p>"
+    note = "<p><small>Medians over intervals, except the first one, in which the step is compiled.</small></p>"
     return _table(rows.items()) + note
 
 
 def _masked_examples(run: pathlib.Path, recipe: Mapping[str, Any]) -> str:
     if "training" not in recipe:
-        return "<p>Fine-tuning masks nothing.</p>"
+        return "<p>Not available for fine-tuning.</p>"
     from albert_tf.report.masked_examples import masked_examples
 
     try:
         examples = masked_examples(run, parse_recipe(recipe, RECIPE_FILE))
-    except (ValueError, OSError) as error:  # files may have been moved since
+    except (ValueError, OSError) as error:  # files may have been moved
         return f"<p>None: {html.escape(str(error))}</p>"
     lines = [f'<p class="masked">{"".join(map(_part, example.parts))}</p>' for example in examples]
     legend = "<p><small>Correct predictions are green; wrong ones are struck out before the original piece.</small></p>"
-    return legend + "\n".join(lines) if lines else "<p>The recipe names no held-out examples.</p>"
+    return legend + "\n".join(lines) if lines else "<p>The recipe has no held-out examples.</p>"
 
 
 def _part(part) -> str:
@@ -163,7 +160,7 @@ def _metrics_table(entries: list[dict[str, float]]) -> str:
     if not entries:
         return "<p>None yet.</p>"
     count = min(len(entries), _MAX_ROWS)
-    chosen = [entries[(number + 1) * len(entries) // count - 1] for number in range(count)]  # the last one among them
+    chosen = [entries[(number + 1) * len(entries) // count - 1] for number in range(count)]  # includes the last one
     names = [n for n in dict.fromkeys(n for entry in entries for n in entry) if not n.startswith("trust_ratio/")]
     head = "".join(f"<th>{html.escape(name.replace('_', ' '))}</th>" for name in names)
     rows = "\n".join(f"<tr>{''.join(_number(entry.get(name)) for name in names)}</tr>" for entry in chosen)

@@ -1,4 +1,4 @@
-"""Checks of a downloaded checkpoint: files, shapes, finite values, vocabulary, and published outputs.
+"""Checks of a downloaded checkpoint: files, shapes, values, vocabulary, and published outputs.
 
 Letters: L sequence, E embedding, D hidden, V vocabulary.
 """
@@ -22,8 +22,8 @@ from albert_tf.verify.published import PUBLISHED, PublishedModel, PublishedSlice
 
 SPECIAL_IDS = {"<pad>": 0, "<unk>": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
 SAMPLE = "The Quick Brown Fox Jumps Over the Lazy Dog, and 3 More."
-# Fields that decide the shapes; dropout rates and the like may differ between files of the same weights.
-_SHAPE = (
+# Other fields, such as dropout rates, may differ between files with the same weights.
+_SHAPE_FIELDS = (
     *("vocab_size", "embedding_size", "hidden_size", "num_hidden_layers", "num_hidden_groups", "inner_group_num"),
     *("num_attention_heads", "intermediate_size", "max_position_embeddings", "type_vocab_size", "share"),
 )
@@ -36,7 +36,7 @@ class Check:
     Attributes:
         name: what was checked.
         passed: bool.
-        finding: one sentence: what was found and, if the check failed, the cure.
+        finding: one sentence with the result and, if the check failed, the cure.
     """
 
     name: str
@@ -45,13 +45,13 @@ class Check:
 
 
 def verify(path: str | pathlib.Path, published: Sequence[PublishedModel] = PUBLISHED) -> list[Check]:
-    """Checks a checkpoint of any format and its vocabulary. Faults are findings, never exceptions.
+    """Checks a checkpoint of any format and its vocabulary. Problems are findings, not exceptions.
 
     Args:
-        path: whatever `from_pretrained` takes.
-        published: models whose outputs are known. A checkpoint with the shapes of one of them is compared with it.
-            Different outputs are a failure only if the folder has the model's name and no task head; other weights
-            may have been fine-tuned.
+        path: as for `from_pretrained`.
+        published: models with known outputs. A checkpoint with the shapes of one of them is compared with it. Different
+            outputs are only a failure if the folder has the model's name and no task head; otherwise the weights may
+            have been fine-tuned.
 
     Returns:
         list of Check: `files`; `weights`, `values` and `parameters` if the files can be read; `vocabulary`, and
@@ -86,7 +86,7 @@ def _sentence(error: Exception) -> str:
 
 def _read(path: pathlib.Path) -> checkpoints.Checkpoint:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # values that are not finite have a check of their own
+        warnings.simplefilter("ignore", UserWarning)  # non-finite values are a separate check
         return checkpoints.read(path)
 
 
@@ -118,7 +118,7 @@ def _check_values(checkpoint: checkpoints.Checkpoint) -> str:
     if wrong:
         more = f" and {len(wrong) - 4} more" if len(wrong) > 4 else ""
         raise ValueError(
-            f"NaN or infinity in {', '.join(wrong[:4])}{more}; download the checkpoint again, or use an earlier one."
+            f"NaN or infinity in {', '.join(wrong[:4])}{more}; download the checkpoint again or use an earlier one."
         )
     return "All values are finite."
 
@@ -132,10 +132,10 @@ def _check_parameters(checkpoint: checkpoints.Checkpoint) -> str:
     found = sum(array.size for variable, array in checkpoint.arrays.items() if variable.split("/", 1)[0] in of_config)
     if found != expected:
         raise ValueError(
-            f"The weights have {found:,} parameters, the config describes {expected:,}; use the config that belongs "
-            "to the weights."
+            f"The weights have {found:,} parameters, but the config describes {expected:,}; use the config of these "
+            "weights."
         )
-    return f"{found:,} parameters, as the config describes."
+    return f"{found:,} parameters, as in the config."
 
 
 # === Vocabulary ===
@@ -149,14 +149,14 @@ def _vocabulary_checks(path: pathlib.Path, vocab_size: int | None) -> list[Check
     except (ValueError, OSError) as error:
         return [Check("vocabulary", False, _sentence(error))]
     return [
-        Check("vocabulary", True, f"{tokenizer.vocab_size:,} pieces{', as the config says' if vocab_size else ''}."),
+        Check("vocabulary", True, f"{tokenizer.vocab_size:,} pieces{', as in the config' if vocab_size else ''}."),
         _attempt("special pieces", lambda: _check_special_pieces(tokenizer)),
         _attempt("capital letters", lambda: _check_capitals(tokenizer)),
     ]
 
 
 def _find_tokenizer(path: pathlib.Path) -> AlbertTokenizer:
-    """The tokenizer of a checkpoint, also in the subfolders that TF Hub and KerasHub use."""
+    """The tokenizer of a checkpoint, also in the subfolders of TF Hub and KerasHub."""
     folders = vocabulary_places(path)
     for folder in folders:
         files = [
@@ -180,14 +180,14 @@ def _check_special_pieces(tokenizer: AlbertTokenizer) -> str:
     if wrong:
         found = ", ".join(f"{piece} at {tokenizer.pieces.index(piece)} for {i}" for piece, i in wrong.items())
         raise ValueError(
-            f"ALBERT's special pieces have the ids 0 to 4, this vocabulary has {found}; use the vocabulary that the "
-            "weights were trained with."
+            f"ALBERT's special pieces have the ids 0 to 4, but this vocabulary has {found}; use the vocabulary that "
+            "the weights were trained with."
         )
     return ", ".join(f"{piece} {i}" for piece, i in SPECIAL_IDS.items()) + "."
 
 
 def _check_capitals(tokenizer: AlbertTokenizer) -> str:
-    """If a lower-case letter is known and its capital is not, text has to be lower-cased and is not."""
+    """If a lower-case letter is known but its capital is not, text should be lower-cased."""
     unknown = tokenizer.unk_token_id
     lost = [
         letter
@@ -196,10 +196,10 @@ def _check_capitals(tokenizer: AlbertTokenizer) -> str:
     ]
     if lost:
         raise ValueError(
-            f"The capital letters {''.join(lost)} are unknown, and {_unknown_rate(tokenizer):.0%} of a sample "
-            "sentence; load the tokenizer with do_lower_case=True, and set it in tokenizer_config.json."
+            f"The capital letters {''.join(lost)} are unknown, as are {_unknown_rate(tokenizer):.0%} of the tokens of "
+            "a sample; load the tokenizer with do_lower_case=True, and set it in tokenizer_config.json."
         )
-    return f"All are known; {_unknown_rate(tokenizer):.0%} of a sample sentence is unknown."
+    return f"All are known; {_unknown_rate(tokenizer):.0%} of the tokens of a sample are unknown."
 
 
 def _unknown_rate(tokenizer: AlbertTokenizer) -> float:
@@ -224,14 +224,14 @@ def _check_text(path: pathlib.Path, published: PublishedText) -> str:
     found = tuple(_find_tokenizer(path)([published.text])["input_ids"][0].tolist())
     if found != published.input_ids:
         raise ValueError(
-            f"{published.text!r} has the ids {found}, published are {published.input_ids}; use the vocabulary that "
-            "was published with the weights."
+            f"{published.text!r} has the ids {found}, but {published.input_ids} were published; use the vocabulary "
+            "published with the weights."
         )
     return f"{published.text!r} has its published ids."
 
 
 def _check_published(path: pathlib.Path, checkpoint: checkpoints.Checkpoint, model: PublishedModel) -> Check | None:
-    """None if the checkpoint is not this model, by name or by shape."""
+    """None if the checkpoint is not this model."""
     named = _has_name(path, model) and _parts(checkpoint) <= {"encoder", "masked_lm", "sentence_order"}
     if not named and not _has_shape(checkpoint.config, model.config):
         return None
@@ -240,18 +240,18 @@ def _check_published(path: pathlib.Path, checkpoint: checkpoints.Checkpoint, mod
 
 
 def _has_name(path: pathlib.Path, model: PublishedModel) -> bool:
-    """Whether the folder or a parent ends with the model's name; download tools nest up to three folders."""
+    """Whether the name of the folder or of a parent ends with the model's; download tools nest up to three folders."""
     folders = [re.sub(r"[^a-z0-9]+", "_", part.lower()) for part in path.resolve().parts[-4:]]
     return any(folder.endswith(name) for folder in folders for name in model.names)
 
 
 def _has_shape(config: AlbertConfig, other: AlbertConfig) -> bool:
-    return all(getattr(config, name) == getattr(other, name) for name in _SHAPE)
+    return all(getattr(config, name) == getattr(other, name) for name in _SHAPE_FIELDS)
 
 
 def _compare(checkpoint: checkpoints.Checkpoint, model: PublishedModel) -> str:
     name = model.names[0]
-    differing = [field for field in _SHAPE if getattr(checkpoint.config, field) != getattr(model.config, field)]
+    differing = [field for field in _SHAPE_FIELDS if getattr(checkpoint.config, field) != getattr(model.config, field)]
     if differing:
         shown = ", ".join(f"{field}={getattr(checkpoint.config, field)}" for field in differing)
         raise ValueError(f"The config differs from the published one of {name}: {shown}; download it again.")

@@ -1,11 +1,11 @@
-"""Outputs of published weights, taken from the tests of other projects, to check a download against.
+"""Known outputs of published weights, from the tests of other projects.
 
 Letters: L sequence, D hidden, V vocabulary.
 
 References:
-    The numbers are what Hugging Face transformers asserts in its tests of ALBERT (`test_modeling_albert.py`: the
-    encoder; `test_modeling_tf_albert.py`: the masked-LM head) and KerasHub (`albert_backbone_test.py`,
-    preset `albert_base_en_uncased`), all for version 2 of the base model, each with the tolerance used there.
+    Tests of Hugging Face transformers (`test_modeling_albert.py`: encoder; `test_modeling_tf_albert.py`: masked-LM
+    head) and KerasHub (`albert_backbone_test.py`, preset `albert_base_en_uncased`), all for version 2 of the base
+    model, with their tolerances.
 """
 
 import dataclasses

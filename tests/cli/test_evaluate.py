@@ -37,5 +37,5 @@ def test_mistakes(files):
         "evaluate", files / "model", "--data", files / "other.tsv"
     )
     pair = ("--pair-column", "text")
-    assert "must get single texts" in mistake("evaluate", files / "model", "--data", files / "test.tsv", *pair)
+    assert "was trained on single texts" in mistake("evaluate", files / "model", "--data", files / "test.tsv", *pair)
     assert "check the spelling" in mistake("evaluate", files / "nowhere", "--data", files / "test.tsv")

@@ -105,9 +105,9 @@ def test_mistakes_are_explained(loaded, tmp_path):
         fill_mask(loaded["classifier"], ["[MASK]"])
     with pytest.raises(ValueError, match=r"must be a classifier. Received: AlbertForPreTraining"):
         classify(loaded["pretrained"], ["a"])
-    with pytest.raises(ValueError, match=r"must get pairs of texts, as in training. Received: single texts"):
+    with pytest.raises(ValueError, match=r"was trained on pairs of texts, but received single texts"):
         classify(loaded["pairs"], ["a"])
-    with pytest.raises(ValueError, match=r"must get single texts, as in training. Received: pairs"):
+    with pytest.raises(ValueError, match=r"was trained on single texts, but received pairs"):
         classify(loaded["classifier"], ["a"], ["b"])
 
 

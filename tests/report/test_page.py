@@ -106,7 +106,7 @@ def test_speed_results_and_configuration_are_those_of_the_run(page, run):
     assert page.facts["tokens per second"] == f"{np.median([entry['tokens_per_second'] for entry in later]):,.0f}"
     assert page.facts["seconds per step"] == f"{np.median([entry['seconds_per_step'] for entry in later]):.4g}"
     share = np.median([entry["input_wait_share"] for entry in later])
-    assert page.facts["input wait, share of a step"] == f"{share:.2%}"
+    assert page.facts["input wait, fraction of a step"] == f"{share:.2%}"
     results = json.loads((run / "results.json").read_text())
     assert all(page.facts[name] == f"{value:.6g}" for name, value in results.items())
     assert (page.facts["training.batch_size"], page.facts["optimizer.name"]) == ("16", "lamb")

@@ -56,8 +56,8 @@ def test_a_sound_folder(folder):
     count = CONFIG.num_parameters("pretraining")
     assert checks[0].finding == f"32 tensors with {count:,} values can be read."
     assert checks[1].finding == "Every tensor is used: encoder, masked_lm, sentence_order."
-    assert checks[3].finding == f"{count:,} parameters, as the config describes."
-    assert checks[-1].finding == "All are known; 0% of a sample sentence is unknown."
+    assert checks[3].finding == f"{count:,} parameters, as in the config."
+    assert checks[-1].finding == "All are known; 0% of the tokens of a sample are unknown."
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_weights_of_another_config(folder):
     assert "other shapes (encoder/ffn_0_0/intermediate/kernel (32, 64) for (32, 65)" in found["weights"]
     more = 2 * 32 + 1
     expected = CONFIG.num_parameters("pretraining")
-    assert f"have {expected:,} parameters, the config describes {expected + more:,}" in found["parameters"]
+    assert f"have {expected:,} parameters, but the config describes {expected + more:,}" in found["parameters"]
 
 
 def test_a_config_of_absurd_size(folder):
@@ -239,7 +239,7 @@ def test_the_published_text(folder, published):
     other = dataclasses.replace(text, input_ids=(2, 14, 2231, 3))
     found = failures(folder, published=(dataclasses.replace(published[0], texts=(other,)),))
     assert list(found) == ["published text"]
-    assert f"has the ids {text.input_ids}, published are (2, 14, 2231, 3); use" in found["published text"]
+    assert f"has the ids {text.input_ids}, but (2, 14, 2231, 3) were published; use" in found["published text"]
 
 
 def test_what_is_published_fits_its_shapes():
