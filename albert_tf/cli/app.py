@@ -1,10 +1,9 @@
-"""The command line: one word for each thing to do, one file for each word.
+"""The command line, one file per command.
 
-A command's file imports what is slow to import inside its function, so that `--help` answers at once.
+Commands import slow modules inside their functions, so that `--help` is fast.
 """
 
 import sys
-from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -26,17 +25,17 @@ from albert_tf.cli import (
 from albert_tf.cli.session import PROGRAM, user_errors
 
 COMMANDS = (train_tokenizer, prepare, pretrain, report, finetune, evaluate, predict, convert, verify, export, info)
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 class Command(typer.core.TyperCommand):
-    """A command whose options are listed in groups, and that says on Ctrl-C what is kept."""
+    """A command that lists its options in groups, and reports on Ctrl-C what has been kept."""
 
     def invoke(self, ctx):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            print(f"{PROGRAM}: stopped; {_kept(self.name)}.", file=sys.stderr)
+            print(f"{PROGRAM}: interrupted; {_kept(self.name)}.", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
 
     def format_options(self, ctx, formatter) -> None:
@@ -52,7 +51,7 @@ class Command(typer.core.TyperCommand):
 
 
 def _kept(name: str | None) -> str:
-    """What remains of the work of an interrupted command."""
+    """Describes what an interrupted command has kept."""
     return next((getattr(command, "KEPT", "nothing was written") for command in COMMANDS if name == command.NAME), "")
 
 
@@ -61,12 +60,12 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: importing rich takes longer than everything else that help does
+    rich_markup_mode=None,  # plain help, because importing rich is slow
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         typer.echo(f"{PROGRAM} {version(PROGRAM)}")
@@ -74,7 +73,7 @@ def _show_version(asked: bool) -> None:
 
 
 @app.callback()
-def _options_of_all(
+def _common_options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
@@ -82,13 +81,9 @@ def _options_of_all(
     """ALBERT from raw text to a served model."""
 
 
-def _add(command: ModuleType) -> None:
-    summary = (command.run.__doc__ or "").partition("\n")[0]
-    app.command(command.NAME, cls=Command, short_help=summary)(command.run)
-
-
 for _command in COMMANDS:
-    _add(_command)
+    _summary = (_command.run.__doc__ or "").partition("\n")[0]
+    app.command(_command.NAME, cls=Command, short_help=_summary)(_command.run)
 
 
 def main() -> None:

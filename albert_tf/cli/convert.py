@@ -1,4 +1,4 @@
-"""`albert-tf convert`: a checkpoint of any kind becomes one of Google's or of Hugging Face."""
+"""`albert-tf convert`: converts a checkpoint of any format to Google's or Hugging Face's."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,16 +6,16 @@ from typing import Annotated
 import typer
 
 NAME = "convert"
-KEPT = "the folder may be incomplete: empty it before you run the command again"
+KEPT = "the folder may be incomplete; empty it before running the command again"
 
 
 def run(
-    source: Annotated[Path, typer.Argument(help="Folder, file or prefix of a checkpoint of any kind.")],
-    folder: Annotated[Path, typer.Argument(help="Empty folder to write to; made if it does not exist.")],
-    to: Annotated[str, typer.Option(help="Layout to write: google or huggingface.")],
-    list_tensors: Annotated[bool, typer.Option("--list", help="List variables and the tensors they became.")] = False,
+    source: Annotated[Path, typer.Argument(help="Folder, file or prefix of a checkpoint of any format.")],
+    folder: Annotated[Path, typer.Argument(help="Empty folder to write to; created if necessary.")],
+    to: Annotated[str, typer.Option(help="Format to write: google or huggingface.")],
+    list_tensors: Annotated[bool, typer.Option("--list", help="List variables and their tensors.")] = False,
 ) -> None:
-    """Writes a checkpoint in another layout, with its vocabulary.
+    """Converts a checkpoint to another format, with its vocabulary.
 
     Example: albert-tf convert albert_base_v2 converted --to huggingface
     """
@@ -37,14 +37,14 @@ def run(
 
 
 def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
-    """Takes the vocabulary along, if there is one; returns what became of it, in words."""
+    """Writes the vocabulary, if there is one; returns a message."""
     import shutil
 
     from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
     from albert_tf.tokenization.files import CONFIG_FILE, MODEL_FILE, TOKENIZERS_FILE
 
-    for where in vocabulary_places(source):
-        for file in (file for pattern in _VOCABULARIES for file in sorted(where.glob(pattern))):
+    for place in vocabulary_places(source):
+        for file in (file for pattern in _VOCABULARIES for file in sorted(place.glob(pattern))):
             if to == "huggingface":
                 AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
             elif file.name == TOKENIZERS_FILE:
@@ -54,12 +54,12 @@ def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
                     (folder / MODEL_FILE).replace(folder / "30k-clean.model")
             else:
                 shutil.copy(file, folder / ("vocab.txt" if file.suffix == ".txt" else "30k-clean.model"))
-                # Google's code does not read it; ours does when the folder comes back.
+                # For loading the folder with albert_tf; Google's code ignores it.
                 if (options := file.with_name(CONFIG_FILE)).is_file():
                     shutil.copy(options, folder)
             return f"vocabulary from {file}"
     return "no vocabulary found beside the source"
 
 
-# The first that is found is taken: SentencePiece models, KerasHub's too, WordPieces, a lone tokenizer.json.
+# In order of precedence: SentencePiece models, KerasHub's, WordPiece vocabularies, tokenizer.json.
 _VOCABULARIES = ("spiece.model", "*.model", "*.spm", "*vocab*.txt", "tokenizer.json")

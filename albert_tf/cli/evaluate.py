@@ -1,4 +1,4 @@
-"""`albert-tf evaluate`: how right a classifier is on a table."""
+"""`albert-tf evaluate`: scores a classifier."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +14,9 @@ def run(
     text_column: Annotated[str, typer.Option(help="Column with the text.")] = "text",
     pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
     label_column: Annotated[str, typer.Option(help="Column with the label.")] = "label",
-    header: Annotated[bool, typer.Option(help="Whether the first row names the columns, or they are numbers.")] = True,
-    batch_size: Annotated[int, typer.Option(help="Examples at once.", min=1)] = 32,
-    predictions: Annotated[Path | None, typer.Option(help="File for the predictions (.tsv).")] = None,
+    header: Annotated[bool, typer.Option(help="Whether the first row names the columns; else use numbers.")] = True,
+    batch_size: Annotated[int, typer.Option(help="Examples per batch.", min=1)] = 32,
+    predictions: Annotated[Path | None, typer.Option(help="File to write predictions to (.tsv).")] = None,
 ) -> None:
     """Scores a classifier on a table of labelled texts.
 
@@ -30,7 +30,7 @@ def run(
     texts = read_texts(data, Columns(text_column, pair_column, label_column, header))
     loaded = load_folder(folder)
     if not loaded.is_classifier:
-        raise ValueError(f"{folder} holds no classifier; give a folder that `albert-tf finetune` wrote.")
+        raise ValueError(f"{folder} is not a classifier; pass a folder written by `albert-tf finetune`.")
     loaded.check_pairs(texts.pairs is not None)
     evaluation = evaluate(loaded.model, loaded.tokenizer, texts, loaded.max_length, batch_size)
     print_table(f"{len(texts):,} examples", ("score", "value"), score_rows(evaluation.scores))

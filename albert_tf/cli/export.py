@@ -1,4 +1,4 @@
-"""`albert-tf export`: a model's folder becomes a SavedModel."""
+"""`albert-tf export`: exports a model to a SavedModel."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,12 +11,14 @@ KEPT = "no version was written"
 
 def run(
     folder: Annotated[Path, typer.Argument(help="Folder of a fine-tuned or pretrained model.")],
-    name: Annotated[str, typer.Option(help="Name to serve it under.")],
+    name: Annotated[str, typer.Option(help="Name of the exported model.")],
     output: Annotated[Path, typer.Option(help="Folder of all exported models.")] = Path("saved_models"),
-    version: Annotated[int | None, typer.Option(help="Number of the version; else the next one.")] = None,
-    max_length: Annotated[int | None, typer.Option(help="Most tokens of a text; else as in training.", min=3)] = None,
+    version: Annotated[int | None, typer.Option(help="Version number; default: the next one.")] = None,
+    max_length: Annotated[
+        int | None, typer.Option(help="Maximum number of tokens; default: as in training.", min=3)
+    ] = None,
 ) -> None:
-    """Writes a SavedModel that takes raw text and needs only TensorFlow and tensorflow-text.
+    """Writes a SavedModel that takes raw text and only needs TensorFlow and tensorflow-text.
 
     Example: albert-tf export runs/task --name task
     """

@@ -1,4 +1,4 @@
-"""`albert-tf info`: what a model of a given size costs, and what ALBERT saves."""
+"""`albert-tf info`: the costs of a model, and what ALBERT saves."""
 
 from typing import Annotated
 
@@ -9,10 +9,10 @@ NAME = "info"
 
 def run(
     model: Annotated[str, typer.Argument(help="A preset such as base_v2, or a config file (.json).")] = "base_v2",
-    sequence_length: Annotated[int, typer.Option(help="Tokens in a sequence.", min=1)] = 512,
+    sequence_length: Annotated[int, typer.Option(help="Tokens per sequence.", min=1)] = 512,
     dtype: Annotated[str, typer.Option(help="Data type of activations: float32 or bfloat16.")] = "float32",
 ) -> None:
-    """Shows parameters, arithmetic and memory of a model, also without factorisation and without sharing.
+    """Shows parameters, FLOPs and memory of a model, with and without factorisation and sharing.
 
     Example: albert-tf info base_v2 --sequence-length 128
     """

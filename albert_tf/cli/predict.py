@@ -1,4 +1,4 @@
-"""`albert-tf predict`: what a model says about texts."""
+"""`albert-tf predict`: predictions for texts."""
 
 import dataclasses
 import functools
@@ -15,12 +15,12 @@ _Row = tuple[str, str, str]
 
 def run(
     folder: Annotated[Path, typer.Argument(help="Folder of a fine-tuned, pretrained or exported model.")],
-    texts: Annotated[list[str], typer.Argument(help="Texts; for a pretrained model with [MASK] in place of a piece.")],
+    texts: Annotated[list[str], typer.Argument(help="Texts; for a pretrained model, with [MASK] for one piece.")],
     pair: Annotated[
-        list[str] | None, typer.Option(help="Second text, one for each text. A pretrained model tells their order.")
+        list[str] | None, typer.Option(help="Second text, one for each text; a pretrained model predicts their order.")
     ] = None,
 ) -> None:
-    """Labels texts, fills in [MASK], or tells which of two segments comes first: whatever the model was trained for.
+    """Labels texts, fills in [MASK], or predicts which of two segments comes first, depending on the model.
 
     Example: albert-tf predict runs/task "The text to label."
 
@@ -29,7 +29,7 @@ def run(
     from albert_tf.cli.tables import print_table
 
     if pair and len(pair) != len(texts):
-        raise ValueError(f"There must be one --pair for each text. Received: {len(texts)} texts, {len(pair)} pairs.")
+        raise ValueError(f"`--pair` must be given once for each text. Received: {len(texts)} texts, {len(pair)} pairs.")
     model = _load(folder)
     if model.is_classifier:
         columns, rows = ("text", "label", "value"), _label_rows(texts, model.classify(texts, pair or None))
@@ -44,7 +44,7 @@ def run(
 
 @dataclasses.dataclass(frozen=True)
 class _FolderModel:
-    """A model in memory with the methods of a restored SavedModel."""
+    """A Keras model with the interface of RestoredModel."""
 
     is_classifier: bool
     classify: Callable
@@ -70,7 +70,7 @@ def _load(folder: Path) -> Any:
 
 
 def _label_rows(texts: list[str], predictions) -> Iterator[_Row]:
-    """Up to `MAX_ANSWERS` labels of each text, the most probable first; or the score of a regression."""
+    """Up to `MAX_ANSWERS` labels per text, most probable first; or the score of a regression."""
     for text, prediction in zip(texts, predictions):
         answers = sorted(prediction.probabilities.items(), key=lambda answer: -answer[1])[:MAX_ANSWERS]
         yield from _rows(text, answers or [("score", prediction.score)])

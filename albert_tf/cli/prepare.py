@@ -1,4 +1,4 @@
-"""`albert-tf prepare`: from text files to pretraining examples."""
+"""`albert-tf prepare`: makes pretraining examples from text files."""
 
 from functools import partial
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 NAME = "prepare"
-KEPT = "finished shards are kept, and the same command goes on after them"
+KEPT = "finished shards are kept, and the same command resumes"
 _masking = partial(typer.Option, rich_help_panel="Masking")
 _pairs = partial(typer.Option, rich_help_panel="Documents and pairs")
 _running = partial(typer.Option, rich_help_panel="Files and processes")
@@ -15,39 +15,39 @@ _running = partial(typer.Option, rich_help_panel="Files and processes")
 
 def run(
     inputs: Annotated[list[str], typer.Argument(help="Text files (.txt, .txt.gz), folders or patterns; UTF-8.")],
-    output: Annotated[Path, typer.Option(help="Folder for the examples.")],
+    output: Annotated[Path, typer.Option(help="Folder to write.")],
     format: Annotated[
-        str, typer.Option(help="examples, or documents: tokenised text from which training makes examples.")
+        str, typer.Option(help="examples, or documents (tokenized text for examples made on the fly).")
     ] = "examples",
     tokenizer: Annotated[
         Path | None,
-        typer.Option(help="Vocabulary: a folder, a .model or a vocab.txt file; without it, the published English one."),
+        typer.Option(help="Vocabulary: a folder, a .model or a vocab.txt file; default: the published English one."),
     ] = None,
-    max_seq_length: Annotated[int, typer.Option(help="Tokens in an example.")] = 512,
-    dupe_factor: Annotated[int, typer.Option(help="Passes over the corpus, each with other masks.")] = 40,
+    max_seq_length: Annotated[int, typer.Option(help="Tokens per example.")] = 512,
+    dupe_factor: Annotated[int, typer.Option(help="Passes over the corpus, each with different masks.")] = 40,
     objective: Annotated[str, typer.Option(help="sentence_order, next_sentence or none.")] = "sentence_order",
     seed: Annotated[int, typer.Option(help="Seed; the same text, options and seed give the same examples.")] = 12345,
-    max_predictions_per_seq: Annotated[int | None, _masking(help="Most masked tokens in an example.")] = None,
-    masked_lm_prob: Annotated[float, _masking(help="Share of tokens to mask.")] = 0.15,
-    ngram: Annotated[int, _masking(help="Most words masked in a row.")] = 3,
-    favor_shorter_ngram: Annotated[bool, _masking(help="Make shorter n-grams more likely.")] = True,
+    max_predictions_per_seq: Annotated[int | None, _masking(help="Maximum masked tokens per example.")] = None,
+    masked_lm_prob: Annotated[float, _masking(help="Fraction of tokens to mask.")] = 0.15,
+    ngram: Annotated[int, _masking(help="Maximum consecutive words to mask.")] = 3,
+    favor_shorter_ngram: Annotated[bool, _masking(help="Prefer shorter n-grams.")] = True,
     whole_word_masking: Annotated[bool, _masking(help="Mask all pieces of a word together.")] = True,
     permutation: Annotated[bool, _masking(help="Also permute as many tokens, and predict them.")] = False,
     split_sentences: Annotated[bool, _pairs(help="Split running text into sentences.")] = False,
-    document_gap: Annotated[int, _pairs(help="Empty lines that end a document; 0: only the end of a file.")] = 1,
-    short_seq_prob: Annotated[float, _pairs(help="Share of passes that make shorter examples.")] = 0.1,
+    document_gap: Annotated[int, _pairs(help="Empty lines between documents; 0: one document per file.")] = 1,
+    short_seq_prob: Annotated[float, _pairs(help="Fraction of passes with shorter examples.")] = 0.1,
     reference_pairs: Annotated[
-        bool, _pairs(help="Pair a lone sentence with a random document, as Google does.")
+        bool, _pairs(help="Pair a lone sentence with a random document, as in Google's code.")
     ] = False,
-    pack: Annotated[bool, _pairs("--pack", help="Put short examples into one row.")] = False,
-    num_shards: Annotated[int, _running(help="Files to write; 0: 8, or as many as the text needs.")] = 0,
+    pack: Annotated[bool, _pairs("--pack", help="Pack several short examples into one row.")] = False,
+    num_shards: Annotated[int, _running(help="Files to write; 0: at least 8, depending on the text.")] = 0,
     num_processes: Annotated[int, _running(help="Worker processes.")] = 1,
-    runner: Annotated[str, _running(help="local, or beam: Apache Beam (albert_tf[beam]).")] = "local",
+    runner: Annotated[str, _running(help="local, or beam for Apache Beam (albert_tf[beam]).")] = "local",
     beam_options: Annotated[str, _running(help="Beam's options, such as '--runner=FlinkRunner ...'.")] = "",
 ) -> None:
-    """Writes TFRecord shards of masked sentence pairs, or of tokenised documents, with a manifest.
+    """Writes TFRecord shards of masked sentence pairs, or of tokenized documents, with a manifest.
 
-    Input: one sentence a line, an empty line between documents; or running text with --split-sentences.
+    Input: one sentence per line with empty lines between documents, or running text with --split-sentences.
 
     Example: albert-tf prepare corpus/*.txt --output examples --dupe-factor 10
     """
@@ -102,16 +102,16 @@ def _print_report(report) -> None:
     rows = {
         "documents": f"{manifest.documents:,}",
         "tokens in the corpus": f"{manifest.tokens:,}",
-        "share of them unknown": f"{manifest.unknown_tokens / manifest.tokens:.3%}",
+        "unknown tokens": f"{manifest.unknown_tokens / manifest.tokens:.3%}",
     }
     of_examples = {
         "examples": f"{manifest.statistics.examples:,}",
-        "tokens in an example, mean": f"{manifest.mean_length:.1f}",
-        "share of tokens masked": f"{manifest.masked_share:.3f}",
+        "mean tokens per example": f"{manifest.mean_length:.1f}",
+        "fraction of tokens masked": f"{manifest.masked_share:.3f}",
         "rows written": f"{sum(shard.records for shard in manifest.shards):,}",
-        "example tokens per second": "already there" if report.reused else f"{report.tokens_per_second:,.0f}",
+        "example tokens per second": "existing files" if report.reused else f"{report.tokens_per_second:,.0f}",
     }
-    pairs = {"sentence_order": "share of pairs swapped", "next_sentence": "share of pairs at random"}
+    pairs = {"sentence_order": "fraction of pairs swapped", "next_sentence": "fraction of random pairs"}
     if manifest.recipe.examples.objective in pairs:
         of_examples[pairs[manifest.recipe.examples.objective]] = f"{manifest.label_1_share:.3f}"
     rows |= of_examples if manifest.recipe.format == "examples" else {}

@@ -1,4 +1,4 @@
-"""`albert-tf pretrain`: a recipe and a folder."""
+"""`albert-tf pretrain`: runs a recipe."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,21 +6,21 @@ from typing import Annotated
 import typer
 
 NAME = "pretrain"
-KEPT = "checkpoints are kept, and the same command goes on from the newest"
+KEPT = "checkpoints are kept, and the same command resumes from the newest"
 
 
 def run(
     recipe: Annotated[Path, typer.Argument(help="A recipe (.toml); see training/recipes.")],
-    output: Annotated[Path, typer.Option(help="Folder of the run; the same recipe goes on there.")],
-    examples: Annotated[Path | None, typer.Option(help="Instead of the recipe's: folder made by prepare.")] = None,
-    documents: Annotated[Path | None, typer.Option(help="The same, made with --format documents.")] = None,
-    heldout: Annotated[Path | None, typer.Option(help="Instead of the recipe's: held-out examples.")] = None,
-    skip_corrupt: Annotated[bool, typer.Option("--skip-corrupt", help="Go on without damaged shards.")] = False,
+    output: Annotated[Path, typer.Option(help="Folder of the run; an interrupted run is resumed.")],
+    examples: Annotated[Path | None, typer.Option(help="Folder of prepared examples; overrides the recipe.")] = None,
+    documents: Annotated[Path | None, typer.Option(help="Folder of prepared documents; overrides the recipe.")] = None,
+    heldout: Annotated[Path | None, typer.Option(help="Folder of held-out examples; overrides the recipe.")] = None,
+    skip_corrupt: Annotated[bool, typer.Option("--skip-corrupt", help="Skip damaged shards.")] = False,
     allow_changed: Annotated[
-        bool, typer.Option("--allow-changed", help="Go on though the recipe has changed.")
+        bool, typer.Option("--allow-changed", help="Resume even if the recipe has changed.")
     ] = False,
 ) -> None:
-    """Pretrains a model, or takes up a run that was stopped, with the same command.
+    """Pretrains a model, or resumes an interrupted run.
 
     Example: albert-tf pretrain training/recipes/base_v2.toml --examples examples --output runs/base
     """
@@ -29,7 +29,7 @@ def run(
 
     checked_recipe = load_recipe(recipe, examples=examples, documents=documents, heldout=heldout)
     checked_recipe.check_vocabulary()
-    from albert_tf.trainer import pretrain  # TensorFlow is imported only for a recipe that can run
+    from albert_tf.trainer import pretrain  # imports TensorFlow, so only after the recipe has been checked
 
     report = pretrain(checked_recipe, output, skip_corrupt=skip_corrupt, allow_changed=allow_changed)
     end_if_stopped(report)

@@ -1,4 +1,4 @@
-"""`albert-tf report`: one HTML page about a run."""
+"""`albert-tf report`: an HTML page about a run."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +10,9 @@ NAME = "report"
 
 def run(
     folder: Annotated[Path, typer.Argument(help="Folder of a run, finished or not.")],
-    output: Annotated[Path | None, typer.Option(help="File for the page; else report.html in that folder.")] = None,
+    output: Annotated[Path | None, typer.Option(help="File to write; default: report.html in the folder.")] = None,
 ) -> None:
-    """Makes one HTML page about a run: curves, throughput, masked words, configuration. It opens without a network.
+    """Writes a self-contained HTML page about a run: curves, throughput, masked pieces, configuration.
 
     Example: albert-tf report runs/base
     """
@@ -24,7 +24,7 @@ def run(
         rows = {
             "tokens per second": f"{report.speed.tokens_per_second:,.0f}",
             "seconds per step": f"{report.speed.seconds_per_step:.4g}",
-            "input wait, share of a step": f"{report.speed.input_wait_share:.2%}",
+            "input wait, fraction of a step": f"{report.speed.input_wait_share:.2%}",
         }
         print_table(f"{report.step:,} updates", ("median of the intervals", "value"), rows.items())
     typer.echo(f"page in {report.file}")

@@ -1,4 +1,4 @@
-"""What every command shares: TensorFlow's start-up lines are hidden, and an error is one sentence on stderr."""
+"""Hides TensorFlow's start-up messages, and reports errors as one sentence on stderr."""
 
 import contextlib
 import faulthandler
@@ -22,8 +22,8 @@ _LOG_LINE = re.compile(
 )
 _CURES = {
     PermissionError: "check its permissions",
-    IsADirectoryError: "give a file",
-    NotADirectoryError: "give a folder",
+    IsADirectoryError: "pass a file",
+    NotADirectoryError: "pass a folder",
     FileNotFoundError: "check the path",
 }
 
@@ -35,18 +35,18 @@ def user_errors() -> Iterator[None]:
     if os.environ.setdefault(_LOG_LEVEL, "2") not in _VERBOSE_LEVELS and "tensorflow" not in sys.modules:
         sys.meta_path.insert(0, quiet)
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: _tell(str(message))
+        warnings.showwarning = lambda message, *_: _print(str(message))
         try:
             yield
         except (ValueError, OSError, RuntimeError) as error:
-            _tell(_sentence(error))
+            _print(_sentence(error))
             sys.exit(2)
         finally:
             if quiet in sys.meta_path:
                 sys.meta_path.remove(quiet)
 
 
-def _tell(sentence: str) -> None:
+def _print(sentence: str) -> None:
     print(f"{PROGRAM}: {printable(' '.join(sentence.split()))}", file=sys.stderr)
 
 
@@ -59,9 +59,9 @@ def _sentence(error: Exception) -> str:
 
 
 class _QuietTensorFlow(importlib.abc.MetaPathFinder):
-    """Hides what TensorFlow writes to stderr while it is imported and looks for devices.
+    """Hides TensorFlow's messages on stderr during import and device discovery.
 
-    `TF_CPP_MIN_LOG_LEVEL` does not silence these lines, because they are written before the log is set up.
+    `TF_CPP_MIN_LOG_LEVEL` does not apply to them, because they are written before logging is initialised.
     """
 
     def find_spec(self, fullname, path=None, target=None) -> importlib.machinery.ModuleSpec | None:
@@ -83,7 +83,7 @@ class _QuietTensorFlow(importlib.abc.MetaPathFinder):
 
 @contextlib.contextmanager
 def _hidden_log_lines() -> Iterator[None]:
-    """Drops log lines written to file descriptor 2; on an error, or a crash of the process, nothing is dropped."""
+    """Drops log lines written to file descriptor 2, unless there is an error or the process crashes."""
     if sys.stderr is None:  # closed by the caller
         yield
         return

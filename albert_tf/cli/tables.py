@@ -1,4 +1,4 @@
-"""Tables on the terminal: cells are plain text, nothing is cut off, and control characters cannot act."""
+"""Tables on the terminal, with untruncated cells and escaped control characters."""
 
 import dataclasses
 import unicodedata
@@ -14,8 +14,8 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     Args:
         title: printed above the table; may be empty.
         columns: the names of the columns.
-        rows: the cells of each row, one for each column.
-        num_text_columns: how many columns at the left hold text; the others hold numbers and align right.
+        rows: the cells of each row.
+        num_text_columns: the number of text columns, on the left; the other columns are right-aligned.
     """
     from rich.console import Console
     from rich.table import Table
@@ -31,7 +31,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def printable(text: str) -> str:
-    r"""The text with control characters escaped, so that a file's content cannot send commands to the terminal.
+    r"""Escapes control characters, so that the content of a file cannot control the terminal.
 
     Example:
 
@@ -48,6 +48,6 @@ def _is_control(character: str) -> bool:
 
 
 def score_rows(scores: Any) -> list[tuple[str, str]]:
-    """Rows for a dataclass of scores, without those that do not apply to the task."""
+    """Rows for a dataclass of scores, except those that are None."""
     named = dataclasses.asdict(scores).items()
     return [(name.replace("_", " "), f"{value:.4f}") for name, value in named if value is not None]

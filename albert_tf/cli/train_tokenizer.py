@@ -1,4 +1,4 @@
-"""`albert-tf train-tokenizer`: a vocabulary from text."""
+"""`albert-tf train-tokenizer`: trains a vocabulary."""
 
 import threading
 from collections.abc import Callable
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 NAME = "train-tokenizer"
 _pieces = partial(typer.Option, rich_help_panel="Pieces")
-_text = partial(typer.Option, rich_help_panel="Text to learn from")
+_text = partial(typer.Option, rich_help_panel="Training text")
 
 
 def run(
@@ -21,21 +21,20 @@ def run(
     output: Annotated[Path, typer.Option(help="New folder for the vocabulary.")],
     vocab_size: Annotated[int, typer.Option(help="Number of pieces.")] = 30000,
     model_type: Annotated[str, typer.Option(help="unigram, bpe or wordpiece.")] = "unigram",
-    seed: Annotated[int, typer.Option(help="Seed of the choice of lines.")] = 12345,
+    seed: Annotated[int, typer.Option(help="Seed for choosing lines.")] = 12345,
     do_lower_case: Annotated[bool, _pieces(help="Lower-case the text.")] = True,
     keep_accents: Annotated[bool | None, _pieces(help="Keep accents; by default they are dropped.")] = None,
-    character_coverage: Annotated[float, _pieces(help="Share of characters to cover.")] = 0.99995,
+    character_coverage: Annotated[float, _pieces(help="Fraction of characters to cover.")] = 0.99995,
     user_defined_symbols: Annotated[
-        str,
-        _pieces(help="Symbols that are never split, comma-separated.", show_default=False),
+        str, _pieces(help="Symbols that are never split, comma-separated.", show_default=False)
     ] = "",
     byte_fallback: Annotated[bool, _pieces(help="Encode unknown characters as bytes.")] = False,
     segmenter: Annotated[str | None, _pieces(help="kiwi: split at Korean morphemes (albert_tf[korean]).")] = None,
-    input_sentence_size: Annotated[int, _text(help="Most lines to learn from, chosen at random.")] = 10_000_000,
-    heldout: Annotated[list[str] | None, _text(help="Text to measure on; else a share of the lines.")] = None,
-    heldout_share: Annotated[float, _text(help="That share; at most 10,000 lines.")] = 0.01,
+    input_sentence_size: Annotated[int, _text(help="Maximum number of lines, chosen at random.")] = 10_000_000,
+    heldout: Annotated[list[str] | None, _text(help="Held-out text; default: a fraction of the lines.")] = None,
+    heldout_share: Annotated[float, _text(help="That fraction; at most 10,000 lines.")] = 0.01,
 ) -> None:
-    """Trains a vocabulary with ALBERT's special pieces and measures it on held-out text.
+    """Trains a vocabulary with ALBERT's special pieces and evaluates it on held-out text.
 
     Example: albert-tf train-tokenizer corpus/*.txt --output vocabulary
     """
@@ -59,7 +58,7 @@ def run(
         "seed": seed,
     }
     if model_type == "wordpiece":
-        _refuse_for_wordpiece(byte_fallback=byte_fallback, segmenter=segmenter)
+        _check_wordpiece_options(byte_fallback=byte_fallback, segmenter=segmenter)
         train = partial(train_wordpiece, find_files(inputs), output, **options)
     else:
         more = {"model_type": model_type, "byte_fallback": byte_fallback, "segmenter": segmenter}
@@ -68,7 +67,7 @@ def run(
 
 
 def _in_thread(work: Callable[[], "VocabularyReport"]) -> "VocabularyReport":
-    """Runs `work` in a thread, because SentencePiece would keep the main one from Ctrl-C until it has finished."""
+    """Runs `work` in a thread, because SentencePiece would block Ctrl-C in the main thread."""
     from concurrent.futures import Future
 
     outcome: Future[VocabularyReport] = Future()
@@ -83,12 +82,10 @@ def _in_thread(work: Callable[[], "VocabularyReport"]) -> "VocabularyReport":
     return outcome.result()
 
 
-def _refuse_for_wordpiece(**options: bool | str | None) -> None:
+def _check_wordpiece_options(**options: bool | str | None) -> None:
     for name, value in options.items():
         if value:
-            raise ValueError(
-                f"`{name}` must go with model_type unigram or bpe. Received: {name}={value!r}, model_type='wordpiece'."
-            )
+            raise ValueError(f"`{name}` requires model_type unigram or bpe. Received: {name}={value!r}, 'wordpiece'.")
 
 
 def _print_report(report: "VocabularyReport") -> None:
@@ -97,14 +94,14 @@ def _print_report(report: "VocabularyReport") -> None:
     typer.echo(f"{report.vocab_size} pieces in {report.folder}")
     rows = {
         "lines read": f"{report.num_lines:,}",
-        "passed over: too long, or NUL": f"{report.num_skipped_lines:,}",
-        "learnt from": f"{report.num_training_lines:,}",
+        "lines skipped (too long, or NUL)": f"{report.num_skipped_lines:,}",
+        "lines trained on": f"{report.num_training_lines:,}",
     }
     if (heldout := report.heldout) is not None:
         rows |= {
-            "lines held out": f"{heldout.num_lines:,}",
-            "tokens unknown there": f"{heldout.unknown_rate:.3%}",
-            "characters lost there": f"{heldout.lost_rate:.3%}",
-            "characters per token there": f"{heldout.characters_per_token:.3f}",
+            "held-out lines": f"{heldout.num_lines:,}",
+            "held-out unknown tokens": f"{heldout.unknown_rate:.3%}",
+            "held-out lost characters": f"{heldout.lost_rate:.3%}",
+            "held-out characters per token": f"{heldout.characters_per_token:.3f}",
         }
     print_table("vocabulary", ("", "value"), rows.items())

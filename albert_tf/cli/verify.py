@@ -1,4 +1,4 @@
-"""`albert-tf verify`: whether a downloaded checkpoint is what it should be."""
+"""`albert-tf verify`: checks a downloaded checkpoint."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,9 +9,9 @@ NAME = "verify"
 
 
 def run(
-    folder: Annotated[Path, typer.Argument(help="Folder, file or prefix of a checkpoint of any kind.")],
+    folder: Annotated[Path, typer.Argument(help="Folder, file or prefix of a checkpoint of any format.")],
 ) -> None:
-    """Checks files, weights, vocabulary and published outputs; ends with 0 only if all pass, else with 2.
+    """Checks files, weights, vocabulary and published outputs; exits with 0 if all pass, else with 2.
 
     Example: albert-tf verify albert_base_v2
     """

@@ -129,7 +129,7 @@ def test_mistakes(google, tmp_path):
     data.write_bytes(data.read_bytes()[:9000])
     assert "could not be read (" in mistake("convert", google, new, "--to", "huggingface")
     assert not new.exists()
-    assert "is not empty; give another folder" in mistake("convert", google, google, "--to", "huggingface")
+    assert "is not empty; use another folder" in mistake("convert", google, google, "--to", "huggingface")
 
 
 def test_a_config_of_another_vocabulary_is_refused_with_both_sizes(google, tmp_path):

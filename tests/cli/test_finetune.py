@@ -33,7 +33,7 @@ def test_a_run_prints_its_scores_and_is_made_once(files):
     assert f"{report['majority_share']:.4f}" in printed
     recipe = json.loads((files / "out" / "recipe.json").read_text())
     assert (recipe["batch_size"], recipe["learning_rate"], recipe["from_scratch"]) == (8, 0.001, False)
-    assert "finished already" in output_of(*arguments(files, "--batch-size", 8))
+    assert "already finished" in output_of(*arguments(files, "--batch-size", 8))
     assert "batch_size (there 8, here 16)" in mistake(*arguments(files, "--batch-size", 16))
 
 

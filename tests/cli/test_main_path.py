@@ -46,7 +46,7 @@ def test_train_tokenizer_writes_a_vocabulary(tmp_path):
     printed = output_of("train-tokenizer", text, "--output", tmp_path / "vocabulary", "--vocab-size", 300)
     assert "300 pieces" in printed
     assert (tmp_path / "vocabulary/spiece.model").is_file()
-    (row,) = (line for line in printed.split("\n") if "characters per token there" in line)
+    (row,) = (line for line in printed.split("\n") if "held-out characters per token" in line)
     report = json.loads((tmp_path / "vocabulary/vocabulary_report.json").read_text())
     assert row.split()[-2] == f"{report['heldout']['characters_per_token']:.3f}"
 
@@ -84,8 +84,8 @@ def test_train_tokenizer_keeps_to_morphemes_and_holds_lines_out(tmp_path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--model-type", "wordpiece", "--byte-fallback"), "`byte_fallback` must go with model_type unigram or bpe"),
-        (("--model-type", "wordpiece", "--segmenter", "kiwi"), "`segmenter` must go with model_type unigram or bpe"),
+        (("--model-type", "wordpiece", "--byte-fallback"), "`byte_fallback` requires model_type unigram or bpe"),
+        (("--model-type", "wordpiece", "--segmenter", "kiwi"), "`segmenter` requires model_type unigram or bpe"),
         (("--model-type", "bert"), "`model_type` must be one of unigram, bpe, wordpiece. Received: model_type='bert'"),
         (("--user-defined-symbols", "@a,[SEP]"), "`user_defined_symbols` must not name special pieces"),
         (("--character-coverage", 1.5), "`character_coverage` must lie between 0.98 and 1.0"),

@@ -116,7 +116,7 @@ def test_ctrl_c_in_train_tokenizer(tmp_path):
         seconds["begun"] = len(os.listdir(f"/proc/{process.pid}/task"))
         return seconds["begun"] > 8
 
-    assert interrupt(process, is_training) == (130, "albert-tf: stopped; nothing was written.\n")
+    assert interrupt(process, is_training) == (130, "albert-tf: interrupted; nothing was written.\n")
     assert not (tmp_path / "new").exists()
 
 
@@ -126,8 +126,8 @@ def test_ctrl_c_in_prepare(tmp_path):
     options = ("--split-sentences", "--num-processes", 2, "--max-seq-length", 64, "--dupe-factor", 200)
     process = start("-m", "albert_tf", "prepare", text, "--output", tmp_path / "new", *options)
     code, err = interrupt(process, (tmp_path / "new").exists)
-    kept = "finished shards are kept, and the same command goes on after them"
-    assert (code, err) == (130, f"albert-tf: stopped; {kept}.\n")
+    kept = "finished shards are kept, and the same command resumes"
+    assert (code, err) == (130, f"albert-tf: interrupted; {kept}.\n")
 
 
 def test_version():

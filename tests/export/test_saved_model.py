@@ -236,10 +236,10 @@ def test_the_script_answers_for_every_kind(exports, monkeypatch, capsys):
 
 def test_the_script_explains_mistakes_in_one_sentence(exports, monkeypatch, capsys, tmp_path):
     cases = {
-        "must hold an exported model": [tmp_path, "text"],
-        "Each text must hold [MASK]": [exports["pretrained"].folder, "text"],
-        "give --pair TEXT for each text": [exports["pairs"].folder, "text"],
-        "leave out --pair": [exports["classifier"].folder, "text", "--pair", "x"],
+        "has no exported model": [tmp_path, "text"],
+        "Each text must contain [MASK]": [exports["pretrained"].folder, "text"],
+        "pass --pair TEXT for each text": [exports["pairs"].folder, "text"],
+        "omit --pair": [exports["classifier"].folder, "text", "--pair", "x"],
         "one --pair for each text": [exports["pairs"].folder, "text", "more", "--pair", "x"],
     }
     for message, arguments in cases.items():
