@@ -115,7 +115,7 @@ def test_prepare_prints_what_it_wrote_and_does_it_once(road, tmp_path):
     manifest = json.loads((tmp_path / "examples/manifest.json").read_text())
     count = sum(shard["statistics"]["examples"] for shard in manifest["shards"])
     assert f"{count:,}" in printed
-    assert "already there" in output_of(*command, *options)
+    assert "existing files" in output_of(*command, *options)
     refusal = mistake(*command, *options, "--ngram", 1)
     assert "ngram" in refusal
     assert json.loads((tmp_path / "examples/manifest.json").read_text()) == manifest

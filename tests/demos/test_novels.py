@@ -96,7 +96,7 @@ def test_ablations_train_nothing_twice(ablations):
     before = {file: file.read_bytes() for file in files}
     assert len(before) >= 8
     printed = output_of(*command, program=PROGRAMS[run_ablations])
-    assert printed.count("examples, already there") == 6  # to train on and held-out, of three objectives
+    assert printed.count("examples, existing files") == 6  # to train on and held-out, of three objectives
     assert "tokens/s" not in printed
     assert {file: file.read_bytes() for file in files} == before
 

@@ -1,4 +1,4 @@
-"""Ablations (`make ablations`): variants of one small ALBERT, each trained with the same budget, in one table."""
+"""Ablations (`make ablations`): trains variants of a small ALBERT with the same budget and compares them."""
 
 import pathlib
 import statistics
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from albert_tf.trainer import Recipe
 
 PAIR_TASKS = ("sentence_order", "next_sentence")
-ROUNDS, STEPS_OF_A_ROUND = 5, 10
+ROUNDS, STEPS_PER_ROUND = 5, 10
 
 
 def ablations(
-    output: Annotated[pathlib.Path, typer.Option(help="Folder for everything.")] = pathlib.Path("runs/ablations"),
+    output: Annotated[pathlib.Path, typer.Option(help="Folder to write.")] = pathlib.Path("runs/ablations"),
     novels: Annotated[pathlib.Path, typer.Option("--data", help="Folder of novels.")] = (
         REPOSITORY / "training/sample_data/novels"
     ),
     recipes: Annotated[
-        pathlib.Path, typer.Option(help="Folder with base.toml, a recipe, and variants.toml, changes to it by name.")
+        pathlib.Path, typer.Option(help="Folder with base.toml, a recipe, and variants.toml, its changes by name.")
     ] = REPOSITORY / "training/recipes/ablations",
 ) -> None:
-    """Pretrains and fine-tunes variants of one small model and prints a row for each.
+    """Pretrains and fine-tunes variants of a small model and prints a table of scores on held-out chapters.
 
-    The same command goes on where it was stopped. All scores are on held-out chapters: the masked-LM loss on the
-    sentence-order examples, so that every variant has the same ones; both pair tasks, whichever a variant was trained
-    on; and the accuracy in naming the author of a passage.
+    The scores are the masked-LM loss, on the sentence-order examples for all variants; the accuracies of both pair
+    tasks, regardless of the training objective; and the accuracy in recognising the author of a passage. The same
+    command resumes after an interruption.
     """
     folders = Folders.below(output)
     base, changes = read_toml(recipes / "base.toml"), read_toml(recipes / "variants.toml")
@@ -48,17 +48,17 @@ def ablations(
 def make_examples(
     texts: Mapping[str, list[pathlib.Path]], base: Mapping[str, Any], changes: Mapping[str, Any], folders: Folders
 ) -> None:
-    """Trains the vocabulary; writes held-out examples of both pair tasks, and examples for each variant's objective."""
+    """Trains the vocabulary; writes held-out examples of both pair tasks and training examples of each objective."""
     train_vocabulary(texts, folders, make_recipe(base, {}, folders).config.vocab_size)
     trained_on = {make_recipe(base, change, folders).data.objective for change in changes.values()}
     for objective in sorted(trained_on.union(PAIR_TASKS)):
         parts = texts if objective in trained_on else {"heldout": texts["heldout"]}
-        of_objective = folders._replace(examples=folders.examples / objective)
-        write_examples(of_objective, parts, objective=objective, split_sentences=True, max_seq_length=64)
+        subfolders = folders._replace(examples=folders.examples / objective)
+        write_examples(subfolders, parts, objective=objective, split_sentences=True, max_seq_length=64)
 
 
 def make_recipe(base: Mapping[str, Any], change: Mapping[str, Mapping[str, Any]], folders: Folders) -> "Recipe":
-    """The base recipe with a variant's changes, on the examples of its objective."""
+    """The base recipe with the changes of a variant, and examples of its objective."""
     from albert_tf.trainer.recipe import DataRecipe
 
     values = {
@@ -78,7 +78,7 @@ def train_variant(name: str, recipe: "Recipe", folders: Folders) -> dict[str, fl
     end_if_stopped(report)
     results = {task: evaluate_pairs(report.model_folder, recipe, task, folders) for task in PAIR_TASKS}
     scores = {task: results[task][f"{task}_accuracy"] for task in PAIR_TASKS}
-    # Examples of other objectives have other lengths and pairs, and so another loss for the same model.
+    # Examples of different objectives differ in lengths and pairs, so their losses are not comparable.
     scores["masked_lm_loss"] = results["sentence_order"]["masked_lm_loss"]
     passages = (folders.corpus / f"passages_{part}.tsv" for part in ("train", "dev"))
     typer.echo(f"fine-tuning, {name}")
@@ -87,7 +87,7 @@ def train_variant(name: str, recipe: "Recipe", folders: Folders) -> dict[str, fl
 
 
 def evaluate_pairs(model_folder: pathlib.Path, recipe: "Recipe", task: str, folders: Folders) -> dict[str, float]:
-    """Losses and accuracies of a model on the held-out examples of a task, trained on it or not."""
+    """Losses and accuracies of a model on the held-out examples of a task."""
     from albert_tf.models import AlbertForPreTraining
 
     model = AlbertForPreTraining.from_pretrained(model_folder, objective=task)
@@ -104,7 +104,7 @@ def evaluate_pairs(model_folder: pathlib.Path, recipe: "Recipe", task: str, fold
 
 
 def measure_steps(variants: Mapping[str, "Recipe"]) -> dict[str, float]:
-    """Seconds of an update of each variant, the median over rounds in which all take turns."""
+    """Seconds per update of each variant: medians over rounds in which variants alternate."""
     from albert_tf.models import AlbertForPreTraining
 
     typer.echo("measuring the time of an update")
@@ -114,13 +114,13 @@ def measure_steps(variants: Mapping[str, "Recipe"]) -> dict[str, float]:
         model = AlbertForPreTraining(recipe.config, objective=objective)
         model.compile(optimizer=recipe.optimizer.build(training.num_train_steps, training.batch_size))
         examples = data.pretraining_dataset(recipe.data.source, training.batch_size, objective=objective)
-        steps[name] = (model, examples.take(STEPS_OF_A_ROUND).cache())
-        model.fit(steps[name][1], shuffle=False, verbose=0)  # traced, and the examples read
+        steps[name] = (model, examples.take(STEPS_PER_ROUND).cache())
+        model.fit(steps[name][1], shuffle=False, verbose=0)  # warm-up: tracing, and filling the cache
     for _ in range(ROUNDS):
         for name, (model, examples) in steps.items():
-            begun = time.perf_counter()
+            start = time.perf_counter()
             model.fit(examples, shuffle=False, verbose=0)
-            seconds[name].append((time.perf_counter() - begun) / STEPS_OF_A_ROUND)
+            seconds[name].append((time.perf_counter() - start) / STEPS_PER_ROUND)
     return {name: statistics.median(times) for name, times in seconds.items()}
 
 
@@ -136,7 +136,7 @@ def show(variants: Mapping[str, "Recipe"], scores: Mapping[str, dict[str, float]
         for name, recipe in variants.items()
     )
     columns = ("variant", "parameters", "ms/step", "masked-LM loss", "sentence order", "next sentence", "author")
-    print_table("ablations, on held-out chapters", columns, rows)
+    print_table("ablations on held-out chapters", columns, rows)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The texts of `quickstart` and `ablations`: a corpus to pretrain on, and passages to classify by author.
+"""The texts of `quickstart` and `ablations`: a corpus for pretraining, and passages to classify by author.
 
-A file is named `Author_Title_Year.txt` and holds a paragraph a line and an empty line between chapters. Every fifth
-chapter is held out completely, from the corpus and from the passages, so that no passage has a neighbour that was seen.
+Files are named `Author_Title_Year.txt`, with one paragraph per line and empty lines between chapters. Every fifth
+chapter is held out from both corpus and passages.
 """
 
 import itertools
@@ -15,9 +15,9 @@ import typer
 from albert_tf.data.documents import split_sentences
 from albert_tf.text_files import read_lines
 
-HELD_OUT = 5  # one chapter in so many
+HELDOUT_EVERY = 5  # chapters
 PASSAGE_CHARACTERS = 200
-TRAIN_PASSAGES, DEV_PASSAGES = 200, 100  # for each author
+TRAIN_PASSAGES, DEV_PASSAGES = 200, 100  # per author
 
 
 class Chapter(NamedTuple):
@@ -30,16 +30,16 @@ class Chapter(NamedTuple):
 
 
 def read_chapters(folder: pathlib.Path) -> list[Chapter]:
-    """All chapters of all novels of a folder, in order of file names.
+    """All chapters of the novels in a folder, in order of file names.
 
     Raises:
-        ValueError: where there are no novels, or one is not UTF-8.
+        ValueError: there are no novels, or one is not UTF-8.
     """
     files = sorted(folder.glob("*_*.txt"))
     if not files:
-        raise ValueError(f"{folder} is without novels; give --data a folder of files named Author_Title_Year.txt.")
+        raise ValueError(f"{folder} has no novels; pass --data a folder of files named Author_Title_Year.txt.")
     return [
-        Chapter(file.stem.split("_")[0], file.stem, paragraphs, number % HELD_OUT == HELD_OUT - 1)
+        Chapter(file.stem.split("_")[0], file.stem, paragraphs, number % HELDOUT_EVERY == HELDOUT_EVERY - 1)
         for file in files
         for number, paragraphs in enumerate(_split_chapters(file))
     ]
@@ -52,11 +52,7 @@ def _split_chapters(file: pathlib.Path) -> list[list[str]]:
 
 
 def write_texts(data: pathlib.Path, folder: pathlib.Path) -> dict[str, list[pathlib.Path]]:
-    """Splits the novels by chapters into `train` and `heldout`, and takes passages from both.
-
-    Returns:
-        The text files of each part.
-    """
+    """Splits the novels by chapters into `train` and `heldout`, and writes passages of both; returns the text files."""
     typer.echo("reading the novels")
     chapters = read_chapters(data)
     parts = {"train": [c for c in chapters if not c.is_heldout], "heldout": [c for c in chapters if c.is_heldout]}
@@ -68,7 +64,7 @@ def write_texts(data: pathlib.Path, folder: pathlib.Path) -> dict[str, list[path
 
 
 def write_corpus(chapters: list[Chapter], folder: pathlib.Path) -> None:
-    """Writes one text file for each book into `folder`, an empty line between chapters."""
+    """Writes one text file per book, with empty lines between chapters."""
     folder.mkdir(parents=True, exist_ok=True)
     for book in sorted({chapter.book for chapter in chapters}):
         texts = ["\n".join(chapter.paragraphs) for chapter in chapters if chapter.book == book]
@@ -76,7 +72,7 @@ def write_corpus(chapters: list[Chapter], folder: pathlib.Path) -> None:
 
 
 def write_passages(chapters: list[Chapter], file: pathlib.Path, per_author: int, seed: int) -> None:
-    """Writes a TSV of `author` and `text`, equally many passages for each author."""
+    """Writes a TSV of `author` and `text` with the same number of passages per author."""
     generator = random.Random(seed)
     lines = ["author\ttext"]
     for author in sorted({chapter.author for chapter in chapters}):
@@ -87,7 +83,7 @@ def write_passages(chapters: list[Chapter], file: pathlib.Path, per_author: int,
 
 
 def _passages(chapter: Chapter) -> Iterator[str]:
-    """Consecutive sentences, as many as make a passage."""
+    """Passages of consecutive sentences, of at least `PASSAGE_CHARACTERS`."""
     passage = ""
     for sentence in split_sentences(" ".join(chapter.paragraphs).replace("\t", " ")):
         passage = f"{passage} {sentence}".strip()

@@ -1,4 +1,4 @@
-"""Korean demo (`make nsmc`): from raw film reviews to a model of their sentiment."""
+"""Korean demo (`make nsmc`): from raw film reviews to a sentiment classifier."""
 
 import pathlib
 import time
@@ -28,25 +28,25 @@ from steps import (
 from albert_tf import export, trainer
 from albert_tf.data import Objective
 
-EXAMPLE_LENGTH = 32  # most reviews fit; with fewer positions a small model learns sooner what neighbours tell
+EXAMPLE_LENGTH = 32  # most reviews fit, and a small model learns faster with short examples
 
 
 def nsmc(
-    output: Annotated[pathlib.Path, typer.Option(help="Folder for everything.")] = pathlib.Path("runs/nsmc"),
+    output: Annotated[pathlib.Path, typer.Option(help="Folder to write.")] = pathlib.Path("runs/nsmc"),
     data: Annotated[
-        pathlib.Path, typer.Option(help="Folder with ratings_train.txt, ratings_test.txt and perhaps reviews.txt.")
+        pathlib.Path, typer.Option(help="Folder with ratings_train.txt, ratings_test.txt and optionally reviews.txt.")
     ] = REPOSITORY / "training/sample_data/nsmc",
-    recipe: Annotated[pathlib.Path, typer.Option(help="Recipe of the pretraining.")] = (
+    recipe: Annotated[pathlib.Path, typer.Option(help="Pretraining recipe.")] = (
         REPOSITORY / "training/recipes/nsmc.toml"
     ),
     segmenter: Annotated[str | None, typer.Option(help="kiwi: split at Korean morphemes (albert_tf[korean]).")] = None,
 ) -> None:
-    """Trains a Korean vocabulary, pretrains and fine-tunes on sentiment, and compares with simpler methods."""
-    begun = time.monotonic()
+    """Trains a Korean vocabulary, pretrains, fine-tunes for sentiment, and compares with simpler methods."""
+    start = time.monotonic()
     folders = Folders.below(output)
 
     texts = write_reviews(data, folders.corpus)
-    # The rarest characters are mostly seen once and teach nothing.
+    # Lower than the default, because the rarest characters mostly occur once.
     options = {"keep_accents": True, "character_coverage": 0.9995, "segmenter": segmenter}
     train_vocabulary(texts, folders, trainer.load_recipe(recipe).config.vocab_size, **options)
     write_examples(folders, texts, objective=Objective.NONE, max_seq_length=EXAMPLE_LENGTH)
@@ -55,7 +55,7 @@ def nsmc(
     tables = (find_labelled(data, name) for name in (TRAIN, TEST))
     classifiers = finetune_classifiers(folders, *tables, text_column=TEXT_COLUMN, label_column=LABEL_COLUMN)
 
-    show_results(pretrained, classifiers, score_baseline(data), time.monotonic() - begun)
+    show_results(pretrained, classifiers, score_baseline(data), time.monotonic() - start)
     show_predictions(folders)
 
 
@@ -69,16 +69,16 @@ def show_results(pretrained: Any, classifiers: dict[str, Any], baseline: float |
         f"sentiment of {tuned.dev_examples:,} reviews, accuracy": f"{tuned.scores.accuracy:.4f}",
         "  same network without pretraining": f"{scratch.scores.accuracy:.4f}",
         "  TF-IDF of characters, logistic regression": "-" if baseline is None else f"{baseline:.4f}",
-        "  always the commoner label": f"{tuned.majority_share:.4f}",
-        "seconds in all": f"{seconds:.0f}",
+        "  most frequent label": f"{tuned.majority_share:.4f}",
+        "total seconds": f"{seconds:.0f}",
     }
     print_results(f"nsmc, {tuned.train_examples:,} labelled reviews", "", rows)
     if baseline is None:
-        typer.echo("The line of TF-IDF needs scikit-learn: pip install albert_tf[korean]")
+        typer.echo("The TF-IDF baseline needs scikit-learn: pip install albert_tf[korean]")
 
 
 def show_predictions(folders: Folders) -> None:
-    """Prints what the model says about two reviews of our own."""
+    """Prints the predictions for two new reviews."""
     texts = ["배우들 연기도 좋고 시간 가는 줄 몰랐어요. 강추!", "돈이 아깝다. 보다가 잠들었다."]
     model = export.load_folder(folders.finetuning / "pretrained")
     for text, prediction in zip(texts, export.classify(model, texts)):

@@ -1,4 +1,4 @@
-"""Quickstart (`make quickstart`): from seven novels to a served model, every step of the way."""
+"""Quickstart (`make quickstart`): all steps from seven novels to an exported model."""
 
 import pathlib
 import time
@@ -23,14 +23,14 @@ PLOT = "losses.png"
 
 
 def quickstart(
-    output: Annotated[pathlib.Path, typer.Option(help="Folder for everything.")] = pathlib.Path("runs/quickstart"),
+    output: Annotated[pathlib.Path, typer.Option(help="Folder to write.")] = pathlib.Path("runs/quickstart"),
     data: Annotated[pathlib.Path, typer.Option(help="Folder of novels.")] = REPOSITORY / "training/sample_data/novels",
-    recipe: Annotated[pathlib.Path, typer.Option(help="Recipe of the pretraining.")] = (
+    recipe: Annotated[pathlib.Path, typer.Option(help="Pretraining recipe.")] = (
         REPOSITORY / "training/recipes/quickstart.toml"
     ),
 ) -> None:
-    """Trains a vocabulary, pretrains, fine-tunes, exports and predicts, on novels that ship with the project."""
-    begun = time.monotonic()
+    """Trains a vocabulary, pretrains, fine-tunes, exports and predicts, on novels in the repository."""
+    start = time.monotonic()
     folders = Folders.below(output)
 
     texts = write_texts(data, folders.corpus)
@@ -46,7 +46,7 @@ def quickstart(
     typer.echo("exporting")
     exported = export.export_saved_model(folders.finetuning / "pretrained", folders.saved_models, name="authors")
 
-    show_results(pretrained, classifiers, exported, time.monotonic() - begun)
+    show_results(pretrained, classifiers, exported, time.monotonic() - start)
     typer.echo(f"losses: {plot}")
     show_predictions(exported, folders)
 
@@ -61,21 +61,21 @@ def show_results(pretrained: Any, classifiers: dict[str, Any], exported: Any, se
         "sentence-order accuracy (chance .5)": f"{held_out['sentence_order_accuracy']:.3f}",
         "author of a passage, accuracy": f"{tuned.scores.accuracy:.3f}",
         "  same network without pretraining": f"{scratch.scores.accuracy:.3f}",
-        "  always the commonest author": f"{tuned.majority_share:.3f}",
-        "exported model against Keras, largest difference": f"{exported.largest_difference:.1e}",
-        "seconds in all": f"{seconds:.0f}",
+        "  most frequent author": f"{tuned.majority_share:.3f}",
+        "largest difference of exported and Keras model": f"{exported.largest_difference:.1e}",
+        "total seconds": f"{seconds:.0f}",
     }
     print_results("quickstart", "on held-out chapters", rows)
 
 
 def show_predictions(exported: Any, folders: Folders) -> None:
-    """Prints one prediction of each kind."""
+    """Prints one prediction for each task."""
     pretrained = export.load_folder(folders.pretraining / "model")
     classifier = export.load_folder(folders.finetuning / "pretrained")
     masked = "He put his hand in his [MASK] and drew out a letter."
-    guess = export.fill_mask(pretrained, [masked])[0]
-    guesses = ", ".join(f"{piece} {value:.2f}" for piece, value in zip(guess.pieces, guess.probabilities))
-    typer.echo(f"masked word     {masked}\n                {guesses}")
+    prediction = export.fill_mask(pretrained, [masked])[0]
+    pieces = ", ".join(f"{piece} {value:.2f}" for piece, value in zip(prediction.pieces, prediction.probabilities))
+    typer.echo(f"masked word     {masked}\n                {pieces}")
     first, second = "The old man opened the door and looked out.", "There was nobody there, and he shut it again."
     probability = export.sentence_order(pretrained, [first], [second])[0]
     typer.echo(f"sentence order  {first} | {second}\n                in this order with probability {probability:.2f}")

@@ -1,7 +1,7 @@
-"""The texts of `nsmc`: film reviews in the files of the Naver sentiment movie corpus, and a baseline on them.
+"""The texts of `nsmc`: film reviews of the Naver sentiment movie corpus, and a baseline.
 
-`reviews.txt` holds a review a line, without labels; `ratings_train.txt` and `ratings_test.txt` hold `id`, `document`
-and `label` between tabs, as the corpus is published.
+`reviews.txt` has one unlabelled review per line; `ratings_train.txt` and `ratings_test.txt` have, as published, the
+tab-separated columns `id`, `document` and `label`.
 """
 
 import pathlib
@@ -11,18 +11,18 @@ from albert_tf.text_files import read_lines
 
 REVIEWS, TRAIN, TEST = "reviews.txt", "ratings_train.txt", "ratings_test.txt"
 TEXT_COLUMN, LABEL_COLUMN = "document", "label"
-HELD_OUT = 20  # one review in so many
+HELDOUT_EVERY = 20  # reviews
 
 
 def write_reviews(data: pathlib.Path, folder: pathlib.Path) -> dict[str, list[pathlib.Path]]:
-    """Writes `train.txt` and `heldout.txt`, each review as a document of its own.
+    """Writes `train.txt` and `heldout.txt`, with each review as a document.
 
     Args:
-        data: folder with `reviews.txt`; without it the texts of `ratings_train.txt` are taken, without their labels.
-        folder: where to.
+        data: folder with `reviews.txt`; if there is none, the texts of `ratings_train.txt` are used.
+        folder: folder to write.
 
     Returns:
-        The text file of each part.
+        The text files of each part.
 
     Raises:
         ValueError: there is no such file, or it is not UTF-8.
@@ -35,28 +35,26 @@ def write_reviews(data: pathlib.Path, folder: pathlib.Path) -> dict[str, list[pa
     folder.mkdir(parents=True, exist_ok=True)
     files = {}
     for name, is_heldout in (("train", False), ("heldout", True)):
-        part = [text for number, text in enumerate(reviews) if (number % HELD_OUT == HELD_OUT - 1) is is_heldout]
+        part = [text for index, text in enumerate(reviews, 1) if (index % HELDOUT_EVERY == 0) is is_heldout]
         files[name] = [folder / f"{name}.txt"]
         files[name][0].write_text("\n\n".join(part) + "\n", encoding="utf-8")
     return files
 
 
 def find_labelled(data: pathlib.Path, name: str) -> pathlib.Path:
-    """One of the two tables; raises ValueError if there is no such file."""
+    """The path of a table; raises ValueError if it does not exist."""
     if not (data / name).is_file():
-        raise ValueError(
-            f"{data / name} does not exist; give --data a folder with {TRAIN} and {TEST} as the corpus is published."
-        )
+        raise ValueError(f"{data / name} does not exist; pass --data a folder with the published {TRAIN} and {TEST}.")
     return data / name
 
 
 def read_labelled(data: pathlib.Path, name: str) -> LabelledTexts:
-    """The texts and labels of one of the two tables."""
+    """The texts and labels of a table."""
     return read_texts(find_labelled(data, name), Columns(TEXT_COLUMN, None, LABEL_COLUMN, True))
 
 
 def score_baseline(data: pathlib.Path) -> float | None:
-    """Accuracy of logistic regression over TF-IDF of runs of one to four characters; None without scikit-learn."""
+    """Accuracy of logistic regression on TF-IDF of character n-grams (n = 1 to 4); None without scikit-learn."""
     try:
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.linear_model import LogisticRegression

@@ -1,4 +1,4 @@
-"""The steps that the demos share, each with settings that suit a small model on a small corpus."""
+"""Steps of all demos, with settings for a small model and corpus."""
 
 import pathlib
 from collections.abc import Callable, Mapping
@@ -12,11 +12,11 @@ from albert_tf.cli.session import user_errors
 from albert_tf.cli.tables import print_table
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
-MAX_LENGTH = 64  # tokens of a text to classify
+MAX_LENGTH = 64  # tokens, for classification
 
 
 class Folders(NamedTuple):
-    """Where a demo writes."""
+    """The output folders of a demo."""
 
     corpus: pathlib.Path
     vocabulary: pathlib.Path
@@ -27,12 +27,12 @@ class Folders(NamedTuple):
 
     @classmethod
     def below(cls, output: pathlib.Path) -> "Folders":
-        """All in one folder, each under its own name."""
+        """Subfolders of `output`."""
         return cls(*(output / name for name in cls._fields))
 
 
 def run_demo(demo: Callable) -> None:
-    """Runs a demo as a command: its arguments become options, and errors one sentence."""
+    """Runs a function as a command, whose arguments become options."""
     with user_errors():
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
         app.command()(demo)
@@ -42,14 +42,14 @@ def run_demo(demo: Callable) -> None:
 def train_vocabulary(
     texts: Mapping[str, list[pathlib.Path]], folders: Folders, vocab_size: int, **options: Any
 ) -> None:
-    """Trains a vocabulary on the files of `train` and measures it on those of `heldout`."""
+    """Trains a vocabulary on the `train` files and evaluates it on the `heldout` files."""
     typer.echo("training a vocabulary")
     heldout = texts["heldout"]
     tokenization.train_sentencepiece(texts["train"], folders.vocabulary, vocab_size, heldout_files=heldout, **options)
 
 
 def write_examples(folders: Folders, texts: Mapping[str, list[pathlib.Path]], **options: Any) -> None:
-    """Writes pretraining examples, twenty passes over the files of `train` and one over those of `heldout`."""
+    """Writes pretraining examples with twenty passes over the `train` files and one over the `heldout` files."""
     for part, files in texts.items():
         typer.echo(f"writing {part} examples")
         report = data.prepare(
@@ -57,7 +57,7 @@ def write_examples(folders: Folders, texts: Mapping[str, list[pathlib.Path]], **
                 inputs=tuple(files),
                 output_dir=folders.examples / part,
                 tokenizer=folders.vocabulary,
-                # A small model learns sooner from many masked single words than from fewer n-grams.
+                # A small model learns faster from many masked single words than from fewer n-grams.
                 masked_lm_prob=0.25,
                 ngram=1,
                 dupe_factor=20 if part == "train" else 1,
@@ -65,12 +65,12 @@ def write_examples(folders: Folders, texts: Mapping[str, list[pathlib.Path]], **
                 **options,
             )
         )
-        speed = "already there" if report.reused else f"{report.tokens_per_second:,.0f} tokens/s"
+        speed = "existing files" if report.reused else f"{report.tokens_per_second:,.0f} tokens/s"
         typer.echo(f"  {report.manifest.statistics.examples:,} examples, {speed}")
 
 
 def pretrain_model(recipe: pathlib.Path, folders: Folders) -> Any:
-    """Pretrains on the examples; ends the demo if the run is stopped."""
+    """Pretrains on the examples; exits if the run is interrupted."""
     typer.echo("pretraining")
     examples = {name: folders.examples / part for name, part in (("examples", "train"), ("heldout", "heldout"))}
     recipe = trainer.load_recipe(recipe, **examples)
@@ -80,7 +80,7 @@ def pretrain_model(recipe: pathlib.Path, folders: Folders) -> Any:
 
 
 def finetune_classifiers(folders: Folders, train: pathlib.Path, dev: pathlib.Path, **columns: Any) -> dict[str, Any]:
-    """Fine-tunes the pretrained network, and the same network from random weights."""
+    """Fine-tunes the pretrained model, and the same model from random weights."""
     reports = {}
     for name, from_scratch in (("pretrained", False), ("from scratch", True)):
         typer.echo(f"fine-tuning, {name}")
@@ -93,7 +93,7 @@ def finetune_classifiers(folders: Folders, train: pathlib.Path, dev: pathlib.Pat
 def finetune_classifier(
     pretrained: pathlib.Path, output: pathlib.Path, train: pathlib.Path, dev: pathlib.Path, **options: Any
 ) -> Any:
-    """Fine-tunes a small network on small tables."""
+    """Fine-tunes a small model on small tables."""
     checked = trainer.FinetuneOptions(
         pretrained=pretrained,
         output=output,
@@ -102,12 +102,12 @@ def finetune_classifier(
         epochs=5,
         learning_rate=1e-3,
         max_length=MAX_LENGTH,
-        keep="last",  # choosing the best epoch on the texts that are reported would flatter the result
+        keep="last",  # choosing the best epoch on the reported texts would bias the score
         **options,
     )
     return trainer.finetune(checked, show_progress=True)
 
 
 def print_results(title: str, column: str, rows: Mapping[str, str]) -> None:
-    """Prints a table of one value a line."""
+    """Prints a table with one value per row."""
     print_table(title, (column, "value"), rows.items())

@@ -1,30 +1,30 @@
-"""Writes books anew, a paragraph a line and an empty line behind it, so that each paragraph is a document.
+"""Rewrites books with one paragraph per line, followed by an empty line, so that each paragraph is a document.
 
     python training/recipes/paragraphs.py novels/train/*.txt --output novels/paragraphs/train
 
-Plain text has paragraphs in three forms, told apart by the lines of a file: long lines are paragraphs; else empty lines
-stand between them; else all lines are broken at about one width, and a line that ends early ends its paragraph.
+Three layouts of plain text are detected: one paragraph per line; paragraphs separated by empty lines; and lines wrapped
+at a fixed width, where a short line ends a paragraph.
 """
 
 import argparse
 import itertools
 from pathlib import Path
 
-# Characters. Lines are broken at some 70; what is this much shorter than the longest ends early.
-_LONG, _EARLY = 120, 15
+# In characters. Text is usually wrapped at about 70; a line this much shorter than the longest ends a paragraph.
+_MIN_LONG_LINE, _MIN_MISSING = 120, 15
 _ENDS = (".", "!", "?", '"', "'", "”", "’")
 
 
 def split_paragraphs(text: str) -> list[str]:
-    """Returns the paragraphs of a book, each in one line.
+    """Returns the paragraphs of a book, each as one line.
 
     >>> split_paragraphs("A broken\\nline.\\n\\nThe next.\\n")
     ['A broken line.', 'The next.']
     """
     lines = [" ".join(line.split()) for line in text.splitlines()]
     lengths = sorted(len(line) for line in lines if line)
-    longest = lengths[int(0.98 * (len(lengths) - 1))] if lengths else 0  # but for a few headings and verses
-    if longest > _LONG:
+    longest = lengths[int(0.98 * (len(lengths) - 1))] if lengths else 0  # except a few headings and verses
+    if longest > _MIN_LONG_LINE:
         return [line for line in lines if line]
     if lines.count("") > 0.05 * len(lines):
         groups = itertools.groupby(lines, bool)
@@ -32,7 +32,7 @@ def split_paragraphs(text: str) -> list[str]:
     paragraphs, parts = [], []
     for line in filter(None, lines):
         parts.append(line)
-        if len(line) < longest - _EARLY and line.endswith(_ENDS):
+        if len(line) < longest - _MIN_MISSING and line.endswith(_ENDS):
             paragraphs.append(" ".join(parts))
             parts = []
     return [*paragraphs, *([" ".join(parts)] if parts else [])]
@@ -40,8 +40,8 @@ def split_paragraphs(text: str) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("books", nargs="+", type=Path, help="text files, UTF-8")
-    parser.add_argument("--output", required=True, type=Path, help="folder for files of the same names")
+    parser.add_argument("books", nargs="+", type=Path, help="UTF-8 text files")
+    parser.add_argument("--output", required=True, type=Path, help="folder to write files of the same names to")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     for book in arguments.books:
