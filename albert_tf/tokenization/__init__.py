@@ -1,4 +1,4 @@
-"""Text to ids and back: clean-up, SentencePiece, WordPiece and their training, in Python and in a TensorFlow graph."""
+"""Tokenization with SentencePiece and WordPiece, in Python and in TensorFlow graphs, and training of vocabularies."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,6 @@
-"""From rows of ids to the padded arrays that the model takes. B texts, R rows of the batch, L sequence.
+"""Converts rows of ids to padded arrays. B texts, R rows of the batch, L sequence.
 
-R is B, or more where long texts are spread over several windows.
+R is B, or more if long texts are split into several windows.
 """
 
 from collections.abc import Sequence
@@ -13,16 +13,7 @@ PADDINGS = ("longest", "max_length")
 
 @dataclass(frozen=True)
 class BatchLayout:
-    """How rows of ids become arrays.
-
-    Attributes:
-        max_length: the most ids a row may have, special ones included.
-        padding: "longest" pads to the longest row of the batch, "max_length" to `max_length`.
-        truncation: shorten rows that do not fit; otherwise they are an error.
-        pad_to_multiple_of: with "longest", pad on to a multiple of this number.
-        doc_stride: spread what does not fit over several rows, windows on the text, the next of which begins so many
-            ids after the last one's beginning. Of a pair the second text is spread and the first is in every row.
-    """
+    """Length, padding and windows of a batch; see the call arguments of `AlbertTokenizer`."""
 
     max_length: int = 512
     padding: str = "longest"
@@ -33,27 +24,27 @@ class BatchLayout:
     def __post_init__(self):
         if self.padding not in PADDINGS:
             raise ValueError(f"`padding` must be one of {', '.join(PADDINGS)}. Received: padding={self.padding!r}.")
-        if not _is_whole(self.max_length, 3):
+        if not _is_integer(self.max_length, 3):
             raise ValueError(
-                "`max_length` must be a whole number of at least 3, for [CLS], [SEP] and [SEP]. "
+                "`max_length` must be an integer of at least 3, for [CLS], [SEP] and [SEP]. "
                 f"Received: max_length={self.max_length!r}."
             )
         multiple, stride = self.pad_to_multiple_of, self.doc_stride
-        if multiple is not None and (not _is_whole(multiple, 1) or self.max_length % multiple):
+        if multiple is not None and (not _is_integer(multiple, 1) or self.max_length % multiple):
             raise ValueError(
-                "`pad_to_multiple_of` must be a whole number that `max_length` is a multiple of. "
+                "`pad_to_multiple_of` must be an integer that divides `max_length`. "
                 f"Received: pad_to_multiple_of={multiple!r} for max_length={self.max_length}."
             )
-        if stride is not None and (not _is_whole(stride, 1) or stride > self.max_length - 2):
+        if stride is not None and (not _is_integer(stride, 1) or stride > self.max_length - 2):
             raise ValueError(
-                "`doc_stride` must be a whole number of at least 1 and at most `max_length` - 2, or the text between "
-                f"two windows is lost. Received: doc_stride={stride!r} for max_length={self.max_length}."
+                "`doc_stride` must be an integer from 1 to `max_length` - 2, or text between windows would be lost. "
+                f"Received: doc_stride={stride!r} for max_length={self.max_length}."
             )
 
 
 @dataclass(frozen=True)
 class SpecialIds:
-    """The ids that are put around a text's own ids."""
+    """The special ids that are added to texts."""
 
     pad: int
     cls: int
@@ -62,7 +53,7 @@ class SpecialIds:
 
 @dataclass(frozen=True)
 class TokenRows:
-    """The ids of texts, without special ones, and where they come from."""
+    """The ids of texts, without special ids, and their offsets."""
 
     ids: Sequence[np.ndarray]  # int32 [T] for each text
     offsets: Sequence[np.ndarray] | None = None  # int32 [T, 2] for each text
@@ -70,18 +61,18 @@ class TokenRows:
 
 @dataclass(frozen=True)
 class Windows:
-    """What each row of a batch holds. All are int arrays [R]."""
+    """The contents of the rows of a batch. All are int arrays [R]."""
 
-    samples: np.ndarray  # which text, and which pair, it is about
-    first: np.ndarray  # how many ids of the text
-    second: np.ndarray  # how many ids of its pair, 0 where there are no pairs
-    starts: np.ndarray  # which id of the text, or of the pair if there are pairs, is the first in the row
+    samples: np.ndarray  # index of the text and of its pair
+    first: np.ndarray  # number of ids of the text
+    second: np.ndarray  # number of ids of the pair, 0 without pairs
+    starts: np.ndarray  # index of the first id of the text, or of the pair if there are pairs
 
 
 def pair_lengths(first: np.ndarray, second: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns how much is left of two texts, int [B] each, that fit in `capacity` ids: the longer one gives way first.
+    """Truncates pairs of lengths, int [B] each, to `capacity` in total, the longer one first.
 
-    Where both are equally long the second gives way, as in the reference.
+    If both are equally long, the second one is shortened, as in the reference.
 
     >>> pair_lengths(np.array([10, 3, 4]), np.array([2, 3, 9]), 5)
     (array([3, 3, 3]), array([2, 2, 2]))
@@ -94,14 +85,10 @@ def pair_lengths(first: np.ndarray, second: np.ndarray, capacity: int) -> tuple[
 def build_inputs(
     texts: TokenRows, pairs: TokenRows | None, special: SpecialIds, layout: BatchLayout
 ) -> dict[str, np.ndarray]:
-    """Puts [CLS] and [SEP] around each row of ids (and its pair), cuts it to length and pads the batch.
-
-    Returns:
-        A dict of int32 [R, L]: `input_ids`, `attention_mask` (1 on all ids but padding), `token_type_ids` (1 on the
-        second text and its [SEP]); with offsets `offsets` [R, L, 2], with windows `overflow_to_sample_mapping` [R].
+    """Adds [CLS] and [SEP], truncates and pads; returns what a call of `AlbertTokenizer` returns.
 
     Raises:
-        ValueError: if a row does not fit and may not be cut, or no window fits beside a first text.
+        ValueError: a row does not fit and must not be truncated, or a first text leaves no space for windows.
     """
     windows = choose_windows(_lengths(texts), None if pairs is None else _lengths(pairs), layout)
     totals = windows.first + windows.second + (2 if pairs is None else 3)  # [R]
@@ -121,25 +108,25 @@ def build_inputs(
 
 
 def choose_windows(first: np.ndarray, second: np.ndarray | None, layout: BatchLayout) -> Windows:
-    """Decides what each row of the batch holds, given the numbers of ids of the texts and of their pairs, [B]."""
+    """Chooses the contents of rows from the lengths of texts and of their pairs, [B]."""
     if layout.doc_stride is not None:
-        return _spread(first, second, layout)
+        return _split(first, second, layout)
     capacity = layout.max_length - (2 if second is None else 3)
     totals = first if second is None else first + second
     if not layout.truncation and len(totals) and totals.max() > capacity:
         row = int(totals.argmax())
         raise ValueError(
-            f"Every row must fit into `max_length` where `truncation=False`. Received: row {row} with "
+            f"Every row must fit in `max_length` with `truncation=False`. Received: row {row} with "
             f"{layout.max_length - capacity + int(totals[row])} ids for max_length={layout.max_length}; "
-            "raise max_length or let rows be cut with truncation=True."
+            "raise max_length or pass truncation=True."
         )
     none = np.zeros_like(first)
     kept = (np.minimum(first, capacity), none) if second is None else pair_lengths(first, second, capacity)
     return Windows(np.arange(len(first)), *kept, none)
 
 
-def _spread(first: np.ndarray, second: np.ndarray | None, layout: BatchLayout) -> Windows:
-    """Spreads each text, or the pair's second text, over as many windows as it takes: at least one."""
+def _split(first: np.ndarray, second: np.ndarray | None, layout: BatchLayout) -> Windows:
+    """Splits each text, or the second text of each pair, into one or more windows."""
     lengths = first if second is None else second
     capacity = np.full_like(first, layout.max_length - 2) if second is None else layout.max_length - 3 - first
     if len(capacity) and capacity.min() < 1:
@@ -168,7 +155,7 @@ def _padded_length(totals: np.ndarray, layout: BatchLayout) -> int:
 def _write(
     target: np.ndarray, rows: Sequence[np.ndarray], pairs: Sequence[np.ndarray] | None, windows: Windows
 ) -> None:
-    """Writes each text after its [CLS], and its pair after the [SEP] after that, into `target` [R, L, ...]."""
+    """Writes texts and pairs between the special ids in `target` [R, L, ...]."""
     parts = zip(*(array.tolist() for array in (windows.samples, windows.first, windows.second, windows.starts)))
     for index, (sample, first, second, start) in enumerate(parts):
         end = 1 + first
@@ -183,5 +170,5 @@ def _lengths(rows: TokenRows) -> np.ndarray:
     return np.array([len(row) for row in rows.ids], np.int64)
 
 
-def _is_whole(number: object, least: int) -> bool:
+def _is_integer(number: object, least: int) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and number >= least

@@ -1,4 +1,4 @@
-"""Where a tokenizer's files lie: a Hugging Face folder, a lone file, or the shipped vocabulary."""
+"""The files of a tokenizer."""
 
 import json
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ _GOOGLE_MODEL_FILE = "30k-clean.model"
 
 @dataclass(frozen=True)
 class TokenizerOptions:
-    """What a tokenizer does to text before and after SentencePiece.
+    """Processing of text before and after SentencePiece.
 
     Attributes:
-        do_lower_case: lower-case the text.
-        keep_accents: neither decompose characters nor drop combining marks.
-        reference_digit_comma: split pieces that end in digit + comma exactly as Google's code does under Python 3.
+        do_lower_case: lower-case text.
+        keep_accents: do not decompose characters and drop combining marks.
+        reference_digit_comma: split pieces that end in digit + comma exactly as Google's code under Python 3.
     """
 
     do_lower_case: bool = True
@@ -34,20 +34,20 @@ class TokenizerOptions:
 
 
 def english_model_file() -> Path:
-    """Returns the path of the published English vocabulary that ships with the package."""
+    """The path of the published English vocabulary in the package."""
     return ASSETS / _GOOGLE_MODEL_FILE
 
 
 def vocabulary_places(checkpoint: Path) -> tuple[Path, ...]:
-    """Where a checkpoint's vocabulary may be: beside it, or where TF Hub and KerasHub keep it."""
+    """Folders that may contain a checkpoint's vocabulary: its own, and those of TF Hub and KerasHub."""
     folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
     return folder, folder / "assets", folder / "assets" / "tokenizer"
 
 
 def find_vocabulary(path: str | Path) -> Path:
-    """Returns the file that `path` means: itself, or a folder's vocabulary; ValueError if there is none, or several.
+    """Returns `path` if it is a file, or the vocabulary in a folder; raises ValueError if there is none, or several.
 
-    A folder's is `spiece.model`, `30k-clean.model`, `vocab.txt`, else a single `*.model` or `*vocab*.txt`, else
+    In a folder it is `spiece.model`, `30k-clean.model`, `vocab.txt`, else a single `*.model` or `*vocab*.txt`, else
     `tokenizer.json`.
     """
     path = Path(path)
@@ -55,7 +55,7 @@ def find_vocabulary(path: str | Path) -> Path:
         return path
     if not path.is_dir():
         raise ValueError(
-            f"There is no vocabulary at {path}; give a SentencePiece file (*.model), a vocabulary file (*.txt), or a "
+            f"There is no vocabulary at {path}; pass a SentencePiece file (*.model), a vocabulary file (*.txt), or a "
             "folder with one."
         )
     for name in (MODEL_FILE, _GOOGLE_MODEL_FILE, VOCABULARY_FILE):
@@ -67,17 +67,17 @@ def find_vocabulary(path: str | Path) -> Path:
     if len(candidates) != 1:
         found = ", ".join(candidate.name for candidate in candidates) or "no *.model, *vocab*.txt or tokenizer.json"
         raise ValueError(
-            f"The folder {path} holds {found}; give a folder with {MODEL_FILE}, {VOCABULARY_FILE}, "
-            f"{TOKENIZERS_FILE} or exactly one *.model file, or the file itself."
+            f"The folder {path} has {found}; pass a folder with {MODEL_FILE}, {VOCABULARY_FILE}, {TOKENIZERS_FILE} or "
+            "exactly one *.model file, or the file itself."
         )
     return candidates[0]
 
 
 def read_options(folder: Path, recorded: Mapping[str, Any], **given: bool | None) -> TokenizerOptions:
-    """Returns the given options, else those of the folder's `tokenizer_config.json`, else `recorded`, else the default.
+    """Returns the given options, else those in `tokenizer_config.json`, else `recorded` ones, else the defaults.
 
     Raises:
-        ValueError: if `tokenizer_config.json` is no JSON object or holds something other than true or false.
+        ValueError: `tokenizer_config.json` is not a JSON object, or an option is not a bool.
     """
     options = asdict(TokenizerOptions())
     for source in (recorded, read_config(folder / CONFIG_FILE), given):
@@ -91,20 +91,17 @@ def read_options(folder: Path, recorded: Mapping[str, Any], **given: bool | None
 
 
 def check_no_other_vocabulary(folder: str | Path, name: str) -> None:
-    """Raises ValueError if `folder` holds a vocabulary that would be read instead of the file `name`."""
+    """Raises ValueError if `folder` has another vocabulary, which could be loaded instead of the file `name`."""
     for other in (MODEL_FILE, _GOOGLE_MODEL_FILE, VOCABULARY_FILE):
         if other != name and (Path(folder) / other).is_file():
             raise ValueError(
-                f"A folder must hold one vocabulary. Received: {str(folder)!r} for {name}, with {other} in it; take "
-                "another folder, or delete the file."
+                f"{str(folder)!r} already has the vocabulary {other}, so {name} cannot be written there; use another "
+                "folder, or delete the file."
             )
 
 
 def write_folder(folder: str | Path, model_proto: bytes, options: TokenizerOptions, *, for_transformers: bool) -> None:
-    """Writes the SentencePiece file as it was read, and the options.
-
-    `for_transformers` names the class by which transformers loads the folder; without, it refuses to guess.
-    """
+    """Writes the SentencePiece file and the options; with `for_transformers` also the class in transformers."""
     folder = Path(folder)
     check_no_other_vocabulary(folder, MODEL_FILE)
     folder.mkdir(parents=True, exist_ok=True)
@@ -131,5 +128,5 @@ def write_config(folder: str | Path, config: dict) -> None:
 
 
 def read_config(path: Path) -> dict:
-    """Returns what a `tokenizer_config.json` holds, nothing where there is none; ValueError if it is no JSON object."""
+    """The content of a `tokenizer_config.json`, empty if it does not exist; raises ValueError if it is invalid."""
     return read_json(path, cure="correct or delete it") if path.is_file() else {}

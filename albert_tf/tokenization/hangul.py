@@ -1,4 +1,4 @@
-"""Syllables of Hangul: composed where they are written in conjoining letters; a warning where they would get lost."""
+"""Hangul: composes conjoining jamo to syllables, and warns if a vocabulary would lose Hangul."""
 
 import re
 import unicodedata
@@ -6,19 +6,19 @@ import warnings
 from collections.abc import Callable, Iterable
 
 _SYLLABLE = re.compile("[가-힣]")
-# Unicode composes these alone: 19 leading letters, 21 vowels, 27 trailing letters.
+# The jamo that Unicode composes: 19 leading consonants, 21 vowels, 27 trailing consonants.
 _JOINS = re.compile("[\u1161-\u1175\u11a8-\u11c2]")
 _OPEN_SYLLABLES = "".join(map(chr, range(ord("가"), ord("힣") + 1, 28)))
 SPELLED_OUT = f"[\u1100-\u1112][\u1161-\u1175][\u11a8-\u11c2]?|[{_OPEN_SYLLABLES}][\u11a8-\u11c2]"
 _SPELLED_OUT = re.compile(SPELLED_OUT)
-# Every clean-up drops it.
+# Dropped by every clean-up.
 _NOTHING = "\0"
 
 
 def compose_syllables(text: str) -> str:
-    """Makes one character of each syllable of Hangul that is written in conjoining letters.
+    """Composes conjoining jamo to syllables (The Unicode Standard, 3.12).
 
-    The length stays: the syllable replaces its first letter, U+0000 the others (The Unicode Standard, 3.12).
+    The length of the text stays the same: U+0000 replaces all but the first jamo of a syllable.
 
     >>> compose_syllables("\\u1107\\u1161\\u11b8 cafe\\u0301") == "밥\\0\\0 cafe\\u0301"
     True
@@ -29,7 +29,7 @@ def compose_syllables(text: str) -> str:
 
 
 def joins_loose_letters(pieces: Iterable[str], clean: Callable[[str], str]) -> bool:
-    """Tells whether pieces hold syllables of Hangul, and `clean` composes such of loose letters that meet ("ㅋㅣ").
+    """Whether pieces contain Hangul syllables, and `clean` composes adjacent jamo ("ㅋㅣ") to syllables.
 
     >>> joins_loose_letters(["▁밥", "을"], str.lower)
     False
@@ -38,25 +38,25 @@ def joins_loose_letters(pieces: Iterable[str], clean: Callable[[str], str]) -> b
 
 
 def warn_of_lost_letters(pieces: Iterable[str], source: str) -> None:
-    """Warns of pieces that write Hangul in conjoining letters where none holds a syllable, as text then does."""
+    """Warns if pieces contain conjoining jamo but no syllables, because text is composed to syllables."""
     text = "".join(pieces)
     if _JOINS.search(text) and not _SYLLABLE.search(text):
         warnings.warn(
-            "`reference_accents` should be True for a vocabulary of conjoining letters of Hangul. Received: "
-            f"reference_accents=False for {source}; letters are put together, and Korean text becomes unknown.",
+            "`reference_accents` should be True for a vocabulary of conjoining Hangul jamo. Received: "
+            f"reference_accents=False for {source}; jamo are composed to syllables, so Korean text becomes unknown.",
             stacklevel=3,
         )
 
 
 def warn_of_lost_hangul(pieces: Iterable[str], clean: Callable[[str], str], source: str) -> None:
-    """Warns where pieces hold syllables of Hangul, and cleaned text never does: nearly all of it would be unknown.
+    """Warns if pieces contain Hangul syllables but cleaned text does not, so that it would be unknown.
 
-    Dropping accents decomposes characters; most SentencePiece models compose syllables again afterwards.
+    Dropping accents decomposes characters; most SentencePiece models compose syllables again.
     """
     found = _SYLLABLE.search("".join(pieces))
     if found and found[0] not in clean(found[0]):
         warnings.warn(
-            "`keep_accents` should be True for a vocabulary of complete syllables of Hangul that does not compose them "
-            f"together itself. Received: keep_accents=False for {source}; nearly all Korean text becomes unknown.",
+            "`keep_accents` should be True for a vocabulary of Hangul syllables whose normaliser does not compose "
+            f"them. Received: keep_accents=False for {source}; nearly all Korean text becomes unknown.",
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""What `AlbertTokenizer` asks of the model that turns text into pieces: SentencePiece is one, WordPiece another."""
+"""The interface between `AlbertTokenizer` and its piece model, SentencePiece or WordPiece."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ class SpecialPieceIds:
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """Special pieces as they are written in text.
+    """Special pieces as literals in text.
 
     Attributes:
-        ids: the id of each.
-        inside_words: int32 [V], the piece that stands for each piece where it continues a word: the one without the
-            word start, where there is one, and -1 for a bare word start. None where pieces show no word starts.
+        ids: ids by literal.
+        inside_words: int32 [V], the piece that replaces each piece if it continues a word: the one without the word
+            start, if there is one, and -1 for a bare word start. None if pieces do not mark word starts.
     """
 
     ids: dict[str, int]
@@ -38,13 +38,12 @@ class SpecialTokens:
 
 @dataclass(frozen=True)
 class EncodedWithOffsets:
-    """Ids and spans of one text; T is the number of ids.
+    """Ids and offsets of one text; T is the number of ids.
 
     Attributes:
         ids: int32 [T].
-        offsets: int32 [T, 2], start and exclusive end in the original text: in characters, or in bytes where the text
-            is bytes. The span of a SentencePiece piece with the word-start mark includes the white space in front of
-            the word.
+        offsets: int32 [T, 2], start and exclusive end in characters of the original text, or in bytes if it is bytes.
+            For a SentencePiece piece with the word-start mark, they include the white space before the word.
     """
 
     ids: np.ndarray
@@ -53,26 +52,26 @@ class EncodedWithOffsets:
 
 @dataclass(frozen=True)
 class RaggedPieces:
-    """Ids and spans of texts inside a TensorFlow graph."""
+    """Ids and offsets of texts in a TensorFlow graph."""
 
     ids: "tf.RaggedTensor"  # int32 [B, (T)]
     offsets: "tf.RaggedTensor"  # int32 [B, (T), 2], start and exclusive end in bytes of the original text
 
 
 class PiecesInGraph(Protocol):
-    """A model's part inside a TensorFlow graph; what it holds is saved along with the layer around it."""
+    """A piece model in a TensorFlow graph."""
 
     def tokenize(self, texts: "tf.Tensor") -> "tf.RaggedTensor":
-        """Turns tf.string [B] into int32 ids [B, (T)], without special ones."""
+        """Converts tf.string [B] to int32 ids [B, (T)], without special ids."""
         ...
 
     def tokenize_with_offsets(self, texts: "tf.Tensor") -> RaggedPieces:
-        """Does the same, with the span of each id, where the model was put into the graph with offsets."""
+        """As `tokenize`, with offsets; requires `in_graph(with_offsets=True)`."""
         ...
 
 
 class PieceModel(Protocol):
-    """Turns text into ids and back, without special ids; the batch around it is `AlbertTokenizer`'s."""
+    """Converts text to ids and back, without special ids and batching."""
 
     source: str  # where the vocabulary came from, for error messages
     special: SpecialPieceIds
@@ -80,43 +79,43 @@ class PieceModel(Protocol):
 
     @property
     def options(self) -> Any:
-        """What is done to the text around the vocabulary: a frozen dataclass."""
+        """The options of the clean-up, a frozen dataclass."""
         ...
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
-        """Returns one int32 array of ids per text."""
+        """One int32 array of ids per text."""
         ...
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
-        """Returns the ids of one text with the span of each."""
+        """The ids and offsets of one text."""
         ...
 
     def in_graph(self, *, with_offsets: bool = False) -> PiecesInGraph:
-        """Returns the same for use inside a TensorFlow graph, or raises a ValueError where it cannot be had."""
+        """The same model for TensorFlow graphs; raises ValueError if that is not possible."""
         ...
 
     def special_tokens(self) -> SpecialTokens:
-        """Returns what a text may hold where special tokens are allowed."""
+        """The special tokens that a text may contain with `allow_special`."""
         ...
 
     def hash_vocabulary(self) -> str:
-        """Returns a SHA-256 in hexadecimal that is equal where every text gives equal ids."""
+        """A hexadecimal SHA-256; equal hashes mean equal ids for every text."""
         ...
 
     def find_word_starts(self) -> np.ndarray:
-        """Returns bool [V], whether each piece begins a word."""
+        """bool [V], whether each piece begins a word."""
         ...
 
     def find_word_ends(self) -> np.ndarray:
-        """Returns bool [V], whether after each piece a word begins, whatever the next piece is."""
+        """bool [V], whether each piece is marked as the end of a word."""
         ...
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Splits a text into pieces; what no piece covers appears cleaned, or as [UNK] where the word was lost."""
+        """Splits a text into pieces; unknown text appears cleaned or as [UNK]."""
         ...
 
     def decode(self, ids: list[int]) -> str:
-        """Joins ids, all of them within the vocabulary, to a text without special ones."""
+        """Converts valid ids to text, without special ids."""
         ...
 
     def save(self, folder: str | Path) -> None:

@@ -1,6 +1,6 @@
-"""The tokenizer inside a TensorFlow graph: raw strings in, the model's inputs out.
+"""Tokenization in TensorFlow graphs, from raw strings to model inputs.
 
-B texts, R rows of the batch, T ids of a text, L sequence. R is B, or more where texts are spread over windows.
+B texts, R rows of the batch, T ids of a text, L sequence. R is B, or more if texts are split into windows.
 """
 
 # The checker's stubs of TensorFlow know little of ragged tensors.
@@ -25,34 +25,33 @@ from albert_tf.tokenization.interface import PieceModel, PiecesInGraph, RaggedPi
 from albert_tf.tokenization.loading import load_piece_model
 from albert_tf.tokenization.ragged import follows_in_row, positions_in_rows, select, take
 
-# Bytes that are no UTF-8 and that nobody writes.
+# Invalid UTF-8 that does not occur in texts.
 _BORDER = b"\xff\x00[special]\xff"
 _BEGINS_WITH_SPACE = rf"[{''.join(filter(str.isspace, map(chr, range(sys.maxunicode + 1))))}]\C*"
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class TokenizerLayer(keras.layers.Layer):
-    """Tokenizes strings in the graph with the ids that the Python tokenizer gives; made by `AlbertTokenizer.as_layer`.
+    """Tokenizes strings in a graph with the same ids as `AlbertTokenizer`; created by `AlbertTokenizer.as_layer`.
 
-    A SavedModel and a `.keras` file carry the vocabulary along. Strings cannot be compiled by XLA: keep the layer in
-    the input pipeline, or in a serving signature in front of the model.
+    The vocabulary is saved with SavedModels and `.keras` files. XLA does not support strings: use the layer in the
+    input pipeline, or in a serving signature before the model.
 
     Args:
-        model: what turns text into pieces.
-        layout: length, padding and windows. Rows that do not fit are cut.
-        return_offsets: also return where in its text each id comes from.
-        allow_special: texts may hold special pieces.
+        model: PieceModel.
+        layout: BatchLayout. Long texts are truncated.
+        return_offsets: whether to return `offsets`.
+        allow_special: whether literals of special pieces become their ids.
 
     Call arguments:
-        texts: tf.string [B], UTF-8, or a pair of such tensors for first and second texts.
+        texts: tf.string [B], UTF-8, or a pair of tensors for first and second texts.
 
     Returns:
-        A dict of int32 [R, L]: `input_ids`, `attention_mask` and `token_type_ids`, as `AlbertTokenizer` returns them;
-        with offsets also `offsets` [R, L, 2], in bytes of the text, and with windows also `overflow_to_sample_mapping`
-        [R]. R is free, and so is L where padding is "longest".
+        dict of int32 [R, L] as returned by `AlbertTokenizer`; `offsets` are in bytes. R is dynamic, and so is L with
+        padding "longest".
 
     Raises:
-        ValueError: if the vocabulary needs a segmenter; if a tensor is not of rank 1, or more than two are given.
+        ValueError: the vocabulary needs a segmenter; a tensor is not of rank 1, or there are more than two.
     """
 
     def __init__(
@@ -92,7 +91,7 @@ class TokenizerLayer(keras.layers.Layer):
         return inputs
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` makes the same layer of: the vocabulary's files and all options."""
+        """The vocabulary's files and all options."""
         with tempfile.TemporaryDirectory() as folder:
             self._model.save(folder)
             paths = [path for path in Path(folder).iterdir() if path.name != TOKENIZERS_FILE]
@@ -107,7 +106,7 @@ class TokenizerLayer(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "TokenizerLayer":
-        """Makes a layer of what `get_config` gave."""
+        """Creates a layer from the result of `get_config`."""
         config = dict(config)
         with tempfile.TemporaryDirectory() as folder:
             for name, content in config.pop("files").items():
@@ -123,7 +122,7 @@ class TokenizerLayer(keras.layers.Layer):
         return {"input_ids": encoded.ids, "starts": starts, "ends": ends}
 
     def _choose_cuts(self, lengths: list[tf.Tensor]) -> list["_Cut"]:
-        """As `batching.choose_windows`: what each row of the batch holds of the texts, and of the second texts."""
+        """As `batching.choose_windows`, for texts and for second texts."""
         layout, first = self._layout, lengths[0]
         samples, capacity = tf.range(tf.size(first)), layout.max_length - 1 - len(lengths)
         if layout.doc_stride is not None:
@@ -162,7 +161,7 @@ class TokenizerLayer(keras.layers.Layer):
 
 @dataclass(frozen=True)
 class _Cut:
-    """Which part of which text each row holds: int32 [R]."""
+    """The part of a text in each row: int32 [R]."""
 
     samples: tf.Tensor
     starts: tf.Tensor
@@ -173,7 +172,7 @@ class _Cut:
 
 
 def _surround(rows: list[tf.RaggedTensor], before: int, after: int) -> tf.RaggedTensor:
-    """Puts [CLS] in front of the first and [SEP] after each: [R, (T)] each in, [R, (L)] out."""
+    """Adds a value before the first and after each text: from [R, (T)] each to [R, (L)]."""
     first, last = (tf.fill([rows[0].nrows(), 1], value) for value in (before, after))
     return tf.concat([first, *(part for row in rows for part in (row, last))], axis=1)
 
@@ -187,12 +186,7 @@ def _as_tensors(texts: tf.Tensor | tuple[tf.Tensor, tf.Tensor]) -> list[tf.Tenso
 
 
 class SpecialTokensInGraph(tf.Module):
-    """Splits texts at special tokens, as `SplitAtSpecialTokens`. B texts, P parts of a text, T ids.
-
-    Args:
-        pieces: a model's part in the graph, for what is between special tokens.
-        special: the special tokens.
-    """
+    """As `SplitAtSpecialTokens`, in a graph. B texts, P parts of a text, T ids."""
 
     def __init__(self, pieces: PiecesInGraph, special: SpecialTokens):
         super().__init__()
@@ -202,14 +196,14 @@ class SpecialTokensInGraph(tf.Module):
         self._inside_words = special.inside_words
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Turns tf.string [B] into int32 ids [B, (T)]."""
+        """Converts tf.string [B] to int32 ids [B, (T)]."""
         parts, is_literal = self._split(texts)
         between = self._pieces.tokenize(_between(parts, is_literal))
         between, _ = self._continue_words(parts, is_literal, between)
         return _join(parts, between, self._special(is_literal))
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> RaggedPieces:
-        """Turns tf.string [B] into int32 ids [B, (T)] and spans int32 [B, (T), 2] in bytes of the texts."""
+        """Converts tf.string [B] to int32 ids [B, (T)] and offsets int32 [B, (T), 2] in bytes."""
         parts, is_literal = self._split(texts)
         encoded = self._pieces.tokenize_with_offsets(_between(parts, is_literal))
         between, kept = self._continue_words(parts, is_literal, encoded.ids)
@@ -225,7 +219,7 @@ class SpecialTokensInGraph(tf.Module):
         return RaggedPieces(_join(parts, between, special), _join(parts, *shifted))
 
     def _split(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Returns the parts, [B, (P)], and which special token each of all parts is: bool [parts, special tokens]."""
+        """The parts [B, (P)], and which special token each part is: bool [parts, special tokens]."""
         marked = tf.strings.regex_replace(texts, self._pattern, _BORDER + rb"\1" + _BORDER)
         parts = tf.strings.split(marked, _BORDER).with_row_splits_dtype(tf.int32)
         return parts, tf.equal(parts.values[:, tf.newaxis], self._literals)
@@ -238,7 +232,7 @@ class SpecialTokensInGraph(tf.Module):
     def _continue_words(
         self, parts: tf.RaggedTensor, is_literal: tf.Tensor, ids: tf.RaggedTensor
     ) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Changes pieces that follow a special token without white space; returns ids, and which were kept."""
+        """Replaces pieces that follow a special token without white space; returns ids, and a mask of those kept."""
         if self._inside_words is None:
             return ids, tf.ones_like(ids.values, tf.bool)
         follows = follows_in_row(parts, tf.reduce_any(is_literal, axis=1))
@@ -251,7 +245,7 @@ class SpecialTokensInGraph(tf.Module):
 
 
 def _join(parts: tf.RaggedTensor, between: tf.RaggedTensor, special: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Puts what belongs to each part, of which one of the two is empty, one after another: [B, (T)]."""
+    """Concatenates the ids of parts, each either from `between` or from `special`: [B, (T)]."""
     return parts.with_values(tf.concat([between, special], axis=1)).merge_dims(1, 2)
 
 

@@ -1,4 +1,4 @@
-"""From a file to the piece model that it holds."""
+"""Loads piece models from files."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -21,14 +21,14 @@ from albert_tf.tokenization.wordpiece.vocabulary import (
 
 
 def load_piece_model(file: Path, **given: Any) -> PieceModel:
-    """Reads a SentencePiece model, a vocabulary file or a `tokenizer.json`, and the segmenter recorded beside it.
+    """Loads a SentencePiece model, a vocabulary file or a `tokenizer.json`, and the segmenter, if there is one.
 
     Args:
         file: the file; `tokenizer_config.json` may be in the same folder.
-        **given: options of either kind; None leaves the choice to what is recorded there, then to the default.
+        **given: options; None means the value in `tokenizer_config.json`, else the default.
 
     Raises:
-        ValueError: if an option does not go with the file, or the file is not what it should be.
+        ValueError: an option does not apply to the file, or the file is invalid.
     """
     given = {name: value for name, value in given.items() if value is not None}
     if file.suffix == ".txt":
@@ -43,8 +43,8 @@ def load_piece_model(file: Path, **given: Any) -> PieceModel:
     if kind == "WordPiece":
         return _wordpiece(file, *read_wordpiece(content, file), given)
     raise ValueError(
-        f"{file} holds a model of type {kind!r}; only Unigram and WordPiece can be read. Use the spiece.model or "
-        "vocab.txt that the model was published with."
+        f"{file} has a model of type {kind!r}; only Unigram and WordPiece are supported. Use the published "
+        "spiece.model or vocab.txt."
     )
 
 
@@ -64,6 +64,6 @@ def _wordpiece(file: Path, pieces: tuple[str, ...], recorded: dict[str, Any], gi
 
 
 def _check_names(kind: type, given: dict[str, Any], file: str) -> None:
-    foreign = sorted(given.keys() - {field.name for field in fields(kind)})
-    if foreign:
-        raise ValueError(f"The options must go with the kind of vocabulary. Received: `{foreign[0]}` for {file}.")
+    unknown = sorted(given.keys() - {field.name for field in fields(kind)})
+    if unknown:
+        raise ValueError(f"The options must apply to the kind of vocabulary. Received: `{unknown[0]}` for {file}.")

@@ -1,4 +1,4 @@
-"""Spans of characters to tokens and back: answers and entities are marked, and cut, in the original text.
+"""Converts character spans, such as answers and entities, to tokens and back.
 
 L sequence.
 """
@@ -7,19 +7,19 @@ import numpy as np
 
 
 def find_tokens(offsets: np.ndarray, start: int, end: int) -> slice:
-    """Finds the tokens that characters of a text went into.
+    """Finds the tokens of a character span.
 
     Args:
-        offsets: int [L, 2], a row of what a tokenizer returns with `return_offsets`; an empty span is a special token
-            or padding, and never found. Of a pair, give the rows of the text that is meant.
-        start: the first character.
-        end: the character after the last one.
+        offsets: int [L, 2], a row of `offsets` as returned by a tokenizer; empty spans, of special tokens and padding,
+            are ignored. For pairs, pass only the offsets of the text in question.
+        start: start of the span.
+        end: exclusive end of the span.
 
     Returns:
-        slice. The shortest run of tokens that holds every token with a character of the span.
+        slice. The smallest slice with every token that overlaps the span.
 
     Raises:
-        ValueError: where no token holds a character of the span; a window of a long text may lie elsewhere.
+        ValueError: no token overlaps the span, which may be outside of this window of a long text.
 
     Example:
 
@@ -33,22 +33,22 @@ def find_tokens(offsets: np.ndarray, start: int, end: int) -> slice:
     inside = np.flatnonzero((starts < end) & (ends > start) & (ends > starts))
     if not start < end or not inside.size:
         raise ValueError(
-            f"A span must hold a character of some token. Received: start={start}, end={end} and tokens from "
-            f"{starts.min(initial=0)} to {ends.max(initial=0)}; look in the window that holds the span."
+            f"The span must overlap a token. Received: start={start}, end={end} and tokens from "
+            f"{starts.min(initial=0)} to {ends.max(initial=0)}; use the window that contains the span."
         )
     return slice(int(inside[0]), int(inside[-1]) + 1)
 
 
 def cut_text(text: str, offsets: np.ndarray, tokens: slice) -> str:
-    """Cuts the text that tokens came from, as it was written, without the white space around it.
+    """Returns the original text of tokens, without surrounding white space.
 
     Args:
         text: the text that was tokenized.
         offsets: int [L, 2], as for `find_tokens`.
-        tokens: slice of L, such as from the first to the last token of an answer.
+        tokens: slice of L.
 
     Returns:
-        The part of `text`, empty where the tokens are special ones.
+        A substring of `text`, empty for special tokens.
     """
     spans = [(start, end) for start, end in np.asarray(offsets)[tokens].tolist() if end > start]
     return text[spans[0][0] : spans[-1][1]].strip() if spans else ""

@@ -1,4 +1,4 @@
-"""Special tokens in text: where it is asked for, a literal "[MASK]" stands for its id."""
+"""Special tokens in text: with `allow_special` a literal "[MASK]" becomes its id."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -11,10 +11,10 @@ _NO_OFFSETS = np.zeros((0, 2), np.int32)
 
 
 class SplitAtSpecialTokens:
-    """Splits texts at special tokens and leaves what is between them to a piece model.
+    """Splits texts at special tokens and encodes the parts in between with a piece model.
 
-    What follows a special token without white space continues its word, as "s" in "[MASK]s" does: where the vocabulary
-    has the first piece without its word start, too, that one is taken.
+    A part that follows a special token without white space continues its word, as "s" in "[MASK]s": its first piece is
+    replaced by the piece without the word start, if there is one.
     """
 
     def __init__(self, model: PieceModel):
@@ -32,7 +32,7 @@ class SplitAtSpecialTokens:
         return self._join(self._split(text), self._model.encode_with_offsets)
 
     def _split(self, text: str | bytes, index: int = 0) -> list[str] | list[bytes]:
-        """Returns what is between special tokens and, at odd indices, the tokens. `index`: of the text."""
+        """Returns parts of the text and, at odd indices, special tokens."""
         if isinstance(text, bytes):
             return self._bytes_pattern.split(text)
         return self._pattern.split(text) if isinstance(text, str) else raise_not_text(text, index)

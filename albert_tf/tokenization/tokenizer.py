@@ -1,4 +1,4 @@
-"""`AlbertTokenizer`: raw text to the model's inputs, over a piece model of either kind.
+"""`AlbertTokenizer`: converts raw text to model inputs with SentencePiece or WordPiece.
 
 B batch, L sequence, V vocabulary.
 """
@@ -21,36 +21,36 @@ if TYPE_CHECKING:
 
 
 class AlbertTokenizer:
-    """Turns text into the ids that an ALBERT model was trained on, and back.
+    """Converts text to the ids of an ALBERT vocabulary, and back.
 
-    `as_layer` gives the same ids inside a TensorFlow graph, and says so where it cannot. Text yields no special id
-    unless that is asked for: a literal "[MASK]" stays plain text.
+    `as_layer` returns a layer that does the same in a TensorFlow graph. By default text never gives special ids: a
+    literal "[MASK]" is plain text.
 
     Args:
-        model: what turns text into pieces; `from_pretrained` makes it.
+        model: PieceModel, as loaded by `from_pretrained`.
 
     Call arguments:
-        texts: the texts of a batch; one text counts as a batch of one.
+        texts: a batch of texts; a single text is a batch of one.
         pairs: second texts, as many as `texts`, or None.
-        max_length: the most ids in a row, special ones included.
+        max_length: maximum number of ids per row, including special ids.
         padding: "longest" or "max_length".
-        truncation: shorten what does not fit, of a pair the longer text first, id by id from its end, the second text
-            where both are equally long. Otherwise it is an error.
-        return_offsets: also return where in its text each id comes from.
-        pad_to_multiple_of: with padding "longest", pad on to a multiple of this number.
-        doc_stride: spread texts that do not fit over several rows instead of shortening them: windows on the text, each
-            of which begins so many ids after the beginning of the one before, as the reference's doc_stride. (Hugging
-            Face's `stride` is how many ids two windows share: `max_length` - 2 - `doc_stride` of a single text.) Of a
-            pair the second text is spread, and all of the first is in every row.
-        allow_special: a literal "[MASK]", "[CLS]", "[SEP]", "<pad>" or "<unk>" in a text stands for its id, and takes
-            the white space in front of it along. By default it is plain text ("<unk>" always is with byte fallback).
+        truncation: whether to truncate texts that do not fit, instead of raising. Of a pair, ids are removed one by one
+            from the end of the longer text, or of the second one if both are equally long.
+        return_offsets: whether to return `offsets`.
+        pad_to_multiple_of: with padding "longest", pad to a multiple of this number.
+        doc_stride: split texts that do not fit into several rows instead of truncating them: windows that start this
+            many ids after each other, as the reference's doc_stride. (Hugging Face's `stride` is the overlap of two
+            windows: `max_length` - 2 - `doc_stride` for a single text.) Of a pair, the second text is split, and the
+            first is in every row.
+        allow_special: whether a literal "[MASK]", "[CLS]", "[SEP]", "<pad>" or "<unk>" in a text becomes its special
+            id, together with preceding white space. With byte fallback "<unk>" is always plain text.
 
     Returns:
-        A dict of int32 arrays [B, L]: `input_ids` ([CLS] text [SEP], or [CLS] text [SEP] pair [SEP]), `attention_mask`
-        (1 on all ids but padding) and `token_type_ids` (1 on the pair and its [SEP]). With `return_offsets` also
-        `offsets` [B, L, 2]: start and exclusive end in characters of the original text, or in bytes where it is given
-        as bytes, 0 and 0 for [CLS], [SEP] and padding. With `doc_stride` there are as many rows as there are windows,
-        at least one for each text, and also `overflow_to_sample_mapping` [rows]: which text each is about.
+        dict of int32 arrays [B, L]: `input_ids` ([CLS] text [SEP], or [CLS] text [SEP] pair [SEP]), `attention_mask`
+        (0 for padding, else 1) and `token_type_ids` (1 for the pair and its [SEP], else 0). With `return_offsets` also
+        `offsets` [B, L, 2]: start and exclusive end in characters of the original text (in bytes if it is bytes), 0 and
+        0 for [CLS], [SEP] and padding. With `doc_stride` there is a row per window, and also
+        `overflow_to_sample_mapping` [rows]: the index of its text.
 
     Example:
 
@@ -84,24 +84,23 @@ class AlbertTokenizer:
         """Loads a tokenizer.
 
         Args:
-            path: a SentencePiece file, a vocabulary file (`*.txt`, one piece a line), a `tokenizer.json`, or a folder
+            path: a SentencePiece file, a vocabulary file (`*.txt`, one piece per line), a `tokenizer.json`, or a folder
                 with `spiece.model`, `30k-clean.model`, `vocab.txt`, else a single `*.model` or `*vocab*.txt`, else
-                `tokenizer.json` alone, as transformers 5 saves it.
-            do_lower_case: lower-case the text. None takes what the folder's `tokenizer_config.json` says, else True.
-            keep_accents: neither decompose characters nor drop combining marks. None as above, else False; of a
-                vocabulary file, where capital letters are kept or words' ends are marked, True.
-            reference_digit_comma: split pieces that end in digit + comma exactly as Google's code does under Python 3,
-                which leaves a stray word start. None as above, else False. SentencePiece only, as the
-                following three are for vocabulary files only.
-            scheme: "wordpiece", where a piece inside a word begins with "##", or "word_end", where a piece at the end
-                of a word ends with "_". None as above, else what the pieces look like.
-            reference_accents: leave characters apart from which accents were dropped, as the reference does; Hangul
-                comes apart, too, and stays so where it is written in conjoining letters. None as above, else
-                False.
-            bare_final: "word_end" without the mark after the last word of a text. None as above, else False.
+                `tokenizer.json`, as saved by transformers 5.
+            do_lower_case: whether to lower-case text. None: the value in `tokenizer_config.json`, else True.
+            keep_accents: whether to keep accents, instead of decomposing characters and dropping combining marks. None:
+                as above, else False; for vocabulary files True if they are cased or have the scheme "word_end".
+            reference_digit_comma: whether to split pieces that end in digit + comma exactly as Google's code under
+                Python 3, which leaves a stray word start. None: as above, else False. Only for SentencePiece; the
+                following arguments are only for vocabulary files.
+            scheme: "wordpiece" (pieces inside a word begin with "##") or "word_end" (pieces at the end of a word end
+                with "_"). None: as above, else detected from the pieces.
+            reference_accents: whether to leave characters decomposed after dropping accents, as in the reference, which
+                also decomposes Hangul. None: as above, else False.
+            bare_final: whether the last word of a text has no mark with "word_end". None: as above, else False.
 
         Raises:
-            ValueError: if there is no such file, or it is no ALBERT vocabulary.
+            ValueError: there is no such file, or it is not an ALBERT vocabulary.
         """
         model = load_piece_model(
             find_vocabulary(path),
@@ -118,25 +117,25 @@ class AlbertTokenizer:
     def english(
         cls, do_lower_case: bool = True, keep_accents: bool = False, reference_digit_comma: bool = False
     ) -> "AlbertTokenizer":
-        """Loads the published vocabulary of Google's English models (30,000 pieces), which ships with the package."""
+        """Loads the published vocabulary of Google's English models (30,000 pieces), which is part of the package."""
         return cls.from_pretrained(english_model_file(), do_lower_case, keep_accents, reference_digit_comma)
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Writes the vocabulary and `tokenizer_config.json` as Hugging Face's tokenizers read them.
+        """Writes the vocabulary and `tokenizer_config.json` in the format of Hugging Face.
 
-        SentencePiece goes to `spiece.model`, unchanged, and the complete tokenizer to `tokenizer.json`, for
-        AlbertTokenizer; a vocabulary file to `vocab.txt`, for BertTokenizer (which takes Hangul apart where accents are
-        dropped, and never puts it together). Where other ids would come there, no `tokenizer_class` is written: with
-        the scheme "word_end", a segmenter, BPE, byte fallback or user-defined symbols that the clean-up would change.
+        SentencePiece models are written unchanged to `spiece.model`, and as complete tokenizers to `tokenizer.json`,
+        for AlbertTokenizer; vocabulary files to `vocab.txt`, for BertTokenizer (which decomposes Hangul when it drops
+        accents). If ids would differ there, no `tokenizer_class` is written: for the scheme "word_end", a segmenter,
+        BPE, byte fallback, or user-defined symbols that the clean-up would change.
 
         Args:
-            folder: where to; made if it is not there.
+            folder: folder to write, created if necessary.
         """
         self._model.save(folder)
 
     @property
     def options(self) -> Any:
-        """What is done to the text around the vocabulary."""
+        """The options of the clean-up."""
         return self._model.options
 
     @property
@@ -151,17 +150,17 @@ class AlbertTokenizer:
 
     @property
     def pad_token_id(self) -> int:
-        """The id that fills rows up."""
+        """The id of padding."""
         return self._model.special.pad
 
     @property
     def unk_token_id(self) -> int:
-        """The id of text that no piece covers."""
+        """The id of unknown text."""
         return self._model.special.unk
 
     @property
     def cls_token_id(self) -> int:
-        """The id in front of every row."""
+        """The first id of every row."""
         return self._model.special.cls
 
     @property
@@ -171,70 +170,67 @@ class AlbertTokenizer:
 
     @property
     def mask_token_id(self) -> int:
-        """The id that hides another one in pretraining."""
+        """The id of masked tokens."""
         return self._model.special.mask
 
     @functools.cached_property
     def start_of_word(self) -> np.ndarray:
-        """bool [V], whether each piece begins a word, as whole-word masking needs it."""
+        """bool [V], whether each piece begins a word, for whole-word masking."""
         return self._model.find_word_starts()
 
     @functools.cached_property
     def end_of_word(self) -> np.ndarray:
-        """bool [V], whether a word begins after each piece, whatever comes: where pieces mark the ends of words."""
+        """bool [V], whether each piece ends a word; all False unless pieces mark the ends of words."""
         return self._model.find_word_ends()
 
     @functools.cached_property
     def vocab_hash(self) -> str:
-        """A hash of vocabulary and options: equal where every text gives equal ids."""
+        """A hash of vocabulary and options; equal hashes mean equal ids for every text."""
         return self._model.hash_vocabulary()
 
     def check_fits(self, vocab_size: int) -> None:
-        """Raises a ValueError unless a model of `vocab_size` has one embedding for each piece."""
+        """Raises ValueError if the vocabulary does not have `vocab_size` pieces."""
         if vocab_size != self.vocab_size:
             raise ValueError(
                 f"The model's `vocab_size` must be that of its vocabulary. Received: vocab_size={vocab_size}, "
-                f"a vocabulary of {self.vocab_size} pieces in {self._model.source}; take the one the "
-                f"model was made with, or give a new model vocab_size={self.vocab_size}."
+                f"a vocabulary of {self.vocab_size} pieces in {self._model.source}; use the model's own vocabulary, or "
+                f"create the model with vocab_size={self.vocab_size}."
             )
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Splits a text into pieces; what no piece covers appears cleaned, or as [UNK] where the word was lost."""
+        """Splits a text into pieces; unknown text appears cleaned (SentencePiece) or as [UNK] (WordPiece)."""
         return self._model.tokenize(text)
 
     def encode(self, text: str | bytes, *, allow_special: bool = False) -> list[int]:
-        """Returns a text's ids, without [CLS] and [SEP] around it.
+        """Returns a text's ids, without [CLS] and [SEP].
 
-        UTF-8 bytes are taken too; invalid ones, and lone surrogates of a string, become the unknown id. `allow_special`
-        is that of a call.
+        Text may be UTF-8 bytes; invalid bytes, and lone surrogates in strings, become the unknown id.
         """
         return self.encode_batch([text], num_threads=1, allow_special=allow_special)[0].tolist()
 
     def encode_batch(
         self, texts: Iterable[str | bytes], num_threads: int | None = None, *, allow_special: bool = False
     ) -> list[np.ndarray]:
-        """Returns the ids of many texts, without [CLS] and [SEP] around them: the fast path.
+        """Returns the ids of many texts, without [CLS] and [SEP].
 
         Args:
             texts: the texts.
-            num_threads: how many threads to use, by default one per core; a vocabulary file always uses one.
+            num_threads: number of threads, by default one per core; vocabulary files always use one.
             allow_special: as in a call.
 
         Returns:
             One int32 array per text, which may be a read-only view of a buffer.
         """
         if isinstance(texts, str | bytes):
-            raise ValueError(
-                f"`texts` must be several texts. Received: one {type(texts).__name__}; use `encode` for it."
-            )
+            raise ValueError(f"`texts` must be several texts. Received: a {type(texts).__name__}; use `encode` for it.")
         return self._choose_model(allow_special).encode_batch(list(texts), num_threads)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Joins ids to a text, leaving special ones out; an unknown piece shows as " ⁇ ", or as "[UNK]"."""
+        """Converts ids to text, without special ids; unknown pieces become " ⁇ " or "[UNK]"."""
         ids = [int(index) for index in ids]
         wrong = [index for index in ids if not 0 <= index < self.vocab_size]
         if wrong:
-            raise ValueError(f"`ids` must lie between 0 and {self.vocab_size - 1}. Received: {wrong[0]}.")
+            raise ValueError(f"`ids` must be between 0 and {self.vocab_size - 1}. Received: {wrong[0]}.")
         return self._model.decode(ids)
 
     def __call__(
@@ -254,7 +250,7 @@ class AlbertTokenizer:
         texts, pairs = _as_batch(texts), None if pairs is None else _as_batch(pairs)
         if pairs is not None and len(pairs) != len(texts):
             raise ValueError(
-                f"`pairs` must be as many as `texts`. Received: {len(texts)} texts and {len(pairs)} pairs."
+                f"`pairs` must have the length of `texts`. Received: {len(texts)} texts and {len(pairs)} pairs."
             )
         model = self._choose_model(allow_special)
         rows = [_encode(model, each, return_offsets) for each in (texts, pairs) if each is not None]
@@ -271,20 +267,19 @@ class AlbertTokenizer:
         doc_stride: int | None = None,
         allow_special: bool = False,
     ) -> "TokenizerLayer":
-        """Returns a Keras layer that does the same inside a TensorFlow graph, for `tf.data` and for serving raw text.
+        """Returns a Keras layer that does the same in a TensorFlow graph, for `tf.data` and for serving raw text.
 
         Args:
-            max_length: the most ids in a row, special ones included; longer rows are cut as in a call.
-            padding: "longest" or "max_length".
-            return_offsets, pad_to_multiple_of, doc_stride, allow_special: as in a call; offsets are in bytes.
+            max_length, padding, return_offsets, pad_to_multiple_of, doc_stride, allow_special: as in a call; long texts
+                are truncated, and offsets are in bytes.
 
         Returns:
-            A layer: tf.string [B], or two of them, in; a dict of int32 [B, L] as from a call out.
+            A layer from tf.string [B], or two of them, to a dict of int32 [B, L] as returned by a call.
 
         Raises:
-            ValueError: if the vocabulary needs a segmenter, which a graph cannot run.
+            ValueError: the vocabulary needs a segmenter, which cannot run in a graph.
         """
-        # TensorFlow is loaded only where the graph is asked for: everything else here runs without it.
+        # Imported here, because nothing else needs TensorFlow.
         from albert_tf.tokenization.layer import TokenizerLayer
 
         layout = BatchLayout(max_length, padding, True, pad_to_multiple_of, doc_stride)
@@ -321,6 +316,6 @@ def _as_batch(texts: str | Sequence[str]) -> list[str]:
     if type(texts).__module__.startswith(("tensorflow.", "keras.")):
         raise ValueError(
             f"`texts` must be strings. Received: a {type(texts).__name__}; for tensors, in `tf.data` or in a model, "
-            "use the layer that `tokenizer.as_layer()` returns."
+            "use `tokenizer.as_layer()`."
         )
     return [texts] if isinstance(texts, str | bytes) else list(texts)

@@ -103,9 +103,9 @@ def test_empty_batches():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"pad_to_multiple_of": 7}, "whole number that `max_length` is a multiple of. Received: pad_to_multiple_of=7"),
+        ({"pad_to_multiple_of": 7}, r"an integer that divides `max_length`\. Received: pad_to_multiple_of=7"),
         ({"pad_to_multiple_of": 0}, "Received: pad_to_multiple_of=0 for max_length=16"),
-        ({"doc_stride": 0}, "at least 1 and at most `max_length` - 2.* Received: doc_stride=0 for max_length=16"),
+        ({"doc_stride": 0}, "from 1 to `max_length` - 2.* Received: doc_stride=0 for max_length=16"),
         ({"doc_stride": 15}, "Received: doc_stride=15"),
         ({"doc_stride": True}, "Received: doc_stride=True"),
     ],

@@ -85,7 +85,7 @@ def test_special_tokens_are_cut_to_nothing_and_never_found(tokenizer):
     offsets = inputs["offsets"][0]
     assert cut_text("a dog", offsets, slice(0, 1)) == ""
     assert cut_text("a dog", offsets, slice(0, len(offsets))) == "a dog"
-    with pytest.raises(ValueError, match=r"Received: start=7, end=9 and tokens from 0 to 5; look in the window"):
+    with pytest.raises(ValueError, match=r"Received: start=7, end=9 and tokens from 0 to 5; use the window"):
         find_tokens(offsets, 7, 9)
     with pytest.raises(ValueError, match="Received: start=2, end=2"):
         find_tokens(offsets, 2, 2)

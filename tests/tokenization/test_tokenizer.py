@@ -170,7 +170,7 @@ def test_folder_with_one_model(tmp_path, name):
 
 
 def test_path_without_a_model(tmp_path):
-    with pytest.raises(ValueError, match=r"There is no vocabulary at .*nothing; give a SentencePiece file"):
+    with pytest.raises(ValueError, match=r"There is no vocabulary at .*nothing; pass a SentencePiece file"):
         AlbertTokenizer.from_pretrained(tmp_path / "nothing")
     with pytest.raises(ValueError, match=r"no \*.model, \*vocab"):
         AlbertTokenizer.from_pretrained(tmp_path)

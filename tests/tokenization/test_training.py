@@ -225,14 +225,14 @@ def test_only_characters_that_the_clean_up_drops(tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"character_coverage": 0.5}, r"`character_coverage` must lie between 0.98 and 1.0. Received: .*=0.5"),
-        ({"character_coverage": 1.5}, r"`character_coverage` must lie between 0.98 and 1.0. Received: .*=1.5"),
+        ({"character_coverage": 0.5}, r"`character_coverage` must be between 0.98 and 1.0. Received: .*=0.5"),
+        ({"character_coverage": 1.5}, r"`character_coverage` must be between 0.98 and 1.0. Received: .*=1.5"),
         ({"user_defined_symbols": ["@a", "[CLS]"]}, r"must not name special pieces, .* with '\[CLS\]'; leave it out"),
         ({"user_defined_symbols": ["@a", "<unk>"]}, r"must not name special pieces, .* with '<unk>'"),
         ({"user_defined_symbols": ["a b"]}, r"must be text without white space. Received: .* with 'a b'"),
         ({"user_defined_symbols": [""]}, r"must be text without white space. Received: .* with ''"),
-        ({"vocab_size": 0}, r"`vocab_size` must be a whole number .* Received: vocab_size=0\."),
-        ({"vocab_size": 2**31}, r"`vocab_size` must be a whole number .* Received: vocab_size=2147483648\."),
+        ({"vocab_size": 0}, r"`vocab_size` must be an integer .* Received: vocab_size=0\."),
+        ({"vocab_size": 2**31}, r"`vocab_size` must be an integer .* Received: vocab_size=2147483648\."),
         ({"byte_fallback": True}, r"`vocab_size` must be large enough .* the smallest that fits is \d+, or lower"),
     ],
     ids=str,

@@ -203,8 +203,8 @@ def test_a_vocabulary_without_a_special_piece(tmp_path, name):
     [
         (b"[CLS]\n[SEP]\n[MASK]\n[UNK]\na\nb\na\n", r"'a' is at 4 and 6"),
         (b"", "is empty"),
-        (b"[CLS]\na\xff\n", "byte 7 is no UTF-8"),
-        (b"\xef\xbb\xbf[CLS]\na\xff\n", "byte 10 is no UTF-8"),
+        (b"[CLS]\na\xff\n", "not valid UTF-8 at byte 7"),
+        (b"\xef\xbb\xbf[CLS]\na\xff\n", "not valid UTF-8 at byte 10"),
     ],
 )
 def test_files_that_are_no_vocabulary(tmp_path, content, message):
@@ -217,7 +217,7 @@ def test_files_that_are_no_vocabulary(tmp_path, content, message):
     ("options", "message"),
     [
         ({"scheme": "words"}, "`scheme` must be one of wordpiece, word_end"),
-        ({"bare_final": True}, "`bare_final` must go with scheme='word_end'"),
+        ({"bare_final": True}, "`bare_final` requires scheme='word_end'"),
         ({"do_lower_case": "yes"}, "`do_lower_case` must be True or False"),
     ],
 )

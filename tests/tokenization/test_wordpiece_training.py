@@ -110,7 +110,7 @@ def test_the_largest_vocabulary_is_named_and_fits(tmp_path):
         train_wordpiece([path], tmp_path / "out", vocab_size=15)
     smallest = int(str(raised.value).split(", or")[0].split()[-1])
     assert train_wordpiece([path], tmp_path / "out", vocab_size=smallest).vocab_size == smallest
-    with pytest.raises(ValueError, match="`vocab_size` must be a whole number"):
+    with pytest.raises(ValueError, match="`vocab_size` must be an integer"):
         train_wordpiece([path], tmp_path / "out", vocab_size=3)
 
 
@@ -129,11 +129,11 @@ def test_awkward_text_does_no_harm(tmp_path):
 def test_a_folder_holds_one_vocabulary(corpus, tmp_path):
     train_sentencepiece(corpus, tmp_path / "pieces", 300)
     train_wordpiece(corpus, tmp_path / "words", 300)
-    with pytest.raises(ValueError, match=r"must hold one vocabulary. .* for vocab.txt, with spiece.model in it"):
+    with pytest.raises(ValueError, match=r"already has the vocabulary spiece.model, so vocab.txt cannot"):
         train_wordpiece("not read", tmp_path / "pieces")
-    with pytest.raises(ValueError, match=r"must hold one vocabulary. .* for spiece.model, with vocab.txt in it"):
+    with pytest.raises(ValueError, match=r"already has the vocabulary vocab.txt, so spiece.model cannot"):
         train_sentencepiece("not read", tmp_path / "words")
-    with pytest.raises(ValueError, match="must hold one vocabulary"):
+    with pytest.raises(ValueError, match="already has the vocabulary"):
         AlbertTokenizer.from_pretrained(tmp_path / "words").save_pretrained(tmp_path / "pieces")
     train_wordpiece(corpus, tmp_path / "words", 310)
     assert AlbertTokenizer.from_pretrained(tmp_path / "words").vocab_size == 310

@@ -1,1 +1,1 @@
-"""Korean morphemes: segmentation in front of a SentencePiece vocabulary."""
+"""Segmentation of Korean text into morphemes before SentencePiece."""

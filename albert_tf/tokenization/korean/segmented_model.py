@@ -1,4 +1,4 @@
-"""A piece model after a segmenter: pieces do not cross borders of morphemes, and the borders leave no ids."""
+"""A SentencePiece model with a segmenter: pieces do not cross morpheme boundaries, which have no ids themselves."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,17 +14,17 @@ from albert_tf.tokenization.sentencepiece.proto import digest
 
 
 class SegmentedModel:
-    """Segments text, then leaves it to a SentencePiece model; see `PieceModel` for what its members give.
+    """Segments text before SentencePiece; see `PieceModel` for its members.
 
     Raises:
-        ValueError: if the vocabulary was trained without borders.
+        ValueError: the vocabulary was trained without a segmenter.
     """
 
     def __init__(self, model: PieceModel, segmenter: KiwiSegmenter):
         if not isinstance(model, SentencePieceModel) or BORDER not in model.pieces:
             raise ValueError(
                 "A vocabulary used with a segmenter must have been trained with it. "
-                f"Received: segmenter={segmenter.name!r} for {model.source}; train another vocabulary."
+                f"Received: segmenter={segmenter.name!r} for {model.source}; train a new vocabulary."
             )
         self._model = model
         self._segmenter = segmenter
@@ -55,7 +55,7 @@ class SegmentedModel:
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
         (marked,) = self._mark([text])
         encoded = self._model.encode_with_offsets(marked)
-        # Where each position of the marked text, and its end, is in the text as it was given.
+        # Maps positions of the marked text, and its end, to the original text.
         widths = (_width(character, text) for character in _as_text(text))
         positions = np.cumsum([0, *(0 if character == BORDER else next(widths) for character in marked)])
         kept = encoded.ids != self._border
@@ -67,21 +67,21 @@ class SegmentedModel:
     def in_graph(self, *, with_offsets: bool = False) -> NoReturn:
         raise ValueError(
             "A tokenizer inside a TensorFlow graph must work without a segmenter. "
-            f"Received: segmenter={self._segmenter.name!r} for {self.source}; give the model ids from Python, or train "
-            "with a vocabulary without one."
+            f"Received: segmenter={self._segmenter.name!r} for {self.source}; tokenize in Python, or use a vocabulary "
+            "without a segmenter."
         )
 
     def special_tokens(self) -> SpecialTokens:
         return self._model.special_tokens()
 
     def save(self, folder: str | Path) -> None:
-        # Hugging Face's tokenizers would give other ids without a word about it.
+        # Hugging Face's tokenizers would silently give different ids.
         self._model.save(folder, for_transformers=False)
         recorded = {"segmenter": self._segmenter.name, "segmenter_version": self._segmenter.version}
         write_config(folder, read_config(Path(folder) / CONFIG_FILE) | recorded)
 
     def _mark(self, texts: Sequence[str | bytes]) -> list[Any]:
-        """Segments what is text; the rest is left for the other model to refuse."""
+        """Segments texts; values of other types are returned unchanged, for the model to reject."""
         given = [_as_text(text) if isinstance(text, str | bytes) else "" for text in texts]
         marked = self._segmenter.mark(given)
         return [one if isinstance(text, str | bytes) else text for one, text in zip(marked, texts, strict=True)]

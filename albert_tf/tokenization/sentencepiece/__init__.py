@@ -1,1 +1,1 @@
-"""SentencePiece vocabularies, in Python and in a TensorFlow graph."""
+"""SentencePiece vocabularies, in Python and in TensorFlow graphs."""

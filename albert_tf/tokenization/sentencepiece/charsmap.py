@@ -1,8 +1,8 @@
-"""ALBERT's clean-up as normalisation rules inside the SentencePiece model.
+"""Compiles ALBERT's clean-up into the normalisation rules of a SentencePiece model.
 
-SentencePiece rewrites a text with a table of rules (its charsmap), of which the longest that fits is taken. The table
-compiled here does in one pass what `clean_text` and then the model's own rules do in two, so the clean-up runs in C++,
-is the same in Python and in a TensorFlow graph, and offsets point into the original text.
+SentencePiece normalises text by longest match in a table of rules, its charsmap. The table compiled here combines
+`clean_text` and the model's own rules. The clean-up then runs in C++, is the same in Python and in TensorFlow graphs,
+and offsets refer to the original text.
 """
 
 import functools
@@ -32,10 +32,10 @@ _MAX_RULE_BYTES, _MAX_RULES = 256, 1 << 20
 
 
 def compile_clean_up(model_proto: bytes, *, do_lower_case: bool, keep_accents: bool) -> bytes:
-    """Returns the serialised model with the clean-up of `clean_text` in front of its own normalisation rules.
+    """Returns the serialised model with the clean-up of `clean_text` before its own normalisation rules.
 
     Raises:
-        ValueError: if the bytes are not a SentencePiece model.
+        ValueError: `model_proto` is not a SentencePiece model.
     """
     base = read_charsmap(model_proto)
     charsmap = read_shipped(base, do_lower_case, keep_accents)
@@ -46,11 +46,11 @@ def compile_clean_up(model_proto: bytes, *, do_lower_case: bool, keep_accents: b
 
 
 def check_charsmap(charsmap: bytes) -> None:
-    """Raises a ValueError for rules that SentencePiece would follow out of its memory, or without end.
+    """Raises ValueError for rules with which SentencePiece would read out of bounds or loop forever.
 
-    A charsmap is the size of a trie, the trie, and the targets, each of which ends in a zero byte. The trie is a double
-    array of Darts-clone: the child of node i for byte b is `i ^ offset ^ b`, and where a key ends, `i ^ offset` holds
-    the position of its target.
+    A charsmap consists of the size of a trie, the trie, and zero-terminated targets. The trie is a double array of
+    Darts-clone: the child of node i for byte b is `i ^ offset ^ b`, and `i ^ offset` has the position of the target of
+    a key that ends at i.
     """
     if not charsmap:
         return
@@ -60,7 +60,7 @@ def check_charsmap(charsmap: bytes) -> None:
     units = np.frombuffer(charsmap, "<u4", size // _WORD, _WORD).astype(np.int64)
     bases = np.arange(len(units)) ^ (units >> 10 << (units >> 6 & 8))
     labels = units & (_IS_VALUE | 0xFF)
-    # All nodes that could be a child, in order of what their parent's base would be.
+    # All potential children, in order of their parent's base.
     parents = np.where((labels > 0) & (labels < _BLOCK), np.arange(len(units)) ^ labels, len(units))
     order = np.argsort(parents, kind="stable")
     parents, nodes, count = parents[order], np.zeros(1, np.int64), 0
@@ -80,16 +80,16 @@ def check_charsmap(charsmap: bytes) -> None:
 
 
 def changes(model_proto: bytes, texts: Iterable[str]) -> bool:
-    """Tells whether the rules of a model's normaliser change one of these texts."""
+    """Whether a model's normaliser changes any of the texts."""
     rules = _Rules(read_charsmap(model_proto))
     return any(rules.rewrite(text) != text for text in texts)
 
 
 def read_shipped(base: bytes, do_lower_case: bool, keep_accents: bool) -> bytes | None:
-    """Returns the rules that the package ships compiled for the published vocabulary's normaliser, or None.
+    """Returns the precompiled rules for the published vocabulary's normaliser, or None.
 
-    Compiling takes about a second, and its result depends on the Unicode tables of the running Python; the shipped
-    rules make ids the same under every Python.
+    Compilation takes about a second, and depends on Python's Unicode version; precompiled rules give the same ids with
+    every version.
     """
     options = ("lower" if do_lower_case else "cased") + ("-accents" if keep_accents else "")
     asset = ASSETS / f"charsmap-{digest(base)[:8]}-{options}.bin"
@@ -98,7 +98,7 @@ def read_shipped(base: bytes, do_lower_case: bool, keep_accents: bool) -> bytes 
 
 @functools.lru_cache(maxsize=8)
 def compile_charsmap(base: bytes, do_lower_case: bool, keep_accents: bool) -> bytes:
-    """Compiles the clean-up followed by the rules `base`, with the Unicode tables of the running Python."""
+    """Compiles the clean-up followed by the rules `base`, with the Unicode version of the running Python."""
     clean = functools.partial(clean_characters, do_lower_case=do_lower_case, keep_accents=keep_accents)
     own = _Rules(base)
     cleaned = dict(_changed_characters(clean))
@@ -110,7 +110,7 @@ def compile_charsmap(base: bytes, do_lower_case: bool, keep_accents: bool) -> by
 
 
 class _Rules:
-    """The rules of one charsmap: what they match, and what they make of a text."""
+    """The rules of a charsmap."""
 
     def __init__(self, charsmap: bytes):
         self._normalizer = None
@@ -131,7 +131,7 @@ class _Rules:
 
 
 def _changed_characters(clean: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """Yields every character that the clean-up changes, with what it becomes; white space becomes a space."""
+    """Yields every character that the clean-up changes, and its replacement; white space becomes a space."""
     for start in range(0, _LAST_CODE_POINT + 1, _BLOCK):
         if start in _SURROGATES:
             continue
@@ -145,9 +145,9 @@ def _changed_characters(clean: Callable[[str], str]) -> Iterator[tuple[str, str]
 
 
 def _rules_over_neighbours(own: _Rules, cleaned: dict[str, str], clean: Callable[[str], str]) -> dict[str, str]:
-    """Returns the model's rules over several characters, for every text that the clean-up makes their keys of.
+    """Returns the model's rules for several characters, with every text that the clean-up maps to their keys.
 
-    Only rules that match cleaned text count: Hangul jamo that form a syllable, and vowel signs of some Indic scripts.
+    Only rules that match cleaned text matter: Hangul jamo that form a syllable, and vowel signs of some Indic scripts.
     """
     keys = [key for key in own.keys if len(key) > 1 and clean(key) == key]
     sources = defaultdict(list)
@@ -158,7 +158,7 @@ def _rules_over_neighbours(own: _Rules, cleaned: dict[str, str], clean: Callable
 
     @functools.cache
     def expand(key: str) -> list[str]:
-        """Lists every text whose characters, cleaned one by one, give the key."""
+        """Lists all texts whose characters, cleaned individually, give the key."""
         if not key:
             return [""]
         cuts = [cut for cut in range(1, len(key) + 1) if key[:cut] in sources]
@@ -178,7 +178,7 @@ def _check_count(count: int) -> None:
 
 
 def _compile(rules: dict[str, str]) -> bytes:
-    # The compiler reports its progress on stderr; the library has no way to read the level that was set before.
+    # Silences the compiler's progress messages; the previous level cannot be queried.
     sentencepiece.set_min_log_level(2)
     try:
         normalizer = sentencepiece.SentencePieceNormalizer(norm_map=sorted(rules.items()))

@@ -1,7 +1,7 @@
 """The digit-comma rule: a piece that ends in digit + comma is split again without the comma.
 
-So "1999," gives "▁1999" and ",", whatever the vocabulary holds. The result depends on the piece alone, which makes the
-rule a table from piece id to piece ids that is applied to a batch at once.
+For example, "1999," gives "▁1999" and ",". The result only depends on the piece, so the rule is a table from piece ids
+to lists of ids, which is applied to entire batches.
 """
 
 import functools
@@ -15,15 +15,15 @@ WORD_START = "▁"
 
 @dataclass(frozen=True)
 class DigitCommaTable:
-    """For every piece id the ids that replace it; V is the vocabulary size."""
+    """The ids that replace each piece id; V is the vocabulary size."""
 
-    pieces: dict[int, tuple[str, ...]]  # the replacement of each id that has one
-    values: np.ndarray  # int32, the replacement ids of all pieces one after another; others give themselves
-    row_splits: np.ndarray  # int32 [V + 1], those of piece i are `values[row_splits[i]:row_splits[i + 1]]`
+    pieces: dict[int, tuple[str, ...]]  # replacements as pieces, only of ids that are split
+    values: np.ndarray  # int32, replacement ids of all pieces, concatenated; pieces that are not split give themselves
+    row_splits: np.ndarray  # int32 [V + 1]: the ids for piece i are `values[row_splits[i]:row_splits[i + 1]]`
 
     @functools.cached_property
     def lengths(self) -> np.ndarray:
-        """int32 [V], how many ids replace each piece."""
+        """int32 [V], the number of ids that replace each piece."""
         return np.diff(self.row_splits)
 
     @functools.cached_property
@@ -39,13 +39,13 @@ def build_digit_comma_table(
     *,
     reference: bool = False,
 ) -> DigitCommaTable:
-    """Works out the replacement of every piece.
+    """Computes the replacement of every piece.
 
     Args:
         pieces: the vocabulary in order of ids.
         encode_pieces: splits a text into pieces.
-        piece_to_id: gives a piece's id, the unknown id for a string that is no piece.
-        reference: keep the word-start mark that splitting again puts in front, as Google's code does under Python 3
+        piece_to_id: returns the id of a piece, or the unknown id.
+        reference: whether to keep the word-start mark that splitting again adds, as Google's code does under Python 3
             because it compares text with bytes. By default a piece inside a word stays inside it.
 
     References:
@@ -61,10 +61,10 @@ def build_digit_comma_table(
 
 
 def apply_digit_comma(table: DigitCommaTable, rows: list[np.ndarray]) -> list[np.ndarray]:
-    """Applies the table to rows of ids; only rows that need it are made anew."""
+    """Applies the table to rows of ids; other rows are not copied."""
     if not table.pieces or not rows:
         return rows
-    # Joining buffers takes a third of the time of concatenating arrays.
+    # Three times as fast as np.concatenate.
     ids = np.frombuffer(b"".join(rows), np.int32)  # pyright: ignore[reportArgumentType]
     ends = np.cumsum([len(row) for row in rows])
     hits = np.flatnonzero(table.is_split[ids])
@@ -76,7 +76,7 @@ def apply_digit_comma(table: DigitCommaTable, rows: list[np.ndarray]) -> list[np
 def _replace(table: DigitCommaTable, row: np.ndarray) -> np.ndarray:
     lengths = table.lengths[row]
     ends = np.cumsum(lengths)
-    # How far each output id's position inside `values` is from its position in the output.
+    # From each id's index in the output to its index in `values`.
     shift = np.repeat(table.row_splits[row] - (ends - lengths), lengths)
     return table.values[shift + np.arange(len(shift))]
 

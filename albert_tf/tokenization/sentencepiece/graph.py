@@ -1,8 +1,8 @@
-"""SentencePiece inside a TensorFlow graph: tensorflow-text's general op over the model that Python uses.
+"""SentencePiece in TensorFlow graphs: tensorflow-text's general op with the same model as in Python.
 
-Known limits: where two splits of a text have exactly equal scores ("!!!!" as "!" + "!!!" or as "!!!" + "!"), rounding
-decides, and the op does not always decide as the Python library does. Where a user-defined piece begins inside another
-one ("@user" and "ser!" in "@user!"), their offsets can differ from Python's.
+Known limits: if two splits of a text have exactly equal scores ("!!!!" as "!" + "!!!" or as "!!!" + "!"), rounding
+decides, and the op may choose differently from the Python library. If a user-defined piece begins inside another one
+("@user" and "ser!" in "@user!"), their offsets may differ from Python's.
 
 Letters: B batch, T ids of a text, S characters of a cleaned text, V vocabulary.
 """
@@ -24,7 +24,7 @@ from albert_tf.tokenization.sentencepiece.proto import FIRST_BYTE_ID, WORD_START
 
 
 class SentencePieceInGraph(tf.Module):
-    """Pieces of texts in the graph, with the ids that `SentencePieceModel` gives; offsets where `spans` is given."""
+    """`SentencePieceModel` in a graph; `spans` is required for offsets."""
 
     def __init__(self, model_proto: bytes, digit_comma: DigitCommaTable, spans: "SpansInGraph | None" = None):
         super().__init__()
@@ -33,11 +33,11 @@ class SentencePieceInGraph(tf.Module):
         self._spans = spans
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Turns tf.string [B] into int32 ids [B, (T)], without special ones."""
+        """Converts tf.string [B] to int32 ids [B, (T)], without special ids."""
         return _split_off_commas(self._digit_comma, self._tokenize(texts))
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> RaggedPieces:
-        """Turns tf.string [B] into int32 ids [B, (T)] and spans int32 [B, (T), 2] in bytes of the texts."""
+        """Converts tf.string [B] to int32 ids [B, (T)] and offsets int32 [B, (T), 2] in bytes."""
         pieces = self._tokenize(texts)
         ids = _split_off_commas(self._digit_comma, pieces)
         return RaggedPieces(ids, self._spans(texts, pieces.values, ids))
@@ -47,16 +47,16 @@ class SentencePieceInGraph(tf.Module):
 
 
 class SpansInGraph(tf.Module):
-    """Where in the original text each id comes from: int32 [B, (T), 2], start and exclusive end in bytes.
+    """Computes the offsets of ids: int32 [B, (T), 2], start and exclusive end in bytes of the original text.
 
-    The op's own offsets do not tell whether a piece ends inside a character of the original ("ﬁ" as "f" + "i").
-    So a second model with the same clean-up, whose pieces are single bytes, gives the origin of every character of the
-    cleaned text, and the pieces as strings give the number of characters of those that are unknown.
+    The op's own offsets do not show whether a piece ends inside a character of the original ("ﬁ" as "f" + "i").
+    Therefore a second model with the same clean-up, whose pieces are single bytes, gives the origin of every character
+    of the cleaned text, and pieces as strings give the number of characters of unknown pieces.
 
     Call arguments:
         texts: tf.string [B].
         pieces: int32, the ids of all texts before the digit-comma rule.
-        ids: int32 [B, (T)], after it.
+        ids: int32 [B, (T)], the ids after it.
     """
 
     def __init__(self, model_proto: bytes, pieces: tuple[str, ...], unk: int, parts: PieceParts):
@@ -78,13 +78,13 @@ class SpansInGraph(tf.Module):
         spans = self._locate(texts, ids.with_values(tf.maximum(lengths, 0)))
         if (self._lengths >= 0).all():
             return spans
-        # What goes on with the character, or the user-defined piece, of the id before it covers it too.
+        # Ids that continue the character, or the user-defined piece, of the previous id have the same span.
         begins = lengths >= 0
         first = tf.boolean_mask(spans.values, begins)
         return spans.with_values(tf.gather(first, tf.cumsum(tf.cast(begins, tf.int32)) - 1))
 
     def _count_characters(self, texts: tf.Tensor, pieces: tf.Tensor) -> tf.Tensor:
-        """Returns how many characters of the cleaned text each id takes after the digit-comma rule, or CONTINUED."""
+        """The number of characters of the cleaned text for each id after the digit-comma rule, or CONTINUED."""
         table = tf.RaggedTensor.from_row_splits(self._lengths, self._row_splits, validate=False)  # [V, (parts)]
         known = tf.gather(table, pieces)  # [T, (parts)]
         unknown = tf.strings.length(self._pieces.tokenize(texts).values, unit="UTF8_CHAR")
@@ -100,7 +100,7 @@ class SpansInGraph(tf.Module):
         ends = starts + lengths.values
         start = tf.gather(origins.values, starts)
         end = tf.where(starts < ends, _next_origin(origins, tf.maximum(ends - 1, first)), start)
-        # The word start that SentencePiece itself puts in front of a text, as a piece of its own: made of nothing.
+        # A separate piece for the word start that SentencePiece adds before a text has an empty span.
         is_bare = tf.gather(begins_bare, row_ids) & (lengths.values == 1)
         is_bare &= tf.range(tf.size(row_ids)) == tf.gather(lengths.row_starts(), row_ids)
         is_alone = tf.gather(lengths.row_lengths(), row_ids) == 1
@@ -108,7 +108,7 @@ class SpansInGraph(tf.Module):
         return lengths.with_values(tf.stack([start, tf.where(is_bare, start, end)], axis=1))
 
     def _find_origins(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Returns where each character comes from, [B, (S + 1)] with the end, and whether the first is a word start."""
+        """The origin of each character and of the end, [B, (S + 1)], and whether the first piece is a word start."""
         ids, starts, limits = (
             rows.with_row_splits_dtype(tf.int32) for rows in self._bytes.tokenize_with_offsets(texts)
         )
@@ -122,9 +122,9 @@ class SpansInGraph(tf.Module):
 
 
 def _next_origin(origins: tf.RaggedTensor, indices: tf.Tensor) -> tf.Tensor:
-    """Returns the first origin after those at `indices` that is another one, or the row's last: int32 like `indices`.
+    """The first different origin after each of `indices`, or the row's last one: int32 like `indices`.
 
-    A character that became several is covered by every id that holds a part of it.
+    If a character became several, every id with a part of it covers all of it.
     """
     row_ids = origins.value_rowids()
     keys = tf.cast(row_ids, tf.int64) * (1 << 32) + tf.cast(origins.values, tf.int64)
@@ -134,10 +134,7 @@ def _next_origin(origins: tf.RaggedTensor, indices: tf.Tensor) -> tf.Tensor:
 
 
 def _split_off_commas(table: DigitCommaTable, rows: tf.RaggedTensor) -> tf.RaggedTensor:
-    """As `digit_comma.apply_digit_comma`: int32 [B, (T)] in and out, more ids in the same rows.
-
-    Few batches hold a piece that the rule splits; the others are not made anew.
-    """
+    """As `digit_comma.apply_digit_comma`, from and to int32 [B, (T)]; batches without such pieces are not copied."""
     if not table.pieces:
         return rows
     ids, splits = rows.values, rows.row_splits
@@ -145,7 +142,7 @@ def _split_off_commas(table: DigitCommaTable, rows: tf.RaggedTensor) -> tf.Ragge
 
     def split() -> tuple[tf.Tensor, tf.Tensor]:
         starts = sums(lengths)
-        # How far each output id's index inside `values` is from its index in the output.
+        # From each id's index in the output to its index in `values`.
         shift = tf.gather(tf.gather(table.row_splits, ids) - starts[:-1], rows_of(starts))
         parts = tf.gather(table.values, shift + tf.range(starts[-1]))
         return parts, tf.gather(starts, splits)

@@ -1,7 +1,7 @@
-"""`tokenizer.json`, a complete SentencePiece tokenizer as Hugging Face's tokenizers library writes and reads it.
+"""`tokenizer.json`, a complete SentencePiece tokenizer in the format of Hugging Face's tokenizers library.
 
-Without this file transformers makes one of `spiece.model` itself, without the digit-comma rule, and with a word start
-after every user-defined piece, of which the published vocabulary has eight: ( ) " - . – £ €.
+Without this file transformers converts `spiece.model`, without the digit-comma rule, and with a word start after every
+user-defined piece, of which the published vocabulary has eight: ( ) " - . – £ €.
 """
 
 import base64
@@ -15,10 +15,10 @@ from albert_tf.tokenization.interface import SpecialPieceIds
 from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START
 from albert_tf.tokenization.sentencepiece.proto import unigram_model
 
-# Pieces that the digit-comma rule splits are made so unlikely that text is split into others.
+# Lowers the scores of pieces that the digit-comma rule splits, so that they are not used.
 _PENALTY = 100.0
-# Those that transformers gives ALBERT. "Replace" makes `"` of two quotes, which is no part of `spiece.model` either;
-# "NFC" and "NFKD" belong to the rules and to the dropping of accents.
+# Normalizers of ALBERT in transformers. "Replace" turns two quotes into `"`, which `spiece.model` does not do; "NFC"
+# and "NFKD" are part of the rules and of dropping accents.
 _NORMALIZERS = {"Replace", "NFC", "NFKD", "StripAccents", "Lowercase", "Precompiled"}
 
 
@@ -30,15 +30,15 @@ def tokenizers_file(
     *,
     composes: bool = False,
 ) -> bytes:
-    """Returns the content of the file, for a unigram vocabulary.
+    """Returns the content of the file for a unigram vocabulary.
 
     Args:
-        scores: the pieces in order of their ids, with what each adds to the score of a split.
-        split: the ids that the digit-comma rule replaces.
+        scores: scores of pieces, in order of their ids.
+        split: the ids that the digit-comma rule splits.
         charsmap: the compiled rules of the clean-up.
-        special: the ids of the special pieces. Unlike ours, that library takes a literal "[MASK]" in a text for one.
-        composes: put loose Hangul letters together after the rules, which that library applies to one character at a
-            time. (It then also puts together the rare letters with two marks that the rules leave apart: "ê" + U+0301.)
+        special: the ids of the special pieces. Unlike here, a literal "[MASK]" in a text becomes its id.
+        composes: whether to compose adjacent Hangul jamo after the rules, which that library applies to single
+            characters. (It then also composes rare letters with two marks that the rules do not: "ê" + U+0301.)
     """
     pieces = list(scores)
     vocabulary = [[piece, score - _PENALTY * (index in split)] for index, (piece, score) in enumerate(scores.items())]
@@ -60,12 +60,12 @@ def tokenizers_file(
 
 
 def read_unigram(content: dict[str, Any], file: Path) -> tuple[bytes, dict[str, bool]]:
-    """Returns the SentencePiece model that a `tokenizer.json` holds, and the options of its normaliser.
+    """Converts a `tokenizer.json` to a SentencePiece model and the options of its normalizer.
 
-    Transformers 5 saves a tokenizer as this file alone, with all that `spiece.model` held.
+    Transformers 5 saves tokenizers as this file only.
 
     Raises:
-        ValueError: the file is damaged, or has a normaliser that cannot be reproduced.
+        ValueError: the file is damaged, or its normalizer is not supported.
     """
     try:
         normalizers = list(_flatten(content["normalizer"]))

@@ -1,4 +1,4 @@
-"""SentencePiece as a piece model: Google's clean-up compiled into it, and the digit-comma rule after it."""
+"""SentencePiece as a piece model, with Google's clean-up and the digit-comma rule."""
 
 import functools
 import struct
@@ -34,15 +34,15 @@ _ALL_CORES = -1
 
 
 class SentencePieceModel:
-    """A SentencePiece vocabulary; see `PieceModel` for what its members give.
+    """A SentencePiece vocabulary; see `PieceModel` for its members.
 
     Args:
-        model_proto: a serialised SentencePiece model as it was published or trained.
-        options: what is done to the text around SentencePiece; ALBERT's English models need the defaults.
-        source: where the model came from, for error messages.
+        model_proto: a serialised SentencePiece model as published or trained.
+        options: TokenizerOptions; ALBERT's English models need the defaults.
+        source: name of the model in error messages.
 
     Raises:
-        ValueError: if the model is no SentencePiece model or lacks ALBERT's special pieces.
+        ValueError: the model is not a SentencePiece model or lacks ALBERT's special pieces.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class SentencePieceModel:
         )
 
     def save(self, folder: str | Path, *, for_transformers: bool = True) -> None:
-        # transformers makes other ids of other kinds, without a word about it.
+        # For other models transformers would silently give different ids.
         for_transformers = for_transformers and self._is_plain_unigram()
         for_transformers = for_transformers and not changes(self._compiled_proto, self._user_defined)
         write_folder(folder, self._model_proto, self.options, for_transformers=for_transformers)
@@ -105,7 +105,7 @@ class SentencePieceModel:
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
         num_threads = _ALL_CORES if num_threads is None else num_threads
-        # A list costs the start of a thread, which one text does not need.
+        # Encoding a list starts a thread, which is not worthwhile for one text.
         rows = [self._run(texts[0], "numpy")] if len(texts) == 1 else self._run(list(texts), "numpy", num_threads)
         return apply_digit_comma(self._digit_comma, rows)
 
@@ -124,7 +124,7 @@ class SentencePieceModel:
         return self.processor.Decode(ids)
 
     def in_graph(self, *, with_offsets: bool = False) -> "SentencePieceInGraph":
-        # TensorFlow is loaded only where the graph is asked for: everything else here runs without it.
+        # Imported here, because nothing else needs TensorFlow.
         from albert_tf.tokenization.sentencepiece.graph import SentencePieceInGraph, SpansInGraph
 
         spans = None
@@ -145,7 +145,7 @@ class SentencePieceModel:
 
     @functools.cached_property
     def _byte_ids(self) -> tuple[int, ...]:
-        """The ids of the pieces for bytes, that of byte 0 first: all, as SentencePiece demands, or none."""
+        """The ids of the pieces for bytes 0 to 255, or empty."""
         are_bytes = filter(self.processor.IsByte, range(len(self.pieces)))
         return tuple(sorted(are_bytes, key=self.pieces.__getitem__))
 
@@ -158,7 +158,7 @@ class SentencePieceModel:
         return [self.processor.GetScore(index) for index in range(len(self.pieces))]
 
     def _run(self, texts: Any, return_type: Any, num_threads: int = 1) -> Any:
-        """Encodes; only where the fast call refuses a text is each one looked at."""
+        """Encodes texts; if that fails, checks and converts each text first."""
         encode = functools.partial(self.processor.Encode, return_type=return_type, num_threads=num_threads)
         try:
             return encode(texts)

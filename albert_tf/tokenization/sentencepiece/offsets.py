@@ -1,9 +1,8 @@
-"""Where in the original text each id comes from.
+"""Offsets of ids in the original text.
 
-SentencePiece reports for every position in the cleaned text where in the given text it comes from. As the clean-up is
-part of the model, that is the original text: a span covers all characters that its piece was made of, and spans follow
-one another without a gap. Ids that were made of parts of one character (such as "ﬁ", or one encoded in bytes) all cover
-it; so do those of one user-defined piece.
+SentencePiece maps every position of the cleaned text to the original text, because the clean-up is part of the model. A
+span covers all characters that its piece was made from, and spans are contiguous. If several ids are made from one
+character (such as "ﬁ", or a character encoded in bytes) or from one user-defined piece, each covers all of it.
 """
 
 from collections.abc import Collection
@@ -16,16 +15,16 @@ from albert_tf.tokenization.interface import EncodedWithOffsets
 from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START, DigitCommaTable
 from albert_tf.tokenization.sentencepiece.pieces import starts_character
 
-# Instead of a length: an id goes on with the character, or the user-defined piece, of the id in front of it.
+# Instead of a length: the id continues the character, or the user-defined piece, of the previous id.
 CONTINUED = -1
 
 
 @dataclass(frozen=True)
 class PieceParts:
-    """How much of a piece each id takes that stands for it."""
+    """The ids of pieces after the digit-comma rule, and their lengths."""
 
     digit_comma: DigitCommaTable
-    byte_ids: Collection[int]  # of pieces that stand for a byte of a character
+    byte_ids: Collection[int]  # the ids of pieces for bytes
     user_defined: Collection[int]  # the ids of user-defined pieces
 
     def ids(self, index: int) -> list[int]:
@@ -36,11 +35,11 @@ class PieceParts:
         return self.digit_comma.values[start:end].tolist()
 
     def lengths(self, index: int, piece: str | bytes) -> list[int]:
-        """Returns how much of the cleaned text each of these ids takes: in bytes for a text given as bytes.
+        """Returns the lengths of these ids in the cleaned text, in bytes if it is bytes.
 
         Args:
             index: the id of the piece.
-            piece: the piece, or what is unknown.
+            piece: the piece, or unknown text.
         """
         parts = self.digit_comma.pieces.get(index)
         if parts is None:
@@ -52,7 +51,7 @@ class PieceParts:
         lengths = [
             _character_length(part) if is_byte else len(part) for part, is_byte in zip(texts, are_bytes, strict=True)
         ]
-        # The reference's form of the rule can put a word start in front that is not in the text.
+        # The reference's variant of the rule may add a word start that is not in the text.
         surplus = sum(max(length, 0) for length in lengths) - len(piece)
         return [lengths[0] - surplus, *lengths[1:]]
 
@@ -60,7 +59,7 @@ class PieceParts:
 def encode_with_offsets(
     processor: sentencepiece.SentencePieceProcessor, parts: PieceParts, text: str | bytes
 ) -> EncodedWithOffsets:
-    """Encodes one text and reports the span of each id; spans are in bytes where the text is bytes."""
+    """Encodes one text with offsets, in bytes if the text is bytes."""
     given, text = text, as_utf8(text)
     encoded = processor.Encode(text, return_type="offset_mapping")
     ids, pieces = encoded["ids"], encoded["pieces"]
@@ -77,9 +76,9 @@ def encode_with_offsets(
 
 
 def as_utf8(text: str | bytes) -> str | bytes:
-    """Returns text that SentencePiece can take: lone surrogates, which UTF-8 cannot hold, become invalid bytes.
+    """Encodes text with lone surrogates, which are invalid in UTF-8, to bytes; returns other text unchanged.
 
-    SentencePiece reads each of these bytes as an unknown character, and so it does inside a TensorFlow graph.
+    SentencePiece reads each invalid byte as an unknown character, as it does in TensorFlow graphs.
 
     >>> as_utf8("a\\ud800"), as_utf8("é")
     (b'a\\xed\\xa0\\x80', 'é')
@@ -99,7 +98,7 @@ def _is_utf8(encoded: bytes) -> bool:
 
 
 def _character_length(piece: str | bytes) -> int:
-    """Returns the length of the character that a byte's piece begins; in bytes for bytes.
+    """The length of the character that starts with a byte's piece, in bytes for bytes; CONTINUED for other bytes.
 
     >>> [_character_length(piece) for piece in ("<0xC3>", "<0xA9>", b"<0xC3>", b"<0xF0>")]
     [1, -1, 2, 4]
@@ -110,31 +109,30 @@ def _character_length(piece: str | bytes) -> int:
 
 
 def _spans(cleaned: str | bytes, origins: list[int], lengths: np.ndarray) -> np.ndarray:
-    """Turns lengths in the cleaned text into spans of the original, int32 [T, 2].
+    """Converts lengths in the cleaned text to spans of the original, int32 [T, 2].
 
     Args:
-        cleaned: the text as SentencePiece split it.
-        origins: for each position in `cleaned`, and for its end, the position in the original that it comes from.
-        lengths: int64 [T], how much of `cleaned` each id takes.
+        cleaned: the cleaned text.
+        origins: the position in the original of each position in `cleaned`, and of its end.
+        lengths: int64 [T], the length of each id in `cleaned`.
     """
     positions = np.array(origins, np.int32)
     taken = np.maximum(lengths, 0)
     ends = np.cumsum(taken)
     starts = ends - taken
-    # A character that became several is covered by every id that holds a part of it: an id ends where the next origin
-    # begins.
+    # If a character became several, every id with a part of it covers all of it: an id ends at the next origin.
     following = positions[np.minimum(np.searchsorted(positions, positions, side="right"), len(positions) - 1)]
     spans = np.stack([positions[starts], following[np.maximum(ends - 1, 0)]], axis=1)
     spans[starts == ends, 1] = spans[starts == ends, 0]
     if len(ends) and cleaned[: ends[0]] in (WORD_START, WORD_START.encode()):
-        # The word start that SentencePiece itself puts in front of a text, as a piece of its own: made of nothing.
+        # A separate piece for the word start that SentencePiece adds before a text has an empty span.
         spans[0] = spans[1, 0] if len(ends) > 1 else spans[0, 0]
     begins = np.where(lengths >= 0, np.arange(len(lengths)), 0)
     return spans[np.maximum.accumulate(begins)]
 
 
 def _bytes_to_characters(text: str, offsets: np.ndarray) -> np.ndarray:
-    """Turns byte positions into character positions; a position inside a character moves outwards."""
+    """Converts byte positions to character positions; positions inside a character are moved outwards."""
     widths = [len(character.encode("utf-8", "surrogatepass")) for character in text]
     ends = np.cumsum([0, *widths])
     starts = np.searchsorted(ends, offsets[:, 0], side="right") - 1

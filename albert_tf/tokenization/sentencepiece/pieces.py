@@ -1,4 +1,4 @@
-"""What the strings of a SentencePiece vocabulary tell: special pieces, and which pieces begin a word."""
+"""Special pieces and word starts of a SentencePiece vocabulary."""
 
 import re
 
@@ -9,17 +9,17 @@ from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START
 
 PAD_PIECE, UNK_PIECE, CLS_PIECE, SEP_PIECE, MASK_PIECE = SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 
-# As the reference has it: "'", "<", "=" and ">" are not in it.
+# As in the reference, without "'", "<", "=" and ">".
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
 _INSIDE_WORDS = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
 def find_special_ids(processor: sentencepiece.SentencePieceProcessor, source: str) -> SpecialPieceIds:
-    """Looks up the special pieces and makes sure that text cannot yield them.
+    """Returns the ids of special pieces.
 
     Raises:
-        ValueError: if a special piece is missing, or is an ordinary piece that text could contain.
+        ValueError: a special piece is missing, or is an ordinary piece, which text could contain.
     """
     ids = [processor.PieceToId(piece) for piece in SPECIAL_PIECES]
     found = list(zip(SPECIAL_PIECES, ids, strict=True))
@@ -34,18 +34,18 @@ def find_special_ids(processor: sentencepiece.SentencePieceProcessor, source: st
     ordinary = [piece for piece, index in found if index != ids[1] and not processor.IsControl(index)]
     if ordinary:
         raise ValueError(
-            "ALBERT's special pieces must be control symbols, so that plain text cannot yield them. "
-            f"Received: {source}, where {', '.join(ordinary)} can be; train the model with them as control_symbols."
+            "ALBERT's special pieces must be control symbols, so that plain text does not match them. "
+            f"Received: {source}, where {', '.join(ordinary)} are not; train the model with them as control_symbols."
         )
     return SpecialPieceIds(*ids)
 
 
 def starts_word(piece: str) -> bool:
-    """Tells whether a piece begins a word, as whole-word masking needs it.
+    """Whether a piece begins a word, for whole-word masking.
 
-    Besides pieces with the word-start mark these are single punctuation characters and all pieces with a character
-    other than a Latin letter or punctuation: digits, apostrophes, and every letter of other scripts. A byte of byte
-    fallback does what its character would do if it is the character's first one, and is inside a word if it is not.
+    These are pieces with the word-start mark, single punctuation characters, and all pieces with a character other than
+    a Latin letter or punctuation: digits, apostrophes, and letters of other scripts. With byte fallback, the first byte
+    of a character is treated as the character, and other bytes are inside a word.
 
     Example:
 
@@ -65,5 +65,5 @@ def starts_word(piece: str) -> bool:
 
 
 def starts_character(byte: int) -> bool:
-    """Tells whether a byte of UTF-8 is the first one of its character."""
+    """Whether a byte is the first one of a character in UTF-8."""
     return byte & 0xC0 != 0x80

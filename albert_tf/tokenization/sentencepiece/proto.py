@@ -1,7 +1,7 @@
-"""Reading and replacing the normaliser inside a serialised SentencePiece model.
+"""Reads and edits serialised SentencePiece models.
 
-A model is a protocol buffer, and all that is needed of it here is one field. Walking its top level by hand keeps the
-tokenizer free of the protobuf package, whose run-time version is tied to the one that SentencePiece was built with.
+Models are protocol buffers, of which only a few fields are needed. Parsing them here avoids the protobuf package, whose
+runtime version depends on the one that SentencePiece was built with.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ _VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
 
 
 class _Field(NamedTuple):
-    """One field of a message: its number, its payload, and the bytes it takes with its tag."""
+    """One field of a message: number, payload, and raw bytes including the tag."""
 
     number: int
     payload: bytes
@@ -38,24 +38,24 @@ class _Field(NamedTuple):
 
 
 def read_charsmap(model_proto: bytes) -> bytes:
-    """Returns the compiled normalisation rules of a serialised model; empty where it has none."""
+    """Returns the compiled normalisation rules of a serialised model, or empty bytes."""
     return read_spec_charsmap(_last_payload(model_proto, _MODEL_NORMALIZER_SPEC))
 
 
 def is_unigram(model_proto: bytes) -> bool:
-    """Tells whether a serialised model splits by the unigram language model, SentencePiece's default."""
+    """Whether a serialised model is a unigram model, SentencePiece's default."""
     model_type = _last_payload(_last_payload(model_proto, _MODEL_TRAINER_SPEC), _TRAINER_MODEL_TYPE)
     return model_type in (b"", _UNIGRAM)
 
 
 def user_defined(model_proto: bytes) -> list[str]:
-    """Returns the pieces that stand for themselves whatever surrounds them."""
+    """Returns the user-defined pieces, which are never split."""
     pieces = [field.payload for field in _fields(model_proto) if field.number == _MODEL_PIECES]
     return [_text_of(piece) for piece in pieces if _is_of_kind(piece, _USER_DEFINED)]
 
 
 def user_defined_score(piece: str) -> float:
-    """Returns the score that SentencePiece counts a user-defined piece with, whatever its model says.
+    """Returns the score that SentencePiece uses for a user-defined piece instead of that in the model.
 
     References:
         `GetUserDefinedScore` in SentencePiece's unigram_model.cc.
@@ -67,7 +67,7 @@ def round_scores(model_proto: bytes, step: float) -> bytes:
     """Returns the model with the scores of normal pieces rounded to multiples of a step."""
 
     def rounded(_: int, piece: bytes) -> bytes | None:
-        # Pieces are normal where they do not say otherwise.
+        # Pieces are normal by default.
         if _last_payload(piece, _PIECE_KIND) not in (b"", bytes([_NORMAL])):
             return None
         (score,) = struct.unpack("<f", _last_payload(piece, _PIECE_SCORE))

@@ -1,25 +1,22 @@
-"""ALBERT's clean-up of text before SentencePiece, in plain Python: what everything faster is tested against.
+"""ALBERT's clean-up of text before SentencePiece in plain Python: the reference for tests.
 
-The tokenizer itself never runs this over a text: the same rules are compiled into the SentencePiece model (see
-`charsmap`). A compiled rule sees one character at a time, so the one rule of `str.lower()` that looks at neighbours is
-out of its reach: a capital sigma at the end of a Greek word becomes "σ" there and "ς" here. For the same reason a
-combining mark between two parts of one syllable (Hangul jamo, some Indic vowel signs) keeps the parts from being joined
-there.
+The tokenizer compiles the same rules into the SentencePiece model instead (see `charsmap`). Compiled rules apply to
+single characters, with two differences: a capital sigma at the end of a Greek word becomes "σ" there and "ς" here; and
+a combining mark between two parts of a syllable (Hangul jamo, some Indic vowel signs) prevents their composition there.
 """
 
 import unicodedata
 
 
 def clean_text(text: str, *, do_lower_case: bool = True, keep_accents: bool = False) -> str:
-    """Cleans one text as the reference does before it calls SentencePiece.
+    """Cleans a text as the reference does before SentencePiece.
 
-    White space is collapsed first, so a character whose compatibility form holds a space (such as "¨") still gives one.
+    White space is collapsed first, so characters whose compatibility form has a space (such as "¨") still give one.
 
     Args:
         text: the raw text.
-        do_lower_case: lower-case the text. All of Google's English models want this.
-        keep_accents: leave characters as they are. By default they are decomposed (NFKD) and combining marks are
-            dropped.
+        do_lower_case: lower-case text, as required by Google's English models.
+        keep_accents: do not decompose characters (NFKD) and drop combining marks.
 
     Example:
 
@@ -35,7 +32,7 @@ def clean_text(text: str, *, do_lower_case: bool = True, keep_accents: bool = Fa
 
 
 def clean_characters(text: str, *, do_lower_case: bool, keep_accents: bool) -> str:
-    """Does the part of `clean_text` that works character by character, leaving white space as it is.
+    """The part of `clean_text` that applies to single characters; white space is not changed.
 
     >>> clean_characters("É  a", do_lower_case=True, keep_accents=False)
     'e  a'

@@ -1,4 +1,4 @@
-"""What came of training a vocabulary: how much of text that it has not seen it covers, and in how many tokens."""
+"""Reports about trained vocabularies: unknown and lost text, and number of tokens, on held-out text."""
 
 import json
 from collections.abc import Iterable
@@ -18,29 +18,28 @@ _LINES_AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class HeldoutFigures:
-    """What a vocabulary makes of held-out text."""
+    """Statistics of held-out text."""
 
     num_lines: int
-    num_characters: int  # spaces included
+    num_characters: int  # including spaces
     num_tokens: int
-    unknown_rate: float  # the share of the tokens that are unknown
-    lost_rate: float  # the share of the characters that are in unknown tokens
+    unknown_rate: float  # fraction of unknown tokens
+    lost_rate: float  # fraction of characters in unknown tokens
     characters_per_token: float
 
 
 @dataclass(frozen=True)
 class VocabularyReport:
-    """What came of training a vocabulary; also in the folder's `vocabulary_report.json`.
+    """Report about a trained vocabulary, also written to `vocabulary_report.json` in its folder.
 
     Attributes:
-        folder: where the vocabulary lies, for `AlbertTokenizer.from_pretrained`.
+        folder: folder of the vocabulary, for `AlbertTokenizer.from_pretrained`.
         model_type: "unigram", "bpe" or "wordpiece".
         vocab_size: the number of pieces.
-        num_lines: the lines of text that were read.
-        num_skipped_lines: of these, lines that were passed over: longer than `max_sentence_length` bytes, or with a NUL
-            character.
-        num_training_lines: of these, lines that were learnt from.
-        heldout: the figures on held-out text; None where the text was too short to hold any out.
+        num_lines: number of lines that were read.
+        num_skipped_lines: number of lines that were skipped: longer than `max_sentence_length` bytes, or with NUL.
+        num_training_lines: number of lines that were used for training.
+        heldout: statistics of held-out text; None if the text was too short to hold any out.
     """
 
     folder: Path
@@ -53,7 +52,7 @@ class VocabularyReport:
 
 
 def report_vocabulary(folder: Path, model_type: str, model: PieceModel, text: TrainingText) -> VocabularyReport:
-    """Measures a new vocabulary on the held-out lines of `text`, which is used up, and writes the report beside it."""
+    """Evaluates a new vocabulary on the held-out lines of `text` and writes the report to its folder."""
     counts = (text.num_lines, text.num_skipped_lines, text.num_training_lines)
     heldout = measure_heldout(model, text.heldout)
     report = VocabularyReport(folder, model_type, len(model.pieces), *counts, heldout)
@@ -63,7 +62,7 @@ def report_vocabulary(folder: Path, model_type: str, model: PieceModel, text: Tr
 
 
 def measure_heldout(model: PieceModel, lines: Iterable[str]) -> HeldoutFigures | None:
-    """Encodes lines and counts what is unknown; None where the lines give no token."""
+    """Computes statistics of lines; None if there are no tokens."""
     num_lines = characters = tokens = unknown = lost = 0
     remaining = iter(lines)
     while batch := list(islice(remaining, _LINES_AT_ONCE)):

@@ -1,4 +1,4 @@
-"""Training a SentencePiece vocabulary with ALBERT's special pieces, for any language."""
+"""Trains SentencePiece vocabularies with ALBERT's special pieces, for any language."""
 
 import io
 import itertools
@@ -20,11 +20,11 @@ from albert_tf.tokenization.training.text import LineOptions, TrainingText
 
 MODEL_TYPES = ("unigram", "bpe")
 
-# As in the published English vocabulary: each is one piece wherever it stands.
+# As in the published English vocabulary.
 _USER_DEFINED_SYMBOLS = ["(", ")", '"', "-", ".", "–", "£", "€"]
 _LINES_AT_ONCE = 1000
-# Sums of such scores are exact in single precision down to -65,536, thousands of pieces: where two splits of a text are
-# equally good every library sees that they are, however it rounds, and takes the same one.
+# Sums of multiples are exact in float32 down to -65,536 (thousands of pieces), so all libraries compute the same scores
+# and agree on ties.
 _SCORE_STEP = 2**-8
 
 
@@ -46,38 +46,36 @@ def train_sentencepiece(
     seed: int = 12345,
     segmenter: str | None = None,
 ) -> VocabularyReport:
-    """Trains a vocabulary and writes a folder that `AlbertTokenizer.from_pretrained` reads.
+    """Trains a SentencePiece vocabulary and writes a folder for `AlbertTokenizer.from_pretrained`.
 
-    Text is cleaned exactly as the tokenizer will clean it. Ids 0 to 4 are <pad>, <unk>, [CLS], [SEP] and [MASK], and
-    the flags are those that Google gives for ALBERT. The same text, options and seed give the same vocabulary. Scores
-    are rounded to 1/256, so that libraries which sum them in another precision split text alike.
+    Text is cleaned as by the tokenizer. Ids 0 to 4 are <pad>, <unk>, [CLS], [SEP] and [MASK], and the flags are those
+    of Google's ALBERT. The same text, options and seed give the same vocabulary. Scores are rounded to 1/256, so that
+    libraries with different precision split text equally.
 
     Args:
-        input_files: UTF-8 text files, one sentence or paragraph a line; those whose names end in .gz are unpacked.
-        folder: where to write; made if it is not there.
-        vocab_size: the number of pieces, special ones included.
-        do_lower_case: lower-case the text.
-        keep_accents: neither decompose characters nor drop combining marks. None is False, with a warning where the
-            text is mostly Hangul.
-        model_type: "unigram" as for the published vocabularies, or "bpe".
-        character_coverage: the share of the text's characters that the pieces cover; rarer characters become unknown.
-        user_defined_symbols: text that is one piece wherever it occurs, exactly as here: the clean-up leaves it
-            as it is.
-        byte_fallback: encode what no piece covers in pieces for UTF-8 bytes, of which there are 256, so that nothing is
-            unknown.
-        input_sentence_size: the most lines to learn from, drawn at random; memory grows with it.
-        max_sentence_length: longer lines, in bytes, are passed over.
-        heldout_files: text to measure the vocabulary on.
-        heldout_share: without `heldout_files`, the share of lines to keep for that, 10,000 lines at most.
-        seed: of the draws of lines.
-        segmenter: "kiwi" lets no piece cross a border of Korean morphemes, here and wherever the vocabulary is used; it
-            needs `albert_tf[korean]`, and such a vocabulary cannot be used inside a TensorFlow graph.
+        input_files: UTF-8 text files, one sentence or paragraph per line; `.gz` files are decompressed.
+        folder: folder to write, created if necessary.
+        vocab_size: the number of pieces, including special ones.
+        do_lower_case: lower-case text.
+        keep_accents: do not decompose characters and drop combining marks. None is False, with a warning if the text is
+            mostly Hangul.
+        model_type: "unigram", as in the published vocabularies, or "bpe".
+        character_coverage: fraction of characters to cover; rarer characters become unknown.
+        user_defined_symbols: strings that are never split, and not changed by the clean-up.
+        byte_fallback: encode unknown characters as UTF-8 bytes, with 256 additional pieces.
+        input_sentence_size: maximum number of training lines, sampled at random; memory grows with it.
+        max_sentence_length: maximum length of lines in bytes; longer ones are skipped.
+        heldout_files: text to evaluate the vocabulary on.
+        heldout_share: without `heldout_files`, the fraction of lines to hold out, at most 10,000 lines.
+        seed: for sampling lines.
+        segmenter: "kiwi" prevents pieces across boundaries of Korean morphemes, also when the vocabulary is used. It
+            needs `albert_tf[korean]`, and is not supported in TensorFlow graphs.
 
     Returns:
-        A report of what was read and written, and of how the vocabulary does on held-out text.
+        VocabularyReport.
 
     Raises:
-        ValueError: if a file is not there or not UTF-8, the text is empty or too small, or an option cannot be.
+        ValueError: a file does not exist or is not UTF-8, the text is empty or too small, or an option is invalid.
 
     References:
         README of google-research/albert, "SentencePiece"; Kudo (2018), arXiv 1804.10959.
@@ -92,10 +90,10 @@ def train_sentencepiece(
     loaded = None if segmenter is None else load_segmenter(segmenter)
     published = english_model_file().read_bytes()
     cleaned = compile_clean_up(published, do_lower_case=do_lower_case, keep_accents=options.keep_accents)
-    # The published normaliser rather than the library's own: that one's rules differ from version to version.
+    # Uses the published normaliser, because the library's rules differ between versions.
     trained = run_trainer(
         text.lines() if loaded is None else _segmented(text.lines(), loaded),
-        # With a border at every character a line is four times as long at most.
+        # With a border at every character, lines are at most four times as long.
         max_sentence_length=max_sentence_length * (1 if loaded is None else 4),
         user_defined_symbols=symbols if loaded is None else [*symbols, BORDER],
         vocab_size=vocab_size,
@@ -109,7 +107,7 @@ def train_sentencepiece(
     )
     if model_type == "unigram":
         trained = round_scores(trained, _SCORE_STEP)
-    # Written without the clean-up, which each reader adds: so do Google's code and Hugging Face's.
+    # Saved without the clean-up, which is added on loading, as in Google's code and Hugging Face's.
     model = SentencePieceModel(replace_charsmap(trained, read_charsmap(published)), options, source="the new model")
     model = model if loaded is None else SegmentedModel(model, loaded)
     model.save(folder)
@@ -121,7 +119,7 @@ def _segmented(lines: Iterator[str], segmenter: KiwiSegmenter) -> Iterator[str]:
         yield from segmenter.mark(batch)
 
 
-# SentencePiece sums what its threads found in an order that depends on their number, so that number is fixed.
+# Fixed, because SentencePiece's results depend on the number of threads.
 _NUM_THREADS = 16
 _COVERAGES = (0.98, 1.0)
 
@@ -133,23 +131,23 @@ def run_trainer(
 
     Args:
         lines: the text.
-        vocab_size: the number of pieces as the user gave it.
-        surplus: how many of these SentencePiece does not know of.
-        character_coverage: the share of the text's characters that the pieces cover.
-        **settings: more of SentencePiece's own settings.
+        vocab_size: the number of pieces requested by the user.
+        surplus: how many of these are added after training.
+        character_coverage: fraction of characters to cover.
+        **settings: further settings of SentencePiece.
 
     Raises:
-        ValueError: if the text is too small or too rich for `vocab_size`, or a setting cannot be.
+        ValueError: `vocab_size` is too large or too small for the text, or a setting is invalid.
     """
     lowest, highest = _COVERAGES
     if not lowest <= character_coverage <= highest:
         raise ValueError(
-            f"`character_coverage` must lie between {lowest} and {highest}. "
+            f"`character_coverage` must be between {lowest} and {highest}. "
             f"Received: character_coverage={character_coverage!r}."
         )
     if isinstance(vocab_size, bool) or not isinstance(vocab_size, int) or not surplus < vocab_size < 2**31:
         raise ValueError(
-            f"`vocab_size` must be a whole number larger than that of special pieces and user-defined symbols. "
+            f"`vocab_size` must be an integer larger than the number of special pieces and user-defined symbols. "
             f"Received: vocab_size={vocab_size!r}."
         )
     written, reading_errors = io.BytesIO(), []

@@ -1,4 +1,4 @@
-"""The lines that a vocabulary is trained on: checked, drawn at random where there are many, and some held out."""
+"""Training and held-out lines of a vocabulary, sampled if there are many."""
 
 import random
 import re
@@ -17,7 +17,7 @@ _LINES_LOOKED_AT = 10_000
 
 @dataclass(frozen=True)
 class LineOptions:
-    """Which lines of a text are learnt from and which are measured on; `train_sentencepiece` describes the fields."""
+    """Selection of training and held-out lines; see `train_sentencepiece` for the fields."""
 
     input_sentence_size: int = 10_000_000
     max_sentence_length: int = 4192
@@ -28,31 +28,31 @@ class LineOptions:
         for name in ("input_sentence_size", "max_sentence_length"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"`{name}` must be a whole number of at least 1. Received: {name}={value!r}.")
+                raise ValueError(f"`{name}` must be an integer of at least 1. Received: {name}={value!r}.")
         if not 0 <= self.heldout_share < 1:
             raise ValueError(
                 f"`heldout_share` must be at least 0 and less than 1. Received: heldout_share={self.heldout_share!r}."
             )
 
     def suits(self, text: str) -> bool:
-        """Tells whether a line is one that SentencePiece would take."""
+        """Whether SentencePiece accepts a line."""
         return "\0" not in text and len(text.encode()) <= self.max_sentence_length
 
 
 class TrainingText:
-    """Text files, looked through once, so that a broken one is named before hours of training.
+    """Text files, which are read once before training to detect invalid ones.
 
     Without `heldout_files`, lines of `input_files` are held out.
 
     Attributes:
-        num_lines: lines with text in `input_files`.
-        num_skipped_lines: of these, lines that are passed over: too long, or with a NUL character.
-        num_training_lines: of these, lines that are learnt from.
-        mostly_hangul: more than half of the first lines' characters are Hangul.
-        heldout: lines to measure on, once `lines` is used up.
+        num_lines: number of non-empty lines in `input_files`.
+        num_skipped_lines: number of lines that are too long, or have a NUL character.
+        num_training_lines: number of lines for training.
+        mostly_hangul: whether more than half of the characters of the first lines are Hangul.
+        heldout: the held-out lines, after `lines` has been consumed.
 
     Raises:
-        ValueError: if a file is not there or not UTF-8, or there is no text.
+        ValueError: a file does not exist or is not UTF-8, or there is no text.
     """
 
     def __init__(
@@ -72,12 +72,12 @@ class TrainingText:
         self.num_training_lines = min(usable - self._num_heldout, options.input_sentence_size)
 
     def lines(self) -> Iterator[str]:
-        """Yields the lines to learn from; the held-out ones are drawn on the way."""
+        """Yields the training lines, and samples the held-out ones."""
         dice = random.Random(self.options.seed)
         left, training, heldout = self.num_lines - self.num_skipped_lines, self.num_training_lines, self._num_heldout
         self.heldout = []
         for text in filter(self.options.suits, _texts(self.files)):
-            # Each line that is left is as likely as any other to be one of those that are still to be drawn.
+            # Selection sampling: every remaining line has the same probability to be chosen.
             position = dice.randrange(left)
             left -= 1
             if position < heldout:
@@ -88,16 +88,16 @@ class TrainingText:
                 yield text
         self.heldout += _texts(self.heldout_files)
 
-    def choose_keep_accents(self, wish: bool | None) -> bool:
-        """Returns the user's wish, or False; warns where that is a choice that a user should make."""
-        if wish is None and self.mostly_hangul:
+    def choose_keep_accents(self, value: bool | None) -> bool:
+        """Returns the value, or False for None; warns if the text is mostly Hangul."""
+        if value is None and self.mostly_hangul:
             warnings.warn(
-                "`keep_accents` should be chosen for text that is mostly Hangul. Received: keep_accents=None, taken as "
-                "False; with True, accents stay, and no other reader of the vocabulary takes syllables apart to drop "
-                "them.",
+                "`keep_accents` should be set for text that is mostly Hangul. Received: keep_accents=None, which means "
+                "False; with True, accents are kept, and other libraries that load the vocabulary do not decompose "
+                "syllables.",
                 stacklevel=3,
             )
-        return bool(wish)
+        return bool(value)
 
     def _look_through(self) -> None:
         hangul = characters = 0

@@ -1,7 +1,7 @@
-"""Training a WordPiece vocabulary: pairs of pieces are joined, the most frequent first, inside the words of a text.
+"""Trains WordPiece vocabularies with SentencePiece's BPE trainer.
 
-SentencePiece's byte-pair trainer does the joining. It knows nothing of "##", so it is given words whose characters are
-replaced: a character that begins a word and the same character inside one become two that have nothing in common.
+The trainer does not support "##". Therefore characters are replaced by stand-ins, which are different for a character
+at the beginning of a word and for the same character inside a word.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from albert_tf.tokenization.wordpiece.longest_match import MAX_WORD_LENGTH
 from albert_tf.tokenization.wordpiece.model import WordPieceModel
 from albert_tf.tokenization.wordpiece.vocabulary import CONTINUATION, SPECIAL_PIECES, WordPieceOptions
 
-# Unicode's two planes for private use, but for their last two code points, which are no characters.
+# Unicode's two private-use planes, without their noncharacters.
 _STAND_INS = (range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))
 _MOST_STAND_INS = sum(map(len, _STAND_INS))
 _LONGEST_PIECE = 50
@@ -40,27 +40,26 @@ def train_wordpiece(
     heldout_share: float = 0.01,
     seed: int = 12345,
 ) -> VocabularyReport:
-    """Trains a vocabulary and writes `vocab.txt` into a folder that `AlbertTokenizer.from_pretrained` reads.
+    """Trains a WordPiece vocabulary and writes a folder for `AlbertTokenizer.from_pretrained`.
 
-    Text is cleaned and split into words exactly as the tokenizer will do it. Ids 0 to 4 are [PAD], [UNK], [CLS], [SEP]
-    and [MASK]. The same text, options and seed give the same vocabulary.
+    Text is cleaned and split into words as by the tokenizer. Ids 0 to 4 are [PAD], [UNK], [CLS], [SEP] and [MASK]. The
+    same text, options and seed give the same vocabulary.
 
     Args:
-        input_files: UTF-8 text files, one sentence or paragraph a line; those whose names end in .gz are unpacked.
-        folder: where to write; made if it is not there.
-        vocab_size: the number of pieces, special ones included.
-        do_lower_case: lower-case the text.
-        keep_accents: do not drop accents. None is False, with a warning where the text is mostly Hangul.
-        character_coverage: the share of the text's characters that the pieces cover; words with rarer ones become
-            unknown.
+        input_files: UTF-8 text files, one sentence or paragraph per line; `.gz` files are decompressed.
+        folder: folder to write, created if necessary.
+        vocab_size: the number of pieces, including special ones.
+        do_lower_case: lower-case text.
+        keep_accents: do not drop accents. None is False, with a warning if the text is mostly Hangul.
+        character_coverage: fraction of characters to cover; words with rarer ones become unknown.
         user_defined_symbols: words that are one piece each.
         input_sentence_size, max_sentence_length, heldout_files, heldout_share, seed: as for `train_sentencepiece`.
 
     Returns:
-        A report of what was read and written, and of how the vocabulary does on held-out text.
+        VocabularyReport.
 
     Raises:
-        ValueError: if a file is not there or not UTF-8, the text is empty or too small, or an option cannot be.
+        ValueError: a file does not exist or is not UTF-8, the text is empty or too small, or an option is invalid.
 
     References:
         Schuster and Nakajima (2012), "Japanese and Korean voice search"; the pairs are chosen as in Sennrich et al.
@@ -79,14 +78,14 @@ def train_wordpiece(
 
 
 def _count_words(text: TrainingText, options: WordPieceOptions, symbols: list[str]) -> Counter[str]:
-    """Counts the words that pieces can be learnt from: a symbol is a piece already, and a very long word is unknown."""
+    """Counts words, except symbols, which are pieces already, and very long words, which are unknown."""
     splitter = WordPieceModel(SPECIAL_PIECES, options)
     for symbol in symbols:
         if splitter.split_words(symbol) != [symbol]:
             raise ValueError(
                 "Each of `user_defined_symbols` of a WordPiece vocabulary must be one word after the clean-up. "
                 f"Received: user_defined_symbols={symbols!r}, where {symbol!r} becomes {splitter.split_words(symbol)}; "
-                "leave it out, or train a SentencePiece vocabulary."
+                "remove it, or train a SentencePiece vocabulary."
             )
     words: Counter[str] = Counter()
     for line in text.lines():
@@ -95,10 +94,10 @@ def _count_words(text: TrainingText, options: WordPieceOptions, symbols: list[st
 
 
 def _learn_pieces(words: Counter[str], known: list[str], vocab_size: int, character_coverage: float) -> list[str]:
-    """Returns the known pieces and as many learnt ones as are missing; some of those learnt may be known already."""
+    """Returns the known pieces and as many new ones as needed; trains again if some new ones are already known."""
     again = 0
     while True:
-        # SentencePiece's own unknown piece is not taken over.
+        # SentencePiece's own unknown piece is dropped.
         surplus = len(known) - 1 - again
         learnt = _train(words, vocab_size=vocab_size, surplus=surplus, character_coverage=character_coverage)
         pieces = list(dict.fromkeys([*known, *learnt]))
@@ -131,7 +130,7 @@ def _train(words: Counter[str], **settings) -> list[str]:
 
 
 def _positions(word: str) -> list[tuple[bool, str]]:
-    """Returns each character of a word with whether it stands inside.
+    """Returns each character of a word, and whether it is inside.
 
     >>> _positions("aba")
     [(False, 'a'), (True, 'b'), (True, 'a')]
@@ -140,7 +139,7 @@ def _positions(word: str) -> list[tuple[bool, str]]:
 
 
 def _stand_ins(words: Counter[str]) -> dict[tuple[bool, str], str]:
-    """Gives each character at the start of a word, and each inside one, a character of its own, rare ones last."""
+    """Assigns a stand-in to each character at the start of a word, and to each inside one, the most frequent first."""
     counts: Counter[tuple[bool, str]] = Counter()
     for word, count in words.items():
         for position in _positions(word):

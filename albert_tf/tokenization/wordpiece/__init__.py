@@ -1,1 +1,1 @@
-"""Vocabulary files (WordPiece and word-end pieces), in Python and in a TensorFlow graph."""
+"""Vocabulary files (WordPiece and word-end pieces), in Python and in TensorFlow graphs."""

@@ -1,8 +1,8 @@
-"""The clean-up of text for vocabulary files: BERT's rules, as a table from each character to what becomes of it.
+"""The clean-up of text for vocabulary files: BERT's rules, as a table from characters to their replacements.
 
-A rule sees one character at a time, so that it gives the same in Python, in a TensorFlow graph and for offsets. What
-looks at neighbours is out of its reach: a capital sigma at the end of a Greek word becomes "σ" and not "ς". Hangul that
-is written in conjoining letters is composed to syllables before, where `recompose` says so.
+Rules apply to single characters, so that they are the same in Python, in TensorFlow graphs and for offsets. As a
+consequence, a capital sigma at the end of a Greek word becomes "σ" instead of "ς". With `recompose`, conjoining Hangul
+jamo are composed to syllables before.
 """
 
 import unicodedata
@@ -13,7 +13,7 @@ from albert_tf.tokenization.interface import raise_not_text
 
 CODE_POINTS = 0x110000
 SPACE = 0x20
-# As the reference has them: Han characters without Japanese kana and Korean Hangul, which are written in words.
+# As in the reference: Han characters, without Japanese kana and Korean Hangul.
 _CHINESE = (
     *(range(0x4E00, 0xA000), range(0x3400, 0x4DC0), range(0x20000, 0x2A6E0), range(0x2A700, 0x2B740)),
     *(range(0x2B740, 0x2B820), range(0x2B820, 0x2CEB0), range(0xF900, 0xFB00), range(0x2F800, 0x2FA20)),
@@ -23,28 +23,28 @@ _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 @dataclass(frozen=True)
 class Part:
-    """A character that another one becomes, or a part of it."""
+    """A character of a replacement."""
 
     character: str  # a space separates words
-    alone: bool = False  # it is a word of its own
+    alone: bool = False  # whether it is a separate word
 
     @property
     def code(self) -> int:
-        """Both as one number: twice the code point, plus one where it is a word of its own."""
+        """Both fields as one number: twice the code point, plus one for a separate word."""
         return 2 * ord(self.character) + self.alone
 
 
 @dataclass(frozen=True)
 class CleanUp:
-    """What is done to each character.
+    """The clean-up rules.
 
     Attributes:
-        do_lower_case: lower-case it.
+        do_lower_case: lower-case characters.
         strip_accents: drop accents and other non-spacing marks.
-        recompose: put together again what taking accents off took apart, and what the text writes in conjoining
-            letters: the syllables of Hangul. The reference does not, so Korean words become unknown there.
-        split_punctuation: make punctuation words of their own.
-        split_chinese: make Chinese characters words of their own.
+        recompose: compose characters again after dropping accents, and compose conjoining Hangul jamo to syllables. The
+            reference does not, so Korean words become unknown there.
+        split_punctuation: make punctuation characters separate words.
+        split_chinese: make Chinese characters separate words.
 
     Example:
 
@@ -63,11 +63,11 @@ class CleanUp:
     split_chinese: bool
 
     def prepare(self, text: str) -> str:
-        """Returns a text as `rewrite` is to see it, character by character; its length stays as it is."""
+        """Composes jamo, if required, before characters are rewritten; the length of the text stays the same."""
         return compose_syllables(text) if self.recompose else text
 
     def rewrite(self, character: str) -> tuple[Part, ...]:
-        """Returns what becomes of a character: nothing, a space, or characters to match pieces with."""
+        """The replacement of a character: nothing, a space, or characters."""
         if _is_dropped(character):
             return ()
         if character.isspace():
@@ -77,11 +77,11 @@ class CleanUp:
         return tuple(Part(part, alone or (self.split_punctuation and _is_punctuation(part))) for part in parts)
 
     def apply(self, character: str) -> str:
-        """Returns what becomes of a character, with spaces around what is a word of its own."""
+        """The replacement of a character, with spaces around separate words."""
         return "".join(f" {part.character} " if part.alone else part.character for part in self.rewrite(character))
 
     def keeps(self, block: str) -> bool:
-        """Tells whether each character of a Unicode block stays as it is: faster, but in doubt the answer is False."""
+        """Whether no character of a Unicode block is changed; fast, but may return False for such blocks too."""
         if any(map(_is_dropped, block)) or any(map(str.isspace, block)) or any(map(_is_punctuation, block)):
             return False
         return not _is_chinese(block[0]) and self._change(block) == block
@@ -95,7 +95,7 @@ class CleanUp:
 
 
 class CharacterTable(dict):
-    """What `str.translate` takes to clean a text: each code point with what becomes of it, filled when it is met."""
+    """A lazily filled table of replacements for `str.translate`."""
 
     def __init__(self, clean_up: CleanUp):
         super().__init__()
@@ -107,7 +107,7 @@ class CharacterTable(dict):
 
 
 def as_characters(text: str | bytes, index: int = 0) -> str:
-    """Returns a text as characters; bytes that are no UTF-8 become lone surrogates, which no piece holds.
+    """Decodes text; invalid UTF-8 becomes lone surrogates, which do not occur in pieces.
 
     >>> as_characters("é".encode()), as_characters(b"a\\xff")
     ('é', 'a\\udcff')

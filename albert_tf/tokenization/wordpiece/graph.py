@@ -1,10 +1,9 @@
-"""WordPiece inside a TensorFlow graph.
+"""WordPiece in TensorFlow graphs.
 
-The clean-up and the word boundaries are our own, so that they are Python's to the last code point;
-tensorflow-text's fast WordPiece op splits the words. Each code point is looked up in one table, made with the Unicode
-data of the Python that makes the graph.
+Words are split by tensorflow-text's fast WordPiece op. Clean-up and word boundaries are implemented here, so that they
+are exactly those of Python: a table for each code point, made with the Unicode version of the running Python.
 
-B texts, T characters, C characters after the clean-up, K the most that one character becomes, W words of all texts.
+B texts, T characters, C characters after the clean-up, K maximum length of a replacement, W words of all texts.
 """
 
 # The checker's stubs of TensorFlow know little of ragged tensors.
@@ -24,19 +23,19 @@ from albert_tf.tokenization.wordpiece.cleanup import CODE_POINTS, SPACE, CleanUp
 from albert_tf.tokenization.wordpiece.longest_match import MAX_WORD_LENGTH, LongestMatch
 from albert_tf.tokenization.wordpiece.vocabulary import END_MARK, WORD_END, WordPieceOptions
 
-# Unicode keeps these free of characters, so no piece holds them. Bytes that are no UTF-8 are read as the first, and so
-# is the second, which cleaned texts are to be free of.
+# Noncharacters, which do not occur in pieces. Invalid UTF-8 is read as the first, and so is the second, so that it does
+# not occur in cleaned texts.
 _INVALID, RESERVED = 0x10FFFF, 0x10FFFE
 _BLOCK = 256
 _NOTHING = np.iinfo(np.int32).min
-# No piece and no cleaned text holds this character, so no word is taken for a piece inside a word.
+# Prefix of pieces inside words; it does not occur in cleaned texts.
 _INSIDE = chr(RESERVED)
-# No word holds a space, so none is written like the piece that stands for unknown words, and this is no piece.
+# Words have no spaces, so they differ from both the unknown piece and a string that is not a piece.
 _UNKNOWN, _NO_PIECE = " unknown", "  "
 _ENDLESS = np.iinfo(np.int32).max
 _BYTES_OF_A_CHARACTER = 4
-# The conjoining letters that Unicode composes, and the syllables: for each leading letter and vowel one without and 27
-# with a trailing letter.
+# The jamo that Unicode composes, and the syllables: for each leading consonant and vowel, one without and 27 with a
+# trailing consonant.
 _LEADING, _VOWELS, _TRAILING = range(0x1100, 0x1113), range(0x1161, 0x1176), range(0x11A8, 0x11C3)
 _SYLLABLES = range(0xAC00, 0xD7A4)
 _OF_A_VOWEL = len(_TRAILING) + 1
@@ -48,12 +47,12 @@ class CleanedTexts:
     """Texts after the clean-up."""
 
     characters: tf.RaggedTensor  # int32 [B, (C)], code points
-    alone: tf.Tensor  # bool [C of all texts], whether each character is a word of its own
-    sources: tf.Tensor  # int32 [C of all texts], which of the characters of all given texts each was made of
+    alone: tf.Tensor  # bool [C of all texts], whether each character is a separate word
+    sources: tf.Tensor  # int32 [C of all texts], index of the original character in all texts
 
 
 class WordPieceInGraph(tf.Module):
-    """Pieces of texts in the graph, with the ids that `WordPieceModel` gives."""
+    """`WordPieceModel` in a graph."""
 
     def __init__(self, match: LongestMatch, clean_up: CleanUp, options: WordPieceOptions):
         super().__init__()
@@ -62,7 +61,7 @@ class WordPieceInGraph(tf.Module):
         following = {_INSIDE + piece: index for piece, index in match.following.items()}
         written = {_UNKNOWN: match.unknown, **match.initial, **following}
         self._ids = np.array(list(written.values()), np.int32)
-        # An unknown word is one piece, however long it is.
+        # An unknown word is one piece of any length.
         self._lengths = np.array(
             [_ENDLESS, *map(len, match.initial), *(len(piece) - 1 for piece in following)], np.int32
         )
@@ -76,13 +75,13 @@ class WordPieceInGraph(tf.Module):
         )
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Turns tf.string [B] into int32 ids [B, (T)], without special ones."""
+        """Converts tf.string [B] to int32 ids [B, (T)], without special ids."""
         words = _split_words(self._clean_up(decode(texts))).characters
         pieces = self._split_pieces(words)
         return words.with_values(pieces.with_values(tf.gather(self._ids, pieces.values))).merge_dims(1, 2)
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> RaggedPieces:
-        """Turns tf.string [B] into int32 ids [B, (T)] and spans int32 [B, (T), 2] in bytes of the texts."""
+        """Converts tf.string [B] to int32 ids [B, (T)] and offsets int32 [B, (T), 2] in bytes."""
         cleaned = self._clean_up(decode(texts))
         words = _split_words(cleaned)
         pieces = self._split_pieces(words.characters)
@@ -92,11 +91,11 @@ class WordPieceInGraph(tf.Module):
         return RaggedPieces(*(words.characters.with_values(each).merge_dims(1, 2) for each in (ids, spans)))
 
     def _split_pieces(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
-        """Returns the pieces of each word, int32 [W, (pieces)], as numbers of `_ids`."""
+        """The pieces of each word, int32 [W, (pieces)], as indices into `_ids`."""
         return self._match.tokenize(self._encode(words)).with_row_splits_dtype(tf.int32)
 
     def _encode(self, words: tf.RaggedTensor) -> tf.Tensor:
-        """Returns the words as strings, as they are to be matched: tf.string [W]. words: [B, (words), (characters)]."""
+        """Encodes words [B, (words), (characters)] to strings for matching: tf.string [W]."""
         written, lengths = tf.strings.unicode_encode(words.values, "UTF-8"), words.values.row_lengths()
         if self._options.scheme == WORD_END:
             rows = words.value_rowids()
@@ -110,11 +109,11 @@ class WordPieceInGraph(tf.Module):
 @dataclass(frozen=True)
 class _Words:
     characters: tf.RaggedTensor  # int32 [B, (words), (characters)]
-    positions: tf.Tensor  # int32, for each character of all words, which one of all cleaned texts it is
+    positions: tf.Tensor  # int32, index of each character of all words in all cleaned texts
 
 
 def _split_words(cleaned: CleanedTexts) -> _Words:
-    """Puts characters together to words."""
+    """Splits cleaned texts into words."""
     rows = cleaned.characters
     is_space = tf.equal(rows.values, SPACE)
     joins = ~(is_space | cleaned.alone)
@@ -127,13 +126,13 @@ def _split_words(cleaned: CleanedTexts) -> _Words:
 
 
 def _locate_pieces(words: _Words, lengths: tf.RaggedTensor, spans: tf.Tensor) -> tf.RaggedTensor:
-    """Returns the span of each piece, int32 [W, (pieces), 2].
+    """The span of each piece, int32 [W, (pieces), 2].
 
     Args:
         words: the words.
-        lengths: int32 [W, (pieces)], how many characters each piece takes; more than the word has where it is unknown,
-            or holds the mark of a word's end.
-        spans: int32 [C, 2], where each character of the cleaned texts comes from.
+        lengths: int32 [W, (pieces)], length of each piece in characters; more than the word's for unknown words, and
+            for pieces with the mark of a word's end.
+        spans: int32 [C, 2], span of each character of the cleaned texts.
     """
     inner = words.characters.values  # [W, (characters)]
     word_ids = lengths.value_rowids()
@@ -144,20 +143,20 @@ def _locate_pieces(words: _Words, lengths: tf.RaggedTensor, spans: tf.Tensor) ->
     positions = tf.gather(words.positions, tf.maximum(ends - 1, first))
     end = tf.gather(spans[:, 1], positions)
     start = tf.gather(spans[:, 0], tf.gather(words.positions, tf.minimum(starts, limit - 1)))
-    # A piece that only marks the end of a word takes nothing.
+    # A piece that only marks the end of a word has an empty span.
     return lengths.with_values(tf.stack([tf.where(starts < ends, start, end), end], axis=1))
 
 
 @dataclass(frozen=True)
 class _Table:
-    """What becomes of each code point, in blocks of 256, of which many are alike."""
+    """The replacement of each code point, in deduplicated blocks of 256."""
 
-    blocks: np.ndarray  # int32 [code points / 256], where each block begins in `rows`
-    rows: np.ndarray  # int32 [blocks * 256, K], the `Part.code` of each part, the first less twice the code point
+    blocks: np.ndarray  # int32 [code points / 256], index of the first row of each block
+    rows: np.ndarray  # int32 [blocks * 256, K], the `Part.code` of each part; the first is relative to the code point
 
 
 class CleanUpInGraph(tf.Module):
-    """Cleans texts in the graph, int32 [B, (T)] code points, as `CleanUp` does."""
+    """`CleanUp` in a graph, for code points int32 [B, (T)]."""
 
     def __init__(self, clean_up: CleanUp):
         super().__init__()
@@ -184,17 +183,17 @@ class CleanUpInGraph(tf.Module):
 
 
 def decode(texts: tf.Tensor) -> tf.RaggedTensor:
-    """Turns tf.string [B] into code points, int32 [B, (T)]; bytes that are no UTF-8 become one that no piece holds."""
+    """Decodes tf.string [B] to code points, int32 [B, (T)]; invalid UTF-8 becomes a noncharacter."""
     characters = tf.strings.unicode_decode(texts, "UTF-8", errors="replace", replacement_char=_INVALID)
     return characters.with_row_splits_dtype(tf.int32)
 
 
 def find_spans(texts: tf.Tensor, cleaned: CleanedTexts) -> tf.Tensor:
-    """Returns where in `texts` each cleaned character, with what is dropped after it, comes from: int32 [C, 2]."""
+    """The span in `texts` of each cleaned character, including dropped characters after it: int32 [C, 2]."""
     _, begins = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="replace", replacement_char=_INVALID)
     starts = tf.gather(tf.cast(begins.values, tf.int32), cleaned.sources)
     row_ids = cleaned.characters.value_rowids()
-    # Characters that were made of the same one end together, where the next one begins that is not dropped.
+    # Characters made from the same one end together, at the next character that is not dropped.
     following = tf.searchsorted(cleaned.sources, cleaned.sources, side="right")
     ends_text = tf.not_equal(tf.gather(tf.concat([row_ids, [-1]], axis=0), following), row_ids)
     next_start = tf.gather(tf.concat([starts, [0]], axis=0), following)
@@ -223,19 +222,19 @@ def _make_table(clean_up: CleanUp) -> _Table:
 
 
 def compose_syllables(texts: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Does what `hangul.compose_syllables` does: int32 [B, (T)] in and out, code points."""
+    """As `hangul.compose_syllables`, from and to code points int32 [B, (T)]."""
     has_letters = tf.reduce_any(tf.equal(tf.bitwise.right_shift(texts.values, 8), _BLOCK_OF_LETTERS))
     return texts.with_values(tf.cond(has_letters, lambda: _compose(texts), lambda: texts.values))
 
 
 def _compose(texts: tf.RaggedTensor) -> tf.Tensor:
-    """Returns the code points of all texts, int32 [N]: a syllable for its first letter, 0 for its others."""
+    """The code points of all texts, int32 [N]: a syllable for its first jamo, 0 for the others."""
     letters = texts.values
     starts = _among(letters, _LEADING) & precedes_in_row(texts, _among(letters, _VOWELS))
     vowels = follows_in_row(texts, starts)
     opens = _among(letters, _SYLLABLES) & tf.equal((letters - _SYLLABLES[0]) % _OF_A_VOWEL, 0)
     trailing = _among(letters, _TRAILING) & follows_in_row(texts, vowels | opens)
-    # What stands one and two positions after each letter, as far as it belongs to the same syllable.
+    # Vowels and trailing consonants, shifted by one and two positions to the first jamo of their syllable.
     vowel = tf.where(vowels, letters - _VOWELS[0], 0)
     end = tf.pad(tf.where(trailing, letters - _TRAILING[0] + 1, 0), [[0, 2]])
     written = ((letters - _LEADING[0]) * len(_VOWELS) + tf.pad(vowel, [[0, 1]])[1:]) * _OF_A_VOWEL + end[2:]

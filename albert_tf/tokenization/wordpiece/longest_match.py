@@ -1,4 +1,4 @@
-"""Splitting a word into the longest pieces that fit, from left to right."""
+"""Greedy longest-match-first splitting of words into pieces."""
 
 import functools
 from collections.abc import Mapping
@@ -7,19 +7,19 @@ import numpy as np
 
 MAX_WORD_LENGTH = 200
 _CACHED_WORDS = 1 << 16
-# The key under which a node holds the piece that ends there, as id and length; no character is the empty string.
+# The key of the piece that ends at a node, as id and length; it differs from all characters.
 _END = ""
 
 
 class LongestMatch:
-    """Greedy longest match over a vocabulary; words that cannot be split completely, and very long ones, are unknown.
+    """Splits words by greedy longest match; words that cannot be split completely, and very long ones, are unknown.
 
-    Ids are bytes of int32, so that the ids of many words are joined without looking at any of them.
+    Ids are returned as bytes of int32, which are fast to concatenate.
 
     Args:
-        initial: pieces that a word can begin with, and their ids.
-        following: pieces that can come after another one in a word, and their ids.
-        unknown: the id of the unknown piece.
+        initial: ids of pieces at the beginning of words.
+        following: ids of pieces inside words.
+        unknown: id of the unknown piece.
 
     >>> match = LongestMatch({"un": 1, "una": 2}, {"able": 3, "ff": 4, "f": 5}, unknown=0)
     >>> [np.frombuffer(match(word), np.int32).tolist() for word in ("unaffable", "unable", "x" * 300)]
@@ -33,7 +33,7 @@ class LongestMatch:
         self._initial_tree = _tree(initial)
         self._following_tree = _tree(following)
         self._unknown_row = _as_bytes(unknown)
-        # A text is made of few different words.
+        # Texts repeat few different words.
         self._cached = functools.lru_cache(maxsize=_CACHED_WORDS)(self._match)
 
     def __call__(self, word: str) -> bytes:

@@ -1,4 +1,4 @@
-"""A vocabulary file as a piece model: WordPiece ("##able"), or pieces that mark the end of a word ("을_")."""
+"""Vocabulary files as piece models: WordPiece ("##able"), or pieces that mark the end of a word ("을_")."""
 
 import functools
 from collections.abc import Sequence
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 
 class WordPieceModel:
-    """A vocabulary file; see `PieceModel` for what its members give.
+    """A vocabulary file; see `PieceModel` for its members.
 
     Args:
         pieces: the vocabulary in order of ids.
-        options: how pieces make words, and what is done to the text before.
-        source: where the vocabulary came from, for error messages.
+        options: WordPieceOptions.
+        source: name of the vocabulary in error messages.
 
     Raises:
-        ValueError: if a piece is there twice, or [UNK], [CLS], [SEP] or [MASK] is not there.
+        ValueError: a piece occurs twice, or [UNK], [CLS], [SEP] or [MASK] is missing.
 
     Example:
 
@@ -62,7 +62,7 @@ class WordPieceModel:
         self._match = LongestMatch(self.initial_pieces(), self.following_pieces(), self.special.unk)
 
     def initial_pieces(self) -> dict[str, int]:
-        """Returns what a word can begin with, and its ids."""
+        """Returns the ids of pieces at the beginning of words."""
         return {
             piece: index
             for index, piece in enumerate(self.pieces)
@@ -70,7 +70,7 @@ class WordPieceModel:
         }
 
     def following_pieces(self) -> dict[str, int]:
-        """Returns what can come after another piece, as it is written in the text, and its ids."""
+        """Returns the ids of pieces inside words, without their marks."""
         if self._marks_ends:
             return self.initial_pieces()
         return {piece[len(CONTINUATION) :]: index for index, piece in enumerate(self.pieces) if _continues(piece)}
@@ -95,7 +95,7 @@ class WordPieceModel:
         return digest("\0".join([*options, *self.pieces]).encode())
 
     def split_words(self, text: str) -> list[str]:
-        """Cleans a text and splits it into the words that are then split into pieces."""
+        """Cleans a text and splits it into words."""
         return self._clean_up.prepare(text).translate(self._table).split()
 
     def tokenize(self, text: str | bytes) -> list[str]:
@@ -121,7 +121,7 @@ class WordPieceModel:
         return "".join(piece[len(CONTINUATION) :] if _continues(piece) else " " + piece for piece in pieces).lstrip(" ")
 
     def in_graph(self, *, with_offsets: bool = False) -> "WordPieceInGraph":
-        # TensorFlow is loaded only where the graph is asked for: everything else here runs without it.
+        # Imported here, because nothing else needs TensorFlow.
         from albert_tf.tokenization.wordpiece.graph import WordPieceInGraph
 
         return WordPieceInGraph(self._match, self._clean_up, self.options)
@@ -133,7 +133,7 @@ class WordPieceModel:
         return [index for index, piece in enumerate(self.pieces) if piece in SPECIAL_PIECES]
 
     def _match_words(self, words: list[str]) -> list[bytes]:
-        """Returns the ids of each word of a text, int32."""
+        """Returns the ids of each word, as bytes of int32."""
         if self._marks_ends:
             last = words[-1:] if self.options.bare_final else []
             words = [*(word + END_MARK for word in words[: len(words) - len(last)]), *last]
@@ -141,7 +141,7 @@ class WordPieceModel:
 
     @functools.cached_property
     def _piece_lengths(self) -> np.ndarray:
-        """How many characters each piece takes; the unknown one takes all of its word."""
+        """The length of each piece in characters; the unknown piece has any length."""
         marks = 0 if self._marks_ends else len(CONTINUATION)
         lengths = np.array([len(piece) - marks * _continues(piece) for piece in self.pieces], np.int64)
         lengths[self.special.unk] = np.iinfo(np.int32).max

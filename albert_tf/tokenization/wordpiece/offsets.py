@@ -1,4 +1,4 @@
-"""Where in the original text the pieces of words come from."""
+"""Offsets of WordPiece ids in the original text."""
 
 import re
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ _WORD = re.compile(r"\S+")
 class CleanedText:
     """A text after the clean-up."""
 
-    text: str  # a space between words
-    origins: np.ndarray  # for each of its characters, and for its end, the position in the original
+    text: str  # words are separated by spaces
+    origins: np.ndarray  # the position in the original of each character, and of the end
 
     @classmethod
     def of(cls, text: str, clean_up: CleanUp) -> "CleanedText":
@@ -33,25 +33,25 @@ class CleanedText:
         return cls("".join(characters), np.array([*origins, len(text)], np.int64))
 
     def words(self) -> list[str]:
-        """Returns the words in order."""
+        """The words in order."""
         return self.text.split()
 
     def word_starts(self) -> np.ndarray:
-        """Returns where each word begins in the cleaned text, int64 [W]."""
+        """The start of each word in the cleaned text, int64 [W]."""
         return np.array([match.start() for match in _WORD.finditer(self.text)], np.int64)
 
 
 def locate_pieces(
     cleaned: CleanedText, rows: Sequence[bytes], piece_lengths: np.ndarray, text: str | bytes
 ) -> EncodedWithOffsets:
-    """Gives every id its span. Characters that the clean-up drops belong to the piece in front of them.
+    """Computes the span of every id. Characters that the clean-up drops belong to the previous piece.
 
     Args:
         cleaned: the cleaned text.
-        rows: the ids of each of its words, bytes of int32.
-        piece_lengths: int [V], how many characters of a word each piece takes; more than the word has where the piece
-            is the unknown one, or holds the mark of a word's end.
-        text: the original; spans are in bytes where it is bytes.
+        rows: the ids of each word, as bytes of int32.
+        piece_lengths: int [V], length of each piece in characters; more than the word's for the unknown piece, and for
+            pieces with the mark of a word's end.
+        text: the original text; spans are in bytes if it is bytes.
     """
     ids = np.frombuffer(b"".join(rows), np.int32)
     counts = np.array([len(row) for row in rows], np.int64) // ids.itemsize
@@ -61,10 +61,10 @@ def locate_pieces(
     first, last = (np.minimum(position, word_lengths) for position in (before, before + piece_lengths[ids]))
     starts = np.repeat(cleaned.word_starts(), counts)
     origins = cleaned.origins
-    # What became several characters is covered by every id with a part of it: an id ends where the next origin begins.
+    # If a character became several, every id with a part of it covers all of it: an id ends at the next origin.
     following = origins[np.searchsorted(origins, origins[:-1], side="right")]
     spans = np.stack([origins[starts + first], following[starts + np.maximum(last - 1, 0)]], axis=1)
-    # A piece that only marks the end of a word takes nothing.
+    # A piece that only marks the end of a word has an empty span.
     spans[first == last, 0] = spans[first == last, 1]
     if isinstance(text, bytes):
         characters = text.decode("utf-8", "surrogateescape")

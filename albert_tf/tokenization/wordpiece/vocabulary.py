@@ -1,4 +1,4 @@
-"""Vocabularies that are text files, one piece a line, and the two ways such pieces are put together to words."""
+"""Vocabulary files with one piece per line, and the two schemes by which pieces form words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -22,35 +22,35 @@ END_MARK = "_"
 
 PAD_PIECE, UNK_PIECE, CLS_PIECE, SEP_PIECE, MASK_PIECE = SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-# Of the pieces of a `word_end` vocabulary about every second one ends a word; of any other next to none.
-_SHARE_OF_ENDS = 0.1
+# About half of the pieces of a `word_end` vocabulary end a word; in other vocabularies almost none do.
+_MIN_FRACTION_OF_ENDS = 0.1
 
 
 def read_vocabulary(path: str | Path) -> tuple[str, ...]:
-    """Reads the pieces of a UTF-8 file in order of their ids, one a line; a blank line is a piece that no text yields.
+    """Reads the pieces of a UTF-8 file, one per line; a blank line is a piece that never matches.
 
     Raises:
-        ValueError: if the file cannot be read, is not UTF-8, or is empty.
+        ValueError: the file cannot be read, is not UTF-8, or is empty.
     """
     try:
         text = read_bytes(path).decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"A vocabulary file must be UTF-8 text. Received: {path}, where byte {error.start} is no UTF-8; convert "
-            "the file, for example with iconv."
+            f"A vocabulary file must be UTF-8 text. Received: {path}, which is not valid UTF-8 at byte {error.start}; "
+            "convert the file, for example with iconv."
         ) from error
     lines = text.removesuffix("\n").split("\n")
     pieces = tuple((line.split() or [" "])[0] for line in lines)
     if pieces == (" ",):
-        raise ValueError(f"The vocabulary file {path} is empty; copy it again, or give another.")
+        raise ValueError(f"The vocabulary file {path} is empty; copy it again, or use another.")
     return pieces
 
 
 def read_wordpiece(content: dict[str, Any], file: Path) -> tuple[tuple[str, ...], dict[str, bool]]:
-    """Returns the pieces of a `tokenizer.json` in order of their ids, and the options of its normaliser.
+    """Returns the pieces of a `tokenizer.json` in order of their ids, and the options of its normalizer.
 
     Raises:
-        ValueError: the file is damaged, or has a normaliser that cannot be reproduced.
+        ValueError: the file is damaged, or its normalizer is not supported.
     """
     try:
         ids, prefix = content["model"]["vocab"], content["model"]["continuing_subword_prefix"]
@@ -72,9 +72,9 @@ def read_wordpiece(content: dict[str, Any], file: Path) -> tuple[tuple[str, ...]
 
 
 def find_special_ids(pieces: Sequence[str], source: str) -> SpecialPieceIds:
-    """Looks up the special pieces; ValueError if a piece is there twice, or a special one is missing.
+    """Returns the ids of special pieces; raises ValueError if a piece occurs twice, or a special one is missing.
 
-    A vocabulary may do without [PAD]: the attention mask hides padding, so any id can stand there, and id 0 does.
+    [PAD] is optional: the attention mask hides padding, so id 0 is used without it.
 
     >>> find_special_ids(["[CLS]", "[SEP]", "[MASK]", "[UNK]"], "an example")
     SpecialPieceIds(pad=0, unk=3, cls=0, sep=1, mask=2)
@@ -83,42 +83,42 @@ def find_special_ids(pieces: Sequence[str], source: str) -> SpecialPieceIds:
     if len(ids) != len(pieces):
         twice = next(piece for index, piece in enumerate(pieces) if ids[piece] != index)
         raise ValueError(
-            f"A vocabulary must hold each piece once. Received: {source}, where {twice!r} is at {pieces.index(twice)} "
-            f"and {ids[twice]}; rename one of the two, as the model has an embedding for each."
+            f"A vocabulary must have each piece once. Received: {source}, where {twice!r} is at {pieces.index(twice)} "
+            f"and {ids[twice]}; rename one of the two, because the model has an embedding for each."
         )
     missing = [piece for piece in SPECIAL_PIECES[1:] if piece not in ids]
     if missing:
         raise ValueError(
             f"A vocabulary file must have the pieces {', '.join(SPECIAL_PIECES[1:])}. Received: {source}, which lacks "
-            f"{', '.join(missing)}; give the file that the model was made with."
+            f"{', '.join(missing)}; use the file that the model was trained with."
         )
     return SpecialPieceIds(ids.get(PAD_PIECE, 0), *(ids[piece] for piece in SPECIAL_PIECES[1:]))
 
 
 def recognise_scheme(pieces: Sequence[str]) -> str:
-    """Tells how a vocabulary's pieces make words, from their looks.
+    """Detects the scheme of a vocabulary from its pieces.
 
     >>> recognise_scheme(["un", "##able"]), recognise_scheme(["밥", "을_", "나", "는_"])
     ('wordpiece', 'word_end')
     """
     ends = sum(piece.endswith(END_MARK) for piece in pieces)
     continuations = sum(piece.startswith(CONTINUATION) for piece in pieces)
-    return WORD_END if ends > max(continuations, _SHARE_OF_ENDS * len(pieces)) else WORDPIECE
+    return WORD_END if ends > max(continuations, _MIN_FRACTION_OF_ENDS * len(pieces)) else WORDPIECE
 
 
 @dataclass(frozen=True)
 class WordPieceOptions:
-    """How the pieces of a vocabulary file make words, and what is done to text before.
+    """The scheme of a vocabulary file, and the options of the clean-up.
 
     Attributes:
-        scheme: "wordpiece" (a piece inside a word begins with "##") or "word_end" (a piece at the end of a word ends
-            with "_").
-        do_lower_case: lower-case the text.
+        scheme: "wordpiece" (pieces inside a word begin with "##") or "word_end" (pieces at the end of a word end with
+            "_").
+        do_lower_case: lower-case text.
         keep_accents: do not drop accents and other non-spacing marks.
-        reference_accents: leave the characters apart from which accents were dropped, as the reference does; every
-            syllable of Hangul then comes apart, too, and one that is written in conjoining letters stays so.
-        tokenize_chinese_chars: make Chinese characters words of their own; "word_end" never does.
-        bare_final: "word_end" without a mark after the last word of a text.
+        reference_accents: do not compose characters again after dropping accents, as in the reference; Hangul syllables
+            are then decomposed.
+        tokenize_chinese_chars: make Chinese characters separate words; ignored with "word_end".
+        bare_final: with "word_end", the last word of a text has no mark.
     """
 
     scheme: str = WORDPIECE
@@ -138,19 +138,19 @@ class WordPieceOptions:
                 raise ValueError(f"`{name}` must be True or False. Received: {name}={repr(value)[:60]}.")
         if self.bare_final and self.scheme != WORD_END:
             raise ValueError(
-                f"`bare_final` must go with scheme='word_end'. Received: bare_final=True, scheme={self.scheme!r}."
+                f"`bare_final` requires scheme='word_end'. Received: bare_final=True, scheme={self.scheme!r}."
             )
 
 
 def read_wordpiece_options(
     folder: Path, pieces: Sequence[str], recorded: Mapping[str, Any], **given: str | bool | None
 ) -> WordPieceOptions:
-    """Returns the given options, else what `tokenizer_config.json` or `recorded` says, else what suits the pieces.
+    """Returns the given options, else those in `tokenizer_config.json` or `recorded`, else defaults for the pieces.
 
-    Where nothing says otherwise, accents go where capital letters go, as in the reference; "word_end" keeps them.
+    By default accents are dropped if text is lower-cased, as in the reference; "word_end" keeps them.
 
     Raises:
-        ValueError: if the file is no JSON object, or an option is not what it must be.
+        ValueError: the file is not a JSON object, or an option is invalid.
     """
     recorded = dict(recorded) | {k: v for k, v in read_config(folder / CONFIG_FILE).items() if v is not None}
     if isinstance(recorded.get("strip_accents"), bool):
@@ -167,7 +167,7 @@ def read_wordpiece_options(
 
 
 def write_wordpiece_folder(folder: str | Path, pieces: Sequence[str], options: WordPieceOptions) -> None:
-    """Writes `vocab.txt` and `tokenizer_config.json`; Hugging Face's classes know the scheme "wordpiece" alone."""
+    """Writes `vocab.txt` and `tokenizer_config.json`; Hugging Face only supports the scheme "wordpiece"."""
     folder = Path(folder)
     check_no_other_vocabulary(folder, VOCABULARY_FILE)
     folder.mkdir(parents=True, exist_ok=True)
