@@ -22,6 +22,6 @@ def test_versions(folder, tmp_path):
 
 
 def test_mistakes(folder, tmp_path):
-    assert "must be the name of a folder" in mistake("export", folder, "--name", "a/b", "--output", tmp_path)
+    assert "must be a folder name" in mistake("export", folder, "--name", "a/b", "--output", tmp_path)
     assert "check the spelling" in mistake("export", tmp_path / "nowhere", "--name", "a", "--output", tmp_path)
     assert not any(tmp_path.iterdir())

@@ -332,7 +332,7 @@ def dataset(inputs=TEXTS, labels=LABELS):
         (dataset(), "`input_ids` must have shape [B, L]. Received: shape=(11,); add a batch axis."),
         (
             dataset(labels=np.array(["a", "b", "a", "b"])).batch(2),
-            "`labels` must be integers. Received: dtype=string; number the classes.",
+            "`labels` must be integers. Received: dtype=string; use class ids.",
         ),
         (
             dataset(with_text("attention_masks", MASK)).batch(2),

@@ -158,7 +158,7 @@ def test_a_list_of_word_pieces(folder):
 def test_capitals_that_become_unknown(folder):
     change_json(folder / "tokenizer_config.json", do_lower_case=False)
     found = finding(folder, "capital letters")
-    assert "The capital letters ABCDEFGHIJKLMNOPQRSTUVWXYZ are unknown, and " in found
+    assert "The capital letters ABCDEFGHIJKLMNOPQRSTUVWXYZ are unknown, as are " in found
     assert "do_lower_case=True" in found
 
 
@@ -166,7 +166,7 @@ def test_special_pieces_at_other_ids(folder):
     content = (folder / "spiece.model").read_bytes()
     swapped = content.replace(b"[CLS]", b"[???]", 1).replace(b"[SEP]", b"[CLS]", 1).replace(b"[???]", b"[SEP]", 1)
     (folder / "spiece.model").write_bytes(swapped)
-    assert "this vocabulary has [CLS] at 3 for 2, [SEP] at 2 for 3; use" in finding(folder, "special pieces")
+    assert "but this vocabulary has [CLS] at 3 for 2, [SEP] at 2 for 3; use" in finding(folder, "special pieces")
 
 
 # === Published outputs ===
