@@ -50,7 +50,7 @@ def test_control_characters_are_escaped_and_long_texts_complete(files):
 def test_mistakes(files):
     assert "must contain [MASK] exactly once" in mistake("predict", files / "pretrained", "text")
     assert "must contain [MASK] exactly once" in mistake("predict", files / "saved" / "pretrained", "text")
-    assert "one --pair for each text" in mistake("predict", files / "pretrained", "a", "b", "--pair", "c")
+    assert "must be given once for each text" in mistake("predict", files / "pretrained", "a", "b", "--pair", "c")
     assert "was trained on single texts" in mistake("predict", files / "classifier", "a", "--pair", "c")
     assert "was trained on text" in mistake("predict", files / "saved" / "classifier", "a", "--pair", "c")
     assert "check the spelling" in mistake("predict", files / "nowhere", "a")

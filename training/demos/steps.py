@@ -73,8 +73,8 @@ def pretrain_model(recipe: pathlib.Path, folders: Folders) -> Any:
     """Pretrains on the examples; exits if the run is interrupted."""
     typer.echo("pretraining")
     examples = {name: folders.examples / part for name, part in (("examples", "train"), ("heldout", "heldout"))}
-    recipe = trainer.load_recipe(recipe, **examples)
-    report = trainer.pretrain(recipe, folders.pretraining)
+    loaded = trainer.load_recipe(recipe, **examples)
+    report = trainer.pretrain(loaded, folders.pretraining)
     end_if_stopped(report)
     return report
 
