@@ -138,7 +138,9 @@ def test_what_cannot_be_compiled(arguments, message):
 
 
 def test_rows_that_microbatches_do_not_divide():
-    with pytest.raises(ValueError, match=r"must divide the number of rows .*gradient_accumulation_steps=3, 8 rows; use"):
+    with pytest.raises(
+        ValueError, match=r"must divide the number of rows .*gradient_accumulation_steps=3, 8 rows; use"
+    ):
         fit(make_model(gradient_accumulation_steps=3, run_eagerly=True))
     with pytest.raises(tf.errors.InvalidArgumentError, match="must divide the number of rows"):
         fit(make_model(gradient_accumulation_steps=3, jit_compile=False), drop_remainder=False)

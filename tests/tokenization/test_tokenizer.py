@@ -203,7 +203,10 @@ def test_broken_tokenizer_config(tmp_path, content):
     ("symbols", "message"),
     [
         ({}, r"lacks <pad>, \[CLS\], \[SEP\], \[MASK\]"),
-        ({"pad_id": 0, "unk_id": 1, "user_defined_symbols": ["[CLS]", "[SEP]", "[MASK]"]}, r"where \[CLS\], .* are not"),
+        (
+            {"pad_id": 0, "unk_id": 1, "user_defined_symbols": ["[CLS]", "[SEP]", "[MASK]"]},
+            r"where \[CLS\], .* are not",
+        ),
     ],
 )
 def test_model_without_albert_s_special_pieces(tmp_path, symbols, message):
