@@ -177,7 +177,7 @@ def test_versions_count_up_and_are_never_replaced(folders, tmp_path):
 
 @pytest.mark.parametrize("name", ["", "a/b", "../up", ".hidden"])
 def test_names_stay_inside_the_output(folders, tmp_path, name):
-    with pytest.raises(ValueError, match="must be the name of a folder"):
+    with pytest.raises(ValueError, match="must be a folder name"):
         export_saved_model(load_folder(folders["classifier"]), tmp_path, name)
     assert not any(tmp_path.iterdir())
 
