@@ -1,4 +1,4 @@
-"""What the tests of several rooms need: golden cases by name, and Python in a process of its own."""
+"""Fixtures of several test packages: golden cases by name, and Python in a process of its own."""
 
 import dataclasses
 import os
@@ -83,8 +83,8 @@ def exports(folders, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def road(tmp_path_factory):
+def pipeline(tmp_path_factory):
     """Text, vocabulary and examples, made once."""
-    from tests.small_road import make_small_road
+    from tests.small_pipeline import make_small_pipeline
 
-    return make_small_road(tmp_path_factory.mktemp("road"))
+    return make_small_pipeline(tmp_path_factory.mktemp("pipeline"))

@@ -1,4 +1,4 @@
-"""Proves the order of the house by reading the source: who may import whom, and how long a file may be."""
+"""Proves the order of the packages by reading the source: who may import whom, and how long a file may be."""
 
 import ast
 import pathlib
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 PACKAGE = pathlib.Path(__file__).parents[1] / "albert_tf"
-FLOORS = {
+LEVELS = {
     **dict.fromkeys(("config", "costs", "lazy", "tasks", "json_files", "atomic_files", "text_files"), 0),
     **dict.fromkeys(("tokenization", "layers", "optimizers", "metrics", "checkpoints"), 1),
     **dict.fromkeys(("models", "data"), 2),
@@ -104,29 +104,29 @@ def _owner(name: str, modules: set[str]) -> str:
     return name
 
 
-def room_of(module: str) -> str:
+def package_of(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
-def unknown_rooms(package: pathlib.Path) -> list[str]:
-    return sorted({room_of(module) for module in graph(package)} - {""} - set(FLOORS))
+def unknown_packages(package: pathlib.Path) -> list[str]:
+    return sorted({package_of(module) for module in graph(package)} - {""} - set(LEVELS))
 
 
 def imports_upwards(package: pathlib.Path) -> list[str]:
-    """Imports of a higher floor, or of another room of the same one, or of the top, which offers all of them."""
+    """Imports of a higher level, or of another package of the same one, or of the top, which offers all of them."""
     return [
         f"{module} -> {target}"
         for module, targets in graph(package).items()
         for target in sorted(targets)
-        if room_of(module) and (module, target) not in HOOKS
-        if not _may_import(room_of(module), room_of(target))
+        if package_of(module) and (module, target) not in HOOKS
+        if not _may_import(package_of(module), package_of(target))
     ]
 
 
-def _may_import(room: str, other: str) -> bool:
-    if (room, other) in (("costs", "config"), ("config", "json_files")):
+def _may_import(package: str, other: str) -> bool:
+    if (package, other) in (("costs", "config"), ("config", "json_files")):
         return True
-    return room == other or FLOORS.get(other, len(FLOORS)) < FLOORS.get(room, 0)
+    return package == other or LEVELS.get(other, len(LEVELS)) < LEVELS.get(package, 0)
 
 
 def cycles(package: pathlib.Path) -> list[str]:
@@ -220,7 +220,7 @@ def without_docstring(package: pathlib.Path) -> list[str]:
 # For each rule, a small package that breaks it and one word of the complaint.
 LONG_BODY = "def f():\n" + "    x = 1\n" * MAX_FUNCTION
 BREACHES = {
-    unknown_rooms: ({"attic/a.py": ""}, "attic"),
+    unknown_packages: ({"attic/a.py": ""}, "attic"),
     imports_upwards: (
         {"models/a.py": "", "layers/b.py": "def f():\n    from albert_tf.models import a"},
         "albert_tf.layers.b -> albert_tf.models.a",
@@ -237,7 +237,7 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("rule", BREACHES, ids=lambda rule: rule.__name__)
-def test_the_house_keeps(rule):
+def test_the_package_keeps_the_rule(rule):
     assert rule(PACKAGE) == []
 
 
@@ -251,7 +251,7 @@ def test_a_breach_is_seen(rule, tmp_path):
     assert any(complaint in line for line in rule(package)), rule(package)
 
 
-def test_rooms_of_one_floor_keep_apart(tmp_path):
+def test_packages_of_one_level_keep_apart(tmp_path):
     files = {
         "layers/a.py": "import albert_tf.optimizers.b",
         "optimizers/b.py": "",
@@ -268,7 +268,7 @@ def test_rooms_of_one_floor_keep_apart(tmp_path):
     ]
 
 
-def test_the_house_is_really_read():
+def test_the_package_is_really_read():
     edges = graph(PACKAGE)
     assert len(edges) > 60
     assert set(edges["albert_tf.models.base"]) >= {target for _, target in HOOKS}, "imports inside functions count"

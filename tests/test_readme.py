@@ -9,7 +9,7 @@ import typer.main
 from albert_tf.cli.app import app
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer import load_recipe
-from tests.small_road import REPOSITORY
+from tests.small_pipeline import REPOSITORY
 
 DOCUMENTS = ("README.md", "albert_tf/README.md", "training/README.md", "saved_models/README.md")
 RECIPES = sorted(str(file.relative_to(REPOSITORY)) for file in (REPOSITORY / "training/recipes").glob("*.toml"))

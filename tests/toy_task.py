@@ -1,4 +1,4 @@
-"""A task that a tiny network learns in seconds, and folders of tiny models, for the tests of several rooms."""
+"""A task that a tiny network learns in seconds, and folders of tiny models, for several test packages."""
 
 import functools
 import json

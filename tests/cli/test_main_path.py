@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from albert_tf.tokenization import AlbertTokenizer
-from tests.small_road import NOVEL, VOCAB_SIZE, make_small_road, small_recipe
+from tests.small_pipeline import NOVEL, VOCAB_SIZE, make_small_pipeline, small_recipe
 
 from .terminal import mistake, output_of, run
 
@@ -16,8 +16,8 @@ SENTENCES = "".join(f"It rained on day {n}.\nThe hall stayed dry.\nNobody came.\
 
 
 @pytest.fixture(scope="module")
-def road(tmp_path_factory):
-    return make_small_road(tmp_path_factory.mktemp("road"))
+def pipeline(tmp_path_factory):
+    return make_small_pipeline(tmp_path_factory.mktemp("pipeline"))
 
 
 def write_recipe(file, values: dict):
@@ -108,8 +108,8 @@ def test_a_vocabulary_larger_than_the_text_gives_is_refused(tmp_path):
     assert not (tmp_path / "vocabulary").exists()
 
 
-def test_prepare_prints_what_it_wrote_and_does_it_once(road, tmp_path):
-    command = ("prepare", road.text, "--output", tmp_path / "examples", "--tokenizer", road.vocabulary)
+def test_prepare_prints_what_it_wrote_and_does_it_once(pipeline, tmp_path):
+    command = ("prepare", pipeline.text, "--output", tmp_path / "examples", "--tokenizer", pipeline.vocabulary)
     options = ("--max-seq-length", 32, "--dupe-factor", 1, "--split-sentences")
     printed = output_of(*command, *options)
     manifest = json.loads((tmp_path / "examples/manifest.json").read_text())
@@ -139,22 +139,22 @@ def test_a_corpus_that_gives_nothing_is_refused(content, message, tmp_path):
 
 
 @pytest.mark.parametrize("option", [("--max-seq-length", 1), ("--objective", "order"), ("--masked-lm-prob", 2)])
-def test_prepare_explains_an_option_that_cannot_be(option, road, tmp_path):
+def test_prepare_explains_an_option_that_cannot_be(option, pipeline, tmp_path):
     name = option[0].removeprefix("--").replace("-", "_")
-    assert f"`{name}`" in mistake("prepare", road.text, "--output", tmp_path / "examples", *option)
+    assert f"`{name}`" in mistake("prepare", pipeline.text, "--output", tmp_path / "examples", *option)
 
 
 @pytest.mark.filterwarnings("ignore:.*treated as one sentence:UserWarning")  # the long line is hinted at
-def test_long_lines_and_odd_characters_do_no_harm(road, tmp_path):
+def test_long_lines_and_odd_characters_do_no_harm(pipeline, tmp_path):
     text = tmp_path / "text.txt"
     text.write_bytes(SENTENCES.encode() + b"x" * 1_000_000 + b"\nNUL \x00 here.\n\xed\x95\x9c.\n" + SENTENCES.encode())
-    command = ("prepare", text, "--output", tmp_path / "examples", "--tokenizer", road.vocabulary)
+    command = ("prepare", text, "--output", tmp_path / "examples", "--tokenizer", pipeline.vocabulary)
     output_of(*command, "--max-seq-length", 32, "--dupe-factor", 1)
     assert json.loads((tmp_path / "examples/manifest.json").read_text())["shards"]
 
 
-def test_pretrain_prints_results_and_says_what_differs(road, tmp_path):
-    values = small_recipe(road, num_train_steps=10, log_every=10, evaluate_every=10, save_every=10)
+def test_pretrain_prints_results_and_says_what_differs(pipeline, tmp_path):
+    values = small_recipe(pipeline, num_train_steps=10, log_every=10, evaluate_every=10, save_every=10)
     recipe = write_recipe(tmp_path / "recipe.toml", values)
     printed = output_of("pretrain", recipe, "--output", tmp_path / "run")
     assert "masked lm loss" in printed
@@ -173,8 +173,8 @@ def test_pretrain_prints_results_and_says_what_differs(road, tmp_path):
         ("data", "examples", "nowhere", "nowhere"),
     ],
 )
-def test_pretrain_explains_a_recipe_that_cannot_be(section, key, value, message, road, tmp_path):
-    values = small_recipe(road)
+def test_pretrain_explains_a_recipe_that_cannot_be(section, key, value, message, pipeline, tmp_path):
+    values = small_recipe(pipeline)
     values[section][key] = value
     recipe = write_recipe(tmp_path / "recipe.toml", values)
     assert message in mistake("pretrain", recipe, "--output", tmp_path / "run")
@@ -182,13 +182,13 @@ def test_pretrain_explains_a_recipe_that_cannot_be(section, key, value, message,
 
 
 @pytest.mark.filterwarnings("default::UserWarning")  # printed, as a user sees it
-def test_a_corrupt_shard_is_named_with_its_record(road, tmp_path):
-    broken = pathlib.Path(shutil.copytree(road.examples, tmp_path / "broken"))
+def test_a_corrupt_shard_is_named_with_its_record(pipeline, tmp_path):
+    broken = pathlib.Path(shutil.copytree(pipeline.examples, tmp_path / "broken"))
     shard = sorted(broken.glob("*.tfrecord"))[1]
     content = bytearray(shard.read_bytes())
     content[len(content) // 2] ^= 1
     shard.write_bytes(content)
-    values = small_recipe(road)
+    values = small_recipe(pipeline)
     values["data"]["examples"] = str(broken)
     recipe = write_recipe(tmp_path / "recipe.toml", values)
     code, _, err = run("pretrain", recipe, "--output", tmp_path / "run")

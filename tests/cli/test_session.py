@@ -11,7 +11,7 @@ import pytest
 import albert_tf
 from albert_tf.cli.session import user_errors
 from albert_tf.cli.tables import print_table
-from tests.small_road import NOVEL
+from tests.small_pipeline import NOVEL
 
 from .terminal import output_of
 

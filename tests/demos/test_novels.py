@@ -14,7 +14,7 @@ from albert_tf.json_files import read_toml
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.trainer import parse_recipe
 from tests.cli.terminal import mistake, output_of
-from tests.small_road import REPOSITORY
+from tests.small_pipeline import REPOSITORY
 
 from .small_recipes import shrink
 

@@ -11,7 +11,7 @@ from steps import run_demo
 
 from albert_tf.tokenization import AlbertTokenizer
 from tests.cli.terminal import mistake, output_of
-from tests.small_road import REPOSITORY
+from tests.small_pipeline import REPOSITORY
 
 from .small_recipes import shrink
 

@@ -17,14 +17,14 @@ from albert_tf.report.curves import curves_svg
 from albert_tf.report.masked_examples import MaskedPiece, masked_examples
 from albert_tf.trainer import parse_recipe, pretrain
 from albert_tf.trainer.run_folder import read_metrics
-from tests.small_road import small_recipe
+from tests.small_pipeline import small_recipe
 
 EVERY = {"num_train_steps": 12, "log_every": 3, "evaluate_every": 6, "save_every": 6, "histograms": True}
 
 
 @pytest.fixture(scope="module")
-def values(road):
-    recipe = small_recipe(road, **EVERY)
+def values(pipeline):
+    recipe = small_recipe(pipeline, **EVERY)
     recipe["optimizer"] |= {"log_trust_ratios": True, "num_warmup_steps": 1}
     return recipe
 
@@ -139,11 +139,11 @@ def test_trust_ratios_are_summed_up(run):
     assert re.findall(r'id="curve-trust_ratio/(\w+)"', svg) == ["smallest", "median", "largest"]
 
 
-def test_predictions_are_those_of_the_saved_model(run, values, road):
+def test_predictions_are_those_of_the_saved_model(run, values, pipeline):
     texts = masked_examples(run, parse_recipe(values), count=3)
-    inputs, labels = next(iter(pretraining_dataset(road.heldout, 3, shuffle=False, repeat=False)))
+    inputs, labels = next(iter(pretraining_dataset(pipeline.heldout, 3, shuffle=False, repeat=False)))
     logits = AlbertForPreTraining.from_pretrained(run / "model")(inputs, training=False)["masked_lm_logits"].numpy()
-    vocabulary = AlbertTokenizer.from_pretrained(road.vocabulary).pieces
+    vocabulary = AlbertTokenizer.from_pretrained(pipeline.vocabulary).pieces
     for row, text in enumerate(texts):
         masked = [part for part in text.parts if isinstance(part, MaskedPiece)]
         weights, ids = labels["masked_lm_weights"][row].numpy(), labels["masked_lm_ids"][row].numpy()

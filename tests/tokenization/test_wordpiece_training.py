@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece, train_wordpiece
-from tests.small_road import NOVEL
+from tests.small_pipeline import NOVEL
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 

@@ -14,7 +14,7 @@ import safetensors.numpy
 
 from albert_tf.trainer.run_folder import read_metrics
 from albert_tf.trainer.throughput import Speed
-from tests.small_road import REPOSITORY
+from tests.small_pipeline import REPOSITORY
 
 PRETRAIN = [sys.executable, "-c", "from albert_tf.cli.app import main; main()", "pretrain"]
 LAUNCHER = REPOSITORY / "training/launch/workers.py"

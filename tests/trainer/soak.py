@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from tests.small_road import REPOSITORY, make_small_road, small_recipe
+from tests.small_pipeline import REPOSITORY, make_small_pipeline, small_recipe
 from tests.trainer.runs import (
     PRETRAIN,
     largest_difference,
@@ -36,10 +36,10 @@ class Soak:
 
     def __init__(self, folder: pathlib.Path, seed: int):
         self.folder, self.random, self.failed = folder, random.Random(seed), False
-        self.road = make_small_road(folder)
+        self.pipeline = make_small_pipeline(folder)
 
     def recipe(self, name: str, dropout: float = 0.1, **training) -> pathlib.Path:
-        values = small_recipe(self.road, **{"log_every": 10, "save_every": 20, "evaluate_every": 100, **training})
+        values = small_recipe(self.pipeline, **{"log_every": 10, "save_every": 20, "evaluate_every": 100, **training})
         values["model"] |= {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
         return write_recipe(self.folder / f"{name}.toml", values)
 

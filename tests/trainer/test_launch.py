@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.small_road import REPOSITORY
+from tests.small_pipeline import REPOSITORY
 from tests.trainer.runs import LAUNCHER, start
 
 FOLDER = REPOSITORY / "training/launch"

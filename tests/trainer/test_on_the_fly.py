@@ -7,26 +7,26 @@ import pytest
 from albert_tf.data import PrepareOptions, prepare
 from albert_tf.trainer import parse_recipe, pretrain
 from albert_tf.trainer.run_folder import read_metrics
-from tests.small_road import LENGTH, small_recipe
+from tests.small_pipeline import LENGTH, small_recipe
 
 TRAINING = {"num_train_steps": 12, "log_every": 4, "save_every": 4, "evaluate_every": 12, "batch_size": 8}
 
 
 @pytest.fixture(scope="module")
-def recipe(road, tmp_path_factory):
+def recipe(pipeline, tmp_path_factory):
     """Of a run on the fly with next sentence prediction, over five epochs of a very small text."""
     folder = tmp_path_factory.mktemp("documents")
-    lines = road.text.read_text(encoding="utf-8").splitlines()[:60]
+    lines = pipeline.text.read_text(encoding="utf-8").splitlines()[:60]
     text = folder / "text.txt"
     text.write_text("\n".join(lines), encoding="utf-8")
-    values = small_recipe(road, **TRAINING)
+    values = small_recipe(pipeline, **TRAINING)
     for kind in ("documents", "examples"):
         prepare(
             PrepareOptions(
                 inputs=(text,),
                 output_dir=folder / kind,
                 format=kind,
-                tokenizer=road.vocabulary,
+                tokenizer=pipeline.vocabulary,
                 split_sentences=True,
                 max_seq_length=LENGTH,
                 dupe_factor=1,

@@ -18,7 +18,7 @@ from albert_tf.trainer.recipe import TrainingRecipe
 from albert_tf.trainer.run_folder import read_metrics
 from albert_tf.trainer.run_state import TrainingState
 from tests.models.small import CONFIG, make_pretraining_batch
-from tests.small_road import small_recipe
+from tests.small_pipeline import small_recipe
 
 DROPOUT = CONFIG.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
 BATCHES = tf.data.Dataset.from_tensor_slices(make_pretraining_batch(24)).batch(4, drop_remainder=True)
@@ -35,8 +35,8 @@ def make_model(optimizer=None, config=CONFIG, **compile_arguments):
 
 
 @pytest.fixture(scope="module")
-def everything(road, tmp_path_factory):
-    recipe = small_recipe(road, num_train_steps=20, jit_compile=False, dtype_policy="mixed_float16")
+def everything(pipeline, tmp_path_factory):
+    recipe = small_recipe(pipeline, num_train_steps=20, jit_compile=False, dtype_policy="mixed_float16")
     recipe["training"] |= {"gradient_accumulation_steps": 4, "remat": "block", "evaluate_every": 20}
     recipe["optimizer"] |= {"ema_momentum": 0.9, "log_trust_ratios": True, "decay": "linear", "start_warmup_step": 2}
     recipe["optimizer"]["learning_rate_rules"] = [["word_embeddings", 0.0], [".*", 1.0]]

@@ -24,7 +24,7 @@ from albert_tf.trainer.callbacks import MetricsLog
 from albert_tf.trainer.devices import connect, explain_out_of_memory
 from albert_tf.trainer.pretraining import unigram_entropy
 from albert_tf.trainer.run_folder import read_metrics
-from tests.small_road import LENGTH, REPOSITORY, VOCAB_SIZE, make_small_road, small_recipe
+from tests.small_pipeline import LENGTH, REPOSITORY, VOCAB_SIZE, make_small_pipeline, small_recipe
 from tests.trainer.runs import (
     PRETRAIN,
     largest_difference,
@@ -44,10 +44,10 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def finished(road, tmp_path_factory):
+def finished(pipeline, tmp_path_factory):
     """A whole run, never stopped."""
     output = tmp_path_factory.mktemp("runs") / "whole"
-    return pretrain(parse_recipe(small_recipe(road)), output, show_progress=False)
+    return pretrain(parse_recipe(small_recipe(pipeline)), output, show_progress=False)
 
 
 def test_the_loss_falls_and_everything_is_written(finished):
@@ -61,16 +61,16 @@ def test_the_loss_falls_and_everything_is_written(finished):
     assert AlbertTokenizer.from_pretrained(finished.model_folder).vocab_size == VOCAB_SIZE
 
 
-def test_results_are_those_of_the_saved_model(finished, road):
+def test_results_are_those_of_the_saved_model(finished, pipeline):
     model = AlbertForPreTraining.from_pretrained(finished.model_folder)
     model.compile()
-    dataset = pretraining_dataset(road.heldout, 16, shuffle=False, repeat=False, drop_remainder=False)
+    dataset = pretraining_dataset(pipeline.heldout, 16, shuffle=False, repeat=False, drop_remainder=False)
     results = model.evaluate(dataset, return_dict=True, verbose=0)
     assert results["masked_lm_loss"] == pytest.approx(finished.results["masked_lm_loss"], abs=1e-5)
 
 
-def test_unigram_entropy_is_that_of_the_masked_tokens(road, finished):
-    dataset = pretraining_dataset(road.heldout, 7, shuffle=False, repeat=False, drop_remainder=False)
+def test_unigram_entropy_is_that_of_the_masked_tokens(pipeline, finished):
+    dataset = pretraining_dataset(pipeline.heldout, 7, shuffle=False, repeat=False, drop_remainder=False)
     tokens = [
         token
         for _, labels in dataset
@@ -83,14 +83,14 @@ def test_unigram_entropy_is_that_of_the_masked_tokens(road, finished):
 
 
 @pytest.mark.exhaustive
-def test_a_killed_run_goes_on_to_the_same_bits(road, finished, tmp_path):
-    file, run = write_recipe(tmp_path / "recipe.toml", small_recipe(road)), tmp_path / "run"
+def test_a_killed_run_goes_on_to_the_same_bits(pipeline, finished, tmp_path):
+    file, run = write_recipe(tmp_path / "recipe.toml", small_recipe(pipeline)), tmp_path / "run"
     process = start(*PRETRAIN, file, "--output", run)
     wait_for_checkpoint(run, 20, process)
     process.kill()
     process.communicate()
     assert not (run / "model").exists(), "the run had finished before it was killed"
-    pretrain(parse_recipe(small_recipe(road)), run, show_progress=False)
+    pretrain(parse_recipe(small_recipe(pipeline)), run, show_progress=False)
     assert largest_difference(run, finished.model_folder.parent) == 0
     assert losses(run) == losses(finished.model_folder.parent)
 
@@ -99,17 +99,17 @@ def test_a_killed_run_goes_on_to_the_same_bits(road, finished, tmp_path):
     ("step", "told"), [(23, signal.SIGTERM), pytest.param(30, signal.SIGINT, marks=pytest.mark.exhaustive)]
 )
 def test_a_run_that_is_told_to_stop_saves_at_once_and_goes_on_to_the_same_bits(
-    road, finished, tmp_path, capsys, step, told
+    pipeline, finished, tmp_path, capsys, step, told
 ):
     """In the middle of an interval, whose means have to go on too, and at the end of one."""
-    stopped = stop_at(step, parse_recipe(small_recipe(road)), tmp_path / "run", told)
+    stopped = stop_at(step, parse_recipe(small_recipe(pipeline)), tmp_path / "run", told)
     assert (stopped.finished, stopped.num_train_steps, stopped.results) == (False, step, {})
     assert {path.name for path in (tmp_path / "run/checkpoints").iterdir()} == {"step-20", f"step-{step}"}
     with pytest.raises(typer.Exit) as ended:
         end_if_stopped(stopped)
     assert ended.value.exit_code == 0
     assert f"Interrupted at step {step}; the state is saved, and the same command resumes" in capsys.readouterr().out
-    report = pretrain(parse_recipe(small_recipe(road)), tmp_path / "run", show_progress=False)
+    report = pretrain(parse_recipe(small_recipe(pipeline)), tmp_path / "run", show_progress=False)
     assert (report.finished, report.num_train_steps) == (True, 60)
     assert end_if_stopped(report) is None
     assert largest_difference(tmp_path / "run", finished.model_folder.parent) == 0
@@ -131,14 +131,14 @@ def stop_at(step: int, recipe, run: pathlib.Path, told: int = signal.SIGTERM, **
         return pretrain(recipe, run, show_progress=False, **options)
 
 
-def test_a_folder_that_another_run_writes_to_is_refused(road, tmp_path):
+def test_a_folder_that_another_run_writes_to_is_refused(pipeline, tmp_path):
     # The other run may be removing checkpoints, so they are not looked at; this one would be an error of its own.
     (tmp_path / "run/checkpoints/step-10").mkdir(parents=True)
     with (
         exclusive_lock(tmp_path / "run"),
         pytest.raises(ValueError, match=r"run is being written by another process"),
     ):
-        pretrain(parse_recipe(small_recipe(road)), tmp_path / "run", show_progress=False)
+        pretrain(parse_recipe(small_recipe(pipeline)), tmp_path / "run", show_progress=False)
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["checkpoints"]
 
 
@@ -149,12 +149,12 @@ def test_a_folder_that_another_run_writes_to_is_refused(road, tmp_path):
         ("documents", 2**30, r"batch_size=1073741824 needs at least [\d,]+ GiB for activations, and this machine has"),
     ],
 )
-def test_a_batch_that_cannot_be_is_refused_before_work_begins(road, tmp_path, data, batch_size, message):
-    recipe = small_recipe(road, **SHORT, batch_size=batch_size)
+def test_a_batch_that_cannot_be_is_refused_before_work_begins(pipeline, tmp_path, data, batch_size, message):
+    recipe = small_recipe(pipeline, **SHORT, batch_size=batch_size)
     if data == "documents":
         options = {"split_sentences": True, "max_seq_length": LENGTH, "num_shards": 1, "format": "documents"}
         folder = tmp_path / "documents"
-        prepare(PrepareOptions(inputs=(road.text,), output_dir=folder, tokenizer=road.vocabulary, **options))
+        prepare(PrepareOptions(inputs=(pipeline.text,), output_dir=folder, tokenizer=pipeline.vocabulary, **options))
         recipe["data"] = {"documents": str(folder)}
     with pytest.raises(ValueError, match=message):
         pretrain(parse_recipe(recipe), tmp_path / "run", show_progress=False)
@@ -164,7 +164,7 @@ def test_a_batch_that_cannot_be_is_refused_before_work_begins(road, tmp_path, da
 @pytest.mark.parametrize(
     ("kept", "said"), [(0, "has only 0 of the 6 lines"), (4, "has only 4 of the 6 lines"), (None, "has only 0")]
 )
-def test_lost_metrics_are_said(road, finished, tmp_path, kept, said):
+def test_lost_metrics_are_said(pipeline, finished, tmp_path, kept, said):
     run = pathlib.Path(shutil.copytree(finished.model_folder.parent, tmp_path / "run"))
     file = run / "metrics.jsonl"
     lines = file.read_text().splitlines(keepends=True)
@@ -179,20 +179,20 @@ def test_lost_metrics_are_said(road, finished, tmp_path, kept, said):
 
 
 @pytest.mark.parametrize("name", ["recipe.json", "metrics.jsonl"])
-def test_a_file_of_the_wrong_kind_is_named(road, finished, tmp_path, name):
+def test_a_file_of_the_wrong_kind_is_named(pipeline, finished, tmp_path, name):
     run = pathlib.Path(shutil.copytree(finished.model_folder.parent, tmp_path / "run"))
     (run / "checkpoints/step-60").rename(tmp_path / "step-60")
     (run / name).write_text("[1]\n")
     with pytest.raises(ValueError, match=f"{name}.* holds list where an object is expected"):
-        pretrain(parse_recipe(small_recipe(road)), run, show_progress=False)
+        pretrain(parse_recipe(small_recipe(pipeline)), run, show_progress=False)
 
 
 @pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
-def test_one_of_several_workers_is_no_run_of_its_own(road, tmp_path, monkeypatch, strategy):
+def test_one_of_several_workers_is_no_run_of_its_own(pipeline, tmp_path, monkeypatch, strategy):
     cluster = {"worker": ["127.0.0.1:2222", "127.0.0.1:2223"]}
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "worker", "index": 0}}))
     with pytest.raises(ValueError, match=f'strategy="{strategy}", but TF_CONFIG makes .* set strategy="multi_worker"'):
-        pretrain(parse_recipe(small_recipe(road, strategy=strategy)), tmp_path / "run")
+        pretrain(parse_recipe(small_recipe(pipeline, strategy=strategy)), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -203,16 +203,16 @@ def test_what_it_trains_on_and_what_does_not_fit_there_is_told():
         tf.zeros([2**45])
 
 
-def test_a_finished_run_is_not_trained_again(road, finished):
+def test_a_finished_run_is_not_trained_again(pipeline, finished):
     before = weights(finished.model_folder.parent)
-    again = pretrain(parse_recipe(small_recipe(road)), finished.model_folder.parent, show_progress=False)
+    again = pretrain(parse_recipe(small_recipe(pipeline)), finished.model_folder.parent, show_progress=False)
     after = weights(again.model_folder.parent)
     assert again.num_train_steps == 60
     assert all(np.array_equal(before[name], after[name]) for name in before)
 
 
-def test_another_recipe_is_refused_naming_what_differs_unless_it_is_allowed(road, finished, tmp_path):
-    other, run = parse_recipe(small_recipe(road, batch_size=8, num_train_steps=70)), tmp_path / "run"
+def test_another_recipe_is_refused_naming_what_differs_unless_it_is_allowed(pipeline, finished, tmp_path):
+    other, run = parse_recipe(small_recipe(pipeline, batch_size=8, num_train_steps=70)), tmp_path / "run"
     shutil.copytree(finished.model_folder.parent, run)
     with pytest.raises(ValueError, match=r"training\.batch_size \(there 16, here 8\).*--allow-changed"):
         pretrain(other, run)
@@ -238,9 +238,9 @@ def test_another_recipe_is_refused_naming_what_differs_unless_it_is_allowed(road
         ),
     ],
 )
-def test_a_checkpoint_of_another_optimizer_or_model_is_refused(road, finished, tmp_path, section, changes, message):
+def test_a_checkpoint_of_another_optimizer_or_model_is_refused(pipeline, finished, tmp_path, section, changes, message):
     shutil.copytree(finished.model_folder.parent, tmp_path / "run")
-    recipe = small_recipe(road)
+    recipe = small_recipe(pipeline)
     recipe[section] |= changes
     with pytest.warns(UserWarning, match="has changed"), pytest.raises(ValueError, match=message) as caught:
         pretrain(parse_recipe(recipe), tmp_path / "run", allow_changed=True)
@@ -250,9 +250,9 @@ def test_a_checkpoint_of_another_optimizer_or_model_is_refused(road, finished, t
         assert (tmp_path / "run" / file).read_bytes() == (finished.model_folder.parent / file).read_bytes()
 
 
-def test_fewer_updates_than_were_made_are_refused(road, finished, tmp_path):
+def test_fewer_updates_than_were_made_are_refused(pipeline, finished, tmp_path):
     shutil.copytree(finished.model_folder.parent, tmp_path / "run")
-    recipe = parse_recipe(small_recipe(road, num_train_steps=40))
+    recipe = parse_recipe(small_recipe(pipeline, num_train_steps=40))
     with (
         pytest.warns(UserWarning, match="num_train_steps"),
         pytest.raises(
@@ -263,9 +263,9 @@ def test_fewer_updates_than_were_made_are_refused(road, finished, tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_a_longer_recipe_has_no_results_until_it_ends(road, finished, tmp_path):
+def test_a_longer_recipe_has_no_results_until_it_ends(pipeline, finished, tmp_path):
     run = pathlib.Path(shutil.copytree(finished.model_folder.parent, tmp_path / "run"))
-    recipe = parse_recipe(small_recipe(road, num_train_steps=80))
+    recipe = parse_recipe(small_recipe(pipeline, num_train_steps=80))
     with pytest.warns(UserWarning, match="num_train_steps"):
         stopped = stop_at(65, recipe, run, allow_changed=True)
     assert not stopped.finished
@@ -274,18 +274,18 @@ def test_a_longer_recipe_has_no_results_until_it_ends(road, finished, tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_other_data_under_the_same_path_are_refused_unless_it_is_allowed(road, finished, tmp_path):
+def test_other_data_under_the_same_path_are_refused_unless_it_is_allowed(pipeline, finished, tmp_path):
     run = shutil.copytree(finished.model_folder.parent, tmp_path / "run")
-    examples = pathlib.Path(shutil.copytree(road.examples, tmp_path / "examples"))
-    values = small_recipe(road)
+    examples = pathlib.Path(shutil.copytree(pipeline.examples, tmp_path / "examples"))
+    values = small_recipe(pipeline)
     values["data"]["examples"] = str(examples)
     file = run / "recipe.json"
     file.write_text(json.dumps(parse_recipe(values).model_dump(mode="json")))
     moved = pretrain(parse_recipe(values), run, show_progress=False)  # the same data elsewhere
     assert moved.results == finished.results
     shutil.rmtree(examples)
-    options = {"inputs": (road.text,), "split_sentences": True, "max_seq_length": LENGTH, "num_shards": 2}
-    prepare(PrepareOptions(output_dir=examples, tokenizer=road.vocabulary, dupe_factor=2, seed=7, **options))
+    options = {"inputs": (pipeline.text,), "split_sentences": True, "max_seq_length": LENGTH, "num_shards": 2}
+    prepare(PrepareOptions(output_dir=examples, tokenizer=pipeline.vocabulary, dupe_factor=2, seed=7, **options))
     with pytest.raises(ValueError, match="trained on other examples or with another vocabulary") as caught:
         pretrain(parse_recipe(values), run, show_progress=False)
     assert "source (there" in str(caught.value)
@@ -293,32 +293,32 @@ def test_other_data_under_the_same_path_are_refused_unless_it_is_allowed(road, f
         pretrain(parse_recipe(values), run, show_progress=False, allow_changed=True)
 
 
-def test_damage_in_held_out_examples_is_named(road, tmp_path):
-    heldout = pathlib.Path(shutil.copytree(road.heldout, tmp_path / "heldout"))
+def test_damage_in_held_out_examples_is_named(pipeline, tmp_path):
+    heldout = pathlib.Path(shutil.copytree(pipeline.heldout, tmp_path / "heldout"))
     shard = max(heldout.glob("*.tfrecord"), key=lambda file: file.stat().st_size)
     content = bytearray(shard.read_bytes())
     content[len(content) // 2] ^= 1
     shard.write_bytes(content)
-    values = small_recipe(road, **SHORT)
+    values = small_recipe(pipeline, **SHORT)
     values["data"]["heldout"] = str(heldout)
     with pytest.raises(ValueError, match=f"{shard.name}.*record"):
         pretrain(parse_recipe(values), tmp_path / "run", show_progress=False)
 
 
-def test_a_folder_whose_recipe_was_cut_short_by_a_kill_is_taken(road, tmp_path):
+def test_a_folder_whose_recipe_was_cut_short_by_a_kill_is_taken(pipeline, tmp_path):
     (tmp_path / ".recipe.json.abc").write_text("{")
-    assert pretrain(parse_recipe(small_recipe(road, **SHORT)), tmp_path, show_progress=False).finished
+    assert pretrain(parse_recipe(small_recipe(pipeline, **SHORT)), tmp_path, show_progress=False).finished
 
 
-def test_a_folder_with_other_things_is_refused(road, tmp_path):
+def test_a_folder_with_other_things_is_refused(pipeline, tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(ValueError, match="new or empty"):
-        pretrain(parse_recipe(small_recipe(road)), tmp_path)
+        pretrain(parse_recipe(small_recipe(pipeline)), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_a_vocabulary_of_another_size_is_refused(road, tmp_path):
-    recipe = small_recipe(road)
+def test_a_vocabulary_of_another_size_is_refused(pipeline, tmp_path):
+    recipe = small_recipe(pipeline)
     recipe["model"]["vocab_size"] = 500
     with pytest.raises(ValueError, match=f"vocab_size=500, but .* with a vocabulary of {VOCAB_SIZE} pieces"):
         pretrain(parse_recipe(recipe), tmp_path / "run")
@@ -326,9 +326,9 @@ def test_a_vocabulary_of_another_size_is_refused(road, tmp_path):
 
 
 @pytest.mark.parametrize("spoil", [lambda file: file.unlink(), lambda file: file.write_bytes(b"another")])
-def test_a_tokenizer_that_changed_since_it_prepared_the_folder_is_refused(road, tmp_path, spoil):
-    recipe = small_recipe(road)
-    recipe["data"]["examples"] = str(shutil.copytree(road.examples, tmp_path / "examples"))
+def test_a_tokenizer_that_changed_since_it_prepared_the_folder_is_refused(pipeline, tmp_path, spoil):
+    recipe = small_recipe(pipeline)
+    recipe["data"]["examples"] = str(shutil.copytree(pipeline.examples, tmp_path / "examples"))
     file = tmp_path / "examples" / "tokenizer" / "spiece.model"
     spoil(file)
     with pytest.raises(ValueError, match=f"{file} (is missing|was changed after)"):
@@ -336,50 +336,50 @@ def test_a_tokenizer_that_changed_since_it_prepared_the_folder_is_refused(road, 
     assert not (tmp_path / "run").exists()
 
 
-def test_data_of_several_vocabularies_do_not_mix(road, tmp_path):
-    recipe = small_recipe(road)
-    options = {"inputs": (road.text,), "split_sentences": True, "max_seq_length": LENGTH, "num_shards": 2}
+def test_data_of_several_vocabularies_do_not_mix(pipeline, tmp_path):
+    recipe = small_recipe(pipeline)
+    options = {"inputs": (pipeline.text,), "split_sentences": True, "max_seq_length": LENGTH, "num_shards": 2}
     prepare(PrepareOptions(output_dir=tmp_path / "english", **options))
     recipe["data"]["heldout"] = str(tmp_path / "english")
     with pytest.raises(ValueError, match=r"made with another vocabulary .* than the requested one"):
         pretrain(parse_recipe(recipe), tmp_path / "run")
-    mixed = pathlib.Path(shutil.copytree(road.examples, tmp_path / "mixed"))
+    mixed = pathlib.Path(shutil.copytree(pipeline.examples, tmp_path / "mixed"))
     ours, theirs = (sorted(folder.glob("*.tfrecord"))[0] for folder in (mixed, tmp_path / "english"))
     shutil.copy(theirs, ours)
-    recipe["data"] |= {"examples": str(mixed), "heldout": str(road.heldout)}
+    recipe["data"] |= {"examples": str(mixed), "heldout": str(pipeline.heldout)}
     with pytest.raises(ValueError, match=rf"{ours.name} is not the file that `prepare` wrote .* another vocabulary"):
         pretrain(parse_recipe(recipe), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-def test_examples_longer_than_the_model_takes_are_refused(road, tmp_path):
-    recipe = small_recipe(road)
+def test_examples_longer_than_the_model_takes_are_refused(pipeline, tmp_path):
+    recipe = small_recipe(pipeline)
     recipe["model"]["max_position_embeddings"] = 16
     with pytest.raises(ValueError, match="length=32, max_position_embeddings=16"):
         pretrain(parse_recipe(recipe), tmp_path / "run")
 
 
-def test_a_loss_that_is_not_finite_stops_the_run_naming_the_step(road, tmp_path):
-    recipe = small_recipe(road)
+def test_a_loss_that_is_not_finite_stops_the_run_naming_the_step(pipeline, tmp_path):
+    recipe = small_recipe(pipeline)
     recipe["optimizer"] = {"name": "adamw", "learning_rate": 1e30, "global_clipnorm": None}
     with pytest.raises(ValueError, match=r"The loss is not finite.* step \d+"):
         pretrain(parse_recipe(recipe), tmp_path / "run", show_progress=False)
 
 
-def test_a_damaged_checkpoint_is_left_out_with_a_warning_for_the_one_before(road, finished, tmp_path):
+def test_a_damaged_checkpoint_is_left_out_with_a_warning_for_the_one_before(pipeline, finished, tmp_path):
     shutil.copytree(finished.model_folder.parent, tmp_path / "run")
     (data,) = (tmp_path / "run/checkpoints/step-60").glob("state.data*")
     content = bytearray(data.read_bytes())
     content[len(content) // 2] ^= 1
     data.write_bytes(content)
     with pytest.warns(UserWarning, match=r"step-60/state.data\S* is damaged.*Resuming from .*step-40"):
-        pretrain(parse_recipe(small_recipe(road)), tmp_path / "run", show_progress=False)
+        pretrain(parse_recipe(small_recipe(pipeline)), tmp_path / "run", show_progress=False)
     assert largest_difference(tmp_path / "run", finished.model_folder.parent) == 0
     assert losses(tmp_path / "run") == losses(finished.model_folder.parent)
 
 
-def test_the_best_is_judged_by_a_metric_that_there_is(road, tmp_path):
-    recipe = parse_recipe(small_recipe(road, best_metric="masked_lm_los"))
+def test_the_best_is_judged_by_a_metric_that_there_is(pipeline, tmp_path):
+    recipe = parse_recipe(small_recipe(pipeline, best_metric="masked_lm_los"))
     with pytest.raises(
         ValueError, match=r"`best_metric` must be one of \('loss', 'masked_lm.*Received: best_metric='masked_lm_los'"
     ):
@@ -387,10 +387,10 @@ def test_the_best_is_judged_by_a_metric_that_there_is(road, tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_a_full_disk_leaves_the_checkpoints_before_it_whole(road, finished, tmp_path):
+def test_a_full_disk_leaves_the_checkpoints_before_it_whole(pipeline, finished, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(finished.model_folder.parent, run)
-    recipe = parse_recipe(small_recipe(road, num_train_steps=80))
+    recipe = parse_recipe(small_recipe(pipeline, num_train_steps=80))
     (run / "recipe.json").write_text(json.dumps(recipe.model_dump(mode="json")))
     program = (
         "import json, resource, sys; from albert_tf.trainer import parse_recipe, pretrain; "
@@ -399,7 +399,7 @@ def test_a_full_disk_leaves_the_checkpoints_before_it_whole(road, finished, tmp_
         "pretrain(parse_recipe(json.load(open(sys.argv[1]))), sys.argv[2], show_progress=False)"
     )
     file = tmp_path / "recipe.json"
-    file.write_text(json.dumps(small_recipe(road, num_train_steps=80)))
+    file.write_text(json.dumps(small_recipe(pipeline, num_train_steps=80)))
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "-c", program, str(file), str(run)]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -415,11 +415,11 @@ def test_a_full_disk_leaves_the_checkpoints_before_it_whole(road, finished, tmp_
         for file in RECIPES
     ],
 )
-def test_every_recipe_runs_a_step_when_shrunk(file, road, tmp_path):
+def test_every_recipe_runs_a_step_when_shrunk(file, pipeline, tmp_path):
     objective = load_recipe(file).data.objective
     if objective != "sentence_order":
-        road = make_small_road(tmp_path, objective)
-    recipe = load_recipe(file, examples=road.examples, heldout=road.heldout)
+        pipeline = make_small_pipeline(tmp_path, objective)
+    recipe = load_recipe(file, examples=pipeline.examples, heldout=pipeline.heldout)
     values = recipe.model_dump(mode="json")
     values["model"] |= SMALL
     values["training"] |= {"num_train_steps": 1, "batch_size": 4, "log_every": 1}

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from albert_tf.trainer import load_recipe, parse_recipe
-from tests.small_road import REPOSITORY
+from tests.small_pipeline import REPOSITORY
 
 RECIPES = sorted((REPOSITORY / "training/recipes").glob("*.toml"))
 SMALL = {"quickstart", "nsmc", "novels"}

@@ -14,22 +14,22 @@ from albert_tf.trainer import parse_recipe
 from albert_tf.trainer.batches import heldout_batches, train_batches
 from albert_tf.training_step.step import test_step as evaluation_step
 from albert_tf.training_step.step import train_step
-from tests.small_road import LENGTH, small_recipe
+from tests.small_pipeline import LENGTH, small_recipe
 
 # What a TPU's own compiler knows; anything else would be a call to code of the CPU that this was compiled on.
 KNOWN_CALLS = {"Sharding", "TopK"}
 
 
 @pytest.fixture(scope="module", params=["examples", "documents"])
-def recipe(request, road, tmp_path_factory):
-    values = small_recipe(road)
+def recipe(request, pipeline, tmp_path_factory):
+    values = small_recipe(pipeline)
     if request.param == "documents":
         folder = tmp_path_factory.mktemp("documents") / "documents"
         prepare(
             PrepareOptions(
-                inputs=(road.text,),
+                inputs=(pipeline.text,),
                 output_dir=folder,
-                tokenizer=road.vocabulary,
+                tokenizer=pipeline.vocabulary,
                 split_sentences=True,
                 max_seq_length=LENGTH,
                 format="documents",
@@ -48,7 +48,7 @@ def operations(dataset: tf.data.Dataset) -> set[str]:
     }
 
 
-def test_shapes_are_fixed_and_python_runs_only_where_examples_are_made(recipe, road):
+def test_shapes_are_fixed_and_python_runs_only_where_examples_are_made(recipe, pipeline):
     train, heldout = train_batches(recipe), heldout_batches(recipe)
     made = {"PyFunc"} if recipe.data.documents else set()  # by NumPy, on the host of the TPU
     for dataset, expected in ((train, made), (heldout, set())):
@@ -82,8 +82,8 @@ def faults(text: str) -> list[str]:
     ("policy", "changes"),
     [("float32", {}), ("mixed_bfloat16", {"gradient_accumulation_steps": 2, "remat": "block"})],
 )
-def test_the_step_compiles_with_fixed_shapes_and_never_leaves_the_device(road, policy, changes):
-    recipe = parse_recipe(small_recipe(road))
+def test_the_step_compiles_with_fixed_shapes_and_never_leaves_the_device(pipeline, policy, changes):
+    recipe = parse_recipe(small_recipe(pipeline))
     batch = next(iter(train_batches(recipe)))
     keras.config.set_dtype_policy(policy)
     try:

@@ -8,39 +8,39 @@ import pytest
 from albert_tf import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.checkpoints import save_google
 from albert_tf.trainer import parse_recipe, pretrain
-from tests.small_road import small_recipe
+from tests.small_pipeline import small_recipe
 
 TRAINING = {"num_train_steps": 10, "log_every": 5, "save_every": 5, "evaluate_every": 10}
 
 
 @pytest.fixture(scope="module")
-def trained(road, tmp_path_factory):
+def trained(pipeline, tmp_path_factory):
     """A model that has learnt a little."""
-    recipe = parse_recipe(small_recipe(road, **TRAINING))
+    recipe = parse_recipe(small_recipe(pipeline, **TRAINING))
     return pretrain(recipe, tmp_path_factory.mktemp("trained") / "run", show_progress=False)
 
 
-def going_on(road, weights, learning_rate=1e-12, **model):
+def going_on(pipeline, weights, learning_rate=1e-12, **model):
     """A recipe that starts from weights; its rate is too low to move them."""
-    values = small_recipe(road, **TRAINING)
+    values = small_recipe(pipeline, **TRAINING)
     values["model"] = {"weights": str(weights), **model}
     values["optimizer"]["learning_rate"] = learning_rate
     return parse_recipe(values)
 
 
-def test_a_run_starts_from_weights_of_any_origin(road, trained, tmp_path):
+def test_a_run_starts_from_weights_of_any_origin(pipeline, trained, tmp_path):
     model = AlbertForPreTraining.from_pretrained(trained.model_folder)
     save_google(model, tmp_path / "google/model.ckpt-best")
     for place in (trained.model_folder, tmp_path / "google"):
-        report = pretrain(going_on(road, place), tmp_path / f"from_{place.name}", show_progress=False)
+        report = pretrain(going_on(pipeline, place), tmp_path / f"from_{place.name}", show_progress=False)
         for name, value in trained.results.items():
             assert report.results[name] == pytest.approx(value, abs=1e-5), name
-    learning = pretrain(going_on(road, trained.model_folder, 0.01), tmp_path / "learning", show_progress=False)
+    learning = pretrain(going_on(pipeline, trained.model_folder, 0.01), tmp_path / "learning", show_progress=False)
     assert learning.results["masked_lm_loss"] < trained.results["masked_lm_loss"]
 
 
-def test_a_stopped_run_goes_on_from_its_checkpoint_not_from_the_weights(road, trained, tmp_path):
-    recipe = going_on(road, trained.model_folder, 0.01)
+def test_a_stopped_run_goes_on_from_its_checkpoint_not_from_the_weights(pipeline, trained, tmp_path):
+    recipe = going_on(pipeline, trained.model_folder, 0.01)
     whole = pretrain(recipe, tmp_path / "whole", show_progress=False)
     stopped = shutil.copytree(tmp_path / "whole", tmp_path / "stopped")
     shutil.rmtree(stopped / "checkpoints/step-10")
@@ -49,14 +49,14 @@ def test_a_stopped_run_goes_on_from_its_checkpoint_not_from_the_weights(road, tr
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_a_head_that_is_not_there_starts_fresh_only_when_asked(road, trained, tmp_path):
+def test_a_head_that_is_not_there_starts_fresh_only_when_asked(pipeline, trained, tmp_path):
     config = AlbertForPreTraining.from_pretrained(trained.model_folder).config
     model = AlbertForMaskedLM(config)
     model.save_pretrained(tmp_path / "masked_lm")
     with pytest.raises(ValueError, match="has no sentence_order: pass new_head"):
-        pretrain(going_on(road, tmp_path / "masked_lm"), tmp_path / "run", show_progress=False)
+        pretrain(going_on(pipeline, tmp_path / "masked_lm"), tmp_path / "run", show_progress=False)
     assert not (tmp_path / "run").exists()
-    report = pretrain(going_on(road, tmp_path / "masked_lm", new_head=True), tmp_path / "run", show_progress=False)
+    report = pretrain(going_on(pipeline, tmp_path / "masked_lm", new_head=True), tmp_path / "run", show_progress=False)
     begun = AlbertForMaskedLM.from_pretrained(report.model_folder)
     for path, variable in model.variables_by_path().items():
         np.testing.assert_allclose(begun.variables_by_path()[path], variable, atol=1e-6, err_msg=path)
@@ -71,6 +71,8 @@ def test_a_head_that_is_not_there_starts_fresh_only_when_asked(road, trained, tm
         ({"hidden_size": 64}, "query/kernel .* for "),
     ],
 )
-def test_a_start_that_cannot_be_is_refused(road, trained, tmp_path, model, message):
+def test_a_start_that_cannot_be_is_refused(pipeline, trained, tmp_path, model, message):
     with pytest.raises(ValueError, match=message):
-        pretrain(going_on(road, **{"weights": trained.model_folder, **model}), tmp_path / "run", show_progress=False)
+        pretrain(
+            going_on(pipeline, **{"weights": trained.model_folder, **model}), tmp_path / "run", show_progress=False
+        )

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from albert_tf.trainer import load_recipe, pretrain
-from tests.small_road import small_recipe
+from tests.small_pipeline import small_recipe
 from tests.trainer.runs import (
     LAUNCHER,
     PRETRAIN,
@@ -26,15 +26,15 @@ pytestmark = pytest.mark.exhaustive  # processes that wait for each other
 STEPS = 40
 
 
-def recipe_for(road, strategy: str) -> dict:
+def recipe_for(pipeline, strategy: str) -> dict:
     training = {"num_train_steps": STEPS, "log_every": 5, "evaluate_every": 10, "save_every": 5, "strategy": strategy}
-    recipe = small_recipe(road, **training)
+    recipe = small_recipe(pipeline, **training)
     recipe["model"] |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # masks differ between workers
     return recipe
 
 
-def test_two_workers_of_which_one_dies_and_which_go_on_train_as_one_device(road, tmp_path):
-    file, run = write_recipe(tmp_path / "two.toml", recipe_for(road, "multi_worker")), tmp_path / "two"
+def test_two_workers_of_which_one_dies_and_which_go_on_train_as_one_device(pipeline, tmp_path):
+    file, run = write_recipe(tmp_path / "two.toml", recipe_for(pipeline, "multi_worker")), tmp_path / "two"
     chief, worker = start_workers(2, *PRETRAIN, file, "--output", run)
     wait_for_checkpoint(run, 10, chief)
     worker.kill()
@@ -52,7 +52,7 @@ def test_two_workers_of_which_one_dies_and_which_go_on_train_as_one_device(road,
     said, _ = again.communicate(timeout=300)
     assert again.returncode == 0, said
 
-    one = write_recipe(tmp_path / "one.toml", recipe_for(road, "one_device"))
+    one = write_recipe(tmp_path / "one.toml", recipe_for(pipeline, "one_device"))
     pretrain(load_recipe(one), tmp_path / "one", show_progress=False)
     assert largest_difference(run, tmp_path / "one") < 1e-5
     expected = losses(tmp_path / "one")

@@ -1,4 +1,4 @@
-"""The whole road with a WordPiece vocabulary: from text to answers out of an exported model, and through `convert`."""
+"""The whole pipeline with a WordPiece vocabulary: from text to answers out of an exported model, and through `convert`."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from albert_tf.export import classify, fill_mask, load_folder
 from albert_tf.tokenization import AlbertTokenizer
-from tests.small_road import NOVEL, VOCAB_SIZE, SmallRoad, small_recipe
+from tests.small_pipeline import NOVEL, VOCAB_SIZE, SmallPipeline, small_recipe
 from tests.toy_task import write_mood_table
 
 from .terminal import output_of
@@ -17,18 +17,18 @@ from .test_main_path import write_recipe
 def folder(tmp_path_factory):
     """Every stage's folder, each made by its command."""
     folder = tmp_path_factory.mktemp("wordpiece")
-    road = SmallRoad(*(folder / name for name in ("train.txt", "vocabulary", "examples", "heldout")))
+    pipeline = SmallPipeline(*(folder / name for name in ("train.txt", "vocabulary", "examples", "heldout")))
     chapters = NOVEL.read_text(encoding="utf-8").split("\n\n")
-    road.text.write_text("\n\n".join(chapters[:3]) + "\n", encoding="utf-8")
+    pipeline.text.write_text("\n\n".join(chapters[:3]) + "\n", encoding="utf-8")
     (folder / "heldout.txt").write_text(chapters[3] + "\n", encoding="utf-8")
     write_mood_table(folder / "train.tsv", 20, seed=1)
     write_mood_table(folder / "dev.tsv", 10, seed=2)
-    train = ("train-tokenizer", road.text, "--output", road.vocabulary, "--vocab-size", VOCAB_SIZE)
+    train = ("train-tokenizer", pipeline.text, "--output", pipeline.vocabulary, "--vocab-size", VOCAB_SIZE)
     output_of(*train, "--model-type", "wordpiece", "--no-do-lower-case")
-    for text, examples in ((road.text, road.examples), (folder / "heldout.txt", road.heldout)):
-        prepare = ("prepare", text, "--output", examples, "--tokenizer", road.vocabulary, "--split-sentences")
+    for text, examples in ((pipeline.text, pipeline.examples), (folder / "heldout.txt", pipeline.heldout)):
+        prepare = ("prepare", text, "--output", examples, "--tokenizer", pipeline.vocabulary, "--split-sentences")
         output_of(*prepare, "--max-seq-length", 32, "--dupe-factor", 1, "--num-processes", 2)
-    values = small_recipe(road, num_train_steps=6, log_every=3, evaluate_every=6, save_every=6)
+    values = small_recipe(pipeline, num_train_steps=6, log_every=3, evaluate_every=6, save_every=6)
     output_of("pretrain", write_recipe(folder / "recipe.toml", values), "--output", folder / "run")
     tables = ("--train", folder / "train.tsv", "--dev", folder / "dev.tsv", "--output", folder / "classifier")
     output_of("finetune", folder / "run" / "model", *tables, "--epochs", 1, "--batch-size", 8)

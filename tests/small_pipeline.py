@@ -1,4 +1,4 @@
-"""A small real road for tests: text of a novel, a vocabulary and pretraining examples made from it."""
+"""A small real pipeline for tests: text of a novel, a vocabulary and pretraining examples made from it."""
 
 import pathlib
 from typing import NamedTuple
@@ -11,7 +11,7 @@ NOVEL = REPOSITORY / "training/sample_data/novels/Stevenson_Treasure_Island_1883
 VOCAB_SIZE, LENGTH = 400, 32
 
 
-class SmallRoad(NamedTuple):
+class SmallPipeline(NamedTuple):
     """Folders and files that later stages start from."""
 
     text: pathlib.Path
@@ -20,20 +20,20 @@ class SmallRoad(NamedTuple):
     heldout: pathlib.Path
 
 
-def make_small_road(folder: pathlib.Path, objective: str = Objective.SENTENCE_ORDER) -> SmallRoad:
+def make_small_pipeline(folder: pathlib.Path, objective: str = Objective.SENTENCE_ORDER) -> SmallPipeline:
     """Writes everything below `folder`."""
     chapters = NOVEL.read_text(encoding="utf-8").split("\n\n")
-    road = SmallRoad(folder / "train.txt", folder / "vocabulary", folder / "examples", folder / "heldout")
+    pipeline = SmallPipeline(folder / "train.txt", folder / "vocabulary", folder / "examples", folder / "heldout")
     heldout_text = folder / "heldout.txt"
-    road.text.write_text("\n\n".join(chapters[:6]) + "\n", encoding="utf-8")
+    pipeline.text.write_text("\n\n".join(chapters[:6]) + "\n", encoding="utf-8")
     heldout_text.write_text(chapters[6] + "\n", encoding="utf-8")
-    train_sentencepiece([road.text], road.vocabulary, vocab_size=VOCAB_SIZE, heldout_files=heldout_text)
-    for text, output in ((road.text, road.examples), (heldout_text, road.heldout)):
+    train_sentencepiece([pipeline.text], pipeline.vocabulary, vocab_size=VOCAB_SIZE, heldout_files=heldout_text)
+    for text, output in ((pipeline.text, pipeline.examples), (heldout_text, pipeline.heldout)):
         prepare(
             PrepareOptions(
                 inputs=(text,),
                 output_dir=output,
-                tokenizer=road.vocabulary,
+                tokenizer=pipeline.vocabulary,
                 split_sentences=True,
                 max_seq_length=LENGTH,
                 dupe_factor=2,
@@ -41,10 +41,10 @@ def make_small_road(folder: pathlib.Path, objective: str = Objective.SENTENCE_OR
                 objective=Objective(objective),
             )
         )
-    return road
+    return pipeline
 
 
-def small_recipe(road: SmallRoad, **training) -> dict:
+def small_recipe(pipeline: SmallPipeline, **training) -> dict:
     """Values of a recipe for a few updates of a very small model, with dropout on."""
     return {
         "model": {
@@ -59,7 +59,7 @@ def small_recipe(road: SmallRoad, **training) -> dict:
             "hidden_dropout_prob": 0.1,
             "attention_probs_dropout_prob": 0.1,
         },
-        "data": {"examples": str(road.examples), "heldout": str(road.heldout)},
+        "data": {"examples": str(pipeline.examples), "heldout": str(pipeline.heldout)},
         "optimizer": {"name": "lamb", "learning_rate": 0.03, "num_warmup_steps": 5},
         "training": {
             **{"num_train_steps": 60, "batch_size": 16, "log_every": 10, "evaluate_every": 20, "save_every": 20},
