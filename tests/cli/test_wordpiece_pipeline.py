@@ -1,4 +1,4 @@
-"""The whole pipeline with a WordPiece vocabulary: from text to answers out of an exported model, and through `convert`."""
+"""The whole pipeline with a WordPiece vocabulary: from text to answers of an exported model, and through `convert`."""
 
 import json
 
