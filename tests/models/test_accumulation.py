@@ -18,7 +18,7 @@ DROPOUT = CONFIG.replace(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0
 def make_model(config=CONFIG, kind=AlbertForPreTraining, **compile_arguments):
     keras.utils.set_random_seed(3)
     model = kind(config)
-    model.compile(**{"optimizer": Lamb(0.02, global_clipnorm=0.1), **compile_arguments})
+    model.compile(**{"optimizer": keras.optimizers.SGD(0.5, global_clipnorm=0.1), **compile_arguments})
     return model
 
 

@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from albert_tf import AlbertEncoder, AlbertForPreTraining
-from albert_tf.optimizers import Lamb
 
 from .small import CONFIG, make_inputs, make_pretraining_batch
 
@@ -18,7 +17,7 @@ UNSHARED = DROPOUT.replace(num_hidden_groups=3)
 def make_model(remat, config=DROPOUT, **compile_arguments):
     keras.utils.set_random_seed(3)
     model = AlbertForPreTraining(config)
-    model.compile(Lamb(0.02), remat=remat, **compile_arguments)
+    model.compile(keras.optimizers.SGD(0.5), remat=remat, **compile_arguments)
     return model
 
 

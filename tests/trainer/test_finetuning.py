@@ -265,7 +265,7 @@ def bad_files(files):
         ({"dev": "one_label.tsv"}, r"one_label\.tsv, line 2: the label 'x' is not one of 'gloomy', 'pleasant'"),
         ({"train": "one_label.tsv"}, r"at least two labels. Received: \['x'\]"),
         ({"max_length": 65}, "max_length=65, max_position_embeddings=64"),
-        ({"text_column": "sentence"}, r"few\.tsv has no column 'sentence': .* --text-column"),
+        ({"text_column": "sentence"}, r"few\.tsv has no column 'sentence'; .* --text-column"),
         ({"pretrained": "nowhere"}, "nowhere"),
         ({"pretrained": "small"}, "vocab_size=100, a vocabulary of 30000 pieces"),
     ],
