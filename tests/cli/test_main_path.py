@@ -181,6 +181,7 @@ def test_pretrain_explains_a_recipe_that_cannot_be(section, key, value, message,
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("default::UserWarning")  # printed, as a user sees it
 def test_a_corrupt_shard_is_named_with_its_record(pipeline, tmp_path):
     broken = pathlib.Path(shutil.copytree(pipeline.examples, tmp_path / "broken"))

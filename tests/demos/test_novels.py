@@ -45,7 +45,7 @@ def test_the_quickstart(novels, tmp_path):
     assert (tmp_path / "out/pretraining/losses.png").is_file()
     metrics = json.loads((tmp_path / "out/finetuning/pretrained/metrics.json").read_text())
     assert f"{metrics['score_by_epoch'][-1]:.3f}" in printed
-    (row,) = (line for line in printed.split("\n") if "exported model against Keras" in line)
+    (row,) = (line for line in printed.split("\n") if "exported and Keras model" in line)
     assert float(row.split()[-2]) < 1e-5
 
 
@@ -132,4 +132,4 @@ def test_a_novel_that_is_not_utf_8_is_named(tmp_path):
 
 def test_a_folder_without_novels_is_named(tmp_path):
     arguments = ("--output", tmp_path / "out", "--data", tmp_path)
-    assert "without novels" in mistake(*arguments, program=PROGRAMS[run_ablations])
+    assert "has no novels" in mistake(*arguments, program=PROGRAMS[run_ablations])

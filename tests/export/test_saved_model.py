@@ -252,6 +252,7 @@ def test_the_script_explains_mistakes_in_one_sentence(exports, monkeypatch, caps
 # === Damage, full disks, two at once ===
 
 
+@pytest.mark.exhaustive
 def test_two_exports_with_one_name_at_once(folders, tmp_path, monkeypatch):
     loaded, rename = load_folder(folders["classifier"]), pathlib.Path.rename
 
@@ -302,6 +303,7 @@ print(sum(path.is_file() for path in folder.rglob("*")))
 """
 
 
+@pytest.mark.exhaustive
 def test_a_disk_that_is_full_is_one_sentence(folders, run_python, tmp_path):
     # A limit on the size of files fails where a full disk does.
     exported, google, huggingface, left = run_python("-c", FULL, folders["classifier"], tmp_path).stdout.splitlines()

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from albert_tf import AlbertForPreTraining, AlbertForSequenceClassification
 from albert_tf.optimizers import Lamb
+from tests.parameters import first_of
 
 from .small import CONFIG, make_inputs, make_pretraining_batch
 
@@ -43,7 +44,9 @@ def undivided():
     return model, fit(model)
 
 
-@pytest.mark.parametrize("way", [{"run_eagerly": True}, {"jit_compile": False}, {"jit_compile": True}], ids=str)
+@pytest.mark.parametrize(
+    "way", first_of([{"jit_compile": False}, {"run_eagerly": True}, {"jit_compile": True}]), ids=str
+)
 def test_microbatches_give_the_numbers_of_the_batch(way, undivided):
     # The masked tokens of the four microbatches are unequal in number: a mean of means would differ.
     counts = DATA[1]["masked_lm_weights"].reshape(4, -1).sum(1)
@@ -60,7 +63,7 @@ def test_batches_of_unknown_size(undivided):
     assert largest_difference(model, undivided[0]) < 1e-5
 
 
-@pytest.mark.parametrize("drop_remainder", [True, False])
+@pytest.mark.parametrize("drop_remainder", first_of([True, False]))
 def test_weights_come_from_labels_without_a_forward_pass_where_shapes_are_known(drop_remainder):
     calls = []
 
@@ -101,6 +104,7 @@ def test_a_keras_loss_with_metrics_and_weights():
     assert largest_difference(one, four) < 1e-5
 
 
+@pytest.mark.exhaustive
 def test_dropout_differs_between_microbatches_and_equal_runs_give_equal_bits():
     def trained(rows):
         model = make_model(DROPOUT, optimizer=keras.optimizers.SGD(0.1), gradient_accumulation_steps=rows)

@@ -97,10 +97,11 @@ def test_several_steps_in_one_call_are_the_same_bits():
     assert largest_difference(one, four) == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "way",
     [
-        pytest.param({"run_eagerly": True}, id="eager", marks=pytest.mark.exhaustive),
+        pytest.param({"run_eagerly": True}, id="eager"),
         pytest.param({"jit_compile": True}, id="xla"),
     ],
 )

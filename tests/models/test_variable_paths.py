@@ -102,7 +102,7 @@ def test_two_encoders_are_told_apart(tmp_path):
 def test_trust_ratios_of_one_path_are_refused():
     models = [AlbertForPreTraining(CONFIG) for _ in range(2)]
     optimizer = Lamb(0.01, keep_trust_ratios=True)
-    with pytest.raises(ValueError, match=r"two variables at 'encoder/embeddings/word_embeddings'; make the models"):
+    with pytest.raises(ValueError, match=r"two variables at 'encoder/embeddings/word_embeddings'; create their models"):
         optimizer.build([variable for model in models for variable in model.trainable_variables])
 
 

@@ -243,6 +243,7 @@ def test_tensorboard_gets_histograms_of_the_weights_at_every_evaluation(run, eve
     assert [event.step for event in events.Tensors(f"weights/{paths[0].path}")] == [6, 12]
 
 
+@pytest.mark.exhaustive
 def test_histograms_can_be_switched_off(values, tmp_path):
     values = {**values, "training": {**values["training"], "histograms": False, "num_train_steps": 6}}
     pretrain(parse_recipe(values), tmp_path / "run", show_progress=False)

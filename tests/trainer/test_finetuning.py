@@ -17,6 +17,7 @@ from albert_tf.metrics import RegressionScores
 from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune, finetuning
 from albert_tf.trainer.evaluation import evaluate
 from albert_tf.trainer.run_folder import read_metrics
+from tests.parameters import first_of
 from tests.toy_task import CONFIG, mood_rows, tokenizer, write_mood_table, write_pretrained
 
 
@@ -120,6 +121,7 @@ def test_the_learning_rate_rises_and_falls(learnt):
     assert [entry["learning_rate"] for entry in entries] == pytest.approx(expected, abs=1e-7)
 
 
+@pytest.mark.exhaustive
 def test_equal_options_give_equal_bits_and_each_option_counts(files):
     changes = {
         "a": {},
@@ -168,6 +170,7 @@ def test_a_run_that_is_told_to_stop_says_so_and_begins_anew(files, tmp_path, tol
     assert report.steps == 6
 
 
+@pytest.mark.exhaustive
 def test_a_signal_in_the_last_step_is_too_late(files, tmp_path):
     assert stop_at(3, options_for(files, tmp_path / "run"), signal.SIGTERM).steps == 3
 
@@ -216,7 +219,7 @@ def test_a_learning_rate_that_is_none_is_refused(files, tmp_path, rate):
         options_for(files, tmp_path / "run", learning_rate=rate)
 
 
-@pytest.mark.parametrize("from_scratch", [False, True])
+@pytest.mark.parametrize("from_scratch", first_of([False, True]))
 def test_training_starts_from_the_pretrained_weights_or_without_them(files, from_scratch):
     output = files / f"start_{from_scratch}"
     finetune(options_for(files, output, from_scratch=from_scratch, learning_rate=1e-12))

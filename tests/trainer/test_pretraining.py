@@ -305,6 +305,7 @@ def test_damage_in_held_out_examples_is_named(pipeline, tmp_path):
         pretrain(parse_recipe(values), tmp_path / "run", show_progress=False)
 
 
+@pytest.mark.exhaustive
 def test_a_folder_whose_recipe_was_cut_short_by_a_kill_is_taken(pipeline, tmp_path):
     (tmp_path / ".recipe.json.abc").write_text("{")
     assert pretrain(parse_recipe(small_recipe(pipeline, **SHORT)), tmp_path, show_progress=False).finished

@@ -65,7 +65,7 @@ def test_a_head_that_is_not_there_starts_fresh_only_when_asked(pipeline, trained
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ({"preset": "tiny"}, "without `preset`"),
+        ({"preset": "tiny"}, "either `preset` or `weights`"),
         ({"new_head": "yes"}, "true or false"),
         ({"weights": "nowhere"}, "nowhere"),
         ({"hidden_size": 64}, "query/kernel .* for "),
