@@ -1,4 +1,4 @@
-"""Scores of predictions, in plain NumPy."""
+"""Scores of predictions, in plain NumPy and Python."""
 
 from albert_tf.metrics.glue import (
     ClassificationScores,
@@ -6,5 +6,16 @@ from albert_tf.metrics.glue import (
     classification_scores,
     regression_scores,
 )
+from albert_tf.metrics.squad import AnswerScores, BestThreshold, SquadScores, squad2_scores, squad_scores
 
-__all__ = ["ClassificationScores", "RegressionScores", "classification_scores", "regression_scores"]
+__all__ = [
+    "AnswerScores",
+    "BestThreshold",
+    "ClassificationScores",
+    "RegressionScores",
+    "SquadScores",
+    "classification_scores",
+    "regression_scores",
+    "squad2_scores",
+    "squad_scores",
+]

@@ -1,0 +1,71 @@
+"""Proves the scores of SQuAD against recorded ones; tests/golden/metrics_squad/README.md says what was recorded."""
+
+import json
+import pathlib
+
+import pytest
+
+from albert_tf.metrics import squad2_scores, squad_scores
+from albert_tf.metrics.squad import normalize_answer
+
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "metrics_squad"
+PAIRS, MULTI, V2 = (json.loads((GOLDEN / f"{name}.json").read_text("utf-8")) for name in ("pairs", "multi", "v2"))
+
+
+def test_pairs():
+    assert len(PAIRS) == 200
+    for pair in PAIRS:
+        prediction, answer = {"q": pair["prediction"]}, {"q": [pair["gold"]]}
+        assert normalize_answer(pair["prediction"]) == pair["normalized_prediction"]
+        assert normalize_answer(pair["gold"]) == pair["normalized_gold"]
+        old, new = squad_scores(answer, prediction), squad2_scores(answer, prediction).overall
+        assert old.exact == new.exact == 100 * pair["exact"]
+        assert old.f1 == pytest.approx(100 * pair["f1_v1"], abs=1e-9)
+        assert new.f1 == pytest.approx(100 * pair["f1_v2"], abs=1e-9)
+
+
+def test_the_best_of_several_answers_counts():
+    cases = MULTI["cases"]
+    answers = {str(index): case["golds"] for index, case in enumerate(cases)}
+    scores = squad_scores(answers, {str(index): case["prediction"] for index, case in enumerate(cases)})
+    expected = MULTI["expected"]
+    assert (scores.exact, scores.f1) == pytest.approx((expected["exact_match"], expected["f1"]), abs=1e-9)
+    assert scores.total == 40
+
+
+def scores_of_v2(**threshold):
+    cases = V2["cases"]
+    return squad2_scores(
+        {case["id"]: case["golds"] for case in cases},
+        {case["id"]: case["prediction"] for case in cases},
+        {case["id"]: case["na_prob"] for case in cases},
+        **threshold,
+    )
+
+
+@pytest.mark.parametrize(("threshold", "name"), [({}, "threshold_1"), ({"threshold": 0.5}, "threshold_0_5")])
+def test_questions_without_answers(threshold, name):
+    scores, expected = scores_of_v2(**threshold), V2["expected"]
+    assert scores.overall.exact == pytest.approx(expected[name]["exact"], abs=1e-9)
+    assert scores.overall.f1 == pytest.approx(expected[name]["f1"], abs=1e-9)
+    best = (scores.best_exact.score, scores.best_exact.threshold, scores.best_f1.score, scores.best_f1.threshold)
+    names = ("best_exact", "best_exact_thresh", "best_f1", "best_f1_thresh")
+    assert best == pytest.approx([expected[name] for name in names], abs=1e-9)
+
+
+def test_sub_scores_are_those_of_another_evaluator():
+    scores, peer = scores_of_v2(), V2["peer"]["default"]
+    for part, name in ((scores.answerable, "HasAns"), (scores.unanswerable, "NoAns")):
+        expected = [peer[f"{name}_{score}"] for score in ("exact", "f1", "total")]
+        assert (part.exact, part.f1, part.total) == pytest.approx(expected, abs=1e-5)
+
+
+def test_what_cannot_be_scored_is_refused():
+    with pytest.raises(ValueError, match="at least one question"):
+        squad_scores({}, {})
+    with pytest.raises(ValueError, match=r"4 questions \(a, b, c, ...\) are without a prediction"):
+        squad_scores({question: ["x"] for question in "abcd"}, {})
+    with pytest.raises(ValueError, match=r"1 questions \(b\) are without an answer; .* `squad2_scores`"):
+        squad_scores({"a": ["x"], "b": []}, {"a": "x", "b": ""})
+    with pytest.raises(ValueError, match=r"\(b\) are without a no-answer score"):
+        squad2_scores({"a": ["x"], "b": []}, {"a": "x", "b": ""}, {"a": 0.5})
