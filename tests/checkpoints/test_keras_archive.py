@@ -227,6 +227,7 @@ def test_damaged_names_of_layers(sound, damaged, complaint, tmp_path):
         checkpoints.read(file)
 
 
+@pytest.mark.exhaustive
 def test_a_trained_model(tmp_path):
     model = randomized(MODELS["classes"]())
     model.compile("adam")

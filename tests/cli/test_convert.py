@@ -77,6 +77,7 @@ def test_a_narrow_terminal_cuts_no_name(tmp_path):
     assert "bert/encoder/transformer/group_0/inner_group_0/attention_1/self/query/kernel" in letters
 
 
+@pytest.mark.exhaustive
 def test_what_the_layout_cannot_say_is_one_sentence(run_python, tmp_path):
     source, new = GOLDEN / "keras_hub_masked_lm" / "preset", tmp_path / "new"
     call = f"""

@@ -37,6 +37,7 @@ def test_a_run_prints_its_scores_and_is_made_once(files):
     assert "batch_size (there 8, here 16)" in mistake(*arguments(files, "--batch-size", 16))
 
 
+@pytest.mark.exhaustive
 def test_a_folder_fine_tuned_for_other_labels_is_a_start_too(files):
     first = AlbertForSequenceClassification.from_pretrained(files / "pretrained", num_labels=5, new_head=True)
     shutil.copytree(files / "pretrained", files / "first")

@@ -144,6 +144,7 @@ def test_prepare_explains_an_option_that_cannot_be(option, pipeline, tmp_path):
     assert f"`{name}`" in mistake("prepare", pipeline.text, "--output", tmp_path / "examples", *option)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore:.*treated as one sentence:UserWarning")  # the long line is hinted at
 def test_long_lines_and_odd_characters_do_no_harm(pipeline, tmp_path):
     text = tmp_path / "text.txt"

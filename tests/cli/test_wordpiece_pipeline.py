@@ -36,6 +36,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.exhaustive
 def test_every_stage_keeps_the_vocabulary(folder):
     hashes = set()
     for stage in ("vocabulary", "run/model", "classifier"):
@@ -47,6 +48,7 @@ def test_every_stage_keeps_the_vocabulary(folder):
     assert hashes == {manifest["recipe"]["vocab_hash"]}
 
 
+@pytest.mark.exhaustive
 def test_the_exported_model_answers_as_the_model_does(folder):
     texts = ["the Garden went by", "a cold, cold house — grief!", ""]
     loaded = load_folder(folder / "classifier")
@@ -59,6 +61,7 @@ def test_the_exported_model_answers_as_the_model_does(folder):
     assert all(piece in printed for piece in guess.pieces)
 
 
+@pytest.mark.exhaustive
 def test_converting_takes_the_vocabulary_along(folder):
     for to in ("google", "huggingface"):
         output_of("convert", folder / "run" / "model", folder / to, "--to", to)

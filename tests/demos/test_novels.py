@@ -35,6 +35,7 @@ def novels(tmp_path_factory):
     return folder
 
 
+@pytest.mark.exhaustive
 def test_the_quickstart(novels, tmp_path):
     recipe = shrink(RECIPES / "quickstart.toml", tmp_path)
     printed = output_of(

@@ -35,6 +35,7 @@ def recipe(tmp_path_factory):
     return shrink(REPOSITORY / "training/recipes/nsmc.toml", tmp_path_factory.mktemp("recipe"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("segmenter", [None, "kiwi"])
 def test_the_demo(data, recipe, segmenter, tmp_path):
     options = () if segmenter is None else ("--segmenter", segmenter)

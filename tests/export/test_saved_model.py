@@ -208,6 +208,7 @@ def predict_py(monkeypatch, capsys, *arguments):
     return 0, capsys.readouterr()
 
 
+@pytest.mark.exhaustive
 def test_the_script_takes_the_newest_version_and_imports_nothing_of_ours(exports, run_python):
     script = ROOT / "saved_models" / "predict.py"
     code = (

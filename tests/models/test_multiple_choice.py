@@ -63,6 +63,7 @@ def test_its_own_loss():
     assert logs["cross_entropy"] == pytest.approx(np.average(losses, weights=weights), abs=1e-6)
 
 
+@pytest.mark.exhaustive
 def test_it_learns_by_heart():
     model = make_model(optimizer=keras.optimizers.Adam(5e-3), run_eagerly=False)
     history = model.fit(INPUTS, LABELS, epochs=60, batch_size=ROWS, verbose=0).history

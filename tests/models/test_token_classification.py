@@ -82,6 +82,7 @@ def test_a_label_that_no_class_has():
         make_model().fit(INPUTS, labels, verbose=0)
 
 
+@pytest.mark.exhaustive
 def test_it_learns_by_heart():
     model = make_model(optimizer=keras.optimizers.Adam(5e-3), run_eagerly=False)
     history = model.fit(INPUTS, LABELS, epochs=60, batch_size=ROWS, verbose=0).history

@@ -88,6 +88,7 @@ def _batches_of(arrays):
 # === One step, many ways ===
 
 
+@pytest.mark.exhaustive
 def test_several_steps_in_one_call_are_the_same_bits():
     one, four = (make_model(config=DROPOUT, steps_per_execution=count) for count in (1, 4))
     # Five batches: a call of four steps, and one that ends with the data.
@@ -128,6 +129,7 @@ def test_dropout_is_on_in_fit_and_off_in_evaluate():
     assert trained[0] != trained[1] != logs[0]["loss"]
 
 
+@pytest.mark.exhaustive
 def test_one_batch_at_a_time():
     model, other = make_model(), make_model()
     logs = model.train_on_batch(INPUTS, LABELS, return_dict=True)

@@ -90,6 +90,7 @@ def test_a_compiled_model_survives_saving(tmp_path):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.exhaustive
 def test_mirrored_devices_step_as_one():
     script = pathlib.Path(__file__).with_name("mirrored_run.py")
     environment = os.environ | {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}

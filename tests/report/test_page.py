@@ -253,6 +253,7 @@ def test_histograms_can_be_switched_off(values, tmp_path):
     assert not [tag for tag in tags if tag.startswith("weights/")]
 
 
+@pytest.mark.exhaustive
 def test_the_progress_line_says_how_fast_and_how_long(values, tmp_path, capsys):
     training = {**values["training"], "num_train_steps": 6, "histograms": False}
     pretrain(parse_recipe({**values, "training": training}), tmp_path / "run")

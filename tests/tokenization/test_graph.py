@@ -250,6 +250,7 @@ assert not any(name.startswith("albert_tf") for name in sys.modules)
 """
 
 
+@pytest.mark.exhaustive
 def test_saved_models_without_this_package(tmp_path):
     texts = untied_lines()
     tokenizers = {"unigram": TINY, "bpe": _train(tmp_path, texts, vocab_size=300, model_type="bpe")}

@@ -42,6 +42,7 @@ def recipe(pipeline, tmp_path_factory):
     return values
 
 
+@pytest.mark.exhaustive
 def test_a_stopped_run_goes_on_to_the_same_bits(recipe, tmp_path):
     whole = pretrain(parse_recipe(recipe), tmp_path / "whole", show_progress=False)
     assert {"masked_lm_loss", "next_sentence_loss", "next_sentence_accuracy"} <= set(whole.results)

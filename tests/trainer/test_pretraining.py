@@ -293,6 +293,7 @@ def test_other_data_under_the_same_path_are_refused_unless_it_is_allowed(pipelin
         pretrain(parse_recipe(values), run, show_progress=False, allow_changed=True)
 
 
+@pytest.mark.exhaustive
 def test_damage_in_held_out_examples_is_named(pipeline, tmp_path):
     heldout = pathlib.Path(shutil.copytree(pipeline.heldout, tmp_path / "heldout"))
     shard = max(heldout.glob("*.tfrecord"), key=lambda file: file.stat().st_size)

@@ -28,6 +28,7 @@ def going_on(pipeline, weights, learning_rate=1e-12, **model):
     return parse_recipe(values)
 
 
+@pytest.mark.exhaustive
 def test_a_run_starts_from_weights_of_any_origin(pipeline, trained, tmp_path):
     model = AlbertForPreTraining.from_pretrained(trained.model_folder)
     save_google(model, tmp_path / "google/model.ckpt-best")
@@ -39,6 +40,7 @@ def test_a_run_starts_from_weights_of_any_origin(pipeline, trained, tmp_path):
     assert learning.results["masked_lm_loss"] < trained.results["masked_lm_loss"]
 
 
+@pytest.mark.exhaustive
 def test_a_stopped_run_goes_on_from_its_checkpoint_not_from_the_weights(pipeline, trained, tmp_path):
     recipe = going_on(pipeline, trained.model_folder, 0.01)
     whole = pretrain(recipe, tmp_path / "whole", show_progress=False)
@@ -49,6 +51,7 @@ def test_a_stopped_run_goes_on_from_its_checkpoint_not_from_the_weights(pipeline
     assert first.read_bytes() == second.read_bytes()
 
 
+@pytest.mark.exhaustive
 def test_a_head_that_is_not_there_starts_fresh_only_when_asked(pipeline, trained, tmp_path):
     config = AlbertForPreTraining.from_pretrained(trained.model_folder).config
     model = AlbertForMaskedLM(config)
