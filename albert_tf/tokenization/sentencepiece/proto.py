@@ -50,8 +50,10 @@ def is_unigram(model_proto: bytes) -> bool:
 
 def user_defined(model_proto: bytes) -> list[str]:
     """Returns the user-defined pieces, which are never split."""
+    # Few pieces have these bytes, even by chance, so that few are parsed.
+    kind = bytes([_PIECE_KIND << 3 | _VARINT, _USER_DEFINED])
     pieces = [field.payload for field in _fields(model_proto) if field.number == _MODEL_PIECES]
-    return [_text_of(piece) for piece in pieces if _is_of_kind(piece, _USER_DEFINED)]
+    return [_text_of(piece) for piece in pieces if kind in piece and _is_of_kind(piece, _USER_DEFINED)]
 
 
 def user_defined_score(piece: str) -> float:
