@@ -144,10 +144,12 @@ def squad2_scores(
             for scores in raw
         )
         best = [_best_threshold(scores, accepted, predictions, no_answer_scores) for scores in raw]
+    answerable = [question for question in questions if accepted[question]]
+    unanswerable = [question for question in questions if not accepted[question]]
     return SquadScores(
         _mean(questions, exact, f1),
-        _mean([question for question in questions if accepted[question]], exact, f1),
-        _mean([question for question in questions if not accepted[question]], exact, f1),
+        _mean(answerable, exact, f1) if answerable else None,
+        _mean(unanswerable, exact, f1) if unanswerable else None,
         *best,
     )
 
@@ -168,9 +170,7 @@ def _best_threshold(
     return BestThreshold(100.0 * best / len(accepted), threshold)
 
 
-def _mean(questions: Sequence[str], exact: Mapping[str, float], f1: Mapping[str, float]) -> AnswerScores | None:
-    if not questions:
-        return None
+def _mean(questions: Sequence[str], exact: Mapping[str, float], f1: Mapping[str, float]) -> AnswerScores:
     return AnswerScores(
         100.0 * sum(exact[question] for question in questions) / len(questions),
         100.0 * sum(f1[question] for question in questions) / len(questions),
