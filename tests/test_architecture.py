@@ -1,6 +1,7 @@
 """Proves the order of the packages by reading the source: who may import whom, and how long a file may be."""
 
 import ast
+import functools
 import pathlib
 from collections.abc import Iterator
 
@@ -25,6 +26,7 @@ ABOUT_TENSORFLOW = ("layers/dropout.py",)
 MAX_FILE, MAX_FUNCTION = 400, 50
 
 
+@functools.cache
 def sources(package: pathlib.Path) -> dict[str, ast.Module]:
     """Every module of a package, parsed, by its path below it."""
     return {
@@ -55,6 +57,7 @@ def imported(tree: ast.AST, importer: str = "", is_package: bool = False) -> Ite
             yield from imported(node, importer, is_package)
 
 
+@functools.cache
 def graph(package: pathlib.Path) -> dict[str, set[str]]:
     """Which modules each module imports; a name of a lazy package counts as the module that defines it."""
     trees = sources(package)

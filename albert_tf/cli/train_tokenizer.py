@@ -1,7 +1,5 @@
 """`albert-tf train-tokenizer`: trains a vocabulary."""
 
-import threading
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -63,23 +61,7 @@ def run(
     else:
         more = {"model_type": model_type, "byte_fallback": byte_fallback, "segmenter": segmenter}
         train = partial(train_sentencepiece, find_files(inputs), output, **options, **more)
-    _print_report(_in_thread(train))
-
-
-def _in_thread(work: Callable[[], "VocabularyReport"]) -> "VocabularyReport":
-    """Runs `work` in a thread, because SentencePiece would block Ctrl-C in the main thread."""
-    from concurrent.futures import Future
-
-    outcome: Future[VocabularyReport] = Future()
-
-    def run_work() -> None:
-        try:
-            outcome.set_result(work())
-        except Exception as error:
-            outcome.set_exception(error)
-
-    threading.Thread(target=run_work, daemon=True).start()
-    return outcome.result()
+    _print_report(train())
 
 
 def _check_wordpiece_options(**options: bool | str | None) -> None:

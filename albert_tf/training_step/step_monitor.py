@@ -54,8 +54,13 @@ class StepMonitor:
     def record(self, optimizer, loss, gradients) -> None:
         """Records loss and gradients of the full batch; called in the step, before the update."""
         scale, has_gradient = loss_scale(optimizer), [gradient is not None for gradient in gradients]
-        factor = 1.0 if scale is None else 1.0 / tf.cast(tf.convert_to_tensor(scale), tf.float32)
-        norms = tf.stack([tf.norm(factor * tf.cast(g, tf.float32)) for g in gradients if g is not None])
+        found = [tf.cast(gradient, tf.float32) for gradient in gradients if gradient is not None]
+        if scale is not None:
+            factor = 1.0 / tf.cast(tf.convert_to_tensor(scale), tf.float32)
+            found = [factor * gradient for gradient in found]
+        # `l2_loss` is half the sum of squares, in one operation.
+        halves = [tf.nn.l2_loss(gradient) for gradient in found]
+        norms = tf.sqrt(2.0 * tf.stack(halves))
         # With a loss scale, gradients may overflow; the step is then skipped.
         is_finite = tf.reduce_all(tf.math.is_finite(norms))
         failed = ~tf.math.is_finite(loss) if scale is not None else ~(tf.math.is_finite(loss) & is_finite)

@@ -3,7 +3,14 @@
 import pathlib
 import re
 
-SMALLER = {"vocab_size": 900, "embedding_size": 8, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16}
+SMALLER = {
+    "vocab_size": 900,
+    "embedding_size": 8,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+}
 SHORTER = {"num_train_steps": 4, "num_warmup_steps": 1, "log_every": 2, "evaluate_every": 4, "save_every": 4}
 
 

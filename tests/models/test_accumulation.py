@@ -57,6 +57,7 @@ def test_microbatches_give_the_numbers_of_the_batch(way, undivided):
     assert int(model.optimizer.iterations) == 2
 
 
+@pytest.mark.exhaustive
 def test_batches_of_unknown_size(undivided):
     model = make_model(gradient_accumulation_steps=2, jit_compile=False)
     assert_same(fit(model, drop_remainder=False), undivided[1])
@@ -85,6 +86,7 @@ def test_weights_come_from_labels_without_a_forward_pass_where_shapes_are_known(
     assert len(calls) == (0 if drop_remainder else 2)
 
 
+@pytest.mark.exhaustive
 def test_a_keras_loss_with_metrics_and_weights():
     def classifier(parts):
         accuracy = keras.metrics.SparseCategoricalAccuracy(name="weighted")

@@ -14,6 +14,7 @@ from albert_tf import (
     AlbertForTokenClassification,
 )
 from albert_tf import models as models_room
+from tests.parameters import first_of
 
 from .small import CONFIG, make_choices, make_inputs, make_pretraining_batch
 
@@ -97,7 +98,7 @@ def test_inside_a_functional_model_of_the_user(encoder, length, tmp_path):
             np.testing.assert_allclose(one(inputs)[1], expected["hidden_states"][1], atol=1e-6)
 
 
-@pytest.mark.parametrize(("kind", "arguments"), MODELS)
+@pytest.mark.parametrize(("kind", "arguments"), first_of(MODELS))
 def test_predict_and_saving(kind, arguments, tmp_path):
     inputs = inputs_for(kind)
     model = kind(CONFIG, **arguments)
@@ -115,7 +116,7 @@ def test_predict_and_saving(kind, arguments, tmp_path):
     assert_equal(other(inputs), expected)
 
 
-@pytest.mark.parametrize(("kind", "arguments"), MODELS)
+@pytest.mark.parametrize(("kind", "arguments"), first_of(MODELS))
 def test_mixed_precision(kind, arguments):
     inputs = inputs_for(kind)
     model = kind(CONFIG, **arguments)

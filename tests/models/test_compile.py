@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 
 from albert_tf import AlbertForQuestionAnswering, AlbertForSequenceClassification, AlbertForTokenClassification
+from tests.parameters import first_of
 
 from .small import CONFIG, make_inputs
 
@@ -90,12 +91,14 @@ def cross_entropies(logits):
 
 @pytest.mark.parametrize(
     "loss",
-    [
-        *("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy"),
-        *(keras.losses.SparseCategoricalCrossentropy, keras.losses.sparse_categorical_crossentropy),
-        *({"logits": "sparse_categorical_crossentropy"}, ["sparse_categorical_crossentropy"]),
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-    ],
+    first_of(
+        [
+            *("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy"),
+            *(keras.losses.SparseCategoricalCrossentropy, keras.losses.sparse_categorical_crossentropy),
+            *({"logits": "sparse_categorical_crossentropy"}, ["sparse_categorical_crossentropy"]),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        ]
+    ),
     ids=["name", "class name", "class", "function", "dict", "list", "instance"],
 )
 def test_sparse_labels(loss, logits):
@@ -110,15 +113,20 @@ def test_one_hot_labels(name, logits):
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [(name, keras.losses.BinaryCrossentropy) for name in ("bce", "BCE", "binary_crossentropy", "BinaryCrossentropy")]
-    + [
-        (name, keras.losses.BinaryFocalCrossentropy)
-        for name in ("binary_focal_crossentropy", "BinaryFocalCrossentropy")
-    ]
-    + [
-        (name, keras.losses.CategoricalFocalCrossentropy)
-        for name in ("categorical_focal_crossentropy", "CategoricalFocalCrossentropy")
-    ],
+    first_of(
+        [
+            (name, keras.losses.BinaryCrossentropy)
+            for name in ("bce", "BCE", "binary_crossentropy", "BinaryCrossentropy")
+        ]
+        + [
+            (name, keras.losses.BinaryFocalCrossentropy)
+            for name in ("binary_focal_crossentropy", "BinaryFocalCrossentropy")
+        ]
+        + [
+            (name, keras.losses.CategoricalFocalCrossentropy)
+            for name in ("categorical_focal_crossentropy", "CategoricalFocalCrossentropy")
+        ]
+    ),
 )
 def test_other_losses_that_know_logits(name, kind, logits):
     labels = np.eye(CLASSES, dtype="float32")[LABELS]
@@ -201,7 +209,7 @@ def test_a_loss_that_returns_a_scalar_goes_with_undivided_batches(logits):
         divided.train_on_batch(INPUTS, LABELS)
 
 
-@pytest.mark.parametrize("reduction", ["sum_over_batch_size", "mean_with_sample_weight", "sum"])
+@pytest.mark.parametrize("reduction", first_of(["sum_over_batch_size", "mean_with_sample_weight", "sum"]))
 def test_parts_of_a_batch_give_the_numbers_of_the_whole(reduction):
     def trained(parts):
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=reduction)

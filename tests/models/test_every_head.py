@@ -56,6 +56,7 @@ def step(case, way):
     return logs, {path: np.array(v) - before[path] for path, v in model.variables_by_path().items()}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("case", first_of(CASES))
 def test_one_step(case):
     logs, moves = step(case, "graph")

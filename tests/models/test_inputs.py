@@ -391,7 +391,7 @@ def test_a_py_dataset_is_checked_by_its_first_batch(models):
     assert found == pytest.approx(models["texts"].evaluate(TEXTS, LABELS, verbose=0), abs=1e-6)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", first_of([False, True]))
 def test_unseen_ids_without_a_row_give_nan(models, jit_compile):
     encoder = models["encoder"]
     call = tf.function(lambda ids, types: encoder({"input_ids": ids, "token_type_ids": types}), jit_compile=jit_compile)

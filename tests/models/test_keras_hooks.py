@@ -7,6 +7,7 @@ import tensorflow as tf
 from keras import ops
 
 from albert_tf import AlbertForSequenceClassification, AlbertForTokenClassification
+from tests.parameters import first_of
 
 from .small import CONFIG, make_inputs
 
@@ -79,8 +80,8 @@ class OwnMetrics(AlbertForSequenceClassification):
         return {"rows": ops.cast(ops.shape(y)[0], "float32"), "accuracy": logs["accuracy"]}
 
 
-@pytest.mark.parametrize("kind", [OwnTrainStep, SuperTrainStep])
-@pytest.mark.parametrize("run_eagerly", [True, False])
+@pytest.mark.parametrize("kind", first_of([OwnTrainStep, SuperTrainStep]))
+@pytest.mark.parametrize("run_eagerly", first_of([True, False]))
 def test_an_own_train_step_runs(kind, run_eagerly):
     model, plain = make_model(kind, run_eagerly=run_eagerly), make_model()
     expected, found = (each.fit(INPUTS, LABELS, batch_size=ROWS, verbose=0).history for each in (plain, model))
@@ -106,8 +107,8 @@ def test_an_own_train_step_has_no_parts():
         make_model(OwnTrainStep, gradient_accumulation_steps=2)
 
 
-@pytest.mark.parametrize("loss", [None, "sparse_categorical_crossentropy"])
-@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("loss", first_of([None, "sparse_categorical_crossentropy"]))
+@pytest.mark.parametrize("parts", first_of([1, 2]))
 def test_an_own_compute_loss_is_minimised(parts, loss):
     doubled = make_model(DoubledLoss, loss=loss, gradient_accumulation_steps=parts)
     plain = make_model(loss=loss, optimizer=keras.optimizers.SGD(0.2))
@@ -119,8 +120,8 @@ def test_an_own_compute_loss_is_minimised(parts, loss):
     )
 
 
-@pytest.mark.parametrize("loss", [None, "sparse_categorical_crossentropy"])
-@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("loss", first_of([None, "sparse_categorical_crossentropy"]))
+@pytest.mark.parametrize("parts", first_of([1, 2]))
 def test_added_losses_count_once(parts, loss):
     plain = make_model().test_on_batch(INPUTS, LABELS, return_dict=True)["loss"]
     added = make_model(AddedLoss, loss=loss, gradient_accumulation_steps=parts)

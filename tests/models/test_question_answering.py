@@ -172,6 +172,7 @@ def test_dropout_is_before_the_score_of_no_answer_alone():
 # === Both ===
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("head", "inputs", "labels"), first_of([("beam", TRAINING, LABELS), ("span", INPUTS, SPAN_LABELS)])
 )

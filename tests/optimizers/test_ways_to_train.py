@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.optimizers import AdamW, Lamb, WarmupSchedule
+from tests.parameters import first_of
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -56,7 +57,7 @@ def train_by_hand(kind, jit_compile, graph=True, steps=5):
     return model.get_weights()
 
 
-@pytest.mark.parametrize("kind", [AdamW, Lamb])
+@pytest.mark.parametrize("kind", first_of([AdamW, Lamb]))
 def test_eager_graph_and_xla_agree(kind):
     eager = train_by_hand(kind, jit_compile=False, graph=False)
     assert max(np.max(np.abs(a - b)) for a, b in zip(eager, make_model().get_weights(), strict=True)) > 0.01
@@ -65,7 +66,7 @@ def test_eager_graph_and_xla_agree(kind):
             np.testing.assert_allclose(found, expected, atol=2e-6, rtol=0)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", first_of([False, True]))
 def test_model_fit(jit_compile):
     model = make_model()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece
+from tests.parameters import first_of
 
 from .golden import AWKWARD_TEXTS, TINY_MODEL, is_tie, read_lines, small_tokenizer, spelling_bytes, train_plainly
 
@@ -27,8 +28,23 @@ def untied_lines():
     return texts[:136] + texts[137:]
 
 
-ENGLISH = AlbertTokenizer.english()
-TINY = AlbertTokenizer.from_pretrained(TINY_MODEL)
+@functools.cache
+def english(**options):
+    return AlbertTokenizer.english(**options)
+
+
+@functools.cache
+def tiny():
+    return AlbertTokenizer.from_pretrained(TINY_MODEL)
+
+
+LOADERS = {
+    "lower": english,
+    "digit_comma": tiny,
+    "bytes": spelling_bytes,
+    "cased": lambda: english(do_lower_case=False),
+    "accents": lambda: english(keep_accents=True),
+}
 
 
 def _as_bytes(texts):
@@ -86,7 +102,7 @@ def _count_ties(tokenizer, folder):
 
 @pytest.mark.parametrize(("folder", "lines", "ties"), [("novels", 15_807, 0), ("nsmc", 38_384, 66)])
 def test_python_and_graph_differ_only_where_scores_are_equal(folder, lines, ties):
-    assert _count_ties(ENGLISH, folder) == (lines, ties)
+    assert _count_ties(english(), folder) == (lines, ties)
 
 
 @pytest.mark.exhaustive
@@ -95,8 +111,8 @@ def test_korean_under_a_vocabulary_of_its_own(tmp_path):
     assert _count_ties(AlbertTokenizer.from_pretrained(tmp_path), "nsmc") == (38_384, 1)
 
 
-@pytest.mark.parametrize("load", [AlbertTokenizer.english, spelling_bytes], ids=["english", "bytes"])
-@pytest.mark.parametrize("do_lower_case", [True, False])
+@pytest.mark.parametrize("load", first_of([english, spelling_bytes]), ids=["english", "bytes"])
+@pytest.mark.parametrize("do_lower_case", first_of([True, False]))
 def test_recorded_lines(load, do_lower_case):
     tokenizer = load(do_lower_case=do_lower_case)
     _assert_same(tokenizer, [line["text"] for line in read_lines("T1_tokenize")], max_length=LONG)
@@ -108,17 +124,7 @@ def test_recorded_lines_of_the_digit_comma_rule(reference_digit_comma):
     _assert_same(tokenizer, [line["text"] for line in read_lines("T1b_digit_comma")], max_length=LONG)
 
 
-CLEANED_OTHERWISE = {
-    "cased": AlbertTokenizer.english(do_lower_case=False),
-    "accents": AlbertTokenizer.english(keep_accents=True),
-}
-
-
-EVERY_CLEAN_UP = pytest.mark.parametrize(
-    "tokenizer",
-    [ENGLISH, *CLEANED_OTHERWISE.values(), spelling_bytes()],
-    ids=["lower", *CLEANED_OTHERWISE, "bytes"],
-)
+EVERY_CLEAN_UP = pytest.mark.parametrize("kind", ["lower", "cased", "accents", "bytes"])
 
 
 def _assert_same_around(tokenizer, codes):
@@ -128,25 +134,27 @@ def _assert_same_around(tokenizer, codes):
 
 
 @EVERY_CLEAN_UP
-def test_some_code_points(tokenizer):
-    _assert_same_around(tokenizer, [*range(0x600), *range(0x600, 0x110000, 211)])
+def test_some_code_points(kind):
+    _assert_same_around(LOADERS[kind](), [*range(0x600), *range(0x600, 0x110000, 211)])
 
 
 @pytest.mark.exhaustive
 @EVERY_CLEAN_UP
-def test_every_code_point(tokenizer):
-    _assert_same_around(tokenizer, range(0x110000))
+def test_every_code_point(kind):
+    _assert_same_around(LOADERS[kind](), range(0x110000))
 
 
-@pytest.mark.parametrize("tokenizer", [ENGLISH, TINY, spelling_bytes()], ids=["english", "digit_comma", "bytes"])
-def test_awkward_texts(tokenizer):
-    _assert_same(tokenizer, [*AWKWARD_TEXTS, b"\xff\xfe", b"\xc0\x80a", b"\xe2\x82", "x" * 50_000], max_length=LONG)
+@pytest.mark.parametrize("kind", ["lower", "digit_comma", "bytes"])
+def test_awkward_texts(kind):
+    _assert_same(
+        LOADERS[kind](), [*AWKWARD_TEXTS, b"\xff\xfe", b"\xc0\x80a", b"\xe2\x82", "x" * 50_000], max_length=LONG
+    )
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(st.lists(st.text(max_size=40) | st.text("19,/ 2３½é가\u1100\u1161"), min_size=8, max_size=8))
 def test_any_text(texts):
-    for tokenizer in (ENGLISH, TINY, spelling_bytes(), *CLEANED_OTHERWISE.values()):
+    for tokenizer in [load() for load in LOADERS.values()]:
         _assert_same(tokenizer, texts)
 
 
@@ -154,13 +162,13 @@ def test_pairs_and_truncation():
     texts = [line["text"] for line in read_lines("T1b_digit_comma")][:120]  # none of which has a tie
     for max_length in (3, 4, 5, 8, 17, 64):
         for padding in ("longest", "max_length"):
-            _assert_same(TINY, texts, max_length=max_length, padding=padding)
-            _assert_same(TINY, texts, texts[::-1], max_length=max_length, padding=padding)
+            _assert_same(tiny(), texts, max_length=max_length, padding=padding)
+            _assert_same(tiny(), texts, texts[::-1], max_length=max_length, padding=padding)
 
 
 def test_an_empty_batch():
-    _assert_same(ENGLISH, [])
-    _assert_same(ENGLISH, [], [], padding="max_length", max_length=9)
+    _assert_same(english(), [])
+    _assert_same(english(), [], [], padding="max_length", max_length=9)
 
 
 def _train(folder, texts, **settings):
@@ -168,14 +176,16 @@ def _train(folder, texts, **settings):
     return AlbertTokenizer.from_pretrained(folder)
 
 
-@pytest.mark.parametrize("byte_fallback", [False, True])
+@pytest.mark.parametrize("byte_fallback", first_of([False, True]))
 @pytest.mark.parametrize(
     "settings",
-    [
-        {"model_type": "bpe"},
-        {"add_dummy_prefix": False},
-        {"treat_whitespace_as_suffix": True},
-    ],
+    first_of(
+        [
+            {"model_type": "bpe"},
+            {"add_dummy_prefix": False},
+            {"treat_whitespace_as_suffix": True},
+        ]
+    ),
     ids=str,
 )
 def test_other_kinds_of_models(settings, byte_fallback):
@@ -206,10 +216,10 @@ def test_with_byte_fallback_no_text_is_unknown():
 
 def test_in_a_dataset_and_in_a_functional_model():
     texts = untied_lines()
-    layer = TINY.as_layer(max_length=32, padding="max_length")
+    layer = tiny().as_layer(max_length=32, padding="max_length")
     dataset = tf.data.Dataset.from_tensor_slices(texts).batch(100).map(layer)
     assert dataset.element_spec["input_ids"].shape.as_list() == [None, 32]
-    wanted = TINY(texts, max_length=32, padding="max_length")["input_ids"]
+    wanted = tiny()(texts, max_length=32, padding="max_length")["input_ids"]
     np.testing.assert_array_equal(np.concatenate([batch["input_ids"] for batch in dataset]), wanted)
     inputs = keras.Input((), dtype="string")
     model = keras.Model(inputs, layer(inputs)["input_ids"])
@@ -217,7 +227,7 @@ def test_in_a_dataset_and_in_a_functional_model():
 
 
 def test_shapes_that_are_no_batch_of_texts():
-    layer = ENGLISH.as_layer()
+    layer = english().as_layer()
     for wrong in (tf.constant("a"), tf.constant([["a"]]), (tf.constant(["a"]),) * 3):
         with pytest.raises(ValueError, match=r"`texts` must be one or two string tensors of shape \[B\]"):
             layer(wrong)
@@ -253,7 +263,7 @@ assert not any(name.startswith("albert_tf") for name in sys.modules)
 @pytest.mark.exhaustive
 def test_saved_models_without_this_package(tmp_path):
     texts = untied_lines()
-    tokenizers = {"unigram": TINY, "bpe": _train(tmp_path, texts, vocab_size=300, model_type="bpe")}
+    tokenizers = {"unigram": tiny(), "bpe": _train(tmp_path, texts, vocab_size=300, model_type="bpe")}
     for name, tokenizer in tokenizers.items():
         served = _Served(tokenizer)
         signature = served.__call__.get_concrete_function(tf.TensorSpec([None], tf.string, name="texts"))

@@ -10,6 +10,7 @@ from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions
 from albert_tf.tokenization.files import english_model_file
 from albert_tf.tokenization.sentencepiece.charsmap import changes
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
+from tests.parameters import first_of
 
 from .golden import AWKWARD_TEXTS, read_lines, small_tokenizer
 from .test_graph import _assert_same
@@ -46,9 +47,9 @@ def _texts(count):
     return [*(text.encode() for text in drawn + plain), *awkward, b"[E1\xff]", b"@user\xcc", b"\xff\xcc\x81x"]
 
 
-@pytest.mark.parametrize("allow_special", [False, True])
-@pytest.mark.parametrize("byte_fallback", [False, True])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("allow_special", first_of([False, True]))
+@pytest.mark.parametrize("byte_fallback", first_of([False, True]))
+@pytest.mark.parametrize("options", first_of(OPTIONS), ids=str)
 def test_ids_and_offsets(options, byte_fallback, allow_special):
     tokenizer, texts = _tokenizer(options, byte_fallback), _texts(500)
     layout = {"allow_special": allow_special, "return_offsets": True, "max_length": 100_000}

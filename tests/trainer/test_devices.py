@@ -22,6 +22,7 @@ devices.barrier()
 """
 
 
+@pytest.mark.exhaustive
 def test_workers_agree_or_the_one_that_differs_is_named():
     said = [worker.communicate(timeout=300)[0] for worker in start_workers(2, sys.executable, "-c", PROGRAM)]
     assert ["chief True" in said[0], "worker True" in said[1]] == [True, True], said

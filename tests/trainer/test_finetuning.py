@@ -156,6 +156,7 @@ def stop_at(step, options, told):
         return finetune(options)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("told", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive)])
 def test_a_run_that_is_told_to_stop_says_so_and_begins_anew(files, tmp_path, told):
     options = options_for(files, tmp_path / "run", seed=5, learning_rate=1e-2, warmup_proportion=0.5, epochs=2)

@@ -79,6 +79,7 @@ def faults(text: str) -> list[str]:
     return [f"calls {sorted(calls)}"] * bool(calls) + [what for what, how in patterns.items() if re.search(how, text)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("policy", "changes"),
     first_of([("float32", {}), ("mixed_bfloat16", {"gradient_accumulation_steps": 2, "remat": "block"})]),

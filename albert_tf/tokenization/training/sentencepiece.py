@@ -3,7 +3,9 @@
 import io
 import itertools
 import re
+import threading
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
 import sentencepiece
@@ -152,7 +154,7 @@ def run_trainer(
         )
     written, reading_errors = io.BytesIO(), []
     try:
-        sentencepiece.SentencePieceTrainer.Train(
+        _train_in_thread(
             sentence_iterator=_recording_errors(lines, reading_errors),
             model_writer=written,
             vocab_size=vocab_size - surplus,
@@ -168,9 +170,23 @@ def run_trainer(
         if reading_errors:
             raise reading_errors[0] from None
         raise ValueError(_explain(str(error), vocab_size, surplus)) from error
-    finally:
-        sentencepiece.set_min_log_level(0)
     return written.getvalue()
+
+
+def _train_in_thread(**settings) -> None:
+    """Trains in a thread, because in the main thread Ctrl-C would wait until SentencePiece has finished."""
+    outcome: Future[None] = Future()
+
+    def train() -> None:
+        try:
+            outcome.set_result(sentencepiece.SentencePieceTrainer.Train(**settings))
+        except Exception as error:
+            outcome.set_exception(error)
+        finally:
+            sentencepiece.set_min_log_level(0)  # `minloglevel` has changed it for the process
+
+    threading.Thread(target=train, daemon=True).start()
+    outcome.result()
 
 
 def _recording_errors(lines: Iterator[str], errors: list[Exception]) -> Iterator[str]:
