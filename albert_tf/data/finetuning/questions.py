@@ -1,0 +1,260 @@
+"""Questions about passages, in the format of SQuAD, and the windows in which a model reads them.
+
+Letters: Q questions, W windows, N tokens of a passage.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from albert_tf.data.finetuning.classification import EncodedTexts, Inputs
+from albert_tf.json_files import read_json
+from albert_tf.tokenization.batching import BatchLayout, choose_windows
+from albert_tf.tokenization.spans import find_tokens
+
+if TYPE_CHECKING:
+    from albert_tf.tokenization import AlbertTokenizer
+
+Misplaced = Literal["refuse", "drop"]
+
+_PASSAGES_AT_ONCE = 64
+_NO_LIMIT = 1 << 30
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about a passage.
+
+    Attributes:
+        id: unique in its file.
+        text: the question.
+        context: the passage.
+        answers: the accepted answers; none if the passage has no answer, or the file does not tell.
+        starts: index in `context` of the first character of each answer; -1 if the answer is not there.
+    """
+
+    id: str
+    text: str
+    context: str
+    answers: tuple[str, ...] = ()
+    starts: tuple[int, ...] = ()
+
+
+def read_questions(path: str | Path, misplaced: Misplaced = "refuse") -> list[Question]:
+    """Reads a file in the format of SQuAD 1.1 and 2.0, which KorQuAD 1.0 and XQuAD share.
+
+    Args:
+        path: a JSON file.
+        misplaced: what to do if an answer is not in its passage at `answer_start`: refuse the file, or drop the
+            position, so that the answer still counts in scores but is not trained on.
+
+    Raises:
+        ValueError: the file is not in this format, has no questions, has two questions of one id or an empty passage,
+            or an answer is misplaced; the message names the file and the question.
+    """
+    path = Path(path)
+    content = read_json(path, cure="give a file in SQuAD's format")
+    questions = list(_questions(path, content))
+    if not questions:
+        raise ValueError(f"{path} has no questions; is it the right file?")
+    seen: set[str] = set()
+    for question in questions:
+        if question.id in seen:
+            raise ValueError(f"{path} has two questions with the id {question.id!r}; give each its own.")
+        seen.add(question.id)
+    wrong = [question for question in questions if not _is_placed(question)]
+    if wrong and misplaced == "refuse":
+        named = ", ".join(f"{question.id} ({question.answers[0][:30]!r})" for question in wrong[:3])
+        raise ValueError(
+            f"{path}: the answers of {len(wrong):,} questions are not in their passages at `answer_start`, as of "
+            f"{named}; correct them, or drop their positions with misplaced='drop'."
+        )
+    return [question if _is_placed(question) else _without_wrong_places(question) for question in questions]
+
+
+def _questions(path: Path, content: Any) -> Iterator[Question]:
+    for page, article in enumerate(_list(content, "data", str(path))):
+        for number, paragraph in enumerate(_list(article, "paragraphs", f"{path}, data[{page}]")):
+            where = f"{path}, data[{page}].paragraphs[{number}]"
+            context = _string(paragraph, "context", where)
+            if not context.strip():
+                raise ValueError(f"{where}: the passage is empty; fill it in or delete it.")
+            for index, question in enumerate(_list(paragraph, "qas", where)):
+                yield _question(question, context, f"{where}.qas[{index}]")
+
+
+def _question(content: Any, context: str, where: str) -> Question:
+    answers = _list(content, "answers", where) if "answers" in content else []
+    if content.get("is_impossible"):
+        answers = []
+    starts = [answer.get("answer_start") if isinstance(answer, dict) else None for answer in answers]
+    if not all(type(start) is int for start in starts):
+        raise ValueError(f"{where}: every answer must have an integer `answer_start`; correct the file.")
+    texts = tuple(_string(answer, "text", where) for answer in answers)
+    return Question(_string(content, "id", where), _string(content, "question", where), context, texts, tuple(starts))
+
+
+def _list(content: Any, name: str, where: str) -> list:
+    value = content.get(name) if isinstance(content, Mapping) else None
+    if not isinstance(value, list):
+        raise ValueError(f"{where} has no list {name!r}; give a file in SQuAD's format.")
+    return value
+
+
+def _string(content: Any, name: str, where: str) -> str:
+    value = content.get(name) if isinstance(content, Mapping) else None
+    if not isinstance(value, str):
+        raise ValueError(f"{where} has no string {name!r}; give a file in SQuAD's format.")
+    return value
+
+
+def _is_placed(question: Question) -> bool:
+    return all(
+        start == -1 or (start >= 0 and answer and question.context.startswith(answer, start))
+        for answer, start in zip(question.answers, question.starts)
+    )
+
+
+def _without_wrong_places(question: Question) -> Question:
+    places = [
+        start if answer and start >= 0 and question.context.startswith(answer, start) else -1
+        for answer, start in zip(question.answers, question.starts)
+    ]
+    return Question(question.id, question.text, question.context, question.answers, tuple(places))
+
+
+@dataclass(frozen=True)
+class QuestionWindows:
+    """Questions with parts of their passages that fit into a model: [CLS] question [SEP] part [SEP].
+
+    Attributes:
+        questions: the Q questions.
+        encoded: EncodedTexts of the W windows, those of one question next to each other.
+        question: index of the question of each window, int32 [W].
+        position: position in the window of the first token of the passage, int32 [W].
+        start: which token of the passage this is, int32 [W].
+        count: number of tokens of the passage in the window, int32 [W].
+        spans: for each question, start and exclusive end of the tokens of its passage in characters, int32 [N, 2].
+    """
+
+    questions: Sequence[Question]
+    encoded: EncodedTexts
+    question: np.ndarray
+    position: np.ndarray
+    start: np.ndarray
+    count: np.ndarray
+    spans: Sequence[np.ndarray]
+
+    def __len__(self) -> int:
+        return len(self.question)
+
+    def best_windows(self, question: int) -> tuple[slice, np.ndarray]:
+        """The windows of a question, and for each token of its passage the one that shows most of its surroundings.
+
+        Returns:
+            A slice of W, and the index in this slice, int [N]. A token's surroundings in a window are the smaller
+            number of tokens before and after it, plus 0.01 for each token of the window; the first best window counts.
+        """
+        windows = slice(*np.searchsorted(self.question, [question, question + 1]).tolist())
+        start, count = self.start[windows, None], self.count[windows, None]
+        tokens = np.arange(len(self.spans[question]))
+        before, after = tokens - start, start + count - 1 - tokens
+        surroundings = np.where((before >= 0) & (after >= 0), np.minimum(before, after) + 0.01 * count, -1.0)
+        return windows, surroundings.argmax(axis=0)
+
+    def labels(self) -> dict[str, np.ndarray]:
+        """Labels for training: `start_positions`, `end_positions` and `is_impossible`, int32 [W].
+
+        A window without the whole first answer of its question is impossible, with both positions 0.
+        """
+        starts, ends = np.zeros([2, len(self)], np.int32)
+        for index, row in enumerate(self.question.tolist()):
+            tokens = self._answer_tokens(row)
+            if tokens is not None:
+                first, last = tokens.start - self.start[index], tokens.stop - 1 - self.start[index]
+                if first >= 0 and last < self.count[index]:
+                    starts[index], ends[index] = self.position[index] + first, self.position[index] + last
+        return {"start_positions": starts, "end_positions": ends, "is_impossible": (starts == 0).astype(np.int32)}
+
+    def _answer_tokens(self, index: int) -> slice | None:
+        question = self.questions[index]
+        if not question.answers or question.starts[0] < 0:
+            return None
+        start = question.starts[0]
+        return find_tokens(self.spans[index], start, start + len(question.answers[0]))
+
+    def batch(self, rows: np.ndarray, multiple: int = 8) -> Inputs:
+        """The model's inputs for some windows, as `EncodedTexts.batch`, with `p_mask`: 1 where no answer can be."""
+        inputs = self.encoded.batch(rows, multiple)
+        places = np.arange(inputs["input_ids"].shape[1])
+        position, count = self.position[rows, None], self.count[rows, None]
+        is_open = (places == 0) | ((places >= position) & (places < position + count))
+        return {**inputs, "p_mask": (~is_open).astype(np.int32)}
+
+
+def encode_questions(
+    tokenizer: "AlbertTokenizer",
+    questions: Sequence[Question],
+    max_length: int = 384,
+    doc_stride: int = 128,
+    max_question_length: int = 64,
+) -> QuestionWindows:
+    """Tokenizes questions and passages, and splits passages into windows.
+
+    Args:
+        tokenizer: AlbertTokenizer.
+        questions: the questions; those about one passage should be next to each other.
+        max_length: maximum number of ids of a window.
+        doc_stride: distance in tokens of the starts of two windows.
+        max_question_length: longer questions are cut to this number of ids.
+
+    Raises:
+        ValueError: `max_length` leaves no room for a passage beside a question, or a passage has no tokens.
+
+    References:
+        `convert_examples_to_features` in squad_utils.py of google-research/albert.
+    """
+    asked = [ids[:max_question_length] for ids in tokenizer.encode_batch([question.text for question in questions])]
+    passages = _encode_passages(tokenizer, dict.fromkeys(question.context for question in questions))
+    for question in questions:
+        if not len(passages[question.context][0]):
+            raise ValueError(f"The passage of question {question.id} has no tokens; delete it.")
+    lengths = np.array([len(ids) for ids in asked], np.int64)
+    passage_lengths = np.array([len(passages[question.context][0]) for question in questions], np.int64)
+    windows = choose_windows(lengths, passage_lengths, BatchLayout(max_length, doc_stride=doc_stride))
+    offsets = np.concatenate([[0], np.cumsum(windows.first + windows.second + 3)])
+    ids = np.full(offsets[-1], tokenizer.sep_token_id, np.int32)
+    types = np.ones(offsets[-1], np.int8)
+    columns = (windows.samples, windows.first, windows.second, windows.starts, offsets[:-1])
+    for sample, first, second, start, place in zip(*(column.tolist() for column in columns)):
+        ids[place] = tokenizer.cls_token_id
+        ids[place + 1 : place + 1 + first] = asked[sample]
+        types[place : place + first + 2] = 0
+        passage = passages[questions[sample].context][0][start : start + second]
+        ids[place + first + 2 : place + first + 2 + second] = passage
+    return QuestionWindows(
+        questions,
+        EncodedTexts(ids, types, offsets, max_length, tokenizer.pad_token_id),
+        question=windows.samples.astype(np.int32),
+        position=(windows.first + 2).astype(np.int32),
+        start=windows.starts.astype(np.int32),
+        count=windows.second.astype(np.int32),
+        spans=[passages[question.context][1] for question in questions],
+    )
+
+
+def _encode_passages(
+    tokenizer: "AlbertTokenizer", contexts: Mapping[str, Any]
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Ids, int32 [N], and spans, int32 [N, 2], of each passage."""
+    texts, found = list(contexts), {}
+    for first in range(0, len(texts), _PASSAGES_AT_ONCE):
+        part = texts[first : first + _PASSAGES_AT_ONCE]
+        inputs = tokenizer(part, max_length=_NO_LIMIT, return_offsets=True)
+        for text, ids, mask, spans in zip(part, inputs["input_ids"], inputs["attention_mask"], inputs["offsets"]):
+            end = int(mask.sum()) - 1
+            found[text] = ids[1:end].copy(), spans[1:end].copy()
+    return found
