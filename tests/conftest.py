@@ -29,7 +29,7 @@ def fresh_keras() -> Iterator[None]:
     """Lets go of what a file's tests have traced and set; the whole suite would need many gigabytes otherwise."""
     yield
     if "keras" in sys.modules:
-        sys.modules["keras"].utils.clear_session()
+        sys.modules["keras"].utils.clear_session(free_memory=False)
 
 
 @pytest.fixture

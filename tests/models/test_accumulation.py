@@ -143,6 +143,7 @@ def test_what_cannot_be_compiled(arguments, message):
         make_model(**arguments)
 
 
+@pytest.mark.exhaustive
 def test_rows_that_microbatches_do_not_divide():
     with pytest.raises(
         ValueError, match=r"must divide the number of rows .*gradient_accumulation_steps=3, 8 rows; use"

@@ -42,6 +42,7 @@ def seconds_waiting(data, strategy=None, **compile_arguments) -> float:
     return waited[1] - waited[0]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("steps_per_execution", first_of([1, 4]))
 def test_slow_data_are_waited_for(steps_per_execution):
     waited = seconds_waiting(slow_batches(DELAY), steps_per_execution=steps_per_execution)

@@ -65,6 +65,7 @@ def test_losses_accuracies_and_gradients_are_those_of_unpacked_examples(objectiv
         assert np.max(np.abs(one - other)) < 1e-5, variable.path
 
 
+@pytest.mark.exhaustive
 def test_a_step_on_packed_rows_is_the_step_on_unpacked_ones(case):
     models = []
     for (inputs, labels), way in zip(case, ({"run_eagerly": True}, {"jit_compile": True}), strict=True):

@@ -105,6 +105,7 @@ def test_weights_change_the_step_as_they_say(loss, given):
     np.testing.assert_allclose(model.classifier.bias, before - 0.1 * gradient, atol=1e-6)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "loss", [None, pytest.param("sparse_categorical_crossentropy", marks=pytest.mark.exhaustive)], ids=["own", "keras"]
 )

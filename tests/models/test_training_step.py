@@ -116,6 +116,7 @@ def test_eager_and_xla(way):
     assert largest_difference(plain, make_model()) > 1e-3
 
 
+@pytest.mark.exhaustive
 def test_equal_seeds_give_equal_bits():
     one, two, other = (make_model(config=DROPOUT, seed=seed) for seed in (3, 3, 4))
     assert fit(one) == fit(two) != fit(other)

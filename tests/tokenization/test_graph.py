@@ -151,6 +151,7 @@ def test_awkward_texts(kind):
     )
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(st.lists(st.text(max_size=40) | st.text("19,/ 2３½é가\u1100\u1161"), min_size=8, max_size=8))
 def test_any_text(texts):

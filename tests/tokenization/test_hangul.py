@@ -96,6 +96,7 @@ def _vocabulary_file(scheme, lower, accents):
 SPELLINGS = (_spell_endings, str, functools.partial(unicodedata.normalize, "NFD"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("spell", "scheme", "lower", "accents"),
     some_of(SPELLINGS, ("wordpiece", "word_end"), (True, False), (False, True)),

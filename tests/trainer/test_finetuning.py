@@ -74,6 +74,7 @@ def test_the_folder_holds_the_weights_that_were_scored(learnt):
     assert again.majority_share == report.majority_share
 
 
+@pytest.mark.exhaustive
 def test_rules_hold_the_encoder_still(files, tmp_path):
     rules = (("encoder/", 0.0), (".*", 1.0))
     finetune(options_for(files, tmp_path / "run", learning_rate=1e-2, learning_rate_rules=rules))

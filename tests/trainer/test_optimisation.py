@@ -52,6 +52,7 @@ def weights(report):
     return safetensors.numpy.load_file(report.model_folder / "model.safetensors")
 
 
+@pytest.mark.exhaustive
 def test_intervals_tell_of_gradients(everything):
     entries = read_metrics(everything[1].metrics_file)
     assert [entry["step"] for entry in entries] == [10, 20]
@@ -64,6 +65,7 @@ def test_intervals_tell_of_gradients(everything):
     assert math.isfinite(everything[1].results["loss"])
 
 
+@pytest.mark.exhaustive
 def test_the_model_is_the_average_and_a_finished_run_gives_it_again(everything):
     recipe, report = everything
     checkpoint = tf.train.load_checkpoint(str(report.model_folder.parent / "checkpoints/step-20/state"))
@@ -81,6 +83,7 @@ def test_the_model_is_the_average_and_a_finished_run_gives_it_again(everything):
     assert again.results == report.results
 
 
+@pytest.mark.exhaustive
 def test_behind_a_scaled_loss_the_optimizer_is_known(everything):
     recipe, report = everything
     changed = {**recipe, "optimizer": {**recipe["optimizer"], "name": "adamw", "log_trust_ratios": False}}
@@ -94,6 +97,7 @@ def test_behind_a_scaled_loss_the_optimizer_is_known(everything):
 # === Exact resume ===
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("initial_scale", first_of([2.0**15, 3e38]))
 def test_averages_and_the_scale_of_the_loss_are_resumed(initial_scale, tmp_path):
     training = TrainingRecipe(num_train_steps=100, batch_size=4)

@@ -24,7 +24,6 @@ from albert_tf.trainer.callbacks import MetricsLog
 from albert_tf.trainer.devices import connect, explain_out_of_memory
 from albert_tf.trainer.pretraining import unigram_entropy
 from albert_tf.trainer.run_folder import read_metrics
-from tests.parameters import first_of
 from tests.small_pipeline import LENGTH, REPOSITORY, VOCAB_SIZE, make_small_pipeline, small_recipe
 from tests.trainer.runs import (
     PRETRAIN,
@@ -365,6 +364,7 @@ def test_examples_longer_than_the_model_takes_are_refused(pipeline, tmp_path):
         pretrain(parse_recipe(recipe), tmp_path / "run")
 
 
+@pytest.mark.exhaustive
 def test_a_loss_that_is_not_finite_stops_the_run_naming_the_step(pipeline, tmp_path):
     recipe = small_recipe(pipeline)
     recipe["optimizer"] = {"name": "adamw", "learning_rate": 1e30, "global_clipnorm": None}
@@ -372,6 +372,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_naming_the_step(pipeline, tmp_p
         pretrain(parse_recipe(recipe), tmp_path / "run", show_progress=False)
 
 
+@pytest.mark.exhaustive
 def test_a_damaged_checkpoint_is_left_out_with_a_warning_for_the_one_before(pipeline, finished, tmp_path):
     shutil.copytree(finished.model_folder.parent, tmp_path / "run")
     (data,) = (tmp_path / "run/checkpoints/step-60").glob("state.data*")
@@ -414,7 +415,8 @@ def test_a_full_disk_leaves_the_checkpoints_before_it_whole(pipeline, finished, 
     assert report.num_train_steps == 80
 
 
-@pytest.mark.parametrize("file", first_of(RECIPES), ids=lambda file: file.stem)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)
 def test_every_recipe_runs_a_step_when_shrunk(file, pipeline, tmp_path):
     objective = load_recipe(file).data.objective
     if objective != "sentence_order":

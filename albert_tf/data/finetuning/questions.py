@@ -90,11 +90,16 @@ def _question(content: Any, context: str, where: str) -> Question:
     answers = _list(content, "answers", where) if "answers" in content else []
     if content.get("is_impossible"):
         answers = []
-    starts = [answer.get("answer_start") if isinstance(answer, dict) else None for answer in answers]
-    if not all(type(start) is int for start in starts):
-        raise ValueError(f"{where}: every answer must have an integer `answer_start`; correct the file.")
     texts = tuple(_string(answer, "text", where) for answer in answers)
-    return Question(_string(content, "id", where), _string(content, "question", where), context, texts, tuple(starts))
+    starts = tuple(_start(answer, where) for answer in answers)
+    return Question(_string(content, "id", where), _string(content, "question", where), context, texts, starts)
+
+
+def _start(answer: Mapping[str, Any], where: str) -> int:
+    start = answer.get("answer_start")
+    if type(start) is not int:
+        raise ValueError(f"{where}: every answer must have an integer `answer_start`; correct the file.")
+    return start
 
 
 def _list(content: Any, name: str, where: str) -> list:
