@@ -1,4 +1,4 @@
-"""The tasks, one row each: conversion, prediction, export and `verify` derive from this table.
+"""The tasks, one row each: conversion, fine-tuning, prediction, export and `verify` derive from this table.
 
 To add a task, write its model in `models/`, export the class in `models/__init__.py` and add a row here.
 """
@@ -17,6 +17,7 @@ class Task:
         heads: parts of a checkpoint, beside `encoder`, that the model fills; see `checkpoints/names.py`.
         uses_pooler: whether the model computes from `pooled_output`.
         serving: module of `albert_tf.export` that exports the model; None if it cannot be exported yet.
+        finetuning: class of `albert_tf.trainer.tasks` that trains and evaluates it; None if there is none.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Task:
     heads: frozenset[str]
     uses_pooler: bool = False
     serving: str | None = None
+    finetuning: str | None = None
 
 
 # Several models have a `classifier`; without an architecture in the file, the first row that fits is taken.
@@ -34,11 +36,14 @@ TASKS = (
         frozenset({"classifier"}),
         uses_pooler=True,
         serving="serve_classifier",
+        finetuning="TextClassification",
     ),
     Task("token_classification", "AlbertForTokenClassification", frozenset({"classifier"})),
     Task("multiple_choice", "AlbertForMultipleChoice", frozenset({"classifier"}), uses_pooler=True),
-    Task("question_answering", "AlbertForQuestionAnswering", frozenset({"qa_span"})),
-    Task("question_answering_beam", "AlbertForQuestionAnswering", frozenset({"qa_beam"})),
+    Task("question_answering", "AlbertForQuestionAnswering", frozenset({"qa_span"}), finetuning="QuestionAnswering"),
+    Task(
+        "question_answering_beam", "AlbertForQuestionAnswering", frozenset({"qa_beam"}), finetuning="QuestionAnswering"
+    ),
     Task(
         "pretraining",
         "AlbertForPreTraining",

@@ -1,50 +1,97 @@
-"""`albert-tf finetune`: trains a classifier from a pretrained model."""
+"""`albert-tf finetune`: trains a task from a pretrained model."""
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 NAME = "finetune"
-KEPT = "no model was written; the same command starts again"
-_tables = partial(typer.Option, rich_help_panel="Columns of the tables")
-_training = partial(typer.Option, rich_help_panel="Training")
+KEPT = "the state of the last evaluation was kept; the same command resumes"
+
+
+def _panel(panel: str, help: str, default: Any = None) -> Any:
+    return typer.Option(help=help, rich_help_panel=panel, show_default=False if default is None else str(default))
+
+
+_files = partial(_panel, "Files")
+_task = partial(_panel, "Task")
+_columns = partial(_panel, "Columns of tables")
+_passages = partial(_panel, "Questions about passages")
+_training = partial(_panel, "Training")
+_device = partial(_panel, "Devices and memory")
 
 
 def run(
-    pretrained: Annotated[Path, typer.Argument(help="Folder with a pretrained model and its vocabulary.")],
-    train: Annotated[Path, typer.Option(help="Training table: .tsv, .csv or .jsonl.")],
-    dev: Annotated[Path, typer.Option(help="Table to evaluate on after each epoch.")],
-    output: Annotated[Path, typer.Option(help="Folder to write.")],
-    problem: Annotated[str, typer.Option(help="classification, or regression to predict numbers.")] = "classification",
-    text_column: Annotated[str, _tables(help="Column with the text.")] = "text",
-    pair_column: Annotated[str | None, _tables(help="Column with the second text of a pair.")] = None,
-    label_column: Annotated[str, _tables(help="Column with the label.")] = "label",
-    header: Annotated[bool, _tables(help="Whether the first row names the columns; else use numbers.")] = True,
-    epochs: Annotated[int, _training(help="Passes over the training table.")] = 3,
-    batch_size: Annotated[int, _training(help="Examples per batch.")] = 32,
-    learning_rate: Annotated[float, _training(help="Peak learning rate; small models need more.")] = 3e-5,
-    warmup_proportion: Annotated[float, _training(help="Fraction of updates for warm-up.")] = 0.1,
-    weight_decay: Annotated[float, _training(help="Weight decay, except for biases and layer norms.")] = 0.01,
-    optimizer: Annotated[str, _training(help="adamw or lamb.")] = "adamw",
-    max_length: Annotated[int | None, _training(help="Maximum number of tokens; default: the model's.")] = None,
-    from_scratch: Annotated[bool, _training("--from-scratch", help="Start from random weights.")] = False,
-    keep: Annotated[str, _training(help="Weights to keep: best (epoch) or last.")] = "best",
-    seed: Annotated[int, _training(help="Seed for new weights, dropout and shuffling.")] = 0,
+    pretrained: Annotated[
+        Path | None, typer.Argument(help="Folder with a pretrained model and its vocabulary.")
+    ] = None,
+    train: Annotated[Path | None, _files("Training examples: .tsv, .csv or .jsonl; .json for questions.")] = None,
+    dev: Annotated[Path | None, _files("Examples to evaluate on after each epoch.")] = None,
+    output: Annotated[Path | None, _files("Folder to write; an interrupted run is resumed.")] = None,
+    recipe: Annotated[
+        Path | None, _files("TOML file with any of these options; options given here override it.")
+    ] = None,
+    task: Annotated[
+        str | None,
+        _task("sequence_classification, question_answering or question_answering_beam.", "sequence_classification"),
+    ] = None,
+    problem: Annotated[str | None, _task("classification, or regression to predict numbers.", "classification")] = None,
+    max_length: Annotated[int | None, _task("Maximum number of tokens.", "the model's")] = None,
+    text_column: Annotated[str | None, _columns("Column with the text.", "text")] = None,
+    pair_column: Annotated[str | None, _columns("Column with the second text of a pair.")] = None,
+    label_column: Annotated[str | None, _columns("Column with the label.", "label")] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            help="Whether the first row names the columns; else use numbers.",
+            rich_help_panel="Columns of tables",
+            show_default="header",
+        ),
+    ] = None,
+    doc_stride: Annotated[int | None, _passages("Tokens between the starts of two windows.", 128)] = None,
+    max_question_length: Annotated[int | None, _passages("Longer questions are cut.", 64)] = None,
+    max_answer_length: Annotated[int | None, _passages("Maximum number of tokens of an answer.", 30)] = None,
+    misplaced_answers: Annotated[
+        str | None, _passages("Answers that are not in their passages: refuse or drop.", "refuse")
+    ] = None,
+    epochs: Annotated[int | None, _training("Passes over the training examples.", 3)] = None,
+    batch_size: Annotated[int | None, _training("Examples per batch.", 32)] = None,
+    learning_rate: Annotated[float | None, _training("Peak learning rate; small models need more.", 3e-5)] = None,
+    warmup_proportion: Annotated[float | None, _training("Fraction of updates for warm-up.", 0.1)] = None,
+    weight_decay: Annotated[float | None, _training("Weight decay, except for biases and layer norms.", 0.01)] = None,
+    optimizer: Annotated[str | None, _training("adamw or lamb.", "adamw")] = None,
+    from_scratch: Annotated[
+        bool | None,
+        typer.Option("--from-scratch", help="Start from random weights.", rich_help_panel="Training"),
+    ] = None,
+    evaluations_per_epoch: Annotated[int | None, _training("How often to evaluate and save.", 1)] = None,
+    keep: Annotated[str | None, _training("Weights to keep: best (evaluation) or last.", "best")] = None,
+    patience: Annotated[int | None, _training("Evaluations without a better score before stopping.", "none")] = None,
+    seed: Annotated[int | None, _training("Seed for new weights, dropout and shuffling.", 0)] = None,
+    strategy: Annotated[
+        str | None, _device("one_device, mirrored (all GPUs), multi_worker or tpu.", "one_device")
+    ] = None,
+    dtype_policy: Annotated[str | None, _device("float32, mixed_bfloat16 or mixed_float16.", "float32")] = None,
+    gradient_accumulation_steps: Annotated[int | None, _device("Parts of a batch, computed in turn.", 1)] = None,
+    remat: Annotated[str | None, _device("Recompute activations: none or block.", "none")] = None,
 ) -> None:
-    """Trains a classifier and writes it with scores and predictions on the dev table.
+    """Trains a model on a task and writes it with its scores and predictions for the dev examples.
 
     Example: albert-tf finetune model --train train.tsv --dev dev.tsv --output out
+
+    Example: albert-tf finetune model --task question_answering --train train-v1.1.json --dev dev-v1.1.json --output out
     """
-    values = dict(locals())
+    given = {name: value for name, value in locals().items() if value is not None and name != "recipe"}
     from albert_tf.cli.tables import print_table, score_rows
+    from albert_tf.json_files import read_toml
     from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune
     from albert_tf.trainer.validation import checked
 
-    known = {name: value for name, value in values.items() if name in FinetuneOptions.model_fields}
+    values = {} if recipe is None else read_toml(recipe, "correct the recipe")
     try:
-        report = finetune(checked(FinetuneOptions, known), show_progress=True)
+        report = finetune(checked(FinetuneOptions, {**values, **given}), show_progress=True)
     except TrainingStopped as stopped:
         typer.echo(str(stopped))
         raise typer.Exit from None
@@ -53,7 +100,7 @@ def run(
     rows = score_rows(report.scores)
     if report.majority_share is not None:
         rows.append(("accuracy of the most frequent label", f"{report.majority_share:.4f}"))
-    rows.append((f"epoch kept, by {report.main_score}", str(report.kept_epoch)))
-    rows.append(("texts at the length limit", f"{report.full_share:.1%}"))
+    rows.append((f"evaluation kept, by {report.main_score}", str(report.kept_evaluation)))
+    rows.append(("examples at the length limit", f"{report.full_share:.1%}"))
     print_table(f"{report.steps:,} updates", ("score", "value"), rows)
     typer.echo(f"model in {report.folder}")

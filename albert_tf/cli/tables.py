@@ -2,7 +2,7 @@
 
 import dataclasses
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 JOINERS = "\u200c\u200d"  # part of ordinary Indic text and of emoji
@@ -48,6 +48,14 @@ def _is_control(character: str) -> bool:
 
 
 def score_rows(scores: Any) -> list[tuple[str, str]]:
-    """Rows for a dataclass of scores, except those that are None."""
-    named = dataclasses.asdict(scores).items()
-    return [(name.replace("_", " "), f"{value:.4f}") for name, value in named if value is not None]
+    """Rows for a dataclass of scores, which may be nested, except those that are None."""
+    return list(_rows_of(dataclasses.asdict(scores), ""))
+
+
+def _rows_of(values: dict[str, Any], group: str) -> Iterator[tuple[str, str]]:
+    for name, value in values.items():
+        label = f"{group} {name}".strip().replace("_", " ")
+        if isinstance(value, dict):
+            yield from _rows_of(value, label)
+        elif value is not None:
+            yield label, f"{value:,}" if isinstance(value, int) else f"{value:.4f}"

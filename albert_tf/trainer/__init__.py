@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from albert_tf.trainer.finetuning import FinetuneOptions, FinetuneReport, finetune
+    from albert_tf.trainer.finetuning import FinetuneReport, finetune
     from albert_tf.trainer.fit_loop import TrainingStopped
     from albert_tf.trainer.pretraining import PretrainReport, pretrain
     from albert_tf.trainer.recipe import Recipe, load_recipe, parse_recipe
+    from albert_tf.trainer.task_options import FinetuneOptions
 
 _MODULE_OF = {
-    "FinetuneOptions": "finetuning",
+    "FinetuneOptions": "task_options",
     "FinetuneReport": "finetuning",
     "PretrainReport": "pretraining",
     "Recipe": "recipe",

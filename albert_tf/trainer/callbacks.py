@@ -152,6 +152,8 @@ class SaveState(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         step, held_out = self.state.step, (logs or {}).get(f"val_{self.training.best_metric}")
+        if held_out is not None and math.isnan(held_out):  # a correlation of equal predictions
+            held_out = None
         is_due = step % self.training.save_every == 0 or step == self.training.num_train_steps
         if is_due or (held_out is not None and self.state.writer.is_best(held_out)):
             self.state.save(held_out)

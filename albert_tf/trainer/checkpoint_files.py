@@ -163,6 +163,11 @@ class CheckpointWriter:
         if error is not None:
             raise error
 
+    def checkpoint(self, step: int) -> SavedCheckpoint | None:
+        """The checkpoint of a step; None if it was not kept."""
+        self.wait()
+        return next((saved for saved in saved_checkpoints(self.folder) if saved.step == step), None)
+
     def is_best(self, held_out: float) -> bool:
         """Whether a score is better than that of every checkpoint."""
         self.wait()

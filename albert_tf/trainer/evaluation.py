@@ -1,144 +1,64 @@
-"""Evaluation of a trained classifier on labelled texts.
+"""Evaluates a fine-tuned model of any task on a file of examples."""
 
-Letters: N examples, C classes, B batch, L sequence.
-"""
-
-import csv
-import dataclasses
-import io
 import pathlib
+from typing import Any
 
-import keras
-import numpy as np
-import tensorflow as tf
-
-from albert_tf.atomic_files import atomic_write
-from albert_tf.data.finetuning.classification import EncodedTexts, LabelledTexts, encode_texts
-from albert_tf.metrics import ClassificationScores, RegressionScores, classification_scores, regression_scores
-from albert_tf.models import AlbertForSequenceClassification
+from albert_tf import checkpoints, models
+from albert_tf.json_files import read_json
+from albert_tf.tasks import Task, find_task
 from albert_tf.tokenization import AlbertTokenizer
-
-Scores = ClassificationScores | RegressionScores
-
-MAIN_SCORES = {"classification": "accuracy", "regression": "pearson"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Evaluation:
-    """Labels and predictions of some examples.
-
-    Attributes:
-        problem: `"classification"` or `"regression"`.
-        names: class names.
-        targets: the labels, int32 [N], or float32 [N] for regression.
-        logits: float32 [N, C].
-    """
-
-    problem: str
-    names: tuple[str, ...]
-    targets: np.ndarray
-    logits: np.ndarray
-
-    @property
-    def scores(self) -> Scores:
-        """All scores defined for the problem."""
-        if self.problem == "regression":
-            return regression_scores(self.targets, self.logits[:, 0])
-        return classification_scores(self.targets, self.logits.argmax(axis=1))
-
-    @property
-    def main_score(self) -> float:
-        """The score, named in `MAIN_SCORES`, that decides which of two models is better."""
-        return getattr(self.scores, MAIN_SCORES[self.problem])
-
-    @property
-    def majority_share(self) -> float | None:
-        """Fraction of the most frequent label, the accuracy of a constant prediction; None for regression."""
-        return None if self.problem == "regression" else float(np.bincount(self.targets).max() / len(self.targets))
+from albert_tf.trainer import tasks
+from albert_tf.trainer.run_folder import RECIPE_FILE
+from albert_tf.trainer.task_options import TaskOptions
+from albert_tf.trainer.tasks.base import Evaluation
+from albert_tf.trainer.validation import checked
 
 
-def evaluate(
-    model: AlbertForSequenceClassification,
-    tokenizer: AlbertTokenizer,
-    texts: LabelledTexts,
-    max_length: int,
-    batch_size: int = 32,
-) -> Evaluation:
-    """Runs a classifier over labelled texts.
+def evaluate_folder(
+    folder: str | pathlib.Path,
+    data: str | pathlib.Path,
+    predictions: str | pathlib.Path | None = None,
+    **changes: Any,
+) -> tuple[int, Evaluation]:
+    """Scores the model in a folder.
 
     Args:
-        model: AlbertForSequenceClassification.
-        tokenizer: AlbertTokenizer.
-        texts: the examples.
-        max_length: maximum number of ids; longer texts are truncated.
-        batch_size: examples per batch.
+        folder: as written by `finetune`, or any checkpoint of a task with its vocabulary.
+        data: examples with labels.
+        predictions: file to write predictions to, or None.
+        **changes: TaskOptions that differ from those of the model's fine-tuning.
+
+    Returns:
+        The number of examples, and their Evaluation.
 
     Raises:
-        ValueError: the model does not know a label; the message names its line.
+        ValueError: the folder holds no such model, or the examples do not fit it; the message names their line.
     """
-    encoded = encode_texts(tokenizer, texts.texts, texts.pairs, max_length)
-    return Evaluator(model, encoded, targets_of(model, texts), batch_size).run()
+    folder = pathlib.Path(folder)
+    checkpoint = checkpoints.read(folder)
+    parts = {path.split("/", 1)[0] for path in checkpoint.arrays}
+    row = find_task(parts, checkpoint.settings.get("architectures") or ())
+    if row is None or row.finetuning is None:
+        raise ValueError(f"{folder} holds no model of a task; pass a folder written by `albert-tf finetune`.")
+    model = getattr(models, row.model).from_pretrained(folder)
+    tokenizer = AlbertTokenizer.from_pretrained(folder)
+    tokenizer.check_fits(model.config.vocab_size)
+    options = _options(folder, row, model, changes)
+    task = getattr(tasks, row.finetuning)(options)
+    examples = task.read(pathlib.Path(data))
+    evaluation = task.evaluator(model, tokenizer, examples)()
+    if predictions is not None:
+        task.write_predictions(pathlib.Path(predictions), examples, evaluation)
+    return len(examples), evaluation
 
 
-class Evaluator:
-    """Evaluates a classifier repeatedly on the same tokenized examples; it is traced once.
-
-    Args:
-        model: AlbertForSequenceClassification.
-        encoded: the examples.
-        targets: their labels, from `targets_of`.
-        batch_size: examples per batch; examples are batched by length.
-    """
-
-    def __init__(
-        self,
-        model: AlbertForSequenceClassification,
-        encoded: EncodedTexts,
-        targets: np.ndarray,
-        batch_size: int = 32,
-    ):
-        self.model, self.encoded, self.targets, self.batch_size = model, encoded, targets, batch_size
-        ids = tf.TensorSpec([None, None], tf.int32)  # [B, L]
-        inputs = {"input_ids": ids, "attention_mask": ids, "token_type_ids": ids}
-        self._logits_of = tf.function(lambda batch: model(batch, training=False)["logits"], input_signature=[inputs])
-
-    def run(self) -> Evaluation:
-        """Evaluates the model's current weights."""
-        logits = np.empty([len(self.encoded), self.model.num_labels], np.float32)
-        by_length = np.argsort(-self.encoded.lengths, kind="stable")
-        for start in range(0, len(by_length), self.batch_size):
-            rows = by_length[start : start + self.batch_size]
-            inputs = {name: tf.constant(array) for name, array in self.encoded.batch(rows, multiple=1).items()}
-            logits[rows] = self._logits_of(inputs).numpy()
-        return Evaluation(self.model.problem, self.model.labels, self.targets, logits)
-
-
-def targets_of(model: AlbertForSequenceClassification, texts: LabelledTexts) -> np.ndarray:
-    """The labels as targets: class ids int32 [N], or float32 [N] for regression."""
-    if model.problem == "multi_label":
-        raise ValueError("Tables hold one label per text, but the model is multi_label; use `model.evaluate`.")
-    return texts.label_values() if model.problem == "regression" else texts.label_ids(model.labels)
-
-
-def write_predictions(path: pathlib.Path, texts: LabelledTexts, evaluation: Evaluation) -> None:
-    """Writes the label and prediction of each example as TSV.
-
-    Args:
-        path: the file to write. Its columns are `line` (of the table), `label`, `prediction`, and for classification
-            the probability of each class.
-        texts: the examples.
-        evaluation: Evaluation of these examples.
-    """
-    names, logits = evaluation.names, evaluation.logits
-    header = ["line", "label", "prediction"]
-    if evaluation.problem == "regression":
-        columns = [[f"{value:.6g}"] for value in logits[:, 0]]
-    else:
-        header += [f"probability of {name}" for name in names]
-        probabilities = keras.ops.convert_to_numpy(keras.ops.softmax(logits))
-        columns = [[names[row.argmax()], *(f"{probability:.6f}" for probability in row)] for row in probabilities]
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([line, label, *row] for line, label, row in zip(texts.lines, texts.labels, columns))
-    atomic_write(path, file.getvalue().encode())
+def _options(folder: pathlib.Path, row: Task, model: Any, changes: dict[str, Any]) -> TaskOptions:
+    """The options of the model's fine-tuning, as far as they are known, with changes."""
+    file, values = folder / RECIPE_FILE, {}
+    if file.is_file():
+        recipe = read_json(file, cure="restore it, or remove it to use the defaults")
+        values = {name: recipe[name] for name in TaskOptions.model_fields if name in recipe}
+    known = {"task": row.name, "problem": getattr(model, "problem", "classification")}
+    options = checked(TaskOptions, {**values, **known, **changes}, str(file))
+    longest = model.config.max_position_embeddings
+    return options.model_copy(update={"max_length": min(options.max_length or longest, longest)})

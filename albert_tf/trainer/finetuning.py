@@ -1,101 +1,49 @@
-"""Fine-tuning: trains a classifier from a pretrained model and a table of labelled texts.
+"""Fine-tuning: trains a task from a pretrained model and a file of examples, resumes, and keeps the best weights."""
 
-Letters: N examples, C classes.
-"""
-
+import contextlib
 import dataclasses
+import math
 import pathlib
+import shutil
 import time
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any
 
 import keras
 import numpy as np
 import pydantic
 
-from albert_tf import checkpoints
+from albert_tf import checkpoints, models
 from albert_tf.atomic_files import atomic_write, exclusive_lock
 from albert_tf.costs import activation_values
-from albert_tf.data.finetuning.classification import (
-    Columns,
-    EncodedTexts,
-    LabelledTexts,
-    encode_texts,
-    read_texts,
-    training_dataset,
-)
+from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
 from albert_tf.data.manifest import HashedFile
 from albert_tf.json_files import read_json
-from albert_tf.metrics import ClassificationScores, RegressionScores
-from albert_tf.models import AlbertForSequenceClassification
+from albert_tf.metrics import AnswerScores, ClassificationScores, RegressionScores, SquadScores
+from albert_tf.models.base import AlbertBase
+from albert_tf.tasks import TASKS
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, StopAtBadLoss
-from albert_tf.trainer.devices import check_memory, explain_out_of_memory
-from albert_tf.trainer.evaluation import MAIN_SCORES, Evaluation, Evaluator, targets_of, write_predictions
-from albert_tf.trainer.fit_loop import StopSignal, TrainingStopped, fit
+from albert_tf.trainer import tasks
+from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, SaveState, StopAtBadLoss
+from albert_tf.trainer.checkpoint_files import latest_valid_checkpoint
+from albert_tf.trainer.devices import Devices, check_memory, connect, explain_out_of_memory
+from albert_tf.trainer.fit_loop import FitLoop, TrainingStopped
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe
-from albert_tf.trainer.run_folder import METRICS_FILE, REPORT_FILE, check_folder, write_recipe
+from albert_tf.trainer.recipe import TrainingRecipe
+from albert_tf.trainer.run_folder import (
+    CHECKPOINTS_FOLDER,
+    METRICS_FILE,
+    REPORT_FILE,
+    check_folder,
+    read_metrics,
+    write_recipe,
+)
+from albert_tf.trainer.run_state import TrainingState
+from albert_tf.trainer.task_options import FinetuneOptions, TaskOptions
+from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask
 from albert_tf.trainer.throughput import SpeedLog
 
-PREDICTIONS_FILE = "dev_predictions.tsv"
-
-
-class FinetuneOptions(pydantic.BaseModel):
-    """One fine-tuning run.
-
-    The defaults suit base and large models and a few thousand examples. The largest models need lower learning rates
-    (1e-5), very small ones higher rates (1e-3) and more epochs.
-
-    Args:
-        pretrained: folder with a checkpoint of any format and its vocabulary.
-        train: table of training examples; see `albert_tf.data.finetuning.tables` for the file formats.
-        dev: table of examples to evaluate on.
-        output: folder to write.
-        from_scratch: use only config and vocabulary of `pretrained`, not its weights, as a baseline.
-        text_column, pair_column, label_column: columns of both tables; `pair_column` is for pairs of texts.
-        header: whether the first row names the columns; otherwise columns are numbers from 0.
-        problem: `"classification"`, or `"regression"` if labels are numbers.
-        labels: class names in order of their ids. None: the labels in `train`, sorted.
-        epochs: passes over `train`.
-        batch_size: examples per update.
-        learning_rate: the peak, followed by linear decay to 0.
-        warmup_proportion: fraction of all updates for linear warm-up.
-        weight_decay: biases and layer normalisation are excluded.
-        learning_rate_rules: pairs of a regular expression and a learning rate factor. The first expression found in a
-            variable's path decides; together they must cover every variable. None: one rate for all.
-        optimizer: `"adamw"` or `"lamb"`.
-        max_length: maximum number of ids; longer texts are truncated. None: the model's maximum.
-        keep: whether to keep the weights of the epoch with the best score on `dev`, or the last ones.
-        seed: for new weights, dropout and the order of examples.
-    """
-
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    pretrained: pathlib.Path
-    train: pathlib.Path
-    dev: pathlib.Path
-    output: pathlib.Path
-    from_scratch: bool = False
-    text_column: str = "text"
-    pair_column: str | None = None
-    label_column: str = "label"
-    header: bool = True
-    problem: Literal["classification", "regression"] = "classification"
-    labels: tuple[str, ...] | None = None
-    epochs: int = pydantic.Field(default=3, ge=1)
-    batch_size: int = pydantic.Field(default=32, ge=1)
-    learning_rate: float = pydantic.Field(default=3e-5, gt=0)
-    warmup_proportion: float = pydantic.Field(default=0.1, ge=0, lt=1)
-    weight_decay: float = pydantic.Field(default=0.01, ge=0)
-    learning_rate_rules: tuple[tuple[str, float], ...] | None = None
-    optimizer: Literal["adamw", "lamb"] = "adamw"
-    max_length: int | None = pydantic.Field(default=None, ge=3)
-    keep: Literal["best", "last"] = "best"
-    seed: int = pydantic.Field(default=0, ge=0, lt=2**32)
-
-    @property
-    def columns(self) -> Columns:
-        """The columns to read from both tables."""
-        return Columns(self.text_column, self.pair_column, self.label_column, self.header)
+Scores = ClassificationScores | RegressionScores | SquadScores | AnswerScores
 
 
 class FinetuneReport(pydantic.BaseModel):
@@ -103,27 +51,27 @@ class FinetuneReport(pydantic.BaseModel):
 
     Attributes:
         folder: model and tokenizer in Hugging Face layout, `recipe.json`, this report as `metrics.json`,
-            `metrics.jsonl` with one line per epoch, and `dev_predictions.tsv`.
+            `metrics.jsonl` with one line per evaluation, and the predictions for `dev`.
         scores: on `dev`, with the weights that were kept.
-        main_score: name of the score that epochs are compared by.
-        score_by_epoch: the main score after each epoch.
-        kept_epoch: epoch of the weights that were kept, counted from 1.
-        majority_share: fraction of `dev` with the most frequent label, the accuracy of a constant prediction; None for
-            regression.
-        full_share: fraction of training texts that fill `max_length`, most of them truncated.
+        main_score: name of the score that evaluations are compared by.
+        score_by_evaluation: the main score at each evaluation.
+        kept_evaluation: evaluation of the weights that were kept, counted from 1.
+        majority_share: fraction of `dev` with the most frequent label, the accuracy of a constant prediction; None
+            without labels.
+        full_share: fraction of training examples that fill `max_length`, most of them truncated or split.
         train_examples, dev_examples: number of examples.
         steps: number of updates.
-        seconds: wall time of training and evaluation.
+        seconds: wall time of training and evaluation, since the run was last started.
         finished_before: whether the run was already finished, so that its report was only read.
     """
 
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
     folder: pathlib.Path
-    scores: ClassificationScores | RegressionScores
+    scores: Scores
     main_score: str
-    score_by_epoch: tuple[float, ...]
-    kept_epoch: int
+    score_by_evaluation: tuple[float, ...]
+    kept_evaluation: int
     majority_share: float | None
     full_share: float
     train_examples: int
@@ -133,8 +81,17 @@ class FinetuneReport(pydantic.BaseModel):
     finished_before: bool = False
 
 
+def make_task(options: TaskOptions) -> FinetuneTask:
+    """The task that the options name."""
+    (row,) = (row for row in TASKS if row.name == options.task)
+    return getattr(tasks, str(row.finetuning))(options)
+
+
 def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneReport:
-    """Trains a classifier on `options.train`, evaluates it on `options.dev` after each epoch and writes its folder.
+    """Trains a model on `options.train`, evaluates it on `options.dev` and writes its folder.
+
+    A run that was interrupted or killed is resumed by the same call, from its last evaluation, or on SIGTERM and Ctrl-C
+    from the current step, and ends with the same bits on one device.
 
     Args:
         options: FinetuneOptions.
@@ -144,168 +101,215 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         FinetuneReport. If the folder already holds the same run, finished, its report is returned.
 
     Raises:
-        ValueError: tables, vocabulary, checkpoint and options do not match; the folder belongs to another run, or
+        ValueError: files, vocabulary, checkpoint and options do not match; the folder belongs to another run, or
             another process is writing to it; or the loss is not finite.
-        TrainingStopped: SIGTERM or Ctrl-C was received before the last update; no weights are written.
+        TrainingStopped: SIGTERM or Ctrl-C was received before the last update; the state of the run was saved.
         RuntimeError: a step does not fit in memory.
     """
+    devices = connect(options.strategy)
+    task = make_task(options)
+    train, dev = task.read(options.train), task.read(options.dev)
+    arguments = task.model_arguments(train)
     keras.utils.set_random_seed(options.seed)
-    train, dev = read_texts(options.train, options.columns), read_texts(options.dev, options.columns)
-    model, tokenizer = _model(options, train), AlbertTokenizer.from_pretrained(_vocabulary_folder(options.pretrained))
-    max_length = _max_length(options, model, tokenizer)
-    run = _Run(options, model, tokenizer, max_length, train, dev)
-    labels, dev_labels = (targets_of(model, texts) for texts in (train, dev))
-    with exclusive_lock(options.output):
-        recipe = _recipe(options, model, tokenizer, max_length)
+    with devices.strategy.scope():
+        model = _model(options, arguments)
+    tokenizer = AlbertTokenizer.from_pretrained(_vocabulary_folder(options.pretrained))
+    task.options = options.model_copy(update={"max_length": _max_length(options, model, tokenizer)})
+    with contextlib.ExitStack() as stack:
+        if devices.is_chief:
+            stack.enter_context(exclusive_lock(options.output))
+        recipe = _recipe(task, arguments, model, tokenizer)
         check_folder(options.output, recipe)
         if (options.output / REPORT_FILE).exists():
             return _read_report(options.output)
-        return _train(run, recipe, labels, dev_labels, show_progress)
+        stack.enter_context(devices.explain_worker_failure())
+        stack.enter_context(explain_out_of_memory(options.batch_size))
+        evaluate = task.evaluator(model, tokenizer, dev)
+        run = _Run(options, task, devices, model, recipe, task.training_examples(model, tokenizer, train), evaluate)
+        return run.finish(tokenizer, train, dev, run.train(show_progress))
 
 
 @dataclasses.dataclass(frozen=True)
 class _Run:
-    """The inputs of a run."""
+    """The parts of a run."""
 
     options: FinetuneOptions
-    model: AlbertForSequenceClassification
-    tokenizer: AlbertTokenizer
-    max_length: int
-    train: LabelledTexts
-    dev: LabelledTexts
+    task: FinetuneTask
+    devices: Devices
+    model: AlbertBase
+    recipe: dict[str, Any]
+    examples: TrainingExamples
+    evaluate: Callable[[], Evaluation]
+    begun: float = dataclasses.field(default_factory=time.monotonic)
 
-    def encode(self, texts: LabelledTexts) -> EncodedTexts:
-        return encode_texts(self.tokenizer, texts.texts, texts.pairs, self.max_length)
+    @property
+    def drops_remainder(self) -> bool:
+        """Whether all batches must have the same size."""
+        return self.devices.strategy.num_replicas_in_sync > 1 or self.options.gradient_accumulation_steps > 1
 
+    @property
+    def training(self) -> TrainingRecipe:
+        """Length and intervals; an interval ends with an evaluation."""
+        options = self.options
+        steps = steps_per_epoch(len(self.examples.lengths), options.batch_size, self.drops_remainder)
+        interval = -(-steps // options.evaluations_per_epoch)
+        return TrainingRecipe(
+            num_train_steps=interval * options.evaluations_per_epoch * options.epochs,
+            batch_size=options.batch_size,
+            gradient_accumulation_steps=options.gradient_accumulation_steps,
+            log_every=interval,
+            evaluate_every=interval,
+            save_every=interval,
+            keep_checkpoints=1,
+            best_metric=self.task.main_score,
+            strategy=options.strategy,
+            dtype_policy=options.dtype_policy,
+            remat=options.remat,
+            jit_compile=False,  # XLA would recompile the step for every batch length
+        )
 
-def _train(
-    run: _Run, recipe: dict[str, Any], labels: np.ndarray, dev_labels: np.ndarray, show_progress: bool
-) -> FinetuneReport:
-    begun = time.monotonic()
-    options, model = run.options, run.model
-    encoded = run.encode(run.train)
-    rows, length = min(options.batch_size, len(encoded)), round(encoded.lengths.mean())
-    check_memory(options.batch_size, rows * activation_values(model.config, length, num_predictions=0))
-    selection = _Selection(Evaluator(model, run.encode(run.dev), dev_labels), options.keep)
-    write_recipe(options.output, recipe)
-    with StopSignal() as signals, explain_out_of_memory(options.batch_size):
-        steps = _fit(options, model, encoded, labels, selection, signals, show_progress)
-        kept = selection.kept
-        model.set_weights(kept.weights)
+    def train(self, show_progress: bool) -> TrainingState:
+        """Trains to the end; raises TrainingStopped if interrupted."""
+        options, training, model = self.options, self.training, self.model
+        self._check_memory()
+        if self.devices.is_chief:
+            write_recipe(options.output, self.recipe)
+        with self.devices.strategy.scope():
+            model.compile(
+                _optimizer(options, training.num_train_steps),
+                gradient_accumulation_steps=training.gradient_accumulation_steps,
+                remat=training.remat,
+                jit_compile=training.jit_compile,
+            )
+            folder, metrics_file = options.output / CHECKPOINTS_FOLDER, options.output / METRICS_FILE
+            state = TrainingState(folder, model, training, {"recipe": self.recipe}, metrics_file, higher_is_better=True)
+            saved = latest_valid_checkpoint(folder)
+            state.restore(saved)
+        lines = 0 if saved is None or saved.metadata is None else saved.metadata["metrics_lines"]
+        tokens_per_step = round(self.examples.lengths.mean() * options.batch_size)
+        history = self.scores()[: state.step // training.log_every]
+        callbacks: list[Any] = [
+            StopAtBadLoss(),
+            SpeedLog(tokens_per_step),
+            _Evaluate(self.evaluate, self.task.main_score, options.patience, history),
+        ]
+        if self.devices.is_chief:
+            callbacks += [MetricsLog(metrics_file, lines), SaveState(state, training)]
+            if show_progress:
+                every = max(1, training.num_train_steps // 20)
+                callbacks.append(ProgressLine("finetune", training.num_train_steps, tokens_per_step, every))
+        if not _is_exhausted(history, options.patience):
+            FitLoop(state, training, self.devices, callbacks).run(self._data(state.step), self._data, None)
+        if state.step < training.num_train_steps and not _is_exhausted(history, options.patience):
+            raise TrainingStopped(
+                f"Interrupted at step {state.step:,} of {training.num_train_steps:,}; the state was saved, and the "
+                "same command resumes."
+            )
+        return state
+
+    def finish(self, tokenizer: AlbertTokenizer, train: Any, dev: Any, state: TrainingState) -> FinetuneReport:
+        """Writes the model with the weights to keep, and the report."""
+        options, history, steps = self.options, self.scores(), state.step
+        kept = len(history) - 1
+        if options.keep == "best" and not all(map(math.isnan, history)):
+            kept = _index_of_best(history)
+            state.restore(state.writer.checkpoint((kept + 1) * self.training.log_every))
+        evaluation = self.evaluate()
         report = FinetuneReport(
             folder=options.output,
-            scores=kept.evaluation.scores,
-            main_score=MAIN_SCORES[model.problem],
-            score_by_epoch=tuple(selection.history),
-            kept_epoch=kept.epoch,
-            majority_share=kept.evaluation.majority_share,
-            full_share=float(np.mean(encoded.lengths == run.max_length)),
-            train_examples=len(run.train),
-            dev_examples=len(run.dev),
+            scores=evaluation.scores,
+            main_score=self.task.main_score,
+            score_by_evaluation=tuple(history),
+            kept_evaluation=kept + 1,
+            majority_share=evaluation.majority_share,
+            full_share=float(np.mean(self.examples.lengths == self.task.max_length)),
+            train_examples=len(train),
+            dev_examples=len(dev),
             steps=steps,
-            seconds=round(time.monotonic() - begun, 3),
+            seconds=round(time.monotonic() - self.begun, 3),
         )
-        model.save_pretrained(options.output)
-        run.tokenizer.save_pretrained(options.output)
-        write_predictions(options.output / PREDICTIONS_FILE, run.dev, kept.evaluation)
-        # Written last: its presence marks the run as finished.
-        atomic_write(options.output / REPORT_FILE, (report.model_dump_json(indent=2) + "\n").encode())
-    return report
+        if self.devices.is_chief:
+            self.model.save_pretrained(options.output)
+            tokenizer.save_pretrained(options.output)
+            self.task.write_predictions(options.output / self.task.predictions_file, dev, evaluation)
+            # Written last: its presence marks the run as finished.
+            atomic_write(options.output / REPORT_FILE, (report.model_dump_json(indent=2) + "\n").encode())
+            shutil.rmtree(options.output / CHECKPOINTS_FOLDER)
+        self.devices.barrier()
+        return report
+
+    def scores(self) -> list[float]:
+        """The main score at each evaluation so far."""
+        return [entry[f"val_{self.task.main_score}"] for entry in read_metrics(self.options.output / METRICS_FILE)]
+
+    def _data(self, step: int) -> Any:
+        return self.devices.distribute(
+            lambda shard: training_dataset(
+                self.examples, self.options.batch_size, self.options.seed, step, self.drops_remainder, shard
+            )
+        )
+
+    def _check_memory(self) -> None:
+        options, lengths = self.options, self.examples.lengths
+        parts = options.gradient_accumulation_steps * max(len(self.devices.addresses), 1)
+        rows, length = min(options.batch_size, len(lengths)) / parts, round(lengths.mean())
+        if options.remat == "none":
+            check_memory(options.batch_size, rows * activation_values(self.model.config, length, num_predictions=0))
 
 
-def _fit(
-    options: FinetuneOptions,
-    model: AlbertForSequenceClassification,
-    encoded: EncodedTexts,
-    labels: np.ndarray,
-    selection: "_Selection",
-    signals: StopSignal,
-    show_progress: bool,
-) -> int:
-    steps_per_epoch = -(-len(encoded) // options.batch_size)
-    steps = steps_per_epoch * options.epochs
-    optimizer = OptimizerRecipe(
+class _Evaluate(keras.callbacks.Callback):
+    """Evaluates the model after each interval, and stops after `patience` evaluations without a better score.
+
+    Its scores are needed by the callbacks that follow: MetricsLog and SaveState.
+    """
+
+    def __init__(self, evaluate: Callable[[], Evaluation], name: str, patience: int | None, history: list[float]):
+        super().__init__()
+        self.evaluate, self.name, self.patience, self.history = evaluate, name, patience, history
+
+    def on_epoch_end(self, epoch, logs=None):
+        score = self.evaluate().main_score
+        self.history.append(score)
+        if logs is not None:
+            logs[f"val_{self.name}"] = score
+        if _is_exhausted(self.history, self.patience):
+            self.model.stop_training = True
+
+
+def _is_exhausted(history: list[float], patience: int | None) -> bool:
+    """Whether the best score is `patience` evaluations old."""
+    return patience is not None and bool(history) and len(history) - 1 - _index_of_best(history) >= patience
+
+
+def _index_of_best(history: list[float]) -> int:
+    # Pearson's correlation is NaN if all predictions are equal; any number is better.
+    return int(np.argmax([-math.inf if math.isnan(score) else score for score in history]))
+
+
+def _optimizer(options: FinetuneOptions, steps: int) -> Any:
+    recipe = OptimizerRecipe(
         name=options.optimizer,
         learning_rate=options.learning_rate,
         num_warmup_steps=round(options.warmup_proportion * steps),
         weight_decay=options.weight_decay,
         learning_rate_rules=options.learning_rate_rules,
     )
-    # XLA would recompile the step for every batch length.
-    model.compile(optimizer.build(steps, options.batch_size), jit_compile=False)
-    tokens_per_step = round(encoded.lengths.mean() * options.batch_size)
-    callbacks: list[Any] = [_StopOnSignal(signals, steps), StopAtBadLoss(), SpeedLog(tokens_per_step), selection]
-    callbacks.append(MetricsLog(options.output / METRICS_FILE))
-    if show_progress:
-        callbacks.append(ProgressLine("finetune", steps, tokens_per_step, lines_every=max(1, steps // 20)))
-    data = training_dataset(encoded, labels, options.batch_size, options.seed, options.epochs)
-    fit(model, data, callbacks, epochs=options.epochs, steps_per_epoch=steps_per_epoch)
-    return steps
+    return recipe.build(steps, options.batch_size)
 
 
-class _StopOnSignal(keras.callbacks.Callback):
-    """Stops training before the next update once a signal was received."""
-
-    def __init__(self, signals: StopSignal, steps: int):
-        super().__init__()
-        self.signals, self.steps = signals, steps
-
-    def on_train_batch_begin(self, batch, logs=None):
-        if self.signals.received:
-            step = int(self.model.optimizer.iterations.numpy())
-            raise TrainingStopped(
-                f"Interrupted at step {step:,} of {self.steps:,}; no weights were written, and the same command starts "
-                "from step 0."
-            )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Kept:
-    epoch: int
-    evaluation: Evaluation
-    weights: list[np.ndarray]
-
-
-class _Selection(keras.callbacks.Callback):
-    """Evaluates the model after each epoch and keeps the weights of the best one, or of the last."""
-
-    def __init__(self, evaluator: Evaluator, keep: str):
-        super().__init__()
-        self.evaluator, self.keep = evaluator, keep
-        self.history: list[float] = []
-
-    def on_epoch_end(self, epoch, logs=None):
-        evaluation = self.evaluator.run()
-        score = evaluation.main_score
-        if logs is not None:
-            logs[f"val_{MAIN_SCORES[evaluation.problem]}"] = score
-        # Pearson's correlation is NaN if all predictions are equal; any number is better.
-        best = np.nanmax([-np.inf, *self.history])
-        if not self.history or self.keep == "last" or score > best:
-            self.kept = _Kept(epoch + 1, evaluation, self.evaluator.model.get_weights())
-        self.history.append(score)
-
-
-def _model(options: FinetuneOptions, train: LabelledTexts) -> AlbertForSequenceClassification:
-    if options.problem == "regression":
-        head = {"num_labels": 1, "problem": "regression", "labels": None}
-    else:
-        names = train.label_names() if options.labels is None else options.labels
-        if len(names) < 2:
-            raise ValueError(
-                f"A classifier must have at least two labels. Received: {list(names)} for {options.train}."
-            )
-        head = {"problem": "classification", "labels": names}
+def _model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBase:
+    (row,) = (row for row in TASKS if row.name == options.task)
+    kind = getattr(models, row.model)
     if options.from_scratch:
-        return AlbertForSequenceClassification(checkpoints.read(options.pretrained).config, **head)
-    return AlbertForSequenceClassification.from_pretrained(options.pretrained, new_head=True, **head)
+        return kind(checkpoints.read(options.pretrained).config, dtype=options.dtype_policy, **arguments)
+    return kind.from_pretrained(options.pretrained, new_head=True, dtype=options.dtype_policy, **arguments)
 
 
 def _vocabulary_folder(pretrained: pathlib.Path) -> pathlib.Path:
     return pretrained if pretrained.is_dir() else pretrained.parent  # `pretrained` may be a checkpoint's prefix
 
 
-def _max_length(options: FinetuneOptions, model: AlbertForSequenceClassification, tokenizer: AlbertTokenizer) -> int:
+def _max_length(options: FinetuneOptions, model: AlbertBase, tokenizer: AlbertTokenizer) -> int:
     config = model.config
     tokenizer.check_fits(config.vocab_size)
     if options.max_length is not None and options.max_length > config.max_position_embeddings:
@@ -317,9 +321,10 @@ def _max_length(options: FinetuneOptions, model: AlbertForSequenceClassification
 
 
 def _recipe(
-    options: FinetuneOptions, model: AlbertForSequenceClassification, tokenizer: AlbertTokenizer, max_length: int
+    task: FinetuneTask, arguments: dict[str, Any], model: AlbertBase, tokenizer: AlbertTokenizer
 ) -> dict[str, Any]:
     """All options, with hashes instead of file names, so that the recipe does not depend on paths."""
+    options: Any = task.options
     values = options.model_dump(mode="json", exclude={"output", "pretrained", "train", "dev"})
     files = {name: HashedFile.of(getattr(options, name)).model_dump() for name in ("train", "dev")}
     started_from = {
@@ -329,7 +334,7 @@ def _recipe(
         ),
         "vocab_hash": tokenizer.vocab_hash,
     }
-    return {**values, **files, "labels": model.labels, "max_length": max_length, "pretrained": started_from}
+    return {**values, **files, "labels": arguments.get("labels"), "pretrained": started_from}
 
 
 def _read_report(folder: pathlib.Path) -> FinetuneReport:

@@ -47,7 +47,7 @@ class StopSignal:
 
 
 class TrainingStopped(RuntimeError):  # noqa: N818
-    """SIGTERM or Ctrl-C interrupted training; no weights were written."""
+    """SIGTERM or Ctrl-C interrupted training; the state of the run was saved."""
 
 
 def fit(model, data, callbacks: list[Any], **arguments) -> None:
@@ -89,6 +89,8 @@ class FitLoop:
                 rest = {"initial_epoch": done, "epochs": done + 1, "steps_per_epoch": interval - partial}
                 self._fit(train, heldout, rest, [stop, _CompleteInterval(self.state)])
                 done += 1
+                if self.state.model.stop_training:  # a callback has stopped training early
+                    done = total
                 train = open_train(self.state.step) if done < total and not stop.requested else None
             if done < total and not stop.requested:
                 intervals = {"initial_epoch": done, "epochs": total, "steps_per_epoch": interval}

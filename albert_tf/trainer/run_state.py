@@ -24,6 +24,8 @@ class TrainingState:
         training: TrainingRecipe, for `keep_checkpoints` and `best_metric`.
         metadata: content of the JSON file besides step, score and digests.
         metrics_file: a file whose number of lines is saved, so that lost lines are noticed; or None.
+        higher_is_better: whether the best checkpoint has the highest score, for scores that the model does not report
+            itself. None: `best_metric` is a metric of the model, the highest accuracy or else the lowest loss.
 
     Raises:
         ValueError: the model does not report `best_metric`.
@@ -36,15 +38,18 @@ class TrainingState:
         training: TrainingRecipe,
         metadata: Mapping[str, Any],
         metrics_file: pathlib.Path | None = None,
+        higher_is_better: bool | None = None,
     ):
         metrics = ("loss", *model.reported_terms())
-        if training.best_metric not in metrics:
+        if higher_is_better is None and training.best_metric not in metrics:
             raise ValueError(f"`best_metric` must be one of {metrics}. Received: best_metric={training.best_metric!r}.")
         model.optimizer.build(model.trainable_variables)
         optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)  # of a LossScaleOptimizer
         self.model, self.metadata = model, {**metadata, "optimizer": type(optimizer).__name__}
         self.metrics_file = metrics_file
-        self.writer = CheckpointWriter(folder, training.keep_checkpoints, training.best_metric.endswith("accuracy"))
+        if higher_is_better is None:
+            higher_is_better = training.best_metric.endswith("accuracy")
+        self.writer = CheckpointWriter(folder, training.keep_checkpoints, higher_is_better)
         # By index, because Keras numbers optimizers and generators differently in each process.
         self._variables = {f"model/{index}": variable for index, variable in enumerate(model.variables)}
         self._variables |= {f"optimizer/{index}": variable for index, variable in enumerate(model.optimizer.variables)}

@@ -23,7 +23,7 @@ def test_a_fine_tuning_has_its_page(tuned):
     printed = output_of("report", tuned.folder)
     entries = read_metrics(tuned.folder / "metrics.jsonl")
     assert [entry["step"] for entry in entries] == [3, 6]
-    assert [entry["val_accuracy"] for entry in entries] == list(tuned.score_by_epoch)
+    assert [entry["val_accuracy"] for entry in entries] == list(tuned.score_by_evaluation)
     assert f"{entries[1]['tokens_per_second']:,.0f}" in printed
     assert f"{entries[1]['input_wait_share']:.2%}" in printed
     page = (tuned.folder / "report.html").read_text(encoding="utf-8")

@@ -3,6 +3,8 @@
 import csv
 import os
 import signal
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -15,8 +17,9 @@ from albert_tf.data.finetuning.classification import read_texts
 from albert_tf.export import load_folder
 from albert_tf.metrics import RegressionScores
 from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune, finetuning
-from albert_tf.trainer.evaluation import evaluate
+from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.run_folder import read_metrics
+from tests.conftest import ROOT
 from tests.parameters import first_of
 from tests.toy_task import CONFIG, mood_rows, tokenizer, write_mood_table, write_pretrained
 
@@ -61,15 +64,21 @@ def test_a_separable_task_is_learnt(learnt):
     assert report.majority_share < 0.7
     assert report.steps == 8 * 20
     assert (report.train_examples, report.dev_examples, report.full_share) == (320, 100, 0.0)
-    assert len(report.score_by_epoch) == 8
-    assert report.score_by_epoch[report.kept_epoch - 1] == max(report.score_by_epoch) == report.scores.accuracy
+    assert len(report.score_by_evaluation) == 8
+    assert (
+        report.score_by_evaluation[report.kept_evaluation - 1]
+        == max(report.score_by_evaluation)
+        == report.scores.accuracy
+    )
 
 
 def test_the_folder_holds_the_weights_that_were_scored(learnt):
     options, report = learnt
     loaded = load_folder(options.output)
     assert loaded.model.labels == ("gloomy", "pleasant")
-    again = evaluate(loaded.model, loaded.tokenizer, read_texts(options.dev), loaded.max_length)
+    assert loaded.model.labels == ("gloomy", "pleasant")
+    examples, again = evaluate_folder(options.output, options.dev)
+    assert examples == report.dev_examples
     assert again.scores == report.scores
     assert again.majority_share == report.majority_share
 
@@ -144,8 +153,8 @@ def test_equal_options_give_equal_bits_and_each_option_counts(files):
 # === Stopped, locked, damaged ===
 
 
-def stop_at(step, options, told):
-    """Runs and sends this process a signal before that step."""
+def stop_at(step, options, told=signal.SIGTERM):
+    """Runs and sends this process a signal before that step; returns what the run says of it."""
     with pytest.MonkeyPatch.context() as patch:
 
         class Terminator(keras.callbacks.Callback):
@@ -154,27 +163,77 @@ def stop_at(step, options, told):
                     os.kill(os.getpid(), told)
 
         patch.setattr(finetuning, "StopAtBadLoss", Terminator)
-        return finetune(options)
+        with pytest.raises(TrainingStopped) as stopped:
+            finetune(options)
+        return str(stopped.value)
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("told", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive)])
-def test_a_run_that_is_told_to_stop_says_so_and_begins_anew(files, tmp_path, told):
-    options = options_for(files, tmp_path / "run", seed=5, learning_rate=1e-2, warmup_proportion=0.5, epochs=2)
-    before = signal.getsignal(told)
-    with pytest.raises(TrainingStopped, match=r"^Interrupted at step 4 of 6; no weights were written"):
-        stop_at(4, options, told)
-    assert signal.getsignal(told) is before
-    assert {path.name for path in options.output.iterdir()} == {"recipe.json", "metrics.jsonl"}
-    assert len(read_metrics(options.output / "metrics.jsonl")) == 1
+def assert_same_run(folder, other):
+    assert (folder / "model.safetensors").read_bytes() == (other / "model.safetensors").read_bytes()
+    first, second = (read_metrics(run / "metrics.jsonl") for run in (folder, other))
+    for name in ("step", "loss", "learning_rate", "val_accuracy"):
+        assert [entry[name] for entry in first] == [entry[name] for entry in second]
+    assert predictions(folder) == predictions(other)
+
+
+def test_a_run_that_is_told_to_stop_goes_on_to_the_same_bits(files, tmp_path):
+    options = options_for(files, tmp_path / "whole", seed=5, learning_rate=1e-2, epochs=3, evaluations_per_epoch=2)
     report = finetune(options)
-    assert [entry["step"] for entry in read_metrics(options.output / "metrics.jsonl")] == [3, 6]
-    assert report.steps == 6
+    assert (report.steps, len(report.score_by_evaluation)) == (12, 6)
+    stopped = options.model_copy(update={"output": tmp_path / "stopped"})
+    before = signal.getsignal(signal.SIGTERM)
+    for step in (4, 5):
+        said = stop_at(step, stopped)
+        assert said == f"Interrupted at step {step - 1} of 12; the state was saved, and the same command resumes."
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert finetune(stopped).kept_evaluation == report.kept_evaluation
+    assert_same_run(stopped.output, options.output)
+    assert not (stopped.output / "checkpoints").exists()
+
+
+KILLED = """
+import os, signal, sys
+import keras
+from albert_tf.trainer import FinetuneOptions, finetune, finetuning
+
+class Killer(keras.callbacks.Callback):
+    def on_train_batch_begin(self, batch, logs=None):
+        if self.model.optimizer.iterations.numpy() == int(sys.argv[2]):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+finetuning.StopAtBadLoss = Killer
+finetune(FinetuneOptions.model_validate_json(sys.argv[1]))
+"""
 
 
 @pytest.mark.exhaustive
-def test_a_signal_in_the_last_step_is_too_late(files, tmp_path):
-    assert stop_at(3, options_for(files, tmp_path / "run"), signal.SIGTERM).steps == 3
+def test_a_killed_run_goes_on_to_the_same_bits(files, tmp_path):
+    options = options_for(files, tmp_path / "whole", seed=5, learning_rate=1e-2, epochs=4)
+    finetune(options)
+    killed = options.model_copy(update={"output": tmp_path / "killed"})
+    for step in (1, 4, 4, 7, 10):
+        command = [sys.executable, "-c", KILLED, killed.model_dump_json(), str(step)]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        assert done.returncode == -signal.SIGKILL, done.stderr
+    finetune(killed)
+    assert_same_run(killed.output, options.output)
+
+
+def test_patience_ends_a_run_early_and_a_resumed_one_does_not_train_on(files, tmp_path):
+    options = options_for(files, tmp_path / "run", learning_rate=1e-12, epochs=9, patience=2)
+    report = finetune(options)
+    assert (report.steps, len(report.score_by_evaluation), report.kept_evaluation) == (9, 3, 1)
+
+
+@pytest.mark.exhaustive
+def test_parts_of_a_batch_and_bfloat16(files, tmp_path):
+    whole = finetune(options_for(files, tmp_path / "whole", batch_size=20))
+    parts = finetune(options_for(files, tmp_path / "parts", batch_size=20, gradient_accumulation_steps=4))
+    assert parts.steps == whole.steps == 2
+    before, after = read(tmp_path / "whole").arrays, read(tmp_path / "parts").arrays
+    assert max(np.abs(before[name] - after[name]).max() for name in before) < 0.01
+    finetune(options_for(files, tmp_path / "bfloat16", dtype_policy="mixed_bfloat16", remat="block"))
+    assert read(tmp_path / "bfloat16").arrays["classifier/kernel"].dtype == np.float32
 
 
 def test_a_folder_that_another_process_writes_is_refused(files, tmp_path):
@@ -241,7 +300,7 @@ def test_numbers_are_predicted_from_pairs_in_csv(files):
     report = finetune(options_for(files, files / "numbers", **columns, **paths, epochs=2, keep="last", max_length=12))
     assert isinstance(report.scores, RegressionScores)
     assert report.majority_share is None
-    assert report.kept_epoch == 2
+    assert report.kept_evaluation == 2
     assert 0 < report.full_share <= 1
     found = predictions(files / "numbers")
     expected = np.corrcoef([[float(row[key]) for row in found] for key in ("label", "prediction")])[0, 1]

@@ -83,7 +83,7 @@ def train_variant(name: str, recipe: "Recipe", folders: Folders) -> dict[str, fl
     passages = (folders.corpus / f"passages_{part}.tsv" for part in ("train", "dev"))
     typer.echo(f"fine-tuning, {name}")
     tuned = finetune_classifier(report.model_folder, folders.finetuning / folder_name, *passages, label_column="author")
-    return {**scores, "author": tuned.score_by_epoch[-1]}
+    return {**scores, "author": tuned.score_by_evaluation[-1]}
 
 
 def evaluate_pairs(model_folder: pathlib.Path, recipe: "Recipe", task: str, folders: Folders) -> dict[str, float]:

@@ -87,16 +87,13 @@ class SpanScores:
                 outputs["cls_logits"],
                 is_relative=False,
             )
-        # The order of equal scores is that of their positions, as in the reference.
-        best = [np.argsort(-outputs[f"{edge}_logits"], axis=1, kind="stable")[:, :n_best] for edge in ("start", "end")]
-        scores = [
-            np.take_along_axis(outputs[f"{edge}_logits"], indices, axis=1)
-            for edge, indices in zip(("start", "end"), best)
-        ]
-        shape = (*best[0].shape, best[1].shape[1])
-        ends, end_scores = (np.broadcast_to(array[:, None], shape) for array in (best[1], scores[1]))
+        (starts, start_scores), (ends, end_scores) = (
+            _best(outputs[f"{edge}_logits"], n_best) for edge in ("start", "end")
+        )
+        shape = (len(starts), n_best, n_best)
+        ends, end_scores = (np.broadcast_to(array[:, None], shape) for array in (ends, end_scores))
         no_answer = outputs["start_logits"][:, 0].astype(np.float64) + outputs["end_logits"][:, 0]
-        return cls(best[0], scores[0], ends, end_scores, no_answer, is_relative=True)
+        return cls(starts, start_scores, ends, end_scores, no_answer, is_relative=True)
 
     @classmethod
     def concatenate(cls, parts: Sequence["SpanScores"]) -> "SpanScores":
@@ -104,6 +101,19 @@ class SpanScores:
         names = ("starts", "start_scores", "ends", "end_scores", "no_answer")
         arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
         return cls(*arrays, is_relative=parts[0].is_relative)
+
+    def reordered(self, rows: np.ndarray) -> "SpanScores":
+        """The scores of some windows, by their indices."""
+        names = ("starts", "start_scores", "ends", "end_scores", "no_answer")
+        return SpanScores(*(getattr(self, name)[rows] for name in names), is_relative=self.is_relative)
+
+
+def _best(scores: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The positions with the highest of the scores [W, L], and these scores, both [W, count]; -1 for missing ones."""
+    # The order of equal scores is that of their positions, as in the reference.
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+    missing = [(0, 0), (0, count - order.shape[1])]
+    return np.pad(order, missing, constant_values=-1), np.pad(np.take_along_axis(scores, order, axis=1), missing)
 
 
 def find_answers(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from albert_tf.data.finetuning.classification import EncodedTexts, Inputs
+from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs
 from albert_tf.json_files import read_json
 from albert_tf.tokenization.batching import BatchLayout, choose_windows
 from albert_tf.tokenization.spans import find_tokens

@@ -6,13 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from albert_tf.data.finetuning.classification import (
-    Columns,
-    encode_texts,
-    epoch_batches,
-    read_texts,
-    training_dataset,
-)
+from albert_tf.data.finetuning.batches import epoch_batches, steps_per_epoch, training_dataset
+from albert_tf.data.finetuning.classification import Columns, read_texts
+from albert_tf.data.finetuning.encoded import encode_texts
+from albert_tf.data.sharding import InputShard
 from tests.toy_task import mood_rows, tokenizer
 
 PAIRS = Columns(pair="pair")
@@ -210,13 +207,50 @@ def test_neighbours_in_length_share_a_batch(encoded):
     assert padding(epoch_batches(lengths, 16, seed=1, epoch=0)) < 0.3 * padding(shuffled)
 
 
+class Numbered:
+    """Examples with their numbers as labels."""
+
+    def __init__(self, encoded):
+        self.encoded, self.lengths = encoded, encoded.lengths
+
+    def training_batch(self, rows):
+        return self.encoded.batch(rows), rows.astype(np.int32)
+
+
 def test_the_dataset_holds_all_epochs_with_their_labels(encoded):
     texts, examples = encoded
-    labels = np.arange(500, dtype=np.int32)
-    batches = list(training_dataset(examples, labels, batch_size=64, seed=1, epochs=2))
-    assert len(batches) == 2 * 8
-    seen = np.concatenate([batch_labels.numpy() for _, batch_labels in batches])
+    batches = list(training_dataset(Numbered(examples), batch_size=64, seed=1).take(2 * 8))
+    seen = np.concatenate([labels.numpy() for _, labels in batches])
     assert np.bincount(seen).tolist() == [2] * 500
-    inputs, batch_labels = batches[3]
-    expected = tokenizer()([texts[i] for i in batch_labels.numpy()], max_length=20)["input_ids"]
+    inputs, labels = batches[3]
+    expected = tokenizer()([texts[i] for i in labels.numpy()], max_length=20)["input_ids"]
     np.testing.assert_array_equal(inputs["input_ids"].numpy()[:, : expected.shape[1]], expected)
+
+
+@pytest.mark.parametrize("drop_remainder", [False, True])
+def test_the_dataset_begins_at_any_step(encoded, drop_remainder):
+    options = {"batch_size": 64, "seed": 1, "drop_remainder": drop_remainder}
+    whole = [labels.numpy() for _, labels in training_dataset(Numbered(encoded[1]), **options).take(20)]
+    assert steps_per_epoch(500, 64, drop_remainder) == (7 if drop_remainder else 8)
+    assert {len(labels) for labels in whole} == ({64} if drop_remainder else {64, 52})
+    for first in (1, 8, 15):
+        rest = training_dataset(Numbered(encoded[1]), first_step=first, **options).take(5)
+        for (_, labels), expected in zip(rest, whole[first:], strict=False):
+            np.testing.assert_array_equal(labels, expected)
+
+
+def test_hosts_share_the_rows_of_each_batch(encoded):
+    options = {"batch_size": 64, "seed": 1, "drop_remainder": True}
+    whole = [labels.numpy() for _, labels in training_dataset(Numbered(encoded[1]), **options).take(3)]
+    shards = [InputShard(index, count=2, replicas_per_host=2) for index in (0, 1)]
+    hosts = [training_dataset(Numbered(encoded[1]), shard=shard, **options).take(6) for shard in shards]
+    rows = [[labels.numpy() for _, labels in host] for host in hosts]
+    for step, expected in enumerate(whole):
+        parts = [rows[host][2 * step + replica] for host in (0, 1) for replica in (0, 1)]
+        assert [len(part) for part in parts] == [16] * 4
+        np.testing.assert_array_equal(np.concatenate(parts), expected)
+
+
+def test_too_few_examples_for_batches_of_one_size():
+    with pytest.raises(ValueError, match="batch_size=9, 8 examples"):
+        steps_per_epoch(8, 9, drop_remainder=True)

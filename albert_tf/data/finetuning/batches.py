@@ -1,0 +1,129 @@
+"""Batches of similar length in a random order that can be resumed at any step.
+
+Letters: N examples, B batch, L sequence.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from albert_tf.data.finetuning.encoded import Inputs
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from albert_tf.data.sharding import InputShard
+
+# Shuffled examples are sorted by length within windows of this many batches.
+_BATCHES_PER_WINDOW = 32
+
+
+class TrainingExamples(Protocol):
+    """Tokenized examples with labels."""
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Number of ids of each example: int64 [N]."""
+        ...
+
+    def training_batch(self, rows: np.ndarray) -> tuple[Inputs, Any]:
+        """Inputs and labels of some examples, as `model.fit` takes them."""
+        ...
+
+
+def steps_per_epoch(num_examples: int, batch_size: int, drop_remainder: bool = False) -> int:
+    """Number of batches that contain each example once.
+
+    Args:
+        num_examples: N.
+        batch_size: B.
+        drop_remainder: whether the examples that do not fill a batch are left out of an epoch, others in each.
+
+    Raises:
+        ValueError: there are fewer examples than a batch holds.
+
+    Example:
+
+    >>> steps_per_epoch(100, 32), steps_per_epoch(100, 32, drop_remainder=True)
+    (4, 3)
+    """
+    if not drop_remainder:
+        return -(-num_examples // batch_size)
+    if num_examples < batch_size:
+        raise ValueError(
+            f"`batch_size` must not exceed the number of examples with several devices or gradient accumulation. "
+            f"Received: batch_size={batch_size}, {num_examples} examples."
+        )
+    return num_examples // batch_size
+
+
+def epoch_batches(
+    lengths: np.ndarray, batch_size: int, seed: int, epoch: int, drop_remainder: bool = False
+) -> list[np.ndarray]:
+    """Groups the examples, of lengths int [N], into batches of similar length, in a random order of each epoch.
+
+    Returns:
+        Arrays of example indices, each example once.
+
+    Example:
+
+    >>> [batch.tolist() for batch in epoch_batches(np.array([5, 9, 5, 9]), batch_size=2, seed=1, epoch=0)]
+    [[0, 2], [1, 3]]
+    """
+    random = np.random.default_rng([seed, epoch])
+    order = random.permutation(len(lengths))
+    if drop_remainder:
+        order = order[: len(order) // batch_size * batch_size]
+    window = batch_size * _BATCHES_PER_WINDOW
+    windows = [order[start : start + window] for start in range(0, len(order), window)]
+    order = np.concatenate([rows[np.argsort(lengths[rows], kind="stable")] for rows in windows])
+    batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    return [batches[index] for index in random.permutation(len(batches))]
+
+
+def training_dataset(
+    examples: TrainingExamples,
+    batch_size: int,
+    seed: int,
+    first_step: int = 0,
+    drop_remainder: bool = False,
+    shard: "InputShard | None" = None,
+) -> "tf.data.Dataset":
+    """An endless, deterministic dataset of the batches of all epochs.
+
+    Args:
+        examples: TrainingExamples.
+        batch_size: B.
+        seed: of the order.
+        first_step: number of batches to skip, without making them.
+        drop_remainder: as in `steps_per_epoch`.
+        shard: this host's rows of each batch, in batches of its replicas. `drop_remainder` must be True.
+
+    Returns:
+        Dataset of (inputs, labels), padded to the longest example of the batch.
+    """
+    import tensorflow as tf
+
+    replicas = slice(0, 1) if shard is None else slice(*(shard.replicas_per_host * (shard.index + i) for i in (0, 1)))
+    num_replicas = 1 if shard is None else shard.num_replicas
+    if shard is not None:
+        shard.replica_batch_size(batch_size)
+
+    def batches() -> Iterator[tuple[Inputs, Any]]:
+        epoch, skipped = divmod(first_step, steps_per_epoch(len(examples.lengths), batch_size, drop_remainder))
+        while True:
+            for rows in epoch_batches(examples.lengths, batch_size, seed, epoch, drop_remainder)[skipped:]:
+                batch = examples.training_batch(rows)
+                for replica in range(num_replicas)[replicas]:
+                    part = slice(len(rows) * replica // num_replicas, len(rows) * (replica + 1) // num_replicas)
+                    yield tf.nest.map_structure(lambda array, part=part: array[part], batch)
+            epoch, skipped = epoch + 1, 0
+
+    signature = tf.nest.map_structure(
+        lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), examples.training_batch(np.arange(1))
+    )
+    dataset = tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(2)
+    options = tf.data.Options()
+    options.autotune.enabled = False  # its thread may take a minute to end
+    return dataset.with_options(options)

@@ -1,0 +1,80 @@
+"""Tokenized texts of any number and length, and their padded batches.
+
+Letters: N examples, T ids of all examples together, B batch, L sequence.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from albert_tf.tokenization import AlbertTokenizer
+
+Inputs = dict[str, np.ndarray]
+
+_TEXTS_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class EncodedTexts:
+    """Tokenized and truncated examples with special tokens, concatenated.
+
+    Attributes:
+        ids: int32 [T].
+        token_types: int8 [T].
+        offsets: int64 [N + 1]; example n has `ids[offsets[n] : offsets[n + 1]]`.
+        max_length: maximum number of ids in an example.
+        pad_token_id: id of the padding.
+    """
+
+    ids: np.ndarray
+    token_types: np.ndarray
+    offsets: np.ndarray
+    max_length: int
+    pad_token_id: int
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Number of ids of each example: int64 [N]."""
+        return np.diff(self.offsets)
+
+    def batch(self, rows: np.ndarray, multiple: int = 8) -> Inputs:
+        """The model's inputs for some examples, padded to the longest of them.
+
+        Args:
+            rows: int [B], indices of the examples.
+            multiple: L is rounded up to a multiple of this, at most to `max_length`, so that there are few shapes.
+
+        Returns:
+            A dict of int32 [B, L]: `input_ids`, `attention_mask`, `token_type_ids`.
+        """
+        lengths = self.lengths[rows]
+        longest = min(-(-int(lengths.max()) // multiple) * multiple, self.max_length)
+        positions = np.arange(longest)
+        mask = positions < lengths[:, None]  # [B, L]
+        sources = (self.offsets[rows][:, None] + positions)[mask]
+        ids = np.full(mask.shape, self.pad_token_id, np.int32)
+        types = np.zeros(mask.shape, np.int32)
+        ids[mask], types[mask] = self.ids[sources], self.token_types[sources]
+        return {"input_ids": ids, "attention_mask": mask.astype(np.int32), "token_type_ids": types}
+
+
+def encode_texts(
+    tokenizer: "AlbertTokenizer", texts: Sequence[str], pairs: Sequence[str] | None, max_length: int
+) -> EncodedTexts:
+    """Tokenizes texts or pairs of texts, and truncates those of more than `max_length` ids."""
+    ids, types, lengths = [], [], []
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        part = slice(start, start + _TEXTS_AT_ONCE)
+        encoded = tokenizer(texts[part], None if pairs is None else pairs[part], max_length=max_length)
+        mask = encoded["attention_mask"] == 1
+        ids.append(encoded["input_ids"][mask])
+        types.append(encoded["token_type_ids"][mask].astype(np.int8))
+        lengths.append(mask.sum(axis=1))
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+    return EncodedTexts(np.concatenate(ids), np.concatenate(types), offsets, max_length, tokenizer.pad_token_id)

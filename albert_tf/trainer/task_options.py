@@ -1,0 +1,111 @@
+"""The options of fine-tuning: the task and its files, and the run."""
+
+import pathlib
+from typing import Literal
+
+import pydantic
+
+from albert_tf.data.finetuning.classification import Columns
+from albert_tf.trainer.recipe import Count, Strategy
+
+TaskName = Literal["sequence_classification", "question_answering", "question_answering_beam"]
+
+
+class TaskOptions(pydantic.BaseModel):
+    """What a task reads and predicts.
+
+    Args:
+        task: name of a row of `albert_tf.tasks.TASKS`.
+        text_column, pair_column, label_column: columns of tables; `pair_column` is for pairs of texts.
+        header: whether the first row of a table names the columns; otherwise columns are numbers from 0.
+        problem: `"classification"`, or `"regression"` if labels are numbers.
+        labels: class names in order of their ids. None: the labels in the training examples, sorted.
+        max_length: maximum number of ids; longer texts are truncated, longer passages are split into windows. None: the
+            model's maximum.
+        doc_stride: distance in tokens of the starts of two windows of a passage.
+        max_question_length: longer questions are cut to this number of ids.
+        max_answer_length: maximum number of tokens of an answer.
+        num_candidates: answers to a question that are written with their probabilities.
+        misplaced_answers: what to do if an answer is not in its passage: `"refuse"` the file, or `"drop"` the answer
+            from training.
+    """
+
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    task: TaskName = "sequence_classification"
+    text_column: str = "text"
+    pair_column: str | None = None
+    label_column: str = "label"
+    header: bool = True
+    problem: Literal["classification", "regression"] = "classification"
+    labels: tuple[str, ...] | None = None
+    max_length: int | None = pydantic.Field(default=None, ge=3)
+    doc_stride: int = pydantic.Field(default=128, ge=1)
+    max_question_length: int = pydantic.Field(default=64, ge=1)
+    max_answer_length: int = pydantic.Field(default=30, ge=1)
+    num_candidates: int = pydantic.Field(default=20, ge=1)
+    misplaced_answers: Literal["refuse", "drop"] = "refuse"
+
+    @property
+    def columns(self) -> Columns:
+        """The columns to read from tables."""
+        return Columns(self.text_column, self.pair_column, self.label_column, self.header)
+
+
+class FinetuneOptions(TaskOptions):
+    """One fine-tuning run.
+
+    The defaults suit base and large models and a few thousand examples. The largest models need lower learning rates
+    (1e-5), very small ones higher rates (1e-3) and more epochs.
+
+    Args:
+        pretrained: folder with a checkpoint of any format and its vocabulary.
+        train: file of training examples; see `albert_tf.data.finetuning` for the formats.
+        dev: file of examples to evaluate on.
+        output: folder to write.
+        from_scratch: use only config and vocabulary of `pretrained`, not its weights, as a baseline.
+        epochs: passes over `train`.
+        batch_size: examples per update.
+        gradient_accumulation_steps: number of parts of a batch that are computed one after the other.
+        learning_rate: the peak, followed by linear decay to 0.
+        warmup_proportion: fraction of all updates for linear warm-up.
+        weight_decay: biases and layer normalisation are excluded.
+        learning_rate_rules: pairs of a regular expression and a learning rate factor. The first expression found in a
+            variable's path decides; together they must cover every variable. None: one rate for all.
+        optimizer: `"adamw"` or `"lamb"`.
+        evaluations_per_epoch: how often to evaluate and to save the state of the run.
+        keep: whether to keep the weights with the best score on `dev`, or the last ones.
+        patience: stop after this number of evaluations without a better score. None: never.
+        seed: for new weights, dropout and the order of examples.
+        strategy, dtype_policy, remat: as in the `[training]` table of a pretraining recipe.
+    """
+
+    pretrained: pathlib.Path
+    train: pathlib.Path
+    dev: pathlib.Path
+    output: pathlib.Path
+    from_scratch: bool = False
+    epochs: int = pydantic.Field(default=3, ge=1)
+    batch_size: Count = 32
+    gradient_accumulation_steps: Count = 1
+    learning_rate: float = pydantic.Field(default=3e-5, gt=0)
+    warmup_proportion: float = pydantic.Field(default=0.1, ge=0, lt=1)
+    weight_decay: float = pydantic.Field(default=0.01, ge=0)
+    learning_rate_rules: tuple[tuple[str, float], ...] | None = None
+    optimizer: Literal["adamw", "lamb"] = "adamw"
+    evaluations_per_epoch: Count = 1
+    keep: Literal["best", "last"] = "best"
+    patience: Count | None = None
+    seed: int = pydantic.Field(default=0, ge=0, lt=2**31)
+    strategy: Strategy = "one_device"
+    dtype_policy: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
+    remat: str | int = "none"
+
+    @pydantic.model_validator(mode="after")
+    def _check_parts(self):
+        if self.batch_size % self.gradient_accumulation_steps:
+            raise ValueError(
+                "`gradient_accumulation_steps` must divide `batch_size`. Received: "
+                f"gradient_accumulation_steps={self.gradient_accumulation_steps}, batch_size={self.batch_size}."
+            )
+        return self

@@ -1,0 +1,179 @@
+"""Answers to questions about passages, as in SQuAD 1.1 and 2.0.
+
+Letters: Q questions, W windows, B batch, L sequence.
+"""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.atomic_files import atomic_write
+from albert_tf.data.finetuning.answers import Answer, SpanScores, apply_threshold, find_answers
+from albert_tf.data.finetuning.encoded import Inputs
+from albert_tf.data.finetuning.questions import Question, QuestionWindows, encode_questions, read_questions
+from albert_tf.metrics import AnswerScores, SquadScores, squad2_scores, squad_scores
+from albert_tf.models.base import AlbertBase
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.trainer.tasks.base import FinetuneTask
+
+_LABELS = ("start_positions", "end_positions")
+
+
+class QuestionAnswering(FinetuneTask):
+    """Files in the format of SQuAD. If some questions to evaluate on have no answer, scores are those of SQuAD 2.0."""
+
+    predictions_file = "dev_predictions.json"
+
+    @property
+    def main_score(self) -> str:
+        """F1."""
+        return "f1"
+
+    @property
+    def head(self) -> str:
+        """The model's head, `"span"` or `"beam"`."""
+        return "beam" if self.options.task.endswith("beam") else "span"
+
+    def read(self, path: pathlib.Path) -> list[Question]:
+        """Reads a file; answers that are not in their passages are refused, or dropped."""
+        return read_questions(path, self.options.misplaced_answers)
+
+    def model_arguments(self, train: list[Question]) -> dict[str, Any]:
+        """The head."""
+        return {"head": self.head}
+
+    def training_examples(
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, train: list[Question]
+    ) -> "_AnsweredWindows":
+        """Tokenizes questions, without those whose answer is not in its passage."""
+        usable = [question for question in train if not question.starts or question.starts[0] >= 0]
+        if not any(question.starts for question in usable):
+            raise ValueError("None of the training questions has an answer in its passage; check the training file.")
+        windows = self._encode(tokenizer, usable)
+        return _AnsweredWindows(windows, windows.labels(), is_beam=self.head == "beam")
+
+    def evaluator(
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: list[Question]
+    ) -> Callable[[], "AnswerEvaluation"]:
+        """Evaluates all questions."""
+        if not any(question.answers for question in data):
+            raise ValueError("None of the questions to evaluate on has an answer; give a file with answers.")
+        answer = AnswerFinder(model, self._encode(tokenizer, data))
+        options = self.options
+        return lambda: AnswerEvaluation.of(data, answer.run(options.num_candidates, options.max_answer_length))
+
+    def write_predictions(self, path: pathlib.Path, data: list[Question], evaluation: "AnswerEvaluation") -> None:
+        """Writes texts by question id to `path`, as SQuAD's scorer takes them, and more to files beside it.
+
+        `*_candidates.json` has the best candidates of each question with scores and places, and, with unanswerable
+        questions, `*_no_answer.json` the scores of "no answer".
+        """
+        _write_json(path, evaluation.texts)
+        candidates = {
+            question: [dataclasses.asdict(candidate) for candidate in answer.candidates]
+            for question, answer in evaluation.answers.items()
+        }
+        _write_json(path.with_name(f"{path.stem}_candidates.json"), candidates)
+        if evaluation.threshold is not None:
+            scores = {question: answer.no_answer_score for question, answer in evaluation.answers.items()}
+            _write_json(path.with_name(f"{path.stem}_no_answer.json"), scores)
+
+    def _encode(self, tokenizer: AlbertTokenizer, questions: list[Question]) -> QuestionWindows:
+        options = self.options
+        return encode_questions(tokenizer, questions, self.max_length, options.doc_stride, options.max_question_length)
+
+
+@dataclasses.dataclass(frozen=True)
+class _AnsweredWindows:
+    windows: QuestionWindows
+    labels: dict[str, np.ndarray]
+    is_beam: bool
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return self.windows.encoded.lengths
+
+    def training_batch(self, rows: np.ndarray) -> tuple[Inputs, Inputs]:
+        names = (*_LABELS, "is_impossible") if self.is_beam else _LABELS
+        labels = {name: self.labels[name][rows] for name in names}
+        if not self.is_beam:
+            return self.windows.encoded.batch(rows), labels
+        return {**self.windows.batch(rows), "start_positions": labels["start_positions"]}, labels
+
+
+@dataclasses.dataclass(frozen=True)
+class AnswerEvaluation:
+    """Answers to questions and their scores.
+
+    Attributes:
+        answers: Answer by question id.
+        texts: the predicted texts, "" for no answer.
+        scores: AnswerScores (SQuAD 1.1), or SquadScores (SQuAD 2.0) of the predicted texts.
+        threshold: the `no_answer_score` above which a question is not answered: the one with the best F1 on these very
+            questions; None if all of them have answers.
+    """
+
+    answers: Mapping[str, Answer]
+    texts: dict[str, str]
+    scores: AnswerScores | SquadScores
+    threshold: float | None
+
+    @classmethod
+    def of(cls, questions: list[Question], answers: dict[str, Answer]) -> "AnswerEvaluation":
+        """Scores answers."""
+        accepted = {question.id: question.answers for question in questions}
+        texts = {question: answer.text for question, answer in answers.items()}
+        if all(accepted.values()):
+            return cls(answers, texts, squad_scores(accepted, texts), None)
+        no_answer = {question: answer.no_answer_score for question, answer in answers.items()}
+        best = squad2_scores(accepted, texts, no_answer).best_f1
+        threshold = 0.0 if best is None else best.threshold
+        texts = apply_threshold(answers, threshold)
+        return cls(answers, texts, squad2_scores(accepted, texts), threshold)
+
+    @property
+    def main_score(self) -> float:
+        """F1 in percent."""
+        return self.scores.overall.f1 if isinstance(self.scores, SquadScores) else self.scores.f1
+
+    @property
+    def majority_share(self) -> None:
+        """There is no most frequent answer."""
+
+
+class AnswerFinder:
+    """Finds answers repeatedly with the model's current weights; it is traced once.
+
+    Args:
+        model: AlbertForQuestionAnswering.
+        windows: QuestionWindows.
+        batch_size: windows per batch; windows are batched by length.
+    """
+
+    def __init__(self, model: AlbertBase, windows: QuestionWindows, batch_size: int = 32):
+        self.windows, self.batch_size = windows, batch_size
+        names = ["input_ids", "attention_mask", "token_type_ids"]
+        self._names = [*names, "p_mask"] if getattr(model, "head", "") == "beam" else names
+        inputs = {name: tf.TensorSpec([None, None], tf.int32) for name in self._names}  # [B, L]
+        self._outputs_of = tf.function(lambda batch: model(batch, training=False), input_signature=[inputs])
+
+    def run(self, num_candidates: int, max_answer_length: int) -> dict[str, Answer]:
+        """Answers all questions; see `find_answers`."""
+        by_length = np.argsort(-self.windows.encoded.lengths, kind="stable")
+        parts = []
+        for start in range(0, len(by_length), self.batch_size):
+            batch = self.windows.batch(by_length[start : start + self.batch_size], multiple=1)
+            outputs = self._outputs_of({name: tf.constant(batch[name]) for name in self._names})
+            # Only the best starts and ends are kept, so that memory does not grow with the length of windows.
+            parts.append(SpanScores.from_outputs({name: value.numpy() for name, value in outputs.items()}))
+        scores = SpanScores.concatenate(parts).reordered(np.argsort(by_length, kind="stable"))
+        return find_answers(self.windows, scores, num_candidates, max_answer_length)
+
+
+def _write_json(path: pathlib.Path, content: Any) -> None:
+    atomic_write(path, (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "surrogatepass"))

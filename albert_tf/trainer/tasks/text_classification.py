@@ -1,0 +1,184 @@
+"""Classification of texts and pairs of texts, and regression.
+
+Letters: N examples, C classes, B batch, L sequence.
+"""
+
+import csv
+import dataclasses
+import io
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.atomic_files import atomic_write
+from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
+from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, encode_texts
+from albert_tf.metrics import ClassificationScores, RegressionScores, classification_scores, regression_scores
+from albert_tf.models import AlbertForSequenceClassification
+from albert_tf.models.base import AlbertBase
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.trainer.tasks.base import FinetuneTask
+
+Scores = ClassificationScores | RegressionScores
+
+MAIN_SCORES = {"classification": "accuracy", "regression": "pearson"}
+
+
+class TextClassification(FinetuneTask):
+    """Labelled texts from tables; see `albert_tf.data.finetuning.tables` for the file formats."""
+
+    predictions_file = "dev_predictions.tsv"
+
+    @property
+    def main_score(self) -> str:
+        """Accuracy, or Pearson's correlation."""
+        return MAIN_SCORES[self.options.problem]
+
+    def read(self, path: pathlib.Path) -> LabelledTexts:
+        """Reads a table."""
+        return read_texts(path, self.options.columns)
+
+    def model_arguments(self, train: LabelledTexts) -> dict[str, Any]:
+        """The labels, or one number to predict."""
+        if self.options.problem == "regression":
+            return {"num_labels": 1, "problem": "regression", "labels": None}
+        names = train.label_names() if self.options.labels is None else self.options.labels
+        if len(names) < 2:
+            raise ValueError(f"A classifier must have at least two labels. Received: {list(names)} for {train.source}.")
+        return {"problem": "classification", "labels": names}
+
+    def training_examples(
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, train: LabelledTexts
+    ) -> "_LabelledExamples":
+        """Tokenizes texts."""
+        targets = targets_of(model, train)
+        return _LabelledExamples(self._encode(tokenizer, train), targets)
+
+    def evaluator(
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: LabelledTexts
+    ) -> Callable[[], "LabelEvaluation"]:
+        """Evaluates texts."""
+        targets = targets_of(model, data)
+        return Evaluator(model, self._encode(tokenizer, data), targets).run
+
+    def write_predictions(self, path: pathlib.Path, data: LabelledTexts, evaluation: "LabelEvaluation") -> None:
+        """Writes TSV, see `write_predictions`."""
+        write_predictions(path, data, evaluation)
+
+    def _encode(self, tokenizer: AlbertTokenizer, data: LabelledTexts) -> EncodedTexts:
+        return encode_texts(tokenizer, data.texts, data.pairs, self.max_length)
+
+
+@dataclasses.dataclass(frozen=True)
+class _LabelledExamples:
+    encoded: EncodedTexts
+    targets: np.ndarray
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return self.encoded.lengths
+
+    def training_batch(self, rows: np.ndarray) -> tuple[Inputs, np.ndarray]:
+        return self.encoded.batch(rows), self.targets[rows]
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelEvaluation:
+    """Labels and predictions of some examples.
+
+    Attributes:
+        problem: `"classification"` or `"regression"`.
+        names: class names.
+        targets: the labels, int32 [N], or float32 [N] for regression.
+        logits: float32 [N, C].
+    """
+
+    problem: str
+    names: tuple[str, ...]
+    targets: np.ndarray
+    logits: np.ndarray
+
+    @property
+    def scores(self) -> Scores:
+        """All scores defined for the problem."""
+        if self.problem == "regression":
+            return regression_scores(self.targets, self.logits[:, 0])
+        return classification_scores(self.targets, self.logits.argmax(axis=1))
+
+    @property
+    def main_score(self) -> float:
+        """The score, named in `MAIN_SCORES`, that decides which of two models is better."""
+        return getattr(self.scores, MAIN_SCORES[self.problem])
+
+    @property
+    def majority_share(self) -> float | None:
+        """Fraction of the most frequent label, the accuracy of a constant prediction; None for regression."""
+        return None if self.problem == "regression" else float(np.bincount(self.targets).max() / len(self.targets))
+
+
+class Evaluator:
+    """Evaluates a classifier repeatedly on the same tokenized examples; it is traced once.
+
+    Args:
+        model: AlbertForSequenceClassification.
+        encoded: the examples.
+        targets: their labels, from `targets_of`.
+        batch_size: examples per batch; examples are batched by length.
+    """
+
+    def __init__(
+        self,
+        model: AlbertForSequenceClassification,
+        encoded: EncodedTexts,
+        targets: np.ndarray,
+        batch_size: int = 32,
+    ):
+        self.model, self.encoded, self.targets, self.batch_size = model, encoded, targets, batch_size
+        ids = tf.TensorSpec([None, None], tf.int32)  # [B, L]
+        inputs = {"input_ids": ids, "attention_mask": ids, "token_type_ids": ids}
+        self._logits_of = tf.function(lambda batch: model(batch, training=False)["logits"], input_signature=[inputs])
+
+    def run(self) -> LabelEvaluation:
+        """Evaluates the model's current weights."""
+        logits = np.empty([len(self.encoded), self.model.num_labels], np.float32)
+        by_length = np.argsort(-self.encoded.lengths, kind="stable")
+        for start in range(0, len(by_length), self.batch_size):
+            rows = by_length[start : start + self.batch_size]
+            inputs = {name: tf.constant(array) for name, array in self.encoded.batch(rows, multiple=1).items()}
+            logits[rows] = self._logits_of(inputs).numpy()
+        return LabelEvaluation(self.model.problem, self.model.labels, self.targets, logits)
+
+
+def targets_of(model: AlbertForSequenceClassification, texts: LabelledTexts) -> np.ndarray:
+    """The labels as targets: class ids int32 [N], or float32 [N] for regression."""
+    if model.problem == "multi_label":
+        raise ValueError("Tables hold one label per text, but the model is multi_label; use `model.evaluate`.")
+    return texts.label_values() if model.problem == "regression" else texts.label_ids(model.labels)
+
+
+def write_predictions(path: pathlib.Path, texts: LabelledTexts, evaluation: LabelEvaluation) -> None:
+    """Writes the label and prediction of each example as TSV.
+
+    Args:
+        path: the file to write. Its columns are `line` (of the table), `label`, `prediction`, and for classification
+            the probability of each class.
+        texts: the examples.
+        evaluation: LabelEvaluation of these examples.
+    """
+    names, logits = evaluation.names, evaluation.logits
+    header = ["line", "label", "prediction"]
+    if evaluation.problem == "regression":
+        columns = [[f"{value:.6g}"] for value in logits[:, 0]]
+    else:
+        header += [f"probability of {name}" for name in names]
+        probabilities = keras.ops.convert_to_numpy(keras.ops.softmax(logits))
+        columns = [[names[row.argmax()], *(f"{probability:.6f}" for probability in row)] for row in probabilities]
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([line, label, *row] for line, label, row in zip(texts.lines, texts.labels, columns))
+    atomic_write(path, file.getvalue().encode())
