@@ -18,6 +18,7 @@ def run(
         bool | None,
         typer.Option("--header/--no-header", help="Whether the first row names the columns; else use numbers."),
     ] = None,
+    batch_size: Annotated[int, typer.Option(help="Examples per batch.", min=1)] = 32,
     predictions: Annotated[Path | None, typer.Option(help="File to write predictions to.")] = None,
 ) -> None:
     """Scores a model on examples; options not given are those of its fine-tuning.
@@ -29,5 +30,5 @@ def run(
     from albert_tf.trainer.evaluation import evaluate_folder
 
     changes = {name: value for name, value in columns.items() if value is not None}
-    examples, evaluation = evaluate_folder(folder, data, predictions, **changes)
+    examples, evaluation = evaluate_folder(folder, data, predictions, batch_size, **changes)
     print_table(f"{examples:,} examples", ("score", "value"), score_rows(evaluation.scores))

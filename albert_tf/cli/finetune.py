@@ -23,33 +23,18 @@ _device = partial(_panel, "Devices and memory")
 
 
 def run(
-    pretrained: Annotated[
-        Path | None, typer.Argument(help="Folder with a pretrained model and its vocabulary.")
-    ] = None,
+    pretrained: Annotated[Path | None, typer.Argument(help="Folder of a pretrained model with its vocabulary.")] = None,
     train: Annotated[Path | None, _files("Training examples: .tsv, .csv or .jsonl; .json for questions.")] = None,
     dev: Annotated[Path | None, _files("Examples to evaluate on after each epoch.")] = None,
     output: Annotated[Path | None, _files("Folder to write; an interrupted run is resumed.")] = None,
-    recipe: Annotated[
-        Path | None, _files("TOML file with any of these options; options given here override it.")
-    ] = None,
-    task: Annotated[
-        str | None,
-        _task("sequence_classification, question_answering or question_answering_beam.", "sequence_classification"),
-    ] = None,
+    recipe: Annotated[Path | None, _files("TOML file of options; those given here override it.")] = None,
+    task: Annotated[str | None, _task("What to train; see above.", "sequence_classification")] = None,
     problem: Annotated[str | None, _task("classification, or regression to predict numbers.", "classification")] = None,
     max_length: Annotated[int | None, _task("Maximum number of tokens.", "the model's")] = None,
     text_column: Annotated[str | None, _columns("Column with the text.", "text")] = None,
     pair_column: Annotated[str | None, _columns("Column with the second text of a pair.")] = None,
     label_column: Annotated[str | None, _columns("Column with the label.", "label")] = None,
-    header: Annotated[
-        bool | None,
-        typer.Option(
-            "--header/--no-header",
-            help="Whether the first row names the columns; else use numbers.",
-            rich_help_panel="Columns of tables",
-            show_default="header",
-        ),
-    ] = None,
+    header: Annotated[bool | None, _columns("Whether the first row names the columns; else use numbers.", True)] = None,
     doc_stride: Annotated[int | None, _passages("Tokens between the starts of two windows.", 128)] = None,
     max_question_length: Annotated[int | None, _passages("Longer questions are cut.", 64)] = None,
     max_answer_length: Annotated[int | None, _passages("Maximum number of tokens of an answer.", 30)] = None,
@@ -62,10 +47,7 @@ def run(
     warmup_proportion: Annotated[float | None, _training("Fraction of updates for warm-up.", 0.1)] = None,
     weight_decay: Annotated[float | None, _training("Weight decay, except for biases and layer norms.", 0.01)] = None,
     optimizer: Annotated[str | None, _training("adamw or lamb.", "adamw")] = None,
-    from_scratch: Annotated[
-        bool | None,
-        typer.Option("--from-scratch", help="Start from random weights.", rich_help_panel="Training"),
-    ] = None,
+    from_scratch: Annotated[bool | None, _training("Start from random weights.", False)] = None,
     evaluations_per_epoch: Annotated[int | None, _training("How often to evaluate and save.", 1)] = None,
     keep: Annotated[str | None, _training("Weights to keep: best (evaluation) or last.", "best")] = None,
     patience: Annotated[int | None, _training("Evaluations without a better score before stopping.", "none")] = None,
@@ -79,19 +61,25 @@ def run(
 ) -> None:
     """Trains a model on a task and writes it with its scores and predictions for the dev examples.
 
+    Tasks: sequence_classification, question_answering, and question_answering_beam, whose head also scores "no answer".
+
     Example: albert-tf finetune model --train train.tsv --dev dev.tsv --output out
 
     Example: albert-tf finetune model --task question_answering --train train-v1.1.json --dev dev-v1.1.json --output out
     """
     given = {name: value for name, value in locals().items() if value is not None and name != "recipe"}
-    from albert_tf.cli.tables import print_table, score_rows
     from albert_tf.json_files import read_toml
+
+    _finetune({**({} if recipe is None else read_toml(recipe, "correct the recipe")), **given})
+
+
+def _finetune(values: dict[str, Any]) -> None:
+    from albert_tf.cli.tables import print_table, score_rows
     from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune
     from albert_tf.trainer.validation import checked
 
-    values = {} if recipe is None else read_toml(recipe, "correct the recipe")
     try:
-        report = finetune(checked(FinetuneOptions, {**values, **given}), show_progress=True)
+        report = finetune(checked(FinetuneOptions, values), show_progress=True)
     except TrainingStopped as stopped:
         typer.echo(str(stopped))
         raise typer.Exit from None

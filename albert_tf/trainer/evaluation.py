@@ -18,6 +18,7 @@ def evaluate_folder(
     folder: str | pathlib.Path,
     data: str | pathlib.Path,
     predictions: str | pathlib.Path | None = None,
+    batch_size: int = 32,
     **changes: Any,
 ) -> tuple[int, Evaluation]:
     """Scores the model in a folder.
@@ -26,6 +27,7 @@ def evaluate_folder(
         folder: as written by `finetune`, or any checkpoint of a task with its vocabulary.
         data: examples with labels.
         predictions: file to write predictions to, or None.
+        batch_size: examples per batch.
         **changes: TaskOptions that differ from those of the model's fine-tuning.
 
     Returns:
@@ -46,7 +48,7 @@ def evaluate_folder(
     options = _options(folder, row, model, changes)
     task = getattr(tasks, row.finetuning)(options)
     examples = task.read(pathlib.Path(data))
-    evaluation = task.evaluator(model, tokenizer, examples)()
+    evaluation = task.evaluator(model, tokenizer, examples, batch_size)()
     if predictions is not None:
         task.write_predictions(pathlib.Path(predictions), examples, evaluation)
     return len(examples), evaluation
@@ -58,6 +60,8 @@ def _options(folder: pathlib.Path, row: Task, model: Any, changes: dict[str, Any
     if file.is_file():
         recipe = read_json(file, cure="restore it, or remove it to use the defaults")
         values = {name: recipe[name] for name in TaskOptions.model_fields if name in recipe}
+        if "pair_column" in values and values["pair_column"] is None and changes.get("pair_column") is not None:
+            raise ValueError("The classifier was trained on single texts, but received pairs; remove the pair column.")
     known = {"task": row.name, "problem": getattr(model, "problem", "classification")}
     options = checked(TaskOptions, {**values, **known, **changes}, str(file))
     longest = model.config.max_position_embeddings

@@ -81,7 +81,9 @@ class FinetuneTask(abc.ABC):
         """
 
     @abc.abstractmethod
-    def evaluator(self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Any) -> Callable[[], Evaluation]:
+    def evaluator(
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Any, batch_size: int = 32
+    ) -> Callable[[], Evaluation]:
         """A function that evaluates the model's current weights; examples are tokenized once.
 
         Raises:

@@ -58,12 +58,12 @@ class QuestionAnswering(FinetuneTask):
         return _AnsweredWindows(windows, windows.labels(), is_beam=self.head == "beam")
 
     def evaluator(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: list[Question]
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: list[Question], batch_size: int = 32
     ) -> Callable[[], "AnswerEvaluation"]:
         """Evaluates all questions."""
         if not any(question.answers for question in data):
             raise ValueError("None of the questions to evaluate on has an answer; give a file with answers.")
-        answer = AnswerFinder(model, self._encode(tokenizer, data))
+        answer = AnswerFinder(model, self._encode(tokenizer, data), batch_size)
         options = self.options
         return lambda: AnswerEvaluation.of(data, answer.run(options.num_candidates, options.max_answer_length))
 

@@ -59,11 +59,11 @@ class TextClassification(FinetuneTask):
         return _LabelledExamples(self._encode(tokenizer, train), targets)
 
     def evaluator(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: LabelledTexts
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: LabelledTexts, batch_size: int = 32
     ) -> Callable[[], "LabelEvaluation"]:
         """Evaluates texts."""
         targets = targets_of(model, data)
-        return Evaluator(model, self._encode(tokenizer, data), targets).run
+        return Evaluator(model, self._encode(tokenizer, data), targets, batch_size).run
 
     def write_predictions(self, path: pathlib.Path, data: LabelledTexts, evaluation: "LabelEvaluation") -> None:
         """Writes TSV, see `write_predictions`."""
