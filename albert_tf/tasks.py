@@ -38,8 +38,19 @@ TASKS = (
         serving="serve_classifier",
         finetuning="TextClassification",
     ),
-    Task("token_classification", "AlbertForTokenClassification", frozenset({"classifier"})),
-    Task("multiple_choice", "AlbertForMultipleChoice", frozenset({"classifier"}), uses_pooler=True),
+    Task(
+        "token_classification",
+        "AlbertForTokenClassification",
+        frozenset({"classifier"}),
+        finetuning="TokenClassification",
+    ),
+    Task(
+        "multiple_choice",
+        "AlbertForMultipleChoice",
+        frozenset({"classifier"}),
+        uses_pooler=True,
+        finetuning="MultipleChoice",
+    ),
     Task("question_answering", "AlbertForQuestionAnswering", frozenset({"qa_span"}), finetuning="QuestionAnswering"),
     Task(
         "question_answering_beam", "AlbertForQuestionAnswering", frozenset({"qa_beam"}), finetuning="QuestionAnswering"

@@ -30,6 +30,7 @@ def run(
     recipe: Annotated[Path | None, _files("TOML file of options; those given here override it.")] = None,
     task: Annotated[str | None, _task("What to train; see above.", "sequence_classification")] = None,
     problem: Annotated[str | None, _task("classification, or regression to predict numbers.", "classification")] = None,
+    main_score: Annotated[str | None, _task("Score that chooses the weights.", "accuracy or pearson")] = None,
     max_length: Annotated[int | None, _task("Maximum number of tokens.", "the model's")] = None,
     text_column: Annotated[str | None, _columns("Column with the text.", "text")] = None,
     pair_column: Annotated[str | None, _columns("Column with the second text of a pair.")] = None,
@@ -45,6 +46,7 @@ def run(
     batch_size: Annotated[int | None, _training("Examples per batch.", 32)] = None,
     learning_rate: Annotated[float | None, _training("Peak learning rate; small models need more.", 3e-5)] = None,
     warmup_proportion: Annotated[float | None, _training("Fraction of updates for warm-up.", 0.1)] = None,
+    dropout: Annotated[float | None, _training("Of hidden states and attention.", "the model's")] = None,
     weight_decay: Annotated[float | None, _training("Weight decay, except for biases and layer norms.", 0.01)] = None,
     optimizer: Annotated[str | None, _training("adamw or lamb.", "adamw")] = None,
     from_scratch: Annotated[bool | None, _training("Start from random weights.", False)] = None,
@@ -61,7 +63,8 @@ def run(
 ) -> None:
     """Trains a model on a task and writes it with its scores and predictions for the dev examples.
 
-    Tasks: sequence_classification, question_answering, and question_answering_beam, whose head also scores "no answer".
+    Tasks: sequence_classification, token_classification, multiple_choice, question_answering, and
+    question_answering_beam, whose head also scores "no answer".
 
     Example: albert-tf finetune model --train train.tsv --dev dev.tsv --output out
 

@@ -2,6 +2,9 @@
 
 import dataclasses
 import functools
+import itertools
+import json
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,24 +13,45 @@ import typer
 
 NAME = "predict"
 MAX_ANSWERS = 5
+ROWS_AT_ONCE = 4096
+_files = functools.partial(typer.Option, rich_help_panel="Files")
 _Row = tuple[str, str, str]
 
 
 def run(
     folder: Annotated[Path, typer.Argument(help="Folder of a fine-tuned, pretrained or exported model.")],
-    texts: Annotated[list[str], typer.Argument(help="Texts; for a pretrained model, with [MASK] for one piece.")],
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="Texts; for a pretrained model, with [MASK] for one piece.")
+    ] = None,
     pair: Annotated[
         list[str] | None, typer.Option(help="Second text, one for each text; a pretrained model predicts their order.")
     ] = None,
+    data: Annotated[
+        Path | None, _files(help="Table of texts to label: .tsv, .csv, .jsonl or .json; - reads lines from stdin.")
+    ] = None,
+    output: Annotated[
+        Path, _files(help="File for their labels: .tsv in GLUE's format, or .jsonl with probabilities; - is stdout.")
+    ] = Path("-"),
+    text_column: Annotated[str, _files(help="Column with the text.")] = "text",
+    pair_column: Annotated[str | None, _files(help="Column with the second text of a pair.")] = None,
+    header: Annotated[bool, _files(help="Whether the first row names the columns; else use numbers.")] = True,
 ) -> None:
     """Labels texts, fills in [MASK], or predicts which of two segments comes first, depending on the model.
 
     Example: albert-tf predict runs/task "The text to label."
 
     Example: albert-tf predict runs/base/model "He put his hand in his [MASK]."
+
+    Example: albert-tf predict runs/task --data test.tsv --output labels.tsv
     """
+    if (data is None) == (not texts):
+        raise ValueError("Either texts or `--data` must be given; pass a text in quotes, or a file.")
+    if data is not None:
+        _label_file(_load(folder), data, output, (text_column, pair_column, header))
+        return
     from albert_tf.cli.tables import print_table
 
+    texts = texts or []
     if pair and len(pair) != len(texts):
         raise ValueError(f"`--pair` must be given once for each text. Received: {len(texts)} texts, {len(pair)} pairs.")
     model = _load(folder)
@@ -40,6 +64,53 @@ def run(
         columns, rows = ("text", "piece", "probability"), _piece_rows(texts, model.fill_mask(texts))
     title = "▁ begins a word, ## continues one" if columns[1] == "piece" else ""
     print_table(title, columns, rows, num_text_columns=2)
+
+
+def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> None:
+    """Labels the rows of a table, some at a time."""
+    if not model.is_classifier:
+        raise ValueError("`--data` needs a model that labels texts; pass [MASK] texts one by one.")
+    if output.suffix not in ("", ".tsv", ".jsonl") or (output.suffix == "" and str(output) != "-"):
+        raise ValueError(f"`--output` must end in .tsv or .jsonl, or be -. Received: {output}.")
+    from albert_tf.atomic_files import atomic_open
+
+    examples = _examples(data, *columns)
+    lines = _output_lines(model, examples, as_table=output.suffix == ".tsv")
+    if str(output) == "-":
+        for line in lines:
+            sys.stdout.write(line)
+        return
+    with atomic_open(output) as file:
+        for line in lines:
+            file.write(line.encode("utf-8", "surrogatepass"))
+
+
+def _examples(data: Path, text_column: str, pair_column: str | None, header: bool) -> Iterator[tuple[str, str | None]]:
+    from albert_tf.data.finetuning.tables import read_rows
+
+    if str(data) == "-":
+        yield from ((line.rstrip("\r\n"), None) for line in sys.stdin)
+        return
+    for row in read_rows(data, header):
+        pair = None if pair_column is None else row.text(pair_column, "--pair-column")
+        yield row.text(text_column, "--text-column"), pair
+
+
+def _output_lines(model: Any, examples: Iterator[tuple[str, str | None]], as_table: bool) -> Iterator[str]:
+    if as_table:
+        yield "index\tprediction\n"
+    number = 0
+    while part := list(itertools.islice(examples, ROWS_AT_ONCE)):
+        texts, pairs = [text for text, _ in part], [pair for _, pair in part if pair is not None]
+        for text, prediction in zip(texts, model.classify(texts, pairs or None)):
+            if as_table:
+                yield f"{number}\t{prediction.score if prediction.label is None else prediction.label}\n"
+            else:
+                fields = {
+                    name: value for name, value in dataclasses.asdict(prediction).items() if value not in (None, {})
+                }
+                yield json.dumps({"text": text, **fields}, ensure_ascii=False) + "\n"
+            number += 1
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Scores of predictions, in plain NumPy and Python."""
 
+from albert_tf.metrics.choices import ChoiceScores
+from albert_tf.metrics.entities import TagScores, find_entities, tag_scores
 from albert_tf.metrics.glue import (
     ClassificationScores,
     RegressionScores,
@@ -11,11 +13,15 @@ from albert_tf.metrics.squad import AnswerScores, BestThreshold, SquadScores, sq
 __all__ = [
     "AnswerScores",
     "BestThreshold",
+    "ChoiceScores",
     "ClassificationScores",
     "RegressionScores",
     "SquadScores",
+    "TagScores",
     "classification_scores",
+    "find_entities",
     "regression_scores",
     "squad2_scores",
     "squad_scores",
+    "tag_scores",
 ]

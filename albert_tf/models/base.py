@@ -250,15 +250,18 @@ class AlbertBase(CheckedModel):
                 KerasHub preset folder; a `.keras` or `.weights.h5` file.
             new_head: bool. Whether to initialise a head that the file lacks, or has for other labels, instead of
                 raising.
-            **kwargs: constructor arguments, such as `labels`. If these are the labels in the file in another order, the
-                classifier's columns are reordered.
+            **kwargs: constructor arguments, such as `labels`, and fields of AlbertConfig that differ from the file's,
+                such as `hidden_dropout_prob`. If `labels` are those in the file in another order, the classifier's
+                columns are reordered.
 
         Raises:
             ValueError: a tensor is not used, a variable is not filled, or shapes differ.
         """
         checkpoint = checkpoints.read(path)
         checkpoints.check_size(checkpoint)
-        model = cls(checkpoint.config, **cls.arguments_from_file(dict(checkpoint.settings), kwargs))
+        changes = {name: kwargs.pop(name) for name in checkpoint.config.to_dict() if name in kwargs}
+        config = checkpoint.config.replace(**changes)
+        model = cls(config, **cls.arguments_from_file(dict(checkpoint.settings), kwargs))
         checkpoints.assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
         return model
 

@@ -19,7 +19,14 @@ from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
 from albert_tf.data.manifest import HashedFile
 from albert_tf.json_files import read_json
-from albert_tf.metrics import AnswerScores, ClassificationScores, RegressionScores, SquadScores
+from albert_tf.metrics import (
+    AnswerScores,
+    ChoiceScores,
+    ClassificationScores,
+    RegressionScores,
+    SquadScores,
+    TagScores,
+)
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks import TASKS
 from albert_tf.tokenization import AlbertTokenizer
@@ -43,7 +50,7 @@ from albert_tf.trainer.task_options import FinetuneOptions, TaskOptions
 from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask
 from albert_tf.trainer.throughput import SpeedLog
 
-Scores = ClassificationScores | RegressionScores | SquadScores | AnswerScores
+Scores = ClassificationScores | RegressionScores | SquadScores | AnswerScores | TagScores | ChoiceScores
 
 
 class FinetuneReport(pydantic.BaseModel):
@@ -299,10 +306,12 @@ def _optimizer(options: FinetuneOptions, steps: int) -> Any:
 
 def _model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBase:
     (row,) = (row for row in TASKS if row.name == options.task)
-    kind = getattr(models, row.model)
+    kind, arguments = getattr(models, row.model), {**arguments, "dtype": options.dtype_policy}
+    rate = options.dropout
+    changes = {} if rate is None else {"hidden_dropout_prob": rate, "attention_probs_dropout_prob": rate}
     if options.from_scratch:
-        return kind(checkpoints.read(options.pretrained).config, dtype=options.dtype_policy, **arguments)
-    return kind.from_pretrained(options.pretrained, new_head=True, dtype=options.dtype_policy, **arguments)
+        return kind(checkpoints.read(options.pretrained).config.replace(**changes), **arguments)
+    return kind.from_pretrained(options.pretrained, new_head=True, **changes, **arguments)
 
 
 def _vocabulary_folder(pretrained: pathlib.Path) -> pathlib.Path:
@@ -326,7 +335,7 @@ def _recipe(
     """All options, with hashes instead of file names, so that the recipe does not depend on paths."""
     options: Any = task.options
     values = options.model_dump(mode="json", exclude={"output", "pretrained", "train", "dev"})
-    files = {name: HashedFile.of(getattr(options, name)).model_dump() for name in ("train", "dev")}
+    files = {name: _identity(getattr(options, name)) for name in ("train", "dev")}
     started_from = {
         "config": model.config.to_dict(),
         "weights_sha256": checkpoints.digest(
@@ -335,6 +344,14 @@ def _recipe(
         "vocab_hash": tokenizer.vocab_hash,
     }
     return {**values, **files, "labels": arguments.get("labels"), "pretrained": started_from}
+
+
+def _identity(path: pathlib.Path) -> Any:
+    """Hashes of a file, or of all files in a folder."""
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        return {file.relative_to(path).as_posix(): HashedFile.of(file).model_dump() for file in files}
+    return HashedFile.of(path).model_dump()
 
 
 def _read_report(folder: pathlib.Path) -> FinetuneReport:

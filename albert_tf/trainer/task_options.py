@@ -8,7 +8,13 @@ import pydantic
 from albert_tf.data.finetuning.classification import Columns
 from albert_tf.trainer.recipe import Count, Strategy
 
-TaskName = Literal["sequence_classification", "question_answering", "question_answering_beam"]
+TaskName = Literal[
+    "sequence_classification",
+    "token_classification",
+    "multiple_choice",
+    "question_answering",
+    "question_answering_beam",
+]
 
 
 class TaskOptions(pydantic.BaseModel):
@@ -20,6 +26,7 @@ class TaskOptions(pydantic.BaseModel):
         header: whether the first row of a table names the columns; otherwise columns are numbers from 0.
         problem: `"classification"`, or `"regression"` if labels are numbers.
         labels: class names in order of their ids. None: the labels in the training examples, sorted.
+        main_score: for texts, the score that decides which weights are kept. None: accuracy, or Pearson's correlation.
         max_length: maximum number of ids; longer texts are truncated, longer passages are split into windows. None: the
             model's maximum.
         doc_stride: distance in tokens of the starts of two windows of a passage.
@@ -39,6 +46,7 @@ class TaskOptions(pydantic.BaseModel):
     header: bool = True
     problem: Literal["classification", "regression"] = "classification"
     labels: tuple[str, ...] | None = None
+    main_score: Literal["accuracy", "f1", "f1_macro", "matthews", "pearson", "spearman"] | None = None
     max_length: int | None = pydantic.Field(default=None, ge=3)
     doc_stride: int = pydantic.Field(default=128, ge=1)
     max_question_length: int = pydantic.Field(default=64, ge=1)
@@ -69,6 +77,7 @@ class FinetuneOptions(TaskOptions):
         gradient_accumulation_steps: number of parts of a batch that are computed one after the other.
         learning_rate: the peak, followed by linear decay to 0.
         warmup_proportion: fraction of all updates for linear warm-up.
+        dropout: of hidden states and attention. None: the pretrained model's.
         weight_decay: biases and layer normalisation are excluded.
         learning_rate_rules: pairs of a regular expression and a learning rate factor. The first expression found in a
             variable's path decides; together they must cover every variable. None: one rate for all.
@@ -90,6 +99,7 @@ class FinetuneOptions(TaskOptions):
     gradient_accumulation_steps: Count = 1
     learning_rate: float = pydantic.Field(default=3e-5, gt=0)
     warmup_proportion: float = pydantic.Field(default=0.1, ge=0, lt=1)
+    dropout: float | None = pydantic.Field(default=None, ge=0, lt=1)
     weight_decay: float = pydantic.Field(default=0.01, ge=0)
     learning_rate_rules: tuple[tuple[str, float], ...] | None = None
     optimizer: Literal["adamw", "lamb"] = "adamw"

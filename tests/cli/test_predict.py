@@ -1,7 +1,11 @@
 """Proves that `albert-tf predict` shows what a model says, whatever it was trained for, in memory or exported."""
 
+import io
+import json
+
 import pytest
 
+from albert_tf.cli import predict
 from albert_tf.export import classify, export_saved_model, fill_mask, load_folder, sentence_order
 from tests.toy_task import write_classifier, write_pretrained
 
@@ -54,3 +58,47 @@ def test_mistakes(files):
     assert "was trained on single texts" in mistake("predict", files / "classifier", "a", "--pair", "c")
     assert "was trained on text" in mistake("predict", files / "saved" / "classifier", "a", "--pair", "c")
     assert "check the spelling" in mistake("predict", files / "nowhere", "a")
+
+
+# === Files ===
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    rows = [{"sentence": f"text {number} " + "word " * (number % 7), "other": number} for number in range(23)]
+    path = tmp_path_factory.mktemp("tables") / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path, [row["sentence"] for row in rows]
+
+
+def test_files_of_texts(folders, table, tmp_path, monkeypatch):
+    monkeypatch.setattr(predict, "ROWS_AT_ONCE", 5)
+    path, texts = table
+    expected = classify(load_folder(folders["classifier"]), texts)
+    command = ("predict", folders["classifier"], "--data", path, "--text-column", "sentence")
+    output_of(*command, "--output", tmp_path / "labels.tsv")
+    lines = (tmp_path / "labels.tsv").read_text("utf-8").splitlines()
+    assert lines == ["index\tprediction", *(f"{number}\t{one.label}" for number, one in enumerate(expected))]
+    rows = [json.loads(line) for line in output_of(*command).splitlines()]
+    assert [row["text"] for row in rows] == texts
+    for row, one in zip(rows, expected, strict=True):
+        assert row["label"] == one.label
+        assert row["probabilities"] == pytest.approx(one.probabilities, abs=1e-5)
+
+
+def test_lines_from_standard_input(folders, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("one text\nanother\n"))
+    rows = [json.loads(line) for line in output_of("predict", folders["regression"], "--data", "-").splitlines()]
+    assert [row["text"] for row in rows] == ["one text", "another"]
+    assert all(set(row) == {"text", "score"} for row in rows)
+
+
+def test_mistakes_with_files(folders, table, tmp_path):
+    data = ("--data", table[0])
+    assert "Either texts or `--data`" in mistake("predict", folders["classifier"])
+    assert "Either texts or `--data`" in mistake("predict", folders["classifier"], "a text", *data)
+    assert "has no column 'text'" in mistake("predict", folders["classifier"], *data)
+    assert "must end in .tsv or .jsonl" in mistake("predict", folders["classifier"], *data, "--output", "a.csv")
+    assert "needs a model that labels texts" in mistake("predict", folders["pretrained"], *data)
+    output = ("--text-column", "sentence", "--output", tmp_path / "nowhere" / "a.tsv")
+    assert "nowhere" in mistake("predict", folders["classifier"], *data, *output)

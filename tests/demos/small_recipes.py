@@ -7,7 +7,7 @@ SMALLER = {
     "vocab_size": 900,
     "embedding_size": 8,
     "hidden_size": 16,
-    "num_hidden_layers": 1,
+    "num_hidden_layers": 2,
     "num_attention_heads": 2,
     "intermediate_size": 16,
 }

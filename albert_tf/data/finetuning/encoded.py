@@ -64,6 +64,24 @@ class EncodedTexts:
         return {"input_ids": ids, "attention_mask": mask.astype(np.int32), "token_type_ids": types}
 
 
+def best_windows(num_tokens: int, start: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """For each token of a text, the index of the window that shows most of its surroundings, int [num_tokens].
+
+    A token's surroundings in a window are the smaller number of tokens before and after it, plus 0.01 for each token of
+    the window; the first best window counts.
+
+    Args:
+        num_tokens: number of tokens of the text.
+        start: index of the first token in each window, int.
+        count: number of tokens in each window, int.
+
+    References: `_check_is_max_context` in squad_utils.py of google-research/albert.
+    """
+    start, count, tokens = start[:, None], count[:, None], np.arange(num_tokens)
+    before, after = tokens - start, start + count - 1 - tokens
+    return np.where((before >= 0) & (after >= 0), np.minimum(before, after) + 0.01 * count, -1.0).argmax(axis=0)
+
+
 def encode_texts(
     tokenizer: "AlbertTokenizer", texts: Sequence[str], pairs: Sequence[str] | None, max_length: int
 ) -> EncodedTexts:

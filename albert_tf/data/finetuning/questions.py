@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs
+from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows
 from albert_tf.json_files import read_json
 from albert_tf.tokenization.batching import BatchLayout, choose_windows
 from albert_tf.tokenization.spans import find_tokens
@@ -160,15 +160,10 @@ class QuestionWindows:
         """The windows of a question, and for each token of its passage the one that shows most of its surroundings.
 
         Returns:
-            A slice of W, and the index in this slice, int [N]. A token's surroundings in a window are the smaller
-            number of tokens before and after it, plus 0.01 for each token of the window; the first best window counts.
+            A slice of W, and the index in this slice, int [N].
         """
         windows = slice(*np.searchsorted(self.question, [question, question + 1]).tolist())
-        start, count = self.start[windows, None], self.count[windows, None]
-        tokens = np.arange(len(self.spans[question]))
-        before, after = tokens - start, start + count - 1 - tokens
-        surroundings = np.where((before >= 0) & (after >= 0), np.minimum(before, after) + 0.01 * count, -1.0)
-        return windows, surroundings.argmax(axis=0)
+        return windows, best_windows(len(self.spans[question]), self.start[windows], self.count[windows])
 
     def labels(self) -> dict[str, np.ndarray]:
         """Labels for training: `start_positions`, `end_positions` and `is_impossible`, int32 [W].

@@ -1,4 +1,4 @@
-"""Reads the rows of TSV, CSV and JSONL tables."""
+"""Reads the rows of TSV, CSV, JSONL and JSON tables."""
 
 import collections
 import csv
@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from albert_tf.json_files import read_json
 from albert_tf.text_files import read_lines
 
 _TAB_SUFFIXES = (".tsv", ".txt")
-_SUFFIXES = (*_TAB_SUFFIXES, ".csv", ".jsonl")
+_SUFFIXES = (*_TAB_SUFFIXES, ".csv", ".jsonl", ".json")
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ def read_rows(path: Path, header: bool) -> Iterator[Row]:
     """Yields the rows of a table.
 
     `.tsv` and `.txt`: fields separated by tabs, without quoting (as in the files of GLUE). `.csv`: commas and double
-    quotes. `.jsonl`: one JSON object per line. Files are UTF-8, with or without a byte-order mark; blank lines are
+    quotes. `.jsonl`: one JSON object per line; `.json`: a list of objects, whose numbers stand for lines. A field of an
+    inner object has the column "outer.inner". Files are UTF-8, with or without a byte-order mark; blank lines are
     skipped.
 
     Args:
@@ -65,7 +67,26 @@ def read_rows(path: Path, header: bool) -> Iterator[Row]:
         raise ValueError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; give a table.")
     if path.suffix.lower() not in _SUFFIXES:
         raise ValueError(f"{path} is not a table of a known format; convert it to {listed(_SUFFIXES)}.")
+    if path.suffix.lower() == ".json":
+        return _list_rows(path)
     return _json_rows(path) if path.suffix.lower() == ".jsonl" else _separated_rows(path, header)
+
+
+def _list_rows(path: Path) -> Iterator[Row]:
+    for number, fields in enumerate(read_json(path, list, cure="give a list of objects"), start=1):
+        if not isinstance(fields, dict):
+            raise ValueError(
+                f"{path}, element {number}, is not a JSON object: {str(fields)[:40]!r}; correct or delete it."
+            )
+        yield Row(path, number, _flat(fields))
+
+
+def _flat(fields: dict[str, Any]) -> dict[str, Any]:
+    """Adds the fields of nested objects."""
+    nested = {
+        f"{name}.{key}": value for name, own in fields.items() if isinstance(own, dict) for key, value in own.items()
+    }
+    return {**fields, **nested}
 
 
 def _json_rows(path: Path) -> Iterator[Row]:
@@ -76,7 +97,7 @@ def _json_rows(path: Path) -> Iterator[Row]:
             raise ValueError(f"{path}, line {line}, is not a JSON object ({error}); correct or delete it.") from None
         if not isinstance(fields, dict):
             raise ValueError(f"{path}, line {line}, is not a JSON object: {text[:40]!r}; correct or delete it.")
-        yield Row(path, line, fields)
+        yield Row(path, line, _flat(fields))
 
 
 def _separated_rows(path: Path, header: bool) -> Iterator[Row]:

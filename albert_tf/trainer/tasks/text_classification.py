@@ -35,8 +35,15 @@ class TextClassification(FinetuneTask):
 
     @property
     def main_score(self) -> str:
-        """Accuracy, or Pearson's correlation."""
-        return MAIN_SCORES[self.options.problem]
+        """By default accuracy, or Pearson's correlation."""
+        name, problem = self.options.main_score, self.options.problem
+        if name is None:
+            return MAIN_SCORES[problem]
+        kind = RegressionScores if problem == "regression" else ClassificationScores
+        known = [field.name for field in dataclasses.fields(kind)]
+        if name not in known:
+            raise ValueError(f"`main_score` must be one of {', '.join(known)} for {problem}. Received: {name!r}.")
+        return name
 
     def read(self, path: pathlib.Path) -> LabelledTexts:
         """Reads a table."""
@@ -62,8 +69,9 @@ class TextClassification(FinetuneTask):
         self, model: AlbertBase, tokenizer: AlbertTokenizer, data: LabelledTexts, batch_size: int = 32
     ) -> Callable[[], "LabelEvaluation"]:
         """Evaluates texts."""
-        targets = targets_of(model, data)
-        return Evaluator(model, self._encode(tokenizer, data), targets, batch_size).run
+        evaluator = Evaluator(model, self._encode(tokenizer, data), targets_of(model, data), batch_size)
+        name = self.main_score
+        return lambda: dataclasses.replace(evaluator.run(), main=name)
 
     def write_predictions(self, path: pathlib.Path, data: LabelledTexts, evaluation: "LabelEvaluation") -> None:
         """Writes TSV, see `write_predictions`."""
@@ -95,12 +103,14 @@ class LabelEvaluation:
         names: class names.
         targets: the labels, int32 [N], or float32 [N] for regression.
         logits: float32 [N, C].
+        main: name of the main score, "" for the default of the problem.
     """
 
     problem: str
     names: tuple[str, ...]
     targets: np.ndarray
     logits: np.ndarray
+    main: str = ""
 
     @property
     def scores(self) -> Scores:
@@ -111,8 +121,11 @@ class LabelEvaluation:
 
     @property
     def main_score(self) -> float:
-        """The score, named in `MAIN_SCORES`, that decides which of two models is better."""
-        return getattr(self.scores, MAIN_SCORES[self.problem])
+        """The score that decides which of two models is better."""
+        score = getattr(self.scores, self.main or MAIN_SCORES[self.problem])
+        if score is None:  # F1 of more than two classes
+            raise ValueError(f"`{self.main}` is not defined for {len(self.names)} classes; choose another main_score.")
+        return score
 
     @property
     def majority_share(self) -> float | None:

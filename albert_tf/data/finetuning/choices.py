@@ -1,0 +1,195 @@
+"""Multiple-choice questions about passages, as in RACE.
+
+Letters: N questions, C choices of each, B batch, L sequence.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs
+from albert_tf.json_files import parse_json, read_bytes, read_json
+
+if TYPE_CHECKING:
+    from albert_tf.tokenization import AlbertTokenizer
+
+_CURE = "give RACE's files, or JSON lines with `context`, `question`, `choices` and `label`"
+
+
+@dataclass(frozen=True)
+class ChoiceQuestion:
+    """A question with several answers of which one is right.
+
+    Attributes:
+        id: file or line, and number.
+        context: the passage.
+        question: with "_" where the answer belongs, or a question before the answer.
+        choices: the C answers.
+        label: index of the right one.
+        group: such as "middle" or "high" in RACE; "" if there are no groups.
+    """
+
+    id: str
+    context: str
+    question: str
+    choices: tuple[str, ...]
+    label: int
+    group: str = ""
+
+    def statements(self) -> list[str]:
+        """The question with each of its choices."""
+        if "_" in self.question:
+            return [self.question.replace("_", choice) for choice in self.choices]
+        return [f"{self.question} {choice}" for choice in self.choices]
+
+
+def read_choices(path: str | Path) -> list[ChoiceQuestion]:
+    """Reads multiple-choice questions.
+
+    Args:
+        path: a folder of RACE (a JSON file per passage, in subfolders such as `middle` and `high`), or a `.jsonl` file
+            in which a line is a passage of RACE, or a question with `context`, `question`, `choices` and `label`.
+
+    Raises:
+        ValueError: there are no questions, they differ in the number of choices, or a file is damaged; the message
+            names it.
+    """
+    path = Path(path)
+    if path.is_dir():
+        passages = ((file, read_json(file, cure=_CURE)) for file in sorted(path.rglob("*.txt")))
+        questions = [
+            question
+            for file, passage in passages
+            for question in _of_passage(passage, str(file), "" if file.parent == path else file.parent.name)
+        ]
+    else:
+        questions = list(_of_lines(path))
+    if not questions:
+        raise ValueError(f"{path} has no questions; {_CURE}.")
+    count = len(questions[0].choices)
+    for question in questions:
+        if len(question.choices) != count:
+            raise ValueError(
+                f"{question.id}: {len(question.choices)} choices, but {count} in {questions[0].id}; all questions must "
+                "have the same number."
+            )
+    return questions
+
+
+def _of_lines(path: Path) -> Iterator[ChoiceQuestion]:
+    for number, line in enumerate(read_bytes(path, _CURE, 1 << 30).split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        content = parse_json(line, where, cure=_CURE)
+        if "options" in content and "questions" in content:
+            yield from _of_passage(content, where, _group_of(content))
+        else:
+            yield _of_question(content, where)
+
+
+def _of_question(content: Mapping[str, Any], where: str) -> ChoiceQuestion:
+    context = content.get("context", content.get("article"))
+    question, choices = content.get("question"), content.get("choices", content.get("options"))
+    label = content.get("label", content.get("answer"))
+    return _checked(where, context, question, choices, label, _group_of(content))
+
+
+def _of_passage(content: Mapping[str, Any], where: str, group: str) -> Iterator[ChoiceQuestion]:
+    fields = [content.get(name) for name in ("questions", "options", "answers")]
+    if not all(isinstance(field, list) for field in fields) or len({len(field or ()) for field in fields}) != 1:
+        raise ValueError(f"{where}: `questions`, `options` and `answers` must be lists of the same length; {_CURE}.")
+    for number, (question, choices, answer) in enumerate(zip(*(field or () for field in fields))):
+        yield _checked(f"{where}, question {number}", content.get("article"), question, choices, answer, group)
+
+
+def _checked(where: str, context: Any, question: Any, choices: Any, label: Any, group: str) -> ChoiceQuestion:
+    if not isinstance(context, str) or not isinstance(question, str):
+        raise ValueError(f"{where}: passage and question must be strings; {_CURE}.")
+    if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(choice, str) for choice in choices):
+        raise ValueError(f"{where}: there must be at least two choices, all of them strings; {_CURE}.")
+    if isinstance(label, str) and len(label) == 1:
+        label = ord(label.upper()) - ord("A")
+    if type(label) is not int or not 0 <= label < len(choices):
+        raise ValueError(
+            f"{where}: the answer must be a number from 0 to {len(choices) - 1}, or a letter from A to "
+            f"{chr(ord('A') + len(choices) - 1)}. Received: {label!r}."
+        )
+    return ChoiceQuestion(where, context, question, tuple(choices), label, group)
+
+
+def _group_of(content: Mapping[str, Any]) -> str:
+    """`middle` or `high`, with which names of RACE's passages begin."""
+    name = str(content.get("example_id", content.get("id", "")))
+    return next((group for group in ("middle", "high") if name.startswith(group)), "")
+
+
+@dataclass(frozen=True)
+class EncodedChoices:
+    """Tokenized questions.
+
+    Attributes:
+        encoded: EncodedTexts of N times C rows, the choices of a question next to each other.
+        labels: int32 [N].
+        num_choices: C.
+    """
+
+    encoded: EncodedTexts
+    labels: np.ndarray
+    num_choices: int
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Number of ids of the longest choice of each question: int64 [N]."""
+        return self.encoded.lengths.reshape(-1, self.num_choices).max(axis=1)
+
+    def batch(self, rows: np.ndarray, multiple: int = 8) -> Inputs:
+        """The model's inputs for some questions: a dict of int32 [B, C, L], see `EncodedTexts.batch`."""
+        rows = (rows[:, None] * self.num_choices + np.arange(self.num_choices)).reshape(-1)
+        inputs = self.encoded.batch(rows, multiple)
+        return {name: array.reshape(-1, self.num_choices, array.shape[1]) for name, array in inputs.items()}
+
+    def training_batch(self, rows: np.ndarray) -> tuple[Inputs, np.ndarray]:
+        """Inputs and labels of some questions."""
+        return self.batch(rows), self.labels[rows]
+
+
+def encode_choices(
+    tokenizer: "AlbertTokenizer",
+    questions: Sequence[ChoiceQuestion],
+    max_length: int = 512,
+    max_question_length: int = 128,
+) -> EncodedChoices:
+    """Tokenizes each choice as [CLS] passage [SEP] question with choice [SEP].
+
+    Args:
+        tokenizer: AlbertTokenizer.
+        questions: with the same number of choices.
+        max_length: maximum number of ids; longer passages are truncated.
+        max_question_length: of longer questions with their choice, only the last ids are kept.
+
+    References:
+        `convert_examples_to_features` in race_utils.py of google-research/albert.
+    """
+    passages = dict.fromkeys(question.context for question in questions)
+    passages = dict(zip(passages, tokenizer.encode_batch(list(passages))))
+    longest = min(max_question_length, max_length - 4)
+    statements = tokenizer.encode_batch([text for question in questions for text in question.statements()])
+    rows, types = [], []
+    for index, ids in enumerate(statements):
+        ids = ids[-longest:]
+        passage = passages[questions[index // len(questions[0].choices)].context]
+        passage = passage[: max_length - 3 - len(ids)]
+        rows.append(
+            np.concatenate([[tokenizer.cls_token_id], passage, [tokenizer.sep_token_id], ids, [tokenizer.sep_token_id]])
+        )
+        types.append(np.repeat(np.array([0, 1], np.int8), [len(passage) + 2, len(ids) + 1]))
+    offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+    encoded = EncodedTexts(
+        np.concatenate(rows).astype(np.int32), np.concatenate(types), offsets, max_length, tokenizer.pad_token_id
+    )
+    labels = np.array([question.label for question in questions], np.int32)
+    return EncodedChoices(encoded, labels, len(questions[0].choices))

@@ -1,0 +1,261 @@
+"""Texts with tagged words or labelled spans, for token classification.
+
+Letters: N texts, T tokens of a text, W windows, B batch, L sequence.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows
+from albert_tf.data.finetuning.tables import listed, nearest
+from albert_tf.json_files import parse_json, read_bytes
+from albert_tf.text_files import read_lines
+from albert_tf.tokenization.batching import BatchLayout, choose_windows
+
+if TYPE_CHECKING:
+    from albert_tf.tokenization import AlbertTokenizer
+
+IGNORED_LABEL = -100
+OUTSIDE = "O"
+_TEXTS_AT_ONCE = 256
+_NO_LIMIT = 1 << 30
+_CURE = "give CoNLL's columns (.conll, .tsv, .txt), or JSON lines with `text` and `spans`, or `words` and `tags`"
+
+
+@dataclass(frozen=True)
+class TaggedText:
+    """A text, and what is known of parts of it.
+
+    Attributes:
+        where: file and line.
+        text: the text; words are joined by spaces.
+        words: start and exclusive end of each word in characters; None if spans are labelled.
+        tags: the tag of each word.
+        spans: start, exclusive end and label of each labelled span.
+    """
+
+    where: str
+    text: str
+    words: tuple[tuple[int, int], ...] | None = None
+    tags: tuple[str, ...] = ()
+    spans: tuple[tuple[int, int, str], ...] = ()
+
+
+def read_tagged(path: str | Path) -> list[TaggedText]:
+    r"""Reads tagged texts.
+
+    Args:
+        path: `.jsonl`: an object per line, with `text` and `spans`, a list of objects with `start`, `end` and `label`,
+            in characters; or with `words` and `tags`. Any other suffix: a word per line, its tag in the last column;
+            columns are separated by tabs, or by spaces in lines without tabs; an empty line ends a text; lines with
+            "-DOCSTART-" are skipped.
+
+    Raises:
+        ValueError: the file has no texts, or is damaged; the message names the line.
+    """
+    path = Path(path)
+    texts = list(_json_texts(path) if path.suffix.lower() == ".jsonl" else _column_texts(path))
+    if not texts:
+        raise ValueError(f"{path} has no texts; {_CURE}.")
+    return texts
+
+
+def _column_texts(path: Path) -> Iterator[TaggedText]:
+    words: list[str] = []
+    tags: list[str] = []
+    first = 0
+    for number, line in enumerate([*(line.text for line in read_lines(path)), ""], start=1):
+        if not line:
+            if words:
+                yield _of_words(f"{path}, line {first}", words, tags)
+            words, tags = [], []
+            continue
+        fields = line.split("\t") if "\t" in line else line.split()
+        if fields[0] == "-DOCSTART-":
+            continue
+        if len(fields) < 2 or not fields[0].strip() or not fields[-1].strip():
+            raise ValueError(
+                f"{path}, line {number}: a word and its tag are expected. Received: {line[:40]!r}; {_CURE}."
+            )
+        first = first if words else number
+        words.append(fields[0].strip())
+        tags.append(fields[-1].strip())
+
+
+def _json_texts(path: Path) -> Iterator[TaggedText]:
+    for number, line in enumerate(read_bytes(path, _CURE, 1 << 30).split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        content = parse_json(line, where, cure=_CURE)
+        words, tags = content.get("words", content.get("tokens")), content.get("tags", content.get("labels"))
+        if words is not None:
+            if not _are_strings(words) or not _are_strings(tags) or len(words) != len(tags) or not words:
+                raise ValueError(f"{where}: `words` and `tags` must be lists of strings of the same length; {_CURE}.")
+            yield _of_words(where, words, tags)
+        else:
+            yield _of_spans(where, content)
+
+
+def _are_strings(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
+def _of_words(where: str, words: Sequence[str], tags: Sequence[str]) -> TaggedText:
+    ends = np.cumsum([len(word) + 1 for word in words]) - 1
+    places = tuple((int(end) - len(word), int(end)) for word, end in zip(words, ends))
+    return TaggedText(where, " ".join(words), places, tuple(tags))
+
+
+def _of_spans(where: str, content: Mapping[str, Any]) -> TaggedText:
+    text, spans = content.get("text"), content.get("spans", content.get("entities"))
+    if not isinstance(text, str) or not isinstance(spans, list) or not all(isinstance(span, dict) for span in spans):
+        raise ValueError(f"{where}: `text` must be a string and `spans` a list of objects; {_CURE}.")
+    found: list[tuple[int, int, str]] = []
+    for span in sorted(spans, key=lambda span: span["start"] if type(span.get("start")) is int else -1):
+        start, end, label = span.get("start"), span.get("end"), span.get("label")
+        if type(start) is not int or type(end) is not int or not isinstance(label, str) or not label:
+            raise ValueError(f"{where}: a span must have integers `start` and `end` and a `label`. Received: {span}.")
+        if not 0 <= start < end <= len(text):
+            raise ValueError(f"{where}: the span from {start} to {end} is not in the text of {len(text)} characters.")
+        if found and start < found[-1][1]:
+            raise ValueError(f"{where}: the spans {found[-1][:2]} and {(start, end)} overlap; keep one of them.")
+        found.append((start, end, label))
+    return TaggedText(where, text, spans=tuple(found))
+
+
+def tag_names(texts: Sequence[TaggedText]) -> tuple[str, ...]:
+    """The tags that occur, sorted, with "O" first; spans are tagged "B-label" and "I-label"."""
+    names = {tag for text in texts for tag in text.tags}
+    names |= {f"{prefix}-{label}" for text in texts for *_, label in text.spans for prefix in "BI"}
+    return (OUTSIDE, *sorted(names - {OUTSIDE}))
+
+
+@dataclass(frozen=True)
+class EncodedTags:
+    """Tokenized texts, long ones in several windows, with labels.
+
+    Attributes:
+        texts: the N texts.
+        encoded: EncodedTexts of the W windows, those of one text next to each other.
+        text: index of the text of each window, int [W].
+        start, count: first token of the text in each window and number of tokens, int [W].
+        spans: for each text, start and exclusive end of its tokens in characters, int32 [T, 2].
+        labels: for each text, the label of each token, int32 [T]; -100 for all but the first token of a word.
+    """
+
+    texts: Sequence[TaggedText]
+    encoded: EncodedTexts
+    text: np.ndarray
+    start: np.ndarray
+    count: np.ndarray
+    spans: Sequence[np.ndarray]
+    labels: Sequence[np.ndarray]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Number of ids of each window."""
+        return self.encoded.lengths
+
+    def training_batch(self, rows: np.ndarray) -> tuple[Inputs, np.ndarray]:
+        """Inputs and labels, int32 [B, L], of some windows."""
+        inputs = self.encoded.batch(rows)
+        labels = np.full(inputs["input_ids"].shape, IGNORED_LABEL, np.int32)
+        for index, row in enumerate(rows.tolist()):
+            start, count = int(self.start[row]), int(self.count[row])
+            labels[index, 1 : 1 + count] = self.labels[self.text[row]][start : start + count]
+        return inputs, labels
+
+    def join(self, predictions: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The predictions for the tokens of each text, int [T], from those for the tokens of each window.
+
+        A token's prediction is that of the window that shows most of its surroundings.
+        """
+        joined = []
+        for index, spans in enumerate(self.spans):
+            first, end = np.searchsorted(self.text, [index, index + 1]).tolist()
+            best = best_windows(len(spans), self.start[first:end], self.count[first:end])
+            tokens = np.empty(len(spans), np.int64)
+            for window in range(first, end):
+                own = np.flatnonzero(best == window - first)
+                tokens[own] = predictions[window][own - self.start[window]]
+            joined.append(tokens)
+        return joined
+
+
+def encode_tagged(
+    tokenizer: "AlbertTokenizer",
+    texts: Sequence[TaggedText],
+    names: Sequence[str],
+    max_length: int = 512,
+    doc_stride: int = 128,
+) -> EncodedTags:
+    """Tokenizes texts and labels their tokens; long texts are split into windows.
+
+    Args:
+        tokenizer: AlbertTokenizer.
+        texts: the texts.
+        names: the tags in order of their ids.
+        max_length: maximum number of ids of a window.
+        doc_stride: distance in tokens of the starts of two windows.
+
+    Raises:
+        ValueError: a tag is not one of `names`; the message names the line.
+    """
+    ids_by_text, spans_by_text = [], []
+    for first in range(0, len(texts), _TEXTS_AT_ONCE):
+        part = [text.text for text in texts[first : first + _TEXTS_AT_ONCE]]
+        inputs = tokenizer(part, max_length=_NO_LIMIT, return_offsets=True)
+        for ids, mask, spans in zip(inputs["input_ids"], inputs["attention_mask"], inputs["offsets"]):
+            end = int(mask.sum()) - 1
+            ids_by_text.append(ids[1:end].copy())
+            spans_by_text.append(spans[1:end].copy())
+    labels = [_labels(text, spans, names) for text, spans in zip(texts, spans_by_text)]
+    lengths = np.array([len(ids) for ids in ids_by_text], np.int64)
+    windows = choose_windows(lengths, None, BatchLayout(max_length, doc_stride=min(doc_stride, max_length - 2)))
+    offsets = np.concatenate([[0], np.cumsum(windows.first + 2)])
+    ids = np.full(offsets[-1], tokenizer.sep_token_id, np.int32)
+    for sample, count, start, place in zip(
+        *(a.tolist() for a in (windows.samples, windows.first, windows.starts)), offsets
+    ):
+        ids[place] = tokenizer.cls_token_id
+        ids[place + 1 : place + 1 + count] = ids_by_text[sample][start : start + count]
+    encoded = EncodedTexts(ids, np.zeros(len(ids), np.int8), offsets, max_length, tokenizer.pad_token_id)
+    return EncodedTags(texts, encoded, windows.samples, windows.starts, windows.first, spans_by_text, labels)
+
+
+def first_tokens(text: TaggedText, spans: np.ndarray) -> list[int | None]:
+    """The index of the first token of each word of a text; None for a word without tokens."""
+    starts, ends = spans[:, 0], spans[:, 1]
+    found: list[int | None] = []
+    for start, end in text.words or ():
+        tokens = np.flatnonzero((starts < end) & (ends > start) & (ends > starts))
+        found.append(int(tokens[0]) if tokens.size else None)
+    return found
+
+
+def _labels(text: TaggedText, spans: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    ids = {name: index for index, name in enumerate(names)}
+
+    def label_of(tag: str) -> int:
+        if tag not in ids:
+            raise ValueError(f"{text.where}: the tag {tag!r} is not one of {listed(names)}{nearest(tag, names)}.")
+        return ids[tag]
+
+    if text.words is not None:
+        labels = np.full(len(spans), IGNORED_LABEL, np.int32)
+        for token, tag in zip(first_tokens(text, spans), text.tags):
+            label = label_of(tag)
+            if token is not None:
+                labels[token] = label
+        return labels
+    labels = np.full(len(spans), label_of(OUTSIDE), np.int32)
+    for start, end, label in text.spans:
+        tokens = np.flatnonzero((spans[:, 0] < end) & (spans[:, 1] > start) & (spans[:, 1] > spans[:, 0]))
+        labels[tokens] = label_of(f"I-{label}")
+        labels[tokens[:1]] = label_of(f"B-{label}")
+    return labels

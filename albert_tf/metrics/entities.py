@@ -1,0 +1,81 @@
+"""Scores of tagged words: precision, recall and F1 of entities, as CoNLL's script and `seqeval` count them."""
+
+import dataclasses
+from collections.abc import Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class TagScores:
+    """Scores of predicted tags.
+
+    Args:
+        f1, precision, recall: float. Of entities: a predicted one is right if its label, start and end are; 0 if there
+            are none.
+        accuracy: float. Fraction of correct tags.
+        f1_by_label: F1 of the entities of each label.
+    """
+
+    f1: float
+    precision: float
+    recall: float
+    accuracy: float
+    f1_by_label: dict[str, float]
+
+
+def tag_scores(tags: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> TagScores:
+    """Scores predicted tags.
+
+    Args:
+        tags: for each text, the tag of each word: "O", or a prefix (B, I, E, S), "-" and a label.
+        predictions: of the same lengths.
+
+    Raises:
+        ValueError: there are no tags, or lengths differ.
+
+    Example:
+
+    >>> tag_scores([["B-PER", "I-PER", "O", "B-LOC"]], [["B-PER", "I-PER", "O", "O"]]).f1
+    0.6666666666666666
+
+    References: conlleval of the CoNLL-2000 shared task; chakki-works/seqeval.
+    """
+    if [len(row) for row in tags] != [len(row) for row in predictions] or not any(len(row) for row in tags):
+        raise ValueError("`tags` and `predictions` must have the same lengths, with at least one tag.")
+    expected, found = (
+        {(number, *entity) for number, row in enumerate(rows) for entity in find_entities(row)}
+        for rows in (tags, predictions)
+    )
+    labels = sorted({label for _, label, _, _ in expected | found})
+    by_label = {
+        label: _scores(*({entity for entity in entities if entity[1] == label} for entities in (expected, found)))[0]
+        for label in labels
+    }
+    pairs = [pair for row, other in zip(tags, predictions) for pair in zip(row, other)]
+    accuracy = sum(tag == prediction for tag, prediction in pairs) / len(pairs)
+    return TagScores(*_scores(expected, found), accuracy, by_label)
+
+
+def find_entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+    """The entities in the tags of a text: label, first word, exclusive last word.
+
+    Example:
+
+    >>> find_entities(["B-PER", "I-PER", "I-LOC", "O", "S-LOC"])
+    [('PER', 0, 2), ('LOC', 2, 3), ('LOC', 4, 5)]
+    """
+    found, start, current, previous = [], 0, "", ""
+    for index, tag in enumerate([*tags, "O"]):
+        prefix, _, label = tag.partition("-")
+        if not (current and label == current and prefix in ("I", "E") and previous not in ("E", "S")):
+            if current:
+                found.append((current, start, index))
+            start, current = index, label
+        previous = prefix
+    return found
+
+
+def _scores(expected: set, found: set) -> tuple[float, float, float]:
+    """F1, precision and recall."""
+    right = len(expected & found)
+    precision, recall = right / len(found) if found else 0.0, right / len(expected) if expected else 0.0
+    return 2 * precision * recall / (precision + recall) if right else 0.0, precision, recall

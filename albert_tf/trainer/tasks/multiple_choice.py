@@ -1,0 +1,113 @@
+"""Multiple-choice questions about passages, as in RACE.
+
+Letters: N questions, C choices, B batch, L sequence.
+"""
+
+import csv
+import dataclasses
+import io
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.atomic_files import atomic_write
+from albert_tf.data.finetuning.choices import ChoiceQuestion, EncodedChoices, encode_choices, read_choices
+from albert_tf.metrics import ChoiceScores
+from albert_tf.models.base import AlbertBase
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.trainer.tasks.base import FinetuneTask
+
+
+class MultipleChoice(FinetuneTask):
+    """Questions in RACE's folders or in JSON lines; see `read_choices`."""
+
+    predictions_file = "dev_predictions.tsv"
+
+    @property
+    def main_score(self) -> str:
+        """Accuracy."""
+        return "accuracy"
+
+    def read(self, path: pathlib.Path) -> list[ChoiceQuestion]:
+        """Reads a folder or a file."""
+        return read_choices(path)
+
+    def model_arguments(self, train: list[ChoiceQuestion]) -> dict[str, Any]:
+        """None: the number of choices follows from the inputs."""
+        return {}
+
+    def training_examples(
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, train: list[ChoiceQuestion]
+    ) -> EncodedChoices:
+        """Tokenizes questions."""
+        return self._encode(tokenizer, train)
+
+    def evaluator(
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: list[ChoiceQuestion], batch_size: int = 32
+    ) -> Callable[[], "ChoiceEvaluation"]:
+        """Evaluates questions."""
+        encoded = self._encode(tokenizer, data)
+        spec = tf.TensorSpec([None, None, None], tf.int32)  # [B, C, L]
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        logits_of = tf.function(
+            lambda batch: model(batch, training=False)["logits"], input_signature=[dict.fromkeys(names, spec)]
+        )
+
+        def evaluate() -> ChoiceEvaluation:
+            logits = np.empty([len(data), encoded.num_choices], np.float32)
+            by_length = np.argsort(-encoded.lengths, kind="stable")
+            for start in range(0, len(by_length), batch_size):
+                rows = by_length[start : start + batch_size]
+                batch = encoded.batch(rows, multiple=1)
+                logits[rows] = logits_of({name: tf.constant(batch[name]) for name in names}).numpy()
+            return ChoiceEvaluation([question.group for question in data], encoded.labels, logits)
+
+        return evaluate
+
+    def write_predictions(self, path: pathlib.Path, data: list[ChoiceQuestion], evaluation: "ChoiceEvaluation") -> None:
+        """Writes TSV with the columns `question`, `label`, `prediction` and a logit for each choice."""
+        file = io.StringIO(newline="")
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(["question", "label", "prediction", *(f"logit {n}" for n in range(len(data[0].choices)))])
+        for question, logits in zip(data, evaluation.logits):
+            writer.writerow([question.id, question.label, int(logits.argmax()), *(f"{logit:.6f}" for logit in logits)])
+        atomic_write(path, file.getvalue().encode())
+
+    def _encode(self, tokenizer: AlbertTokenizer, data: list[ChoiceQuestion]) -> EncodedChoices:
+        return encode_choices(tokenizer, data, self.max_length, self.options.max_question_length)
+
+
+@dataclasses.dataclass(frozen=True)
+class ChoiceEvaluation:
+    """Labels and scores of questions.
+
+    Attributes:
+        groups: name of the group of each question.
+        labels: int32 [N].
+        logits: float32 [N, C].
+    """
+
+    groups: list[str]
+    labels: np.ndarray
+    logits: np.ndarray
+
+    @property
+    def scores(self) -> ChoiceScores:
+        """Accuracy of all questions and of each group."""
+        is_right = self.logits.argmax(axis=1) == self.labels
+        groups = sorted({group for group in self.groups if group})
+        accuracies = {group: float(np.mean(is_right[[other == group for other in self.groups]])) for group in groups}
+        return ChoiceScores(float(is_right.mean()), accuracies)
+
+    @property
+    def main_score(self) -> float:
+        """Accuracy."""
+        return self.scores.accuracy
+
+    @property
+    def majority_share(self) -> float:
+        """Fraction of the most frequent position of the right answer."""
+        return float(np.bincount(self.labels).max() / len(self.labels))

@@ -1,0 +1,148 @@
+"""Tags of words and labelled spans of texts, such as named entities.
+
+Letters: N texts, T tokens of a text, B batch, L sequence.
+"""
+
+import dataclasses
+import json
+import pathlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.atomic_files import atomic_write
+from albert_tf.data.finetuning.tagged import (
+    OUTSIDE,
+    EncodedTags,
+    TaggedText,
+    encode_tagged,
+    first_tokens,
+    read_tagged,
+    tag_names,
+)
+from albert_tf.metrics import TagScores, find_entities, tag_scores
+from albert_tf.models.base import AlbertBase
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.trainer.tasks.base import FinetuneTask
+
+
+class TokenClassification(FinetuneTask):
+    """CoNLL's columns, or JSON lines with words or spans; see `read_tagged`."""
+
+    predictions_file = "dev_predictions.jsonl"
+
+    @property
+    def main_score(self) -> str:
+        """F1 of entities."""
+        return "f1"
+
+    def read(self, path: pathlib.Path) -> list[TaggedText]:
+        """Reads a file."""
+        return read_tagged(path)
+
+    def model_arguments(self, train: list[TaggedText]) -> dict[str, Any]:
+        """The tags."""
+        names = tag_names(train) if self.options.labels is None else self.options.labels
+        if len(names) < 2:
+            raise ValueError("The training texts have no tags but 'O'; check the training file.")
+        return {"labels": names}
+
+    def training_examples(self, model: AlbertBase, tokenizer: AlbertTokenizer, train: list[TaggedText]) -> EncodedTags:
+        """Tokenizes texts."""
+        return self._encode(model, tokenizer, train)
+
+    def evaluator(
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: list[TaggedText], batch_size: int = 32
+    ) -> Callable[[], "TagEvaluation"]:
+        """Evaluates texts."""
+        encoded, names = self._encode(model, tokenizer, data), model.labels
+        spec = tf.TensorSpec([None, None], tf.int32)  # [B, L]
+        inputs = dict.fromkeys(("input_ids", "attention_mask", "token_type_ids"), spec)
+        classes_of = tf.function(
+            lambda batch: tf.argmax(model(batch, training=False)["logits"], axis=-1), input_signature=[inputs]
+        )
+
+        def evaluate() -> TagEvaluation:
+            by_length = np.argsort(-encoded.lengths, kind="stable")
+            found: dict[int, np.ndarray] = {}
+            for start in range(0, len(by_length), batch_size):
+                rows = by_length[start : start + batch_size]
+                batch = encoded.encoded.batch(rows, multiple=1)
+                classes = classes_of({name: tf.constant(array) for name, array in batch.items()}).numpy()
+                for row, line in zip(rows.tolist(), classes):
+                    found[row] = line[1 : 1 + encoded.count[row]]
+            tokens = encoded.join([found[row] for row in range(len(found))])
+            return TagEvaluation.of(encoded, [[names[index] for index in row] for row in tokens], names)
+
+        return evaluate
+
+    def write_predictions(self, path: pathlib.Path, data: list[TaggedText], evaluation: "TagEvaluation") -> None:
+        """Writes JSON lines with `text`, and the labelled `spans` and their text; with words also their `tags`."""
+        lines = []
+        for text, tags, spans in zip(data, evaluation.predictions, evaluation.spans):
+            found = [{"start": a, "end": b, "label": label, "text": text.text[a:b]} for a, b, label in spans]
+            own = {"tags": tags} if text.words is not None else {}
+            lines.append(json.dumps({"text": text.text, "spans": found, **own}, ensure_ascii=False) + "\n")
+        atomic_write(path, "".join(lines).encode("utf-8", "surrogatepass"))
+
+    def _encode(self, model: AlbertBase, tokenizer: AlbertTokenizer, data: list[TaggedText]) -> EncodedTags:
+        return encode_tagged(tokenizer, data, model.labels, self.max_length, self.options.doc_stride)
+
+
+@dataclasses.dataclass(frozen=True)
+class TagEvaluation:
+    """Predicted tags and their scores.
+
+    Attributes:
+        tags, predictions: for each text, the tags of its words; without words, of its tokens.
+        spans: for each text, start, exclusive end and label of the predicted entities, in characters.
+    """
+
+    tags: list[list[str]]
+    predictions: list[list[str]]
+    spans: list[list[tuple[int, int, str]]]
+
+    @classmethod
+    def of(cls, encoded: EncodedTags, tokens: Sequence[Sequence[str]], names: Sequence[str]) -> "TagEvaluation":
+        """From the predicted tag of each token."""
+        tags, predictions, spans = [], [], []
+        for text, offsets, labels, found in zip(encoded.texts, encoded.spans, encoded.labels, tokens):
+            if text.words is None:
+                places = [(int(start), int(end)) for start, end in offsets]
+                tags.append([names[label] for label in labels])
+                predictions.append(list(found))
+            else:
+                places = list(text.words)
+                tags.append(list(text.tags))
+                first = first_tokens(text, offsets)
+                predictions.append([OUTSIDE if token is None else found[token] for token in first])
+            entities = find_entities(predictions[-1])
+            spans.append([(*_cut(text.text, places, first, last), label) for label, first, last in entities])
+        return cls(tags, predictions, spans)
+
+    @property
+    def scores(self) -> TagScores:
+        """Scores of entities and tags."""
+        return tag_scores(self.tags, self.predictions)
+
+    @property
+    def main_score(self) -> float:
+        """F1 of entities."""
+        return self.scores.f1
+
+    @property
+    def majority_share(self) -> float:
+        """Fraction of the most frequent tag."""
+        counts = Counter(tag for row in self.tags for tag in row)
+        return max(counts.values()) / sum(counts.values())
+
+
+def _cut(text: str, places: list[tuple[int, int]], first: int, last: int) -> tuple[int, int]:
+    """Start and end of some words or tokens, without surrounding white space."""
+    start, end = places[first][0], places[last - 1][1]
+    part = text[start:end]
+    start += len(part) - len(part.lstrip())
+    return start, start + len(part.strip())

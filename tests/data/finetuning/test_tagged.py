@@ -1,0 +1,123 @@
+"""Tagged texts: files, labels of tokens, windows of long texts."""
+
+import json
+
+import numpy as np
+import pytest
+
+from albert_tf.data.finetuning.tagged import TaggedText, encode_tagged, first_tokens, read_tagged, tag_names
+from albert_tf.tokenization import AlbertTokenizer
+
+CONLL = """-DOCSTART- -X- O O
+
+EU NNP B-ORG
+rejects VBZ O
+German JJ B-MISC
+call NN O
+
+Peter\tNNP\tB-PER
+Blackburn\tNNP\tI-PER
+"""
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return AlbertTokenizer.english()
+
+
+def write(path, content):
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def span(start, end, label):
+    return {"start": start, "end": end, "label": label}
+
+
+def test_columns(tmp_path):
+    first, second = read_tagged(write(tmp_path / "a.conll", CONLL))
+    assert first.text == "EU rejects German call"
+    assert [first.text[slice(*word)] for word in first.words] == first.text.split()
+    assert first.tags == ("B-ORG", "O", "B-MISC", "O")
+    assert (second.text, second.tags, second.where) == (
+        "Peter Blackburn",
+        ("B-PER", "I-PER"),
+        f"{tmp_path / 'a.conll'}, line 8",
+    )
+    assert tag_names([first, second]) == ("O", "B-MISC", "B-ORG", "B-PER", "I-PER")
+
+
+def test_json_lines(tmp_path):
+    rows = [
+        {"words": ["a", "Bb"], "tags": ["O", "B-X"]},
+        {"text": "김철수는 서울에", "spans": [span(5, 7, "LOC"), span(0, 3, "PER")]},
+    ]
+    words, spans = read_tagged(write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows))))
+    assert (words.text, words.words, words.tags) == ("a Bb", ((0, 1), (2, 4)), ("O", "B-X"))
+    assert spans.spans == ((0, 3, "PER"), (5, 7, "LOC"))
+    assert tag_names([spans]) == ("O", "B-LOC", "B-PER", "I-LOC", "I-PER")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.conll", "", "has no texts"),
+        ("a.conll", "word\n", "line 1: a word and its tag are expected"),
+        ("a.jsonl", "[1]", "line 1 holds list"),
+        ("a.jsonl", '{"words": ["a"], "tags": []}', "must be lists of strings of the same length"),
+        ("a.jsonl", '{"text": "ab", "spans": [{"start": 0, "end": 3, "label": "X"}]}', "is not in the text of 2"),
+        ("a.jsonl", '{"text": "ab", "spans": [{"start": "0", "end": 1, "label": "X"}]}', "must have integers"),
+        (
+            "a.jsonl",
+            json.dumps({"text": "abc", "spans": [{"start": n, "end": n + 2, "label": "X"} for n in (0, 1)]}),
+            "overlap; keep one",
+        ),
+    ],
+)
+def test_wrong_files_are_refused(tmp_path, name, content, message):
+    with pytest.raises(ValueError, match=message):
+        read_tagged(write(tmp_path / name, content))
+
+
+def test_first_tokens_carry_the_tags_of_words(tokenizer):
+    text = TaggedText("here", "Blackburn \u0301 saw", ((0, 9), (10, 11), (12, 15)), ("B-PER", "O", "O"))
+    encoded = encode_tagged(tokenizer, [text], ["O", "B-PER"])
+    first = first_tokens(text, encoded.spans[0])
+    assert first[1] is None  # a lone accent has no token
+    labels = encoded.labels[0]
+    assert labels[first[0]] == 1
+    assert labels[first[2]] == 0
+    assert (labels == -100).sum() == len(labels) - 2
+    _, batch = encoded.training_batch(np.array([0]))
+    np.testing.assert_array_equal(batch[0, 1 : 1 + len(labels)], labels)
+    assert (np.delete(batch[0], np.arange(1, 1 + len(labels))) == -100).all()
+
+
+def test_every_token_of_a_span_is_labelled(tokenizer):
+    text = TaggedText("here", "Mr. Blackburn saw it", spans=((4, 13, "PER"),))
+    names = tag_names([text])
+    encoded = encode_tagged(tokenizer, [text], names)
+    tags = [names[label] for label in encoded.labels[0]]
+    inside = [(start < 13 and end > 4) for start, end in encoded.spans[0].tolist()]
+    expected = np.where(inside, "I-PER", "O").tolist()
+    expected[inside.index(True)] = "B-PER"
+    assert tags == expected
+
+
+def test_an_unknown_tag_is_named(tokenizer):
+    text = TaggedText("a.conll, line 7", "a", ((0, 1),), ("B-PRE",))
+    with pytest.raises(ValueError, match=r"a\.conll, line 7: the tag 'B-PRE' is not one of 'O', 'B-PER'; did you mean"):
+        encode_tagged(tokenizer, [text], ["O", "B-PER"])
+
+
+def test_windows_of_a_long_text_are_joined(tokenizer):
+    words = [f"word{number}" for number in range(60)]
+    ends = np.cumsum([len(word) + 1 for word in words]) - 1
+    places = tuple((int(end) - len(word), int(end)) for word, end in zip(words, ends, strict=True))
+    texts = [TaggedText("a", " ".join(words), places, ("O",) * 60), TaggedText("b", "one", ((0, 3),), ("O",))]
+    encoded = encode_tagged(tokenizer, texts, ["O", "B-X"], max_length=32, doc_stride=10)
+    assert len(encoded.text) > 5
+    numbers = [np.arange(start, start + count) for start, count in zip(encoded.start, encoded.count, strict=True)]
+    joined = encoded.join(numbers)
+    for spans, tokens in zip(encoded.spans, joined, strict=True):
+        np.testing.assert_array_equal(tokens, np.arange(len(spans)))

@@ -1,0 +1,71 @@
+"""Fine-tuning of taggers and of multiple choice, and the files that they write."""
+
+import json
+import random
+
+import pytest
+
+from albert_tf.metrics import ChoiceScores, TagScores
+from albert_tf.trainer import FinetuneOptions, finetune
+from albert_tf.trainer.evaluation import evaluate_folder
+from tests.toy_task import write_pretrained
+
+NAMES, FILLING = ("anna", "bruno", "clara", "david"), ("the", "old", "house", "was", "by", "a", "river")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tasks")
+    write_pretrained(folder / "pretrained")
+    chance = random.Random(0)
+    columns, spans, choices = [], [], []
+    for number in range(60):
+        words = chance.choices(FILLING, k=chance.randrange(3, 12 + 40 * (number == 7)))
+        place = chance.randrange(len(words))
+        words[place] = chance.choice(NAMES)
+        columns += [f"{word}\t{'B-PER' if word in NAMES else 'O'}" for word in words] + [""]
+        start = len(" ".join(words[:place])) + bool(place)
+        span = {"start": start, "end": start + len(words[place]), "label": "PER"}
+        spans.append(json.dumps({"text": " ".join(words), "spans": [span]}))
+        answers = chance.sample([words[place], "table", "spoon"], 3)
+        label = answers.index(words[place])
+        choices.append({"context": " ".join(words), "question": "who?", "choices": answers, "label": label})
+    (folder / "words.conll").write_text("\n".join(columns), encoding="utf-8")
+    (folder / "spans.jsonl").write_text("\n".join(spans), encoding="utf-8")
+    (folder / "choices.jsonl").write_text("\n".join(map(json.dumps, choices)), encoding="utf-8")
+    return folder
+
+
+def options_for(files, output, task, file, **changes):
+    paths = {"pretrained": files / "pretrained", "train": files / file, "dev": files / file, "output": output}
+    values = {"max_length": 32, "doc_stride": 10, "learning_rate": 3e-3, "epochs": 4, "batch_size": 8}
+    return FinetuneOptions(task=task, **paths, **{**values, **changes})
+
+
+@pytest.mark.parametrize("file", ["words.conll", pytest.param("spans.jsonl", marks=pytest.mark.exhaustive)])
+def test_entities_are_learnt(files, tmp_path, file):
+    report = finetune(options_for(files, tmp_path / "run", "token_classification", file))
+    assert isinstance(report.scores, TagScores)
+    assert report.main_score == "f1"
+    assert report.scores.f1 > 0.9
+    assert report.scores.f1_by_label == {"PER": report.scores.f1}
+    rows = [json.loads(line) for line in (tmp_path / "run/dev_predictions.jsonl").read_text("utf-8").splitlines()]
+    assert len(rows) == report.dev_examples == 60
+    found = [span["text"] for row in rows for span in row["spans"]]
+    assert all(span["text"] == row["text"][span["start"] : span["end"]] for row in rows for span in row["spans"])
+    assert sum(text in NAMES for text in found) > 50
+    assert ("tags" in rows[0]) == (file == "words.conll")
+    examples, again = evaluate_folder(tmp_path / "run", files / file)
+    assert (examples, again.scores) == (60, report.scores)
+
+
+@pytest.mark.exhaustive
+def test_choices_are_learnt(files, tmp_path):
+    report = finetune(options_for(files, tmp_path / "run", "multiple_choice", "choices.jsonl", epochs=8))
+    assert isinstance(report.scores, ChoiceScores)
+    assert report.scores.accuracy > 0.9 > report.majority_share
+    lines = (tmp_path / "run/dev_predictions.tsv").read_text("utf-8").splitlines()
+    assert lines[0].split("\t") == ["question", "label", "prediction", "logit 0", "logit 1", "logit 2"]
+    assert sum(line.split("\t")[1] == line.split("\t")[2] for line in lines) == round(60 * report.scores.accuracy)
+    examples, again = evaluate_folder(tmp_path / "run", files / "choices.jsonl")
+    assert (examples, again.scores) == (60, report.scores)
