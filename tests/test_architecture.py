@@ -289,7 +289,7 @@ def test_hooks_look_upwards_inside_functions_alone():
 BOUNDS = {
     "a model": (("models.pretraining",), 38, 4520),
     "a model, its step and optimizers": (("models.pretraining", "training_step.step", "optimizers"), 39, 4570),
-    "pretraining": (("trainer.pretraining",), 77, 9850),
+    "pretraining": (("trainer.pretraining",), 77, 9870),
 }
 
 

@@ -1,6 +1,9 @@
 """Scores of tagged words, compared with counting by hand."""
 
+import random
+
 import pytest
+import seqeval.metrics as seqeval
 
 from albert_tf.metrics import find_entities, tag_scores
 
@@ -41,9 +44,6 @@ def test_other_lengths_are_refused(tags):
 
 
 def test_as_seqeval_counts():
-    seqeval = pytest.importorskip("seqeval.metrics", reason="seqeval is not installed")
-    import random
-
     chance = random.Random(0)
     names = ["O", *(f"{prefix}-{label}" for prefix in "BIES" for label in "AB")]
     tags, predictions = ([[chance.choice(names) for _ in range(9)] for _ in range(300)] for _ in range(2))

@@ -167,7 +167,7 @@ class EncodedTags:
         labels = np.full(inputs["input_ids"].shape, IGNORED_LABEL, np.int32)
         for index, row in enumerate(rows.tolist()):
             start, count = int(self.start[row]), int(self.count[row])
-            labels[index, 1 : 1 + count] = self.labels[self.text[row]][start : start + count]
+            labels[index, 1 : 1 + count] = self.labels[int(self.text[row])][start : start + count]
         return inputs, labels
 
     def join(self, predictions: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -229,11 +229,10 @@ def encode_tagged(
 
 
 def first_tokens(text: TaggedText, spans: np.ndarray) -> list[int | None]:
-    """The index of the first token of each word of a text; None for a word without tokens."""
-    starts, ends = spans[:, 0], spans[:, 1]
+    """The index of the first token that ends in each word of a text; None for a word without tokens."""
     found: list[int | None] = []
     for start, end in text.words or ():
-        tokens = np.flatnonzero((starts < end) & (ends > start) & (ends > starts))
+        tokens = np.flatnonzero((spans[:, 1] > start) & (spans[:, 1] <= end))
         found.append(int(tokens[0]) if tokens.size else None)
     return found
 
