@@ -39,6 +39,7 @@ def run(
     doc_stride: Annotated[int | None, _passages("Tokens between the starts of two windows.", 128)] = None,
     max_question_length: Annotated[int | None, _passages("Longer questions are cut.", 64)] = None,
     max_answer_length: Annotated[int | None, _passages("Maximum number of tokens of an answer.", 30)] = None,
+    scorer: Annotated[str | None, _passages("squad, or korquad, whose F1 counts characters.", "squad")] = None,
     misplaced_answers: Annotated[
         str | None, _passages("Answers that are not in their passages: refuse or drop.", "refuse")
     ] = None,
@@ -53,6 +54,7 @@ def run(
     evaluations_per_epoch: Annotated[int | None, _training("How often to evaluate and save.", 1)] = None,
     keep: Annotated[str | None, _training("Weights to keep: best (evaluation) or last.", "best")] = None,
     patience: Annotated[int | None, _training("Evaluations without a better score before stopping.", "none")] = None,
+    seeds: Annotated[int | None, _training("Number of runs, with seeds counted up.", 1)] = None,
     seed: Annotated[int | None, _training("Seed for new weights, dropout and shuffling.", 0)] = None,
     strategy: Annotated[
         str | None, _device("one_device, mirrored (all GPUs), multi_worker or tpu.", "one_device")
@@ -70,22 +72,32 @@ def run(
 
     Example: albert-tf finetune model --task question_answering --train train-v1.1.json --dev dev-v1.1.json --output out
     """
-    given = {name: value for name, value in locals().items() if value is not None and name != "recipe"}
+    given = {name: value for name, value in locals().items() if value is not None and name not in ("recipe", "seeds")}
     from albert_tf.json_files import read_toml
 
-    _finetune({**({} if recipe is None else read_toml(recipe, "correct the recipe")), **given})
+    _finetune({**({} if recipe is None else read_toml(recipe, "correct the recipe")), **given}, seeds)
 
 
-def _finetune(values: dict[str, Any]) -> None:
-    from albert_tf.cli.tables import print_table, score_rows
-    from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune
+def _finetune(values: dict[str, Any], seeds: int | None) -> None:
+    from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune, finetune_seeds
     from albert_tf.trainer.validation import checked
 
+    options = checked(FinetuneOptions, values)
     try:
-        report = finetune(checked(FinetuneOptions, values), show_progress=True)
+        if seeds is None:
+            _print_report(finetune(options, show_progress=True))
+        elif seeds < 1:
+            raise ValueError(f"`--seeds` must be at least 1. Received: {seeds}.")
+        else:
+            _print_seeds(finetune_seeds(options, seeds, show_progress=True))
     except TrainingStopped as stopped:
         typer.echo(str(stopped))
         raise typer.Exit from None
+
+
+def _print_report(report: Any) -> None:
+    from albert_tf.cli.tables import print_table, score_rows
+
     if report.finished_before:
         typer.echo("This run has already finished; these are its results.")
     rows = score_rows(report.scores)
@@ -94,4 +106,21 @@ def _finetune(values: dict[str, Any]) -> None:
     rows.append((f"evaluation kept, by {report.main_score}", str(report.kept_evaluation)))
     rows.append(("examples at the length limit", f"{report.full_share:.1%}"))
     print_table(f"{report.steps:,} updates", ("score", "value"), rows)
+    for note in report.notes:
+        typer.echo(note)
     typer.echo(f"model in {report.folder}")
+
+
+def _print_seeds(reports: list[Any]) -> None:
+    import statistics
+
+    from albert_tf.cli.tables import print_table
+
+    scores = [report.score_by_evaluation[report.kept_evaluation - 1] for report in reports]
+    rows = [(report.folder.name, f"{score:.4f}") for report, score in zip(reports, scores)]
+    rows.append(("mean", f"{statistics.fmean(scores):.4f}"))
+    if len(scores) > 1:
+        rows.append(("standard deviation", f"{statistics.stdev(scores):.4f}"))
+    print_table(f"{len(reports)} runs", ("run", reports[0].main_score), rows)
+    for note in dict.fromkeys(note for report in reports for note in report.notes):
+        typer.echo(note)

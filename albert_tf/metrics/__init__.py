@@ -8,7 +8,14 @@ from albert_tf.metrics.glue import (
     classification_scores,
     regression_scores,
 )
-from albert_tf.metrics.squad import AnswerScores, BestThreshold, SquadScores, squad2_scores, squad_scores
+from albert_tf.metrics.squad import (
+    AnswerScores,
+    BestThreshold,
+    SquadScores,
+    korquad_scores,
+    squad2_scores,
+    squad_scores,
+)
 
 __all__ = [
     "AnswerScores",
@@ -20,6 +27,7 @@ __all__ = [
     "TagScores",
     "classification_scores",
     "find_entities",
+    "korquad_scores",
     "regression_scores",
     "squad2_scores",
     "squad_scores",

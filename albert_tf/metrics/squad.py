@@ -1,4 +1,4 @@
-"""Scores of answers as the official scripts of SQuAD 1.1 and 2.0 compute them: exact match and F1 in percent.
+"""Scores of answers as the official scripts of SQuAD 1.1 and 2.0 and KorQuAD 1.0 compute them, in percent.
 
 Answers are compared after normalisation: lower case, no ASCII punctuation, no articles, single spaces.
 """
@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_KOREAN_SYMBOLS = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))
 Answers = Mapping[str, Sequence[str]]
 
 
@@ -88,15 +89,48 @@ def squad_scores(answers: Answers, predictions: Mapping[str, str]) -> AnswerScor
 
     References: `evaluate-v1.1.py` of SQuAD.
     """
-    _check_complete(answers, predictions, "prediction")
-    if unanswered := [question for question, accepted in answers.items() if not accepted]:
-        raise ValueError(f"{_some(unanswered)} without an answer; score them with `squad2_scores`.")
+    _check_answered(answers, predictions)
     questions = list(answers)
     exact, f1 = (
         {question: max(score(predictions[question], text) for text in answers[question]) for question in questions}
         for score in (_exact, _f1_v1)
     )
     return _mean(questions, exact, f1)
+
+
+def korquad_scores(answers: Answers, predictions: Mapping[str, str]) -> AnswerScores:
+    """Scores predictions by the rules of KorQuAD 1.0: F1 counts characters instead of words.
+
+    Answers are compared in lower case and without ASCII punctuation; quotation marks and brackets, also 《》 and 〈〉,
+    become spaces.
+
+    Args:
+        answers: the accepted answers by question id.
+        predictions: one text by question id; those of other questions are ignored.
+
+    Raises:
+        ValueError: there are no questions, a question has no prediction or no answer.
+
+    Example:
+
+    >>> korquad_scores({"q": ["《서시》"]}, {"q": "서시는"})
+    AnswerScores(exact=0.0, f1=80.0, total=1)
+
+    References: `evaluate-v1.0.py` of KorQuAD.
+    """
+    _check_answered(answers, predictions)
+    texts = {question: _normalize_korean(predictions[question]) for question in answers}
+    accepted = {question: [_normalize_korean(text) for text in own] for question, own in answers.items()}
+    exact = {question: float(texts[question] in own) for question, own in accepted.items()}
+    f1 = {
+        question: max(_f1(texts[question].replace(" ", ""), text.replace(" ", "")) for text in own)
+        for question, own in accepted.items()
+    }
+    return _mean(list(answers), exact, f1)
+
+
+def _normalize_korean(text: str) -> str:
+    return " ".join(text.translate(_KOREAN_SYMBOLS).lower().translate(_NO_PUNCTUATION).split())
 
 
 def squad2_scores(
@@ -184,7 +218,10 @@ def _exact(prediction: str, answer: str) -> float:
 
 def _f1_v1(prediction: str, answer: str) -> float:
     """F1 of the words, 0 if no word is common, even where both are empty."""
-    words, others = (normalize_answer(text).split() for text in (prediction, answer))
+    return _f1(*(normalize_answer(text).split() for text in (prediction, answer)))
+
+
+def _f1(words: Sequence[str], others: Sequence[str]) -> float:
     common = sum((collections.Counter(words) & collections.Counter(others)).values())
     if not common:
         return 0.0
@@ -197,6 +234,12 @@ def _f1_v2(prediction: str, answer: str) -> float:
     if not (normalize_answer(prediction) and normalize_answer(answer)):
         return _exact(prediction, answer)
     return _f1_v1(prediction, answer)
+
+
+def _check_answered(answers: Answers, predictions: Mapping[str, str]) -> None:
+    _check_complete(answers, predictions, "prediction")
+    if unanswered := [question for question, accepted in answers.items() if not accepted]:
+        raise ValueError(f"{_some(unanswered)} without an answer; score them with `squad2_scores`.")
 
 
 def _check_complete(answers: Answers, given: Mapping[str, object], what: str) -> None:

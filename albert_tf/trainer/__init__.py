@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from albert_tf.trainer.finetuning import FinetuneReport, finetune
+    from albert_tf.trainer.finetuning import FinetuneReport, finetune, finetune_seeds
     from albert_tf.trainer.fit_loop import TrainingStopped
     from albert_tf.trainer.pretraining import PretrainReport, pretrain
     from albert_tf.trainer.recipe import Recipe, load_recipe, parse_recipe
@@ -18,6 +18,7 @@ _MODULE_OF = {
     "Recipe": "recipe",
     "TrainingStopped": "fit_loop",
     "finetune": "finetuning",
+    "finetune_seeds": "finetuning",
     "load_recipe": "recipe",
     "parse_recipe": "recipe",
     "pretrain": "pretraining",
@@ -30,6 +31,7 @@ __all__ = [
     "Recipe",
     "TrainingStopped",
     "finetune",
+    "finetune_seeds",
     "load_recipe",
     "parse_recipe",
     "pretrain",

@@ -6,7 +6,7 @@ import math
 import pathlib
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -68,6 +68,8 @@ class FinetuneReport(pydantic.BaseModel):
         full_share: fraction of training examples that fill `max_length`, most of them truncated or split.
         train_examples, dev_examples: number of examples.
         steps: number of updates.
+        notes: what is wrong with data or result: examples of `dev` that are also in `train`, equal predictions for all
+            examples, or a loss that did not fall.
         seconds: wall time of training and evaluation, since the run was last started.
         finished_before: whether the run was already finished, so that its report was only read.
     """
@@ -84,6 +86,7 @@ class FinetuneReport(pydantic.BaseModel):
     train_examples: int
     dev_examples: int
     steps: int
+    notes: tuple[str, ...]
     seconds: float
     finished_before: bool = False
 
@@ -134,6 +137,22 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         evaluate = task.evaluator(model, tokenizer, dev)
         run = _Run(options, task, devices, model, recipe, task.training_examples(model, tokenizer, train), evaluate)
         return run.finish(tokenizer, train, dev, run.train(show_progress))
+
+
+def finetune_seeds(options: FinetuneOptions, count: int, show_progress: bool = False) -> list[FinetuneReport]:
+    """Runs `finetune` with several seeds, to tell the spread of scores; resumes like it.
+
+    Args:
+        options: FinetuneOptions. Seeds are counted up from `seed`.
+        count: number of seeds.
+        show_progress: as for `finetune`.
+
+    Returns:
+        FinetuneReport of each seed, whose folder is `output/seed-N`.
+    """
+    seeds = range(options.seed, options.seed + count)
+    runs = [options.model_copy(update={"seed": seed, "output": options.output / f"seed-{seed}"}) for seed in seeds]
+    return [finetune(run, show_progress) for run in runs]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -233,6 +252,7 @@ class _Run:
             train_examples=len(train),
             dev_examples=len(dev),
             steps=steps,
+            notes=tuple(self._notes(train, dev, evaluation)),
             seconds=round(time.monotonic() - self.begun, 3),
         )
         if self.devices.is_chief:
@@ -248,6 +268,22 @@ class _Run:
     def scores(self) -> list[float]:
         """The main score at each evaluation so far."""
         return [entry[f"val_{self.task.main_score}"] for entry in read_metrics(self.options.output / METRICS_FILE)]
+
+    def _notes(self, train: Any, dev: Any, evaluation: Evaluation) -> Iterator[str]:
+        known = set(self.task.keys(train))
+        if shared := sum(key in known for key in self.task.keys(dev)):
+            yield (
+                f"{shared:,} of the {len(dev):,} examples to evaluate on are also in the training examples; scores are "
+                "too high."
+            )
+        losses = [entry["loss"] for entry in read_metrics(self.options.output / METRICS_FILE)]
+        problems = ["all predictions are the same"] if evaluation.is_constant else []
+        problems += ["the loss did not fall"] if len(losses) > 1 and min(losses[1:]) >= losses[0] else []
+        if problems:
+            yield (
+                f"Nothing was learnt: {' and '.join(problems)}. Lower learning_rate, raise warmup_proportion, or set "
+                "dropout to 0 for v2 models; small models need higher rates and more epochs."
+            )
 
     def _data(self, step: int) -> Any:
         return self.devices.distribute(

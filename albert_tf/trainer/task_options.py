@@ -32,6 +32,7 @@ class TaskOptions(pydantic.BaseModel):
         doc_stride: distance in tokens of the starts of two windows of a passage.
         max_question_length: longer questions are cut to this number of ids.
         max_answer_length: maximum number of tokens of an answer.
+        scorer: `"squad"`, or `"korquad"`, whose F1 counts characters, for questions that all have answers.
         num_candidates: answers to a question that are written with their probabilities.
         misplaced_answers: what to do if an answer is not in its passage: `"refuse"` the file, or `"drop"` the answer
             from training.
@@ -52,6 +53,7 @@ class TaskOptions(pydantic.BaseModel):
     max_question_length: int = pydantic.Field(default=64, ge=1)
     max_answer_length: int = pydantic.Field(default=30, ge=1)
     num_candidates: int = pydantic.Field(default=20, ge=1)
+    scorer: Literal["squad", "korquad"] = "squad"
     misplaced_answers: Literal["refuse", "drop"] = "refuse"
 
     @property

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from albert_tf.metrics import squad2_scores, squad_scores
+from albert_tf.metrics import korquad_scores, squad2_scores, squad_scores
 from albert_tf.metrics.squad import normalize_answer
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "metrics_squad"
@@ -69,3 +69,25 @@ def test_what_cannot_be_scored_is_refused():
         squad_scores({"a": ["x"], "b": []}, {"a": "x", "b": ""})
     with pytest.raises(ValueError, match=r"\(b\) are without a no-answer score"):
         squad2_scores({"a": ["x"], "b": []}, {"a": "x", "b": ""}, {"a": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answers", "exact", "f1"),
+    [
+        ("윤동주", ["윤동주"], 100, 100),
+        ("<윤동주>", ["'윤동주'"], 100, 100),
+        ("《서시》와", ["서시"], 0, 80),
+        ("하늘과 바람", ["하늘과바람"], 0, 100),  # characters without spaces, but exact match with them
+        ("1,917년", ["1917년", "1917"], 100, 100),
+        ("없다", ["윤동주"], 0, 0),
+        ("", ["윤동주"], 0, 0),
+    ],
+)
+def test_korquad_counts_characters(prediction, answers, exact, f1):
+    scores = korquad_scores({"q": answers}, {"q": prediction})
+    assert (scores.exact, scores.f1) == pytest.approx((exact, f1))
+
+
+def test_korquad_needs_answers():
+    with pytest.raises(ValueError, match="without an answer"):
+        korquad_scores({"q": []}, {"q": ""})

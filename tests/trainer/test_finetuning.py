@@ -16,7 +16,7 @@ from albert_tf.checkpoints import read
 from albert_tf.data.finetuning.classification import read_texts
 from albert_tf.export import load_folder
 from albert_tf.metrics import RegressionScores
-from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune, finetuning
+from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune, finetune_seeds, finetuning
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.run_folder import read_metrics
 from tests.conftest import ROOT
@@ -70,6 +70,21 @@ def test_a_separable_task_is_learnt(learnt):
         == max(report.score_by_evaluation)
         == report.scores.accuracy
     )
+
+
+def test_what_is_wrong_is_noted(learnt, files, tmp_path):
+    assert learnt[1].notes == ()
+    report = finetune(options_for(files, tmp_path / "run", learning_rate=1e-12))
+    shared, learnt_nothing = report.notes
+    assert shared.startswith("40 of the 40 examples to evaluate on are also in the training examples")
+    assert learnt_nothing.startswith("Nothing was learnt: all predictions are the same")
+
+
+@pytest.mark.exhaustive
+def test_seeds(files, tmp_path):
+    first, second = finetune_seeds(options_for(files, tmp_path / "runs", seed=3, learning_rate=1e-2), 2)
+    assert [report.folder for report in (first, second)] == [tmp_path / "runs/seed-3", tmp_path / "runs/seed-4"]
+    assert (first.folder / "model.safetensors").read_bytes() != (second.folder / "model.safetensors").read_bytes()
 
 
 def test_the_folder_holds_the_weights_that_were_scored(learnt):

@@ -5,7 +5,7 @@ Letters: N examples.
 
 import abc
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
 from albert_tf.data.finetuning.batches import TrainingExamples
@@ -25,6 +25,11 @@ class Evaluation(Protocol):
     @property
     def main_score(self) -> float:
         """The score that decides which of two models is better; higher is better."""
+        ...
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the prediction is the same for every example, as of a model that has learnt nothing."""
         ...
 
     @property
@@ -67,6 +72,10 @@ class FinetuneTask(abc.ABC):
         Raises:
             ValueError: the file is not what the task needs.
         """
+
+    @abc.abstractmethod
+    def keys(self, data: Any) -> list[Hashable]:
+        """What makes each example what it is, but for its label."""
 
     @abc.abstractmethod
     def model_arguments(self, train: Any) -> dict[str, Any]:

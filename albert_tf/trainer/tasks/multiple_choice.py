@@ -7,7 +7,7 @@ import csv
 import dataclasses
 import io
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,10 @@ class MultipleChoice(FinetuneTask):
     def read(self, path: pathlib.Path) -> list[ChoiceQuestion]:
         """Reads a folder or a file."""
         return read_choices(path)
+
+    def keys(self, data: list[ChoiceQuestion]) -> list[Hashable]:
+        """What identifies each example."""
+        return [(question.context, question.question) for question in data]
 
     def model_arguments(self, train: list[ChoiceQuestion]) -> dict[str, Any]:
         """None: the number of choices follows from the inputs."""
@@ -106,6 +110,11 @@ class ChoiceEvaluation:
     def main_score(self) -> float:
         """Accuracy."""
         return self.scores.accuracy
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the same place is chosen for all questions."""
+        return len(set(self.logits.argmax(axis=1).tolist())) == 1
 
     @property
     def majority_share(self) -> float:

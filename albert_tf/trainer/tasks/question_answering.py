@@ -6,7 +6,7 @@ Letters: Q questions, W windows, B batch, L sequence.
 import dataclasses
 import json
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from albert_tf.atomic_files import atomic_write
 from albert_tf.data.finetuning.answers import Answer, SpanScores, apply_threshold, find_answers
 from albert_tf.data.finetuning.encoded import Inputs
 from albert_tf.data.finetuning.questions import Question, QuestionWindows, encode_questions, read_questions
-from albert_tf.metrics import AnswerScores, SquadScores, squad2_scores, squad_scores
+from albert_tf.metrics import AnswerScores, SquadScores, korquad_scores, squad2_scores, squad_scores
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.tasks.base import FinetuneTask
@@ -43,6 +43,10 @@ class QuestionAnswering(FinetuneTask):
         """Reads a file; answers that are not in their passages are refused, or dropped."""
         return read_questions(path, self.options.misplaced_answers)
 
+    def keys(self, data: list[Question]) -> list[Hashable]:
+        """What identifies each example."""
+        return [(question.context, question.text) for question in data]
+
     def model_arguments(self, train: list[Question]) -> dict[str, Any]:
         """The head."""
         return {"head": self.head}
@@ -65,7 +69,9 @@ class QuestionAnswering(FinetuneTask):
             raise ValueError("None of the questions to evaluate on has an answer; give a file with answers.")
         answer = AnswerFinder(model, self._encode(tokenizer, data), batch_size)
         options = self.options
-        return lambda: AnswerEvaluation.of(data, answer.run(options.num_candidates, options.max_answer_length))
+        return lambda: AnswerEvaluation.of(
+            data, answer.run(options.num_candidates, options.max_answer_length), options.scorer
+        )
 
     def write_predictions(self, path: pathlib.Path, data: list[Question], evaluation: "AnswerEvaluation") -> None:
         """Writes texts by question id to `path`, as SQuAD's scorer takes them, and more to files beside it.
@@ -124,12 +130,13 @@ class AnswerEvaluation:
     threshold: float | None
 
     @classmethod
-    def of(cls, questions: list[Question], answers: dict[str, Answer]) -> "AnswerEvaluation":
-        """Scores answers."""
+    def of(cls, questions: list[Question], answers: dict[str, Answer], scorer: str = "squad") -> "AnswerEvaluation":
+        """Scores answers by the rules of `"squad"` or `"korquad"`."""
         accepted = {question.id: question.answers for question in questions}
         texts = {question: answer.text for question, answer in answers.items()}
         if all(accepted.values()):
-            return cls(answers, texts, squad_scores(accepted, texts), None)
+            scores = (korquad_scores if scorer == "korquad" else squad_scores)(accepted, texts)
+            return cls(answers, texts, scores, None)
         no_answer = {question: answer.no_answer_score for question, answer in answers.items()}
         best = squad2_scores(accepted, texts, no_answer).best_f1
         threshold = 0.0 if best is None else best.threshold
@@ -140,6 +147,11 @@ class AnswerEvaluation:
     def main_score(self) -> float:
         """F1 in percent."""
         return self.scores.overall.f1 if isinstance(self.scores, SquadScores) else self.scores.f1
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all questions have the same answer, such as none."""
+        return len(set(self.texts.values())) == 1
 
     @property
     def majority_share(self) -> None:

@@ -7,7 +7,7 @@ import csv
 import dataclasses
 import io
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import keras
@@ -48,6 +48,10 @@ class TextClassification(FinetuneTask):
     def read(self, path: pathlib.Path) -> LabelledTexts:
         """Reads a table."""
         return read_texts(path, self.options.columns)
+
+    def keys(self, data: LabelledTexts) -> list[Hashable]:
+        """What identifies each example."""
+        return list(zip(data.texts, data.pairs or data.texts))
 
     def model_arguments(self, train: LabelledTexts) -> dict[str, Any]:
         """The labels, or one number to predict."""
@@ -126,6 +130,13 @@ class LabelEvaluation:
         if score is None:  # F1 of more than two classes
             raise ValueError(f"`{self.main}` is not defined for {len(self.names)} classes; choose another main_score.")
         return score
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all predictions are the same class, or nearly the same number."""
+        if self.problem == "regression":
+            return float(np.ptp(self.logits)) < 1e-3
+        return len(set(self.logits.argmax(axis=1).tolist())) == 1
 
     @property
     def majority_share(self) -> float | None:

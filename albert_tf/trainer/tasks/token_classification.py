@@ -7,7 +7,7 @@ import dataclasses
 import json
 import pathlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,10 @@ class TokenClassification(FinetuneTask):
     def read(self, path: pathlib.Path) -> list[TaggedText]:
         """Reads a file."""
         return read_tagged(path)
+
+    def keys(self, data: list[TaggedText]) -> list[Hashable]:
+        """What identifies each example."""
+        return [text.text for text in data]
 
     def model_arguments(self, train: list[TaggedText]) -> dict[str, Any]:
         """The tags."""
@@ -132,6 +136,11 @@ class TagEvaluation:
     def main_score(self) -> float:
         """F1 of entities."""
         return self.scores.f1
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all words have the same tag."""
+        return len({tag for row in self.predictions for tag in row}) == 1
 
     @property
     def majority_share(self) -> float:
