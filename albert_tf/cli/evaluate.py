@@ -18,6 +18,10 @@ def run(
         bool | None,
         typer.Option("--header/--no-header", help="Whether the first row names the columns; else use numbers."),
     ] = None,
+    max_length: Annotated[int | None, typer.Option(help="Maximum number of tokens.")] = None,
+    doc_stride: Annotated[int | None, typer.Option(help="Tokens between the starts of two windows.")] = None,
+    max_answer_length: Annotated[int | None, typer.Option(help="Maximum number of tokens of an answer.")] = None,
+    scorer: Annotated[str | None, typer.Option(help="For questions: squad, or korquad.")] = None,
     batch_size: Annotated[int, typer.Option(help="Examples per batch.", min=1)] = 32,
     predictions: Annotated[Path | None, typer.Option(help="File to write predictions to.")] = None,
 ) -> None:
@@ -25,10 +29,10 @@ def run(
 
     Example: albert-tf evaluate runs/task --data test.tsv
     """
-    columns = {"text_column": text_column, "pair_column": pair_column, "label_column": label_column, "header": header}
+    own = ("own", "folder", "data", "batch_size", "predictions")
+    changes = {name: value for name, value in locals().items() if name not in own and value is not None}
     from albert_tf.cli.tables import print_table, score_rows
     from albert_tf.trainer.evaluation import evaluate_folder
 
-    changes = {name: value for name, value in columns.items() if value is not None}
     examples, evaluation = evaluate_folder(folder, data, predictions, batch_size, **changes)
     print_table(f"{examples:,} examples", ("score", "value"), score_rows(evaluation.scores))

@@ -75,6 +75,8 @@ def run(
     given = {name: value for name, value in locals().items() if value is not None and name not in ("recipe", "seeds")}
     from albert_tf.json_files import read_toml
 
+    if "remat" in given and given["remat"].isdecimal():
+        given["remat"] = int(given["remat"])
     _finetune({**({} if recipe is None else read_toml(recipe, "correct the recipe")), **given}, seeds)
 
 

@@ -26,7 +26,7 @@ def tag_scores(tags: Sequence[Sequence[str]], predictions: Sequence[Sequence[str
     """Scores predicted tags.
 
     Args:
-        tags: for each text, the tag of each word: "O", or a prefix (B, I, E, S), "-" and a label.
+        tags: for each text, the tag of each word: "O", or a prefix (B, I, E, S, L, U), "-" and a label.
         predictions: of the same lengths.
 
     Raises:
@@ -66,6 +66,7 @@ def find_entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     found, start, current, previous = [], 0, "", ""
     for index, tag in enumerate([*tags, "O"]):
         prefix, _, label = tag.partition("-")
+        prefix = {"L": "E", "U": "S"}.get(prefix, prefix)  # the letters of BILOU
         if not (current and label == current and prefix in ("I", "E") and previous not in ("E", "S")):
             if current:
                 found.append((current, start, index))

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from albert_tf.trainer.finetuning import FinetuneReport, finetune, finetune_seeds
+    from albert_tf.trainer.finetune_report import FinetuneReport
+    from albert_tf.trainer.finetuning import finetune, finetune_seeds
     from albert_tf.trainer.fit_loop import TrainingStopped
     from albert_tf.trainer.pretraining import PretrainReport, pretrain
     from albert_tf.trainer.recipe import Recipe, load_recipe, parse_recipe
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 _MODULE_OF = {
     "FinetuneOptions": "task_options",
-    "FinetuneReport": "finetuning",
+    "FinetuneReport": "finetune_report",
     "PretrainReport": "pretraining",
     "Recipe": "recipe",
     "TrainingStopped": "fit_loop",

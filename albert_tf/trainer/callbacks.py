@@ -32,6 +32,7 @@ class StopAtBadLoss(keras.callbacks.Callback):
         stop_above_best: float or None. By how many nats an interval's mean loss may exceed the lowest so far.
         metrics_file: pathlib.Path or None. The file of MetricsLog, which must come before this callback.
         check_every: int. Updates between two checks within an interval.
+        cure: str. What to do after changing the recipe.
     """
 
     def __init__(
@@ -39,9 +40,11 @@ class StopAtBadLoss(keras.callbacks.Callback):
         stop_above_best: float | None = None,
         metrics_file: pathlib.Path | None = None,
         check_every: int = 100,
+        cure: str = "resume from the last checkpoint",
     ):
         super().__init__()
         self.stop_above_best, self.metrics_file, self.check_every = stop_above_best, metrics_file, check_every
+        self.cure = cure
 
     def on_train_begin(self, logs=None):
         entries = read_metrics(self.metrics_file) if self.metrics_file is not None else []
@@ -59,20 +62,20 @@ class StopAtBadLoss(keras.callbacks.Callback):
                 f"The mean loss has risen to {loss:.3f}, more than stop_above_best = {self.stop_above_best:g} above "
                 f"the best, {self._best:.3f},"
             )
-            raise ValueError(_bad_loss(problem, self.model.step_monitor.snapshot()))
+            raise ValueError(_bad_loss(problem, self.model.step_monitor.snapshot(), self.cure))
         self._best = min(self._best, loss)
 
     def _check_finite(self):
         monitor = self.model.step_monitor
         if monitor.has_failed:
             step = monitor.snapshot()
-            raise ValueError(_bad_loss(f"The loss is not finite: {step.loss}", step))
+            raise ValueError(_bad_loss(f"The loss is not finite: {step.loss}", step, self.cure))
 
 
-def _bad_loss(problem: str, step) -> str:
+def _bad_loss(problem: str, step, cure: str) -> str:
     return (
         f"{problem} at step {step.step} with learning rate {step.learning_rate:.3g}, {largest_gradients(step)}; "
-        "lower the learning rate or lengthen warm-up, and resume from the last checkpoint."
+        f"lower the learning rate or lengthen warm-up, and {cure}."
     )
 
 

@@ -161,7 +161,7 @@ def check_memory(batch_size: int, activations: float) -> None:
     if needed > available and not _accelerators():
         raise ValueError(
             f"batch_size={batch_size} needs at least {needed / 2**30:,.0f} GiB for activations, and this machine has "
-            f"{available / 2**30:,.0f} GiB; lower it, or in pretraining use `gradient_accumulation_steps` or `remat`."
+            f"{available / 2**30:,.0f} GiB; lower it, or use `gradient_accumulation_steps` or `remat`."
         )
 
 

@@ -62,7 +62,12 @@ def _options(folder: pathlib.Path, row: Task, model: Any, changes: dict[str, Any
         values = {name: recipe[name] for name in TaskOptions.model_fields if name in recipe}
         if "pair_column" in values and values["pair_column"] is None and changes.get("pair_column") is not None:
             raise ValueError("The classifier was trained on single texts, but received pairs; remove the pair column.")
-    known = {"task": row.name, "problem": getattr(model, "problem", "classification")}
-    options = checked(TaskOptions, {**values, **known, **changes}, str(file))
+    problem = getattr(model, "problem", "classification")
+    if problem == "multi_label":
+        raise ValueError("Tables hold one label per text, but the model is multi_label; use `model.evaluate`.")
+    # Where an answer is does not count in scores.
+    known = {"task": row.name, "problem": problem, "misplaced_answers": "drop"}
+    source = str(file) if file.is_file() else "the options"
+    options = checked(TaskOptions, {**values, **known, **changes}, source)
     longest = model.config.max_position_embeddings
     return options.model_copy(update={"max_length": min(options.max_length or longest, longest)})

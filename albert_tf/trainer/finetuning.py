@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import hashlib
 import math
 import pathlib
 import shutil
@@ -11,22 +12,11 @@ from typing import Any
 
 import keras
 import numpy as np
-import pydantic
 
 from albert_tf import checkpoints, models
-from albert_tf.atomic_files import atomic_write, exclusive_lock
+from albert_tf.atomic_files import atomic_write, exclusive_lock, sha256
 from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
-from albert_tf.data.manifest import HashedFile
-from albert_tf.json_files import read_json
-from albert_tf.metrics import (
-    AnswerScores,
-    ChoiceScores,
-    ClassificationScores,
-    RegressionScores,
-    SquadScores,
-    TagScores,
-)
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks import TASKS
 from albert_tf.tokenization import AlbertTokenizer
@@ -34,6 +24,7 @@ from albert_tf.trainer import tasks
 from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, SaveState, StopAtBadLoss
 from albert_tf.trainer.checkpoint_files import latest_valid_checkpoint
 from albert_tf.trainer.devices import Devices, check_memory, connect, explain_out_of_memory
+from albert_tf.trainer.finetune_report import FinetuneReport, read_report
 from albert_tf.trainer.fit_loop import FitLoop, TrainingStopped
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe
 from albert_tf.trainer.recipe import TrainingRecipe
@@ -49,46 +40,6 @@ from albert_tf.trainer.run_state import TrainingState
 from albert_tf.trainer.task_options import FinetuneOptions, TaskOptions
 from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask
 from albert_tf.trainer.throughput import SpeedLog
-
-Scores = ClassificationScores | RegressionScores | SquadScores | AnswerScores | TagScores | ChoiceScores
-
-
-class FinetuneReport(pydantic.BaseModel):
-    """Result of a run.
-
-    Attributes:
-        folder: model and tokenizer in Hugging Face layout, `recipe.json`, this report as `metrics.json`,
-            `metrics.jsonl` with one line per evaluation, and the predictions for `dev`.
-        scores: on `dev`, with the weights that were kept.
-        main_score: name of the score that evaluations are compared by.
-        score_by_evaluation: the main score at each evaluation.
-        kept_evaluation: evaluation of the weights that were kept, counted from 1.
-        majority_share: fraction of `dev` with the most frequent label, the accuracy of a constant prediction; None
-            without labels.
-        full_share: fraction of training examples that fill `max_length`, most of them truncated or split.
-        train_examples, dev_examples: number of examples.
-        steps: number of updates.
-        notes: what is wrong with data or result: examples of `dev` that are also in `train`, equal predictions for all
-            examples, or a loss that did not fall.
-        seconds: wall time of training and evaluation, since the run was last started.
-        finished_before: whether the run was already finished, so that its report was only read.
-    """
-
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
-
-    folder: pathlib.Path
-    scores: Scores
-    main_score: str
-    score_by_evaluation: tuple[float, ...]
-    kept_evaluation: int
-    majority_share: float | None
-    full_share: float
-    train_examples: int
-    dev_examples: int
-    steps: int
-    notes: tuple[str, ...]
-    seconds: float
-    finished_before: bool = False
 
 
 def make_task(options: TaskOptions) -> FinetuneTask:
@@ -130,9 +81,11 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
             stack.enter_context(exclusive_lock(options.output))
         recipe = _recipe(task, arguments, model, tokenizer)
         check_folder(options.output, recipe)
-        if (options.output / REPORT_FILE).exists():
-            return _read_report(options.output)
         stack.enter_context(devices.explain_worker_failure())
+        saved = latest_valid_checkpoint(options.output / CHECKPOINTS_FOLDER)
+        devices.check_agreement({"recipe": recipe, "checkpoint": None if saved is None else saved.metadata})
+        if (options.output / REPORT_FILE).exists():
+            return read_report(options.output)
         stack.enter_context(explain_out_of_memory(options.batch_size))
         evaluate = task.evaluator(model, tokenizer, dev)
         run = _Run(options, task, devices, model, recipe, task.training_examples(model, tokenizer, train), evaluate)
@@ -169,6 +122,11 @@ class _Run:
     begun: float = dataclasses.field(default_factory=time.monotonic)
 
     @property
+    def sequences(self) -> int:
+        """Number of sequences of an example."""
+        return getattr(self.examples, "num_choices", 1)
+
+    @property
     def drops_remainder(self) -> bool:
         """Whether all batches must have the same size."""
         return self.devices.strategy.num_replicas_in_sync > 1 or self.options.gradient_accumulation_steps > 1
@@ -180,7 +138,7 @@ class _Run:
         steps = steps_per_epoch(len(self.examples.lengths), options.batch_size, self.drops_remainder)
         interval = -(-steps // options.evaluations_per_epoch)
         return TrainingRecipe(
-            num_train_steps=interval * options.evaluations_per_epoch * options.epochs,
+            num_train_steps=-(-steps * options.epochs // interval) * interval,
             batch_size=options.batch_size,
             gradient_accumulation_steps=options.gradient_accumulation_steps,
             log_every=interval,
@@ -212,12 +170,12 @@ class _Run:
             saved = latest_valid_checkpoint(folder)
             state.restore(saved)
         lines = 0 if saved is None or saved.metadata is None else saved.metadata["metrics_lines"]
-        tokens_per_step = round(self.examples.lengths.mean() * options.batch_size)
+        tokens_per_step = round(self.examples.lengths.mean() * options.batch_size * self.sequences)
         history = self.scores()[: state.step // training.log_every]
         callbacks: list[Any] = [
-            StopAtBadLoss(),
+            StopAtBadLoss(cure="give another output folder"),
             SpeedLog(tokens_per_step),
-            _Evaluate(self.evaluate, self.task.main_score, options.patience, history),
+            _Evaluate(self, history),
         ]
         if self.devices.is_chief:
             callbacks += [MetricsLog(metrics_file, lines), SaveState(state, training)]
@@ -236,10 +194,22 @@ class _Run:
     def finish(self, tokenizer: AlbertTokenizer, train: Any, dev: Any, state: TrainingState) -> FinetuneReport:
         """Writes the model with the weights to keep, and the report."""
         options, history, steps = self.options, self.scores(), state.step
+        if len(history) * self.training.log_every != steps:
+            raise ValueError(
+                f"{options.output / METRICS_FILE} lacks evaluations of the run; restore it from a copy, or give "
+                "another output folder."
+            )
         kept = len(history) - 1
         if options.keep == "best" and not all(map(math.isnan, history)):
             kept = _index_of_best(history)
-            state.restore(state.writer.checkpoint((kept + 1) * self.training.log_every))
+            best = state.writer.checkpoint((kept + 1) * self.training.log_every)
+            problem = "it was not found" if best is None else best.corruption()
+            if problem is not None:
+                raise ValueError(
+                    f"The best weights, of evaluation {kept + 1}, cannot be restored: {problem}. Restore the "
+                    "checkpoint from a copy, or give another output folder."
+                )
+            state.restore(best)
         evaluation = self.evaluate()
         report = FinetuneReport(
             folder=options.output,
@@ -295,7 +265,8 @@ class _Run:
     def _check_memory(self) -> None:
         options, lengths = self.options, self.examples.lengths
         parts = options.gradient_accumulation_steps * max(len(self.devices.addresses), 1)
-        rows, length = min(options.batch_size, len(lengths)) / parts, round(lengths.mean())
+        rows, length = min(options.batch_size, len(lengths)) / parts * self.sequences, round(lengths.mean())
+        rows *= 1.0 if options.dtype_policy == "float32" else 0.5
         if options.remat == "none":
             check_memory(options.batch_size, rows * activation_values(self.model.config, length, num_predictions=0))
 
@@ -306,16 +277,16 @@ class _Evaluate(keras.callbacks.Callback):
     Its scores are needed by the callbacks that follow: MetricsLog and SaveState.
     """
 
-    def __init__(self, evaluate: Callable[[], Evaluation], name: str, patience: int | None, history: list[float]):
+    def __init__(self, run: _Run, history: list[float]):
         super().__init__()
-        self.evaluate, self.name, self.patience, self.history = evaluate, name, patience, history
+        self.run, self.history = run, history
 
     def on_epoch_end(self, epoch, logs=None):
-        score = self.evaluate().main_score
+        score = self.run.evaluate().main_score
         self.history.append(score)
         if logs is not None:
-            logs[f"val_{self.name}"] = score
-        if _is_exhausted(self.history, self.patience):
+            logs[f"val_{self.run.task.main_score}"] = score
+        if self.run.devices.any_worker(_is_exhausted(self.history, self.run.options.patience)):
             self.model.stop_training = True
 
 
@@ -368,7 +339,7 @@ def _max_length(options: FinetuneOptions, model: AlbertBase, tokenizer: AlbertTo
 def _recipe(
     task: FinetuneTask, arguments: dict[str, Any], model: AlbertBase, tokenizer: AlbertTokenizer
 ) -> dict[str, Any]:
-    """All options, with hashes instead of file names, so that the recipe does not depend on paths."""
+    """All options, with hashes of files instead of their paths."""
     options: Any = task.options
     values = options.model_dump(mode="json", exclude={"output", "pretrained", "train", "dev"})
     files = {name: _identity(getattr(options, name)) for name in ("train", "dev")}
@@ -383,18 +354,9 @@ def _recipe(
 
 
 def _identity(path: pathlib.Path) -> Any:
-    """Hashes of a file, or of all files in a folder."""
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file())
-        return {file.relative_to(path).as_posix(): HashedFile.of(file).model_dump() for file in files}
-    return HashedFile.of(path).model_dump()
-
-
-def _read_report(folder: pathlib.Path) -> FinetuneReport:
-    cure = "remove it to train again"
-    values = read_json(folder / REPORT_FILE, cure=cure)
-    try:
-        report = FinetuneReport.model_validate(values)
-    except pydantic.ValidationError:
-        raise ValueError(f"{folder / REPORT_FILE} is not the report of a fine-tuning run; {cure}.") from None
-    return report.model_copy(update={"finished_before": True, "folder": folder})
+    """A hash of a file, or of all files in a folder."""
+    if not path.is_dir():
+        return {"sha256": sha256(path)}
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    content = "".join(f"{file.relative_to(path).as_posix()} {sha256(file)}\n" for file in files)
+    return {"sha256": hashlib.sha256(content.encode()).hexdigest()}

@@ -46,6 +46,13 @@ class DataRecipe(Section):
         return self.examples or self.documents  # type: ignore[return-value]
 
 
+def check_remat(value: str | int) -> str | int:
+    """Returns a value of `remat`, or raises ValueError."""
+    if value not in ("none", "block") and (isinstance(value, str) or value < 1):
+        raise ValueError(f'`remat` must be "none", "block" or a number of layer calls. Received: {value!r}.')
+    return value
+
+
 class TrainingRecipe(Section):
     """Length, batch size, intervals and devices of a run. Intervals are in updates.
 
@@ -73,11 +80,7 @@ class TrainingRecipe(Section):
     @pydantic.field_validator("remat")
     @classmethod
     def _check_remat(cls, value: str | int) -> str | int:
-        if value not in ("none", "block") and (isinstance(value, str) or value < 1):
-            raise ValueError(
-                f'`training.remat` must be "none", "block" or a number of layer calls. Received: {value!r}.'
-            )
-        return value
+        return check_remat(value)
 
     @pydantic.model_validator(mode="after")
     def _check_intervals(self):

@@ -6,7 +6,7 @@ from typing import Literal
 import pydantic
 
 from albert_tf.data.finetuning.classification import Columns
-from albert_tf.trainer.recipe import Count, Strategy
+from albert_tf.trainer.recipe import Count, Strategy, check_remat
 
 TaskName = Literal[
     "sequence_classification",
@@ -30,7 +30,8 @@ class TaskOptions(pydantic.BaseModel):
         max_length: maximum number of ids; longer texts are truncated, longer passages are split into windows. None: the
             model's maximum.
         doc_stride: distance in tokens of the starts of two windows of a passage.
-        max_question_length: longer questions are cut to this number of ids.
+        max_question_length: longer questions are cut to this number of ids; in multiple choice, only the last ids of a
+            question with its choice are kept.
         max_answer_length: maximum number of tokens of an answer.
         scorer: `"squad"`, or `"korquad"`, whose F1 counts characters, for questions that all have answers.
         num_candidates: answers to a question that are written with their probabilities.
@@ -56,6 +57,15 @@ class TaskOptions(pydantic.BaseModel):
     scorer: Literal["squad", "korquad"] = "squad"
     misplaced_answers: Literal["refuse", "drop"] = "refuse"
 
+    @pydantic.model_validator(mode="after")
+    def _check_main_score(self):
+        if self.main_score is not None and self.task != "sequence_classification":
+            raise ValueError(
+                f"`main_score` must not be given for the task {self.task!r}, which has one main score. Received: "
+                f"main_score={self.main_score!r}."
+            )
+        return self
+
     @property
     def columns(self) -> Columns:
         """The columns to read from tables."""
@@ -70,12 +80,12 @@ class FinetuneOptions(TaskOptions):
 
     Args:
         pretrained: folder with a checkpoint of any format and its vocabulary.
-        train: file of training examples; see `albert_tf.data.finetuning` for the formats.
+        train: file or folder of training examples; see `training/README.md` for the formats.
         dev: file of examples to evaluate on.
         output: folder to write.
         from_scratch: use only config and vocabulary of `pretrained`, not its weights, as a baseline.
         epochs: passes over `train`.
-        batch_size: examples per update.
+        batch_size: texts, or windows of long texts and passages, per update.
         gradient_accumulation_steps: number of parts of a batch that are computed one after the other.
         learning_rate: the peak, followed by linear decay to 0.
         warmup_proportion: fraction of all updates for linear warm-up.
@@ -84,7 +94,8 @@ class FinetuneOptions(TaskOptions):
         learning_rate_rules: pairs of a regular expression and a learning rate factor. The first expression found in a
             variable's path decides; together they must cover every variable. None: one rate for all.
         optimizer: `"adamw"` or `"lamb"`.
-        evaluations_per_epoch: how often to evaluate and to save the state of the run.
+        evaluations_per_epoch: how often to evaluate and to save the state of the run. The run ends with an evaluation,
+            for which the last pass may be a few updates longer.
         keep: whether to keep the weights with the best score on `dev`, or the last ones.
         patience: stop after this number of evaluations without a better score. None: never.
         seed: for new weights, dropout and the order of examples.
@@ -112,6 +123,11 @@ class FinetuneOptions(TaskOptions):
     strategy: Strategy = "one_device"
     dtype_policy: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     remat: str | int = "none"
+
+    @pydantic.field_validator("remat")
+    @classmethod
+    def _check_remat(cls, value: str | int) -> str | int:
+        return check_remat(value)
 
     @pydantic.model_validator(mode="after")
     def _check_parts(self):

@@ -20,6 +20,7 @@ from albert_tf.metrics import find_entities, tag_scores
         ("B-A I-A E-A I-A", [("A", 0, 3), ("A", 3, 4)]),
         ("S-A S-A E-A", [("A", 0, 1), ("A", 1, 2), ("A", 2, 3)]),
         ("B-A-1 I-A-1", [("A-1", 0, 2)]),  # labels may have a hyphen
+        ("B-A I-A L-A U-A", [("A", 0, 3), ("A", 3, 4)]),
     ],
 )
 def test_entities_of_tags(tags, entities):

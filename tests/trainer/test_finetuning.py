@@ -173,6 +173,9 @@ def stop_at(step, options, told=signal.SIGTERM):
     with pytest.MonkeyPatch.context() as patch:
 
         class Terminator(keras.callbacks.Callback):
+            def __init__(self, cure):
+                super().__init__()
+
             def on_train_batch_begin(self, batch, logs=None):
                 if self.model.optimizer.iterations.numpy() == step - 1:
                     os.kill(os.getpid(), told)
@@ -194,12 +197,12 @@ def assert_same_run(folder, other):
 def test_a_run_that_is_told_to_stop_goes_on_to_the_same_bits(files, tmp_path):
     options = options_for(files, tmp_path / "whole", seed=5, learning_rate=1e-2, epochs=3, evaluations_per_epoch=2)
     report = finetune(options)
-    assert (report.steps, len(report.score_by_evaluation)) == (12, 6)
+    assert (report.steps, len(report.score_by_evaluation)) == (10, 5)
     stopped = options.model_copy(update={"output": tmp_path / "stopped"})
     before = signal.getsignal(signal.SIGTERM)
     for step in (4, 5):
         said = stop_at(step, stopped)
-        assert said == f"Interrupted at step {step - 1} of 12; the state was saved, and the same command resumes."
+        assert said == f"Interrupted at step {step - 1} of 10; the state was saved, and the same command resumes."
     assert signal.getsignal(signal.SIGTERM) is before
     assert finetune(stopped).kept_evaluation == report.kept_evaluation
     assert_same_run(stopped.output, options.output)
@@ -212,6 +215,9 @@ import keras
 from albert_tf.trainer import FinetuneOptions, finetune, finetuning
 
 class Killer(keras.callbacks.Callback):
+    def __init__(self, cure):
+        super().__init__()
+
     def on_train_batch_begin(self, batch, logs=None):
         if self.model.optimizer.iterations.numpy() == int(sys.argv[2]):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -232,6 +238,25 @@ def test_a_killed_run_goes_on_to_the_same_bits(files, tmp_path):
         assert done.returncode == -signal.SIGKILL, done.stderr
     finetune(killed)
     assert_same_run(killed.output, options.output)
+
+
+def test_the_best_weights_are_restored_or_the_run_says_why_not(files, tmp_path):
+    options = options_for(files, tmp_path / "run", learning_rate=1e-12, epochs=3)
+    stop_at(3 * 3, options)
+    best = tmp_path / "run/checkpoints/step-3"  # all scores are equal
+    (best / "state.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ValueError, match="The best weights, of evaluation 1, cannot be restored: it was not found"):
+        finetune(options)
+    (tmp_path / "run/metrics.jsonl").unlink()
+    with pytest.raises(ValueError, match="lacks evaluations"):
+        finetune(options)
+
+
+@pytest.mark.exhaustive
+def test_evaluations_within_an_epoch(files, tmp_path):
+    changes = {"epochs": 2, "evaluations_per_epoch": 2, "learning_rate": 1e-3}
+    report = finetune(options_for(files, tmp_path / "run", **changes))  # 3 updates an epoch, evaluated every 2
+    assert (report.steps, len(report.score_by_evaluation)) == (6, 3)
 
 
 def test_patience_ends_a_run_early_and_a_resumed_one_does_not_train_on(files, tmp_path):
@@ -343,6 +368,8 @@ def bad_files(files):
     [
         ({"dev": "one_label.tsv"}, r"one_label\.tsv, line 2: the label 'x' is not one of 'gloomy', 'pleasant'"),
         ({"train": "one_label.tsv"}, r"at least two labels. Received: \['x'\]"),
+        ({"main_score": "pearson"}, "`main_score` must be one of accuracy, f1"),
+        ({"main_score": "f1", "labels": ("a", "b", "c")}, "must not be 'f1' for 3 classes"),
         ({"max_length": 65}, "max_length=65, max_position_embeddings=64"),
         ({"text_column": "sentence"}, r"few\.tsv has no column 'sentence'; .* --text-column"),
         ({"pretrained": "nowhere"}, "nowhere"),

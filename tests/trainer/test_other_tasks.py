@@ -59,6 +59,14 @@ def test_entities_are_learnt(files, tmp_path, file):
     assert (examples, again.scores) == (60, report.scores)
 
 
+def test_tags_without_entities_are_refused(files, tmp_path):
+    (tmp_path / "pos.conll").write_text("a\tDET\nb\tNOUN\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"Tags must be O, or B-, .* Received: 'DET'"):
+        finetune(options_for(files, tmp_path / "run", "token_classification", tmp_path / "pos.conll"))
+    with pytest.raises(ValueError, match="`main_score` must not be given for the task 'token_classification'"):
+        options_for(files, tmp_path / "run", "token_classification", "words.conll", main_score="f1")
+
+
 @pytest.mark.exhaustive
 def test_choices_are_learnt(files, tmp_path):
     report = finetune(options_for(files, tmp_path / "run", "multiple_choice", "choices.jsonl", epochs=8))

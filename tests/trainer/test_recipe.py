@@ -61,7 +61,7 @@ def xla_on(strategy: str) -> dict:
         (xla_on("mirrored"), '`jit_compile` must be false or "auto".*strategy="mirrored"'),
         ({key: value for key, value in GOOD.items() if key != "training"}, "`training` is missing"),
         (changed("training", "gradient_accumulation_steps", 3), "multiple of `gradient_accumulation_steps`"),
-        (changed("training", "remat", "blocks"), '`training.remat` must be "none", "block" or a number'),
+        (changed("training", "remat", "blocks"), '`remat` must be "none", "block" or a number'),
         ({**GOOD, "optimizer": {}}, "Either `optimizer.learning_rate` or .* Received: neither"),
         (changed("optimizer", "learning_rate_scaling", SCALING), "Either `optimizer.learning_rate` or .* both"),
         (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows
-from albert_tf.json_files import read_json
+from albert_tf.json_files import parse_json, read_bytes
 from albert_tf.tokenization.batching import BatchLayout, choose_windows
 from albert_tf.tokenization.spans import find_tokens
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Misplaced = Literal["refuse", "drop"]
 
+_MAX_BYTES = 1 << 30
 _PASSAGES_AT_ONCE = 64
 _NO_LIMIT = 1 << 30
 
@@ -56,7 +57,8 @@ def read_questions(path: str | Path, misplaced: Misplaced = "refuse") -> list[Qu
             or an answer is misplaced; the message names the file and the question.
     """
     path = Path(path)
-    content = read_json(path, cure="give a file in SQuAD's format")
+    cure = "give a file in SQuAD's format"
+    content = parse_json(read_bytes(path, cure, _MAX_BYTES), path, cure=cure)
     questions = list(_questions(path, content))
     if not questions:
         raise ValueError(f"{path} has no questions; is it the right file?")
@@ -70,7 +72,7 @@ def read_questions(path: str | Path, misplaced: Misplaced = "refuse") -> list[Qu
         named = ", ".join(f"{question.id} ({question.answers[0][:30]!r})" for question in wrong[:3])
         raise ValueError(
             f"{path}: the answers of {len(wrong):,} questions are not in their passages at `answer_start`, as of "
-            f"{named}; correct them, or drop their positions with misplaced='drop'."
+            f"{named}; correct them, or set `misplaced_answers` to 'drop'."
         )
     return [question if _is_placed(question) else _without_wrong_places(question) for question in questions]
 
@@ -218,13 +220,19 @@ def encode_questions(
         `convert_examples_to_features` in squad_utils.py of google-research/albert.
     """
     asked = [ids[:max_question_length] for ids in tokenizer.encode_batch([question.text for question in questions])]
+    if (longest := max(map(len, asked))) > max_length - 4:
+        raise ValueError(
+            f"`max_length` must leave room beside the longest question. Received: max_length={max_length}, "
+            f"a question of {longest} ids; lower `max_question_length`."
+        )
     passages = _encode_passages(tokenizer, dict.fromkeys(question.context for question in questions))
     for question in questions:
         if not len(passages[question.context][0]):
             raise ValueError(f"The passage of question {question.id} has no tokens; delete it.")
     lengths = np.array([len(ids) for ids in asked], np.int64)
     passage_lengths = np.array([len(passages[question.context][0]) for question in questions], np.int64)
-    windows = choose_windows(lengths, passage_lengths, BatchLayout(max_length, doc_stride=doc_stride))
+    layout = BatchLayout(max_length, doc_stride=min(doc_stride, max_length - 2))
+    windows = choose_windows(lengths, passage_lengths, layout)
     offsets = np.concatenate([[0], np.cumsum(windows.first + windows.second + 3)])
     ids = np.full(offsets[-1], tokenizer.sep_token_id, np.int32)
     types = np.ones(offsets[-1], np.int8)

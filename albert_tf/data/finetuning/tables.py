@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from albert_tf.json_files import read_json
+from albert_tf.json_files import parse_json, read_bytes
 from albert_tf.text_files import read_lines
 
+_MAX_BYTES = 1 << 30
 _TAB_SUFFIXES = (".tsv", ".txt")
 _SUFFIXES = (*_TAB_SUFFIXES, ".csv", ".jsonl", ".json")
 
@@ -73,7 +74,8 @@ def read_rows(path: Path, header: bool) -> Iterator[Row]:
 
 
 def _list_rows(path: Path) -> Iterator[Row]:
-    for number, fields in enumerate(read_json(path, list, cure="give a list of objects"), start=1):
+    cure = "give a list of objects"
+    for number, fields in enumerate(parse_json(read_bytes(path, cure, _MAX_BYTES), path, list, cure), start=1):
         if not isinstance(fields, dict):
             raise ValueError(
                 f"{path}, element {number}, is not a JSON object: {str(fields)[:40]!r}; correct or delete it."

@@ -52,7 +52,7 @@ def read_tagged(path: str | Path) -> list[TaggedText]:
         path: `.jsonl`: an object per line, with `text` and `spans`, a list of objects with `start`, `end` and `label`,
             in characters; or with `words` and `tags`. Any other suffix: a word per line, its tag in the last column;
             columns are separated by tabs, or by spaces in lines without tabs; an empty line ends a text; lines with
-            "-DOCSTART-" are skipped.
+            "-DOCSTART-", and comments in front of a text, which begin with "#", are skipped.
 
     Raises:
         ValueError: the file has no texts, or is damaged; the message names the line.
@@ -67,7 +67,7 @@ def read_tagged(path: str | Path) -> list[TaggedText]:
 def _column_texts(path: Path) -> Iterator[TaggedText]:
     words: list[str] = []
     tags: list[str] = []
-    first = 0
+    first = columns = 0
     for number, line in enumerate([*(line.text for line in read_lines(path)), ""], start=1):
         if not line:
             if words:
@@ -75,11 +75,16 @@ def _column_texts(path: Path) -> Iterator[TaggedText]:
             words, tags = [], []
             continue
         fields = line.split("\t") if "\t" in line else line.split()
-        if fields[0] == "-DOCSTART-":
+        if fields[0] == "-DOCSTART-" or (line.startswith("#") and not words and len(fields) != columns):
             continue
         if len(fields) < 2 or not fields[0].strip() or not fields[-1].strip():
             raise ValueError(
                 f"{path}, line {number}: a word and its tag are expected. Received: {line[:40]!r}; {_CURE}."
+            )
+        columns = columns or len(fields)
+        if len(fields) != columns:
+            raise ValueError(
+                f"{path}, line {number}, has {len(fields)} columns, but those before have {columns}; correct the line."
             )
         first = first if words else number
         words.append(fields[0].strip())

@@ -55,11 +55,14 @@ class TextClassification(FinetuneTask):
 
     def model_arguments(self, train: LabelledTexts) -> dict[str, Any]:
         """The labels, or one number to predict."""
+        name = self.main_score
         if self.options.problem == "regression":
             return {"num_labels": 1, "problem": "regression", "labels": None}
         names = train.label_names() if self.options.labels is None else self.options.labels
         if len(names) < 2:
             raise ValueError(f"A classifier must have at least two labels. Received: {list(names)} for {train.source}.")
+        if name == "f1" and len(names) != 2:
+            raise ValueError(f"`main_score` must not be 'f1' for {len(names)} classes; use 'f1_macro'. Received: 'f1'.")
         return {"problem": "classification", "labels": names}
 
     def training_examples(

@@ -6,6 +6,7 @@ Letters: N texts, T tokens of a text, B batch, L sequence.
 import dataclasses
 import json
 import pathlib
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -27,6 +28,8 @@ from albert_tf.metrics import TagScores, find_entities, tag_scores
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.tasks.base import FinetuneTask
+
+_TAG = re.compile("O|[BIESLU]-.+")
 
 
 class TokenClassification(FinetuneTask):
@@ -50,6 +53,11 @@ class TokenClassification(FinetuneTask):
     def model_arguments(self, train: list[TaggedText]) -> dict[str, Any]:
         """The tags."""
         names = tag_names(train) if self.options.labels is None else self.options.labels
+        for name in names:
+            if not _TAG.fullmatch(name):
+                raise ValueError(
+                    f"Tags must be O, or B-, I-, E- or S- and a label, to tell entities. Received: {name!r}."
+                )
         if len(names) < 2:
             raise ValueError("The training texts have no tags but 'O'; check the training file.")
         return {"labels": names}

@@ -209,5 +209,5 @@ def test_a_question_without_an_answer(tmp_path):
 
 
 def test_a_passage_in_windows_that_are_too_short():
-    with pytest.raises(ValueError, match="must leave space"):
+    with pytest.raises(ValueError, match="must leave room beside the longest question"):
         encode_questions(AlbertTokenizer.english(), [Question("q", "who wrote it?", "Jane.")], 6, 1)

@@ -47,6 +47,12 @@ def test_columns(tmp_path):
     assert tag_names([first, second]) == ("O", "B-MISC", "B-ORG", "B-PER", "I-PER")
 
 
+def test_comments_in_front_of_texts_are_skipped(tmp_path):
+    content = "a DT O\n\n# id 123 domain=en\nb NN B-X\n# NN O\n"
+    texts = read_tagged(write(tmp_path / "a.conll", content))
+    assert [text.text for text in texts] == ["a", "b #"]
+
+
 def test_json_lines(tmp_path):
     rows = [
         {"words": ["a", "Bb"], "tags": ["O", "B-X"]},
@@ -63,6 +69,7 @@ def test_json_lines(tmp_path):
     [
         ("a.conll", "", "has no texts"),
         ("a.conll", "word\n", "line 1: a word and its tag are expected"),
+        ("a.conll", "a\tO\nb\tX\tO\n", "line 2, has 3 columns, but those before have 2"),
         ("a.jsonl", "[1]", "line 1 holds list"),
         ("a.jsonl", '{"words": ["a"], "tags": []}', "must be lists of strings of the same length"),
         ("a.jsonl", '{"text": "ab", "spans": [{"start": 0, "end": 3, "label": "X"}]}', "is not in the text of 2"),

@@ -1,0 +1,67 @@
+"""The result of a fine-tuning run, and its file."""
+
+import pathlib
+
+import pydantic
+
+from albert_tf.json_files import read_json
+from albert_tf.metrics import (
+    AnswerScores,
+    ChoiceScores,
+    ClassificationScores,
+    RegressionScores,
+    SquadScores,
+    TagScores,
+)
+from albert_tf.trainer.run_folder import REPORT_FILE
+
+Scores = ClassificationScores | RegressionScores | SquadScores | AnswerScores | TagScores | ChoiceScores
+
+
+class FinetuneReport(pydantic.BaseModel):
+    """Result of a run.
+
+    Attributes:
+        folder: model and tokenizer in Hugging Face layout, `recipe.json`, this report as `metrics.json`,
+            `metrics.jsonl` with one line per evaluation, and the predictions for `dev`.
+        scores: on `dev`, with the weights that were kept.
+        main_score: name of the score that evaluations are compared by.
+        score_by_evaluation: the main score at each evaluation.
+        kept_evaluation: evaluation of the weights that were kept, counted from 1.
+        majority_share: fraction of `dev` with the most frequent label, the accuracy of a constant prediction; None
+            without labels.
+        full_share: fraction of training examples that fill `max_length`, most of them truncated or split.
+        train_examples, dev_examples: number of examples.
+        steps: number of updates.
+        notes: what is wrong with data or result: examples of `dev` that are also in `train`, equal predictions for all
+            examples, or a loss that did not fall.
+        seconds: wall time of training and evaluation, since the run was last started.
+        finished_before: whether the run was already finished, so that its report was only read.
+    """
+
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+    folder: pathlib.Path
+    scores: Scores
+    main_score: str
+    score_by_evaluation: tuple[float, ...]
+    kept_evaluation: int
+    majority_share: float | None
+    full_share: float
+    train_examples: int
+    dev_examples: int
+    steps: int
+    notes: tuple[str, ...]
+    seconds: float
+    finished_before: bool = False
+
+
+def read_report(folder: pathlib.Path) -> FinetuneReport:
+    """Reads the report of a finished run; raises ValueError if it is damaged."""
+    cure = "remove it to train again"
+    values = read_json(folder / REPORT_FILE, cure=cure)
+    try:
+        report = FinetuneReport.model_validate(values)
+    except pydantic.ValidationError:
+        raise ValueError(f"{folder / REPORT_FILE} is not the report of a fine-tuning run; {cure}.") from None
+    return report.model_copy(update={"finished_before": True, "folder": folder})
