@@ -2,6 +2,7 @@
 
 import csv
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from albert_tf import AlbertForPreTraining
 from albert_tf.atomic_files import exclusive_lock
@@ -19,6 +21,7 @@ from albert_tf.metrics import RegressionScores
 from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune, finetune_seeds, finetuning
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.run_folder import read_metrics
+from tests import toy_task
 from tests.conftest import ROOT
 from tests.parameters import first_of
 from tests.toy_task import CONFIG, mood_rows, tokenizer, write_mood_table, write_pretrained
@@ -384,3 +387,20 @@ def test_what_cannot_be_is_refused_before_anything_is_written(bad_files, changes
         finetune(options_for(bad_files, bad_files / "refused", **changes))
     assert "\n" not in str(raised.value)
     assert not (bad_files / "refused").exists()
+
+
+@pytest.mark.exhaustive
+def test_two_devices_give_the_weights_of_one(tmp_path, run_python, monkeypatch):
+    monkeypatch.setattr(toy_task, "CONFIG", CONFIG.replace(classifier_dropout_prob=0.0))
+    write_pretrained(tmp_path / "pretrained")
+    write_mood_table(tmp_path / "train.tsv", 60, seed=1)
+    write_mood_table(tmp_path / "dev.tsv", 20, seed=2)
+    for strategy in ("one_device", "mirrored"):
+        run_python(pathlib.Path(__file__).with_name("mirrored_finetuning.py"), tmp_path, strategy)
+    one, two = (
+        safetensors.numpy.load_file(tmp_path / name / "model.safetensors") for name in ("one_device", "mirrored")
+    )
+    for name, array in one.items():
+        np.testing.assert_allclose(two[name], array, atol=1e-5, rtol=0, err_msg=name)
+    before = safetensors.numpy.load_file(tmp_path / "pretrained" / "model.safetensors")
+    assert max(np.abs(one[name] - before[name]).max() for name in before if name in one) > 1e-3
