@@ -43,11 +43,10 @@ def evaluate_folder(
     if row is None or row.finetuning is None:
         raise ValueError(f"{folder} holds no model of a task; pass a folder written by `albert-tf finetune`.")
     model = getattr(models, row.model).from_pretrained(folder)
+    task = getattr(tasks, row.finetuning)(_options(folder, row, model, changes))
+    examples = task.read(pathlib.Path(data))
     tokenizer = AlbertTokenizer.from_pretrained(folder)
     tokenizer.check_fits(model.config.vocab_size)
-    options = _options(folder, row, model, changes)
-    task = getattr(tasks, row.finetuning)(options)
-    examples = task.read(pathlib.Path(data))
     evaluation = task.evaluator(model, tokenizer, examples, batch_size)()
     if predictions is not None:
         task.write_predictions(pathlib.Path(predictions), examples, evaluation)
