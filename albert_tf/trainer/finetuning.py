@@ -18,7 +18,7 @@ from albert_tf.atomic_files import atomic_write, exclusive_lock, sha256
 from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
 from albert_tf.models.base import AlbertBase
-from albert_tf.tasks import TASKS
+from albert_tf.tasks import TASKS, Task
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer import tasks
 from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, SaveState, StopAtBadLoss
@@ -44,8 +44,11 @@ from albert_tf.trainer.throughput import SpeedLog
 
 def make_task(options: TaskOptions) -> FinetuneTask:
     """The task that the options name."""
-    (row,) = (row for row in TASKS if row.name == options.task)
-    return getattr(tasks, str(row.finetuning))(options)
+    return getattr(tasks, str(_row(options).finetuning))(options)
+
+
+def _row(options: TaskOptions) -> Task:
+    return next(row for row in TASKS if row.name == options.task)
 
 
 def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneReport:
@@ -312,8 +315,7 @@ def _optimizer(options: FinetuneOptions, steps: int) -> Any:
 
 
 def _model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBase:
-    (row,) = (row for row in TASKS if row.name == options.task)
-    kind, arguments = getattr(models, row.model), {**arguments, "dtype": options.dtype_policy}
+    kind, arguments = getattr(models, _row(options).model), {**arguments, "dtype": options.dtype_policy}
     rate = options.dropout
     changes = {} if rate is None else {"hidden_dropout_prob": rate, "attention_probs_dropout_prob": rate}
     if options.from_scratch:

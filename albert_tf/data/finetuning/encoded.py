@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 Inputs = dict[str, np.ndarray]
 
-_TEXTS_AT_ONCE = 1024
+_TEXTS_AT_ONCE, _LONG_TEXTS_AT_ONCE = 1024, 64
+_NO_LIMIT = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,21 @@ def best_windows(num_tokens: int, start: np.ndarray, count: np.ndarray) -> np.nd
     start, count, tokens = start[:, None], count[:, None], np.arange(num_tokens)
     before, after = tokens - start, start + count - 1 - tokens
     return np.where((before >= 0) & (after >= 0), np.minimum(before, after) + 0.01 * count, -1.0).argmax(axis=0)
+
+
+def encode_with_spans(tokenizer: "AlbertTokenizer", texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Tokenizes texts of any length, without special ids.
+
+    Returns:
+        For each text its ids, int32 [T], and start and exclusive end of each in characters, int32 [T, 2].
+    """
+    found = []
+    for first in range(0, len(texts), _LONG_TEXTS_AT_ONCE):
+        inputs = tokenizer(texts[first : first + _LONG_TEXTS_AT_ONCE], max_length=_NO_LIMIT, return_offsets=True)
+        for ids, mask, spans in zip(inputs["input_ids"], inputs["attention_mask"], inputs["offsets"]):
+            end = int(mask.sum()) - 1
+            found.append((ids[1:end].copy(), spans[1:end].copy()))
+    return found
 
 
 def encode_texts(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows
+from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows, encode_with_spans
 from albert_tf.json_files import parse_json, read_bytes
 from albert_tf.tokenization.batching import BatchLayout, choose_windows
 from albert_tf.tokenization.spans import find_tokens
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 Misplaced = Literal["refuse", "drop"]
 
 _MAX_BYTES = 1 << 30
-_PASSAGES_AT_ONCE = 64
-_NO_LIMIT = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -225,7 +223,8 @@ def encode_questions(
             f"`max_length` must leave room beside the longest question. Received: max_length={max_length}, "
             f"a question of {longest} ids; lower `max_question_length`."
         )
-    passages = _encode_passages(tokenizer, dict.fromkeys(question.context for question in questions))
+    contexts = list(dict.fromkeys(question.context for question in questions))
+    passages = dict(zip(contexts, encode_with_spans(tokenizer, contexts)))
     for question in questions:
         if not len(passages[question.context][0]):
             raise ValueError(f"The passage of question {question.id} has no tokens; delete it.")
@@ -252,17 +251,3 @@ def encode_questions(
         count=windows.second.astype(np.int32),
         spans=[passages[question.context][1] for question in questions],
     )
-
-
-def _encode_passages(
-    tokenizer: "AlbertTokenizer", contexts: Mapping[str, Any]
-) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Ids, int32 [N], and spans, int32 [N, 2], of each passage."""
-    texts, found = list(contexts), {}
-    for first in range(0, len(texts), _PASSAGES_AT_ONCE):
-        part = texts[first : first + _PASSAGES_AT_ONCE]
-        inputs = tokenizer(part, max_length=_NO_LIMIT, return_offsets=True)
-        for text, ids, mask, spans in zip(part, inputs["input_ids"], inputs["attention_mask"], inputs["offsets"]):
-            end = int(mask.sum()) - 1
-            found[text] = ids[1:end].copy(), spans[1:end].copy()
-    return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows
+from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows, encode_with_spans
 from albert_tf.data.finetuning.tables import listed, nearest
 from albert_tf.json_files import parse_json, read_bytes
 from albert_tf.text_files import read_lines
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 IGNORED_LABEL = -100
 OUTSIDE = "O"
-_TEXTS_AT_ONCE = 256
-_NO_LIMIT = 1 << 30
 _CURE = "give CoNLL's columns (.conll, .tsv, .txt), or JSON lines with `text` and `spans`, or `words` and `tags`"
 
 
@@ -211,14 +209,7 @@ def encode_tagged(
     Raises:
         ValueError: a tag is not one of `names`; the message names the line.
     """
-    ids_by_text, spans_by_text = [], []
-    for first in range(0, len(texts), _TEXTS_AT_ONCE):
-        part = [text.text for text in texts[first : first + _TEXTS_AT_ONCE]]
-        inputs = tokenizer(part, max_length=_NO_LIMIT, return_offsets=True)
-        for ids, mask, spans in zip(inputs["input_ids"], inputs["attention_mask"], inputs["offsets"]):
-            end = int(mask.sum()) - 1
-            ids_by_text.append(ids[1:end].copy())
-            spans_by_text.append(spans[1:end].copy())
+    ids_by_text, spans_by_text = zip(*encode_with_spans(tokenizer, [text.text for text in texts]))
     labels = [_labels(text, spans, names) for text, spans in zip(texts, spans_by_text)]
     lengths = np.array([len(ids) for ids in ids_by_text], np.int64)
     windows = choose_windows(lengths, None, BatchLayout(max_length, doc_stride=min(doc_stride, max_length - 2)))
