@@ -1,0 +1,56 @@
+"""Options of fine-tuning: the recipes that ship, and values that are refused before anything is read."""
+
+import pytest
+
+from albert_tf.json_files import read_toml
+from albert_tf.trainer import FinetuneOptions
+from albert_tf.trainer.tasks import TextClassification
+from albert_tf.trainer.validation import checked
+from tests.conftest import ROOT
+
+RECIPES = sorted((ROOT / "training/recipes").glob("*/*.toml"))
+FINETUNING = [file for file in RECIPES if file.parent.name in ("glue", "korean")]
+PATHS = {"pretrained": "model", "train": "train.tsv", "dev": "dev.tsv", "output": "out"}
+# Table 14 of the paper: learning rate, batch size, warm-up and training steps.
+PAPER = {
+    "cola": (1e-5, 16, 320, 5336),
+    "sst2": (1e-5, 32, 1256, 20935),
+    "mrpc": (2e-5, 32, 200, 800),
+    "stsb": (2e-5, 16, 214, 3598),
+    "qqp": (5e-5, 128, 1000, 14000),
+    "mnli": (3e-5, 128, 1000, 10000),
+    "qnli": (1e-5, 32, 1986, 33112),
+    "rte": (3e-5, 32, 200, 800),
+    "wnli": (2e-5, 16, 250, 2000),
+}
+
+
+@pytest.mark.parametrize("file", FINETUNING, ids=lambda file: file.stem)
+def test_recipes_that_ship_are_valid(file):
+    options = checked(FinetuneOptions, {**read_toml(file), **PATHS}, str(file))
+    assert TextClassification(options).main_score in ("accuracy", "f1", "f1_macro", "matthews", "pearson", "spearman")
+
+
+def test_glue_has_the_numbers_of_the_paper():
+    assert {file.stem for file in FINETUNING if file.parent.name == "glue"} == set(PAPER)
+    for name, (rate, batch_size, warmup, steps) in PAPER.items():
+        options = checked(FinetuneOptions, {**read_toml(ROOT / f"training/recipes/glue/{name}.toml"), **PATHS})
+        assert (options.learning_rate, options.batch_size) == (rate, batch_size)
+        assert options.warmup_proportion == pytest.approx(warmup / steps, abs=1e-4)
+        assert options.dropout == (0.1 if name in ("qqp", "rte", "wnli") else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"remat": -1}, "`remat` must be"),
+        ({"batch_size": 10, "gradient_accumulation_steps": 4}, "must divide `batch_size`"),
+        ({"task": "tagging"}, "`task` is invalid"),
+        ({"epoch": 3}, "Unknown key 'epoch'.*did you mean 'epochs'"),
+        ({"main_score": "f1", "task": "multiple_choice"}, "`main_score` must not be given for the task"),
+        ({"train": None}, "`train` is invalid"),
+    ],
+)
+def test_wrong_values_are_refused(values, message):
+    with pytest.raises(ValueError, match=message):
+        checked(FinetuneOptions, {**PATHS, **values})
