@@ -3,12 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
+# Without bytecode, each of the tests' processes compiles TensorFlow's sources again, for ten seconds.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz soak parity-tfa parity-google parity-peers test-backends
 
 $(STAMP): pyproject.toml setup.py
 	@if command -v uv >/dev/null 2>&1; then \
 		uv venv --quiet --allow-existing --python $(PYTHON) .venv && \
-		uv pip install --quiet --python $(BIN)/python --editable '.[dev]'; \
+		uv pip install --quiet --compile-bytecode --python $(BIN)/python --editable '.[dev]'; \
 	else \
 		$(PYTHON) -m venv .venv && \
 		$(BIN)/python -m pip install --quiet --editable '.[dev]'; \

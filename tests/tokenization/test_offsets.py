@@ -10,14 +10,17 @@ from hypothesis import strategies as st
 
 from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece
 from albert_tf.tokenization.sentencepiece.offsets import as_utf8
+from tests.parameters import MadeOnce
 
 from .golden import AWKWARD_TEXTS, TINY_MODEL, read_lines
 
-TOKENIZERS = {
-    "english": AlbertTokenizer.english(),
-    "digit_comma": AlbertTokenizer.from_pretrained(TINY_MODEL),
-    "digit_comma_reference": AlbertTokenizer.from_pretrained(TINY_MODEL, reference_digit_comma=True),
-}
+TOKENIZERS = MadeOnce(
+    {
+        "english": AlbertTokenizer.english,
+        "digit_comma": lambda: AlbertTokenizer.from_pretrained(TINY_MODEL),
+        "digit_comma_reference": lambda: AlbertTokenizer.from_pretrained(TINY_MODEL, reference_digit_comma=True),
+    }
+)
 _BYTE = re.compile("<0x..>")
 TEXTS = st.text() | st.text("  a1,9/３ﬁ½é\u0301가\u1100\u1161\u11a8\ud800\x00\u3000¨▁")
 
@@ -69,14 +72,17 @@ def _clean(tokenizer, text):
     return cleaned.removeprefix("▁.")
 
 
-@pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS.keys())
+@pytest.fixture(params=TOKENIZERS, scope="module")
+def tokenizer(request):
+    return TOKENIZERS[request.param]
+
+
 @settings(max_examples=300, derandomize=True, deadline=None)
 @given(TEXTS)
 def test_spans_cover_any_text(tokenizer, text):
     _check_cover(tokenizer, text)
 
 
-@pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS.keys())
 def test_spans_cover_awkward_texts(tokenizer):
     for text in AWKWARD_TEXTS:
         _check_cover(tokenizer, text)

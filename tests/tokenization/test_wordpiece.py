@@ -102,7 +102,11 @@ def test_decode(tokenizer, text, decoded):
     assert tokenizer.decode(tokenizer(text)["input_ids"][0]) == decoded
 
 
-@pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS.keys())
+@pytest.fixture(params=TOKENIZERS, scope="module")
+def tokenizer(request):
+    return TOKENIZERS[request.param]
+
+
 def test_awkward_texts(tokenizer):
     special = set(np.flatnonzero(np.isin(tokenizer.pieces, ["[CLS]", "[SEP]", "[MASK]", "[PAD]"])))
     for text in AWKWARD_TEXTS:
@@ -116,14 +120,12 @@ def test_awkward_texts(tokenizer):
             call(["a", None])
 
 
-@pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS.keys())
 def test_a_megabyte_without_a_space_is_one_unknown_word(tokenizer):
     start = time.process_time()
     assert tokenizer.encode("x" * 1_000_000) == [tokenizer.unk_token_id]
     assert time.process_time() - start < 2.0
 
 
-@pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS.keys())
 def test_saved_folders_and_pickles_keep_everything(tmp_path, tokenizer):
     tokenizer.save_pretrained(tmp_path)
     for copy in (AlbertTokenizer.from_pretrained(tmp_path), pickle.loads(pickle.dumps(tokenizer))):

@@ -6,6 +6,7 @@ import lzma
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.wordpiece.model import WordPieceModel
 from albert_tf.tokenization.wordpiece.vocabulary import WordPieceOptions
+from tests.parameters import MadeOnce
 
 from .golden import GOLDEN
 
@@ -50,12 +51,14 @@ def word_end(**options) -> AlbertTokenizer:
     )
 
 
-TOKENIZERS = {
-    "lower": korean(),
-    "reference": korean(reference_accents=True),
-    "cased": korean(do_lower_case=False, keep_accents=True),
-    "reference_cased": korean(do_lower_case=False, keep_accents=True, reference_accents=True),
-    "whole_chinese": korean(tokenize_chinese_chars=False),
-    "word_end": word_end(),
-    "bare_final": word_end(bare_final=True),
-}
+TOKENIZERS = MadeOnce(
+    {
+        "lower": korean,
+        "reference": lambda: korean(reference_accents=True),
+        "cased": lambda: korean(do_lower_case=False, keep_accents=True),
+        "reference_cased": lambda: korean(do_lower_case=False, keep_accents=True, reference_accents=True),
+        "whole_chinese": lambda: korean(tokenize_chinese_chars=False),
+        "word_end": word_end,
+        "bare_final": lambda: word_end(bare_final=True),
+    }
+)
