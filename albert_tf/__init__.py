@@ -23,6 +23,7 @@ __all__ = [
     "AlbertForMultipleChoice",
     "AlbertForPreTraining",
     "AlbertForQuestionAnswering",
+    "AlbertForSentenceEmbedding",
     "AlbertForSequenceClassification",
     "AlbertForTokenClassification",
     "AlbertTokenizer",
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from albert_tf.models import AlbertForMultipleChoice as AlbertForMultipleChoice
     from albert_tf.models import AlbertForPreTraining as AlbertForPreTraining
     from albert_tf.models import AlbertForQuestionAnswering as AlbertForQuestionAnswering
+    from albert_tf.models import AlbertForSentenceEmbedding as AlbertForSentenceEmbedding
     from albert_tf.models import AlbertForSequenceClassification as AlbertForSequenceClassification
     from albert_tf.models import AlbertForTokenClassification as AlbertForTokenClassification
     from albert_tf.tokenization import AlbertTokenizer as AlbertTokenizer

@@ -5,6 +5,10 @@ To add a task, write its model in `models/`, export the class in `models/__init_
 
 import dataclasses
 from collections.abc import Collection
+from typing import Literal
+
+# What AlbertForSentenceEmbedding minimises.
+Objective = Literal["similarity", "ranking", "triplet"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +67,13 @@ TASKS = (
         serving="serve_masked_lm",
     ),
     Task("masked_lm", "AlbertForMaskedLM", frozenset({"masked_lm"}), serving="serve_masked_lm"),
+    Task(
+        "sentence_embedding",
+        "AlbertForSentenceEmbedding",
+        frozenset(),
+        serving="serve_embedding",
+        finetuning="SentenceEmbedding",
+    ),
 )
 HEADS = frozenset().union(*(task.heads for task in TASKS))
 
@@ -75,7 +86,8 @@ def find_task(parts: Collection[str], architectures: Collection[str] = ()) -> Ta
         architectures: what its `config.json` names; empty if it names none.
 
     Returns:
-        The first task whose heads are all there and whose model is named, or None.
+        The first task whose heads are all there and whose model is named, or None. A model without a head has to be
+        named.
 
     Example:
 
@@ -83,7 +95,11 @@ def find_task(parts: Collection[str], architectures: Collection[str] = ()) -> Ta
     'AlbertForMaskedLM'
     """
     return next(
-        (task for task in TASKS if task.heads <= set(parts) and (not architectures or task.model in architectures)),
+        (
+            task
+            for task in TASKS
+            if task.heads <= set(parts) and (task.model in architectures if architectures else task.heads)
+        ),
         None,
     )
 

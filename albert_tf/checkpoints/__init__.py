@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from albert_tf.checkpoints.formats.google import save_google, write_google
     from albert_tf.checkpoints.huggingface import save_huggingface
     from albert_tf.checkpoints.reading import holds_weights, read
+    from albert_tf.checkpoints.sentence_modules import SENTENCE_SETTINGS, save_sentence_modules
 
 __all__ = [
+    "SENTENCE_SETTINGS",
     "Checkpoint",
     "Placement",
     "assign",
@@ -24,6 +26,7 @@ __all__ = [
     "read",
     "save_google",
     "save_huggingface",
+    "save_sentence_modules",
     "write",
     "write_google",
 ]
@@ -33,5 +36,6 @@ _MODULE_OF = {
     **dict.fromkeys(("save_google", "write_google"), "formats.google"),
     "save_huggingface": "huggingface",
     **dict.fromkeys(("holds_weights", "read"), "reading"),
+    **dict.fromkeys(("SENTENCE_SETTINGS", "save_sentence_modules"), "sentence_modules"),
 }
 __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

@@ -18,6 +18,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint, from_tensors, infer_hea
 from albert_tf.checkpoints.config_files import read_config
 from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import for_file, joined, num_file_groups
+from albert_tf.checkpoints.sentence_modules import read_sentence_settings
 from albert_tf.config import AlbertConfig
 from albert_tf.json_files import read_json
 
@@ -59,7 +60,8 @@ def read_huggingface(folder: pathlib.Path, weights: pathlib.Path) -> Checkpoint:
         else:
             config = config.replace(embedding_projection=True)
     arrays = from_tensors(folder, config, tensors, "huggingface")
-    return Checkpoint(folder, config, arrays, infer_head_settings(arrays, settings))
+    settings = {**infer_head_settings(arrays, settings), **read_sentence_settings(folder, config)}
+    return Checkpoint(folder, config, arrays, settings)
 
 
 def save_huggingface(

@@ -18,6 +18,7 @@ _files = partial(_panel, "Files")
 _task = partial(_panel, "Task")
 _columns = partial(_panel, "Columns of tables")
 _passages = partial(_panel, "Questions about passages")
+_sentences = partial(_panel, "Sentence embeddings")
 _training = partial(_panel, "Training")
 _device = partial(_panel, "Devices and memory")
 
@@ -43,6 +44,9 @@ def run(
     misplaced_answers: Annotated[
         str | None, _passages("Answers that are not in their passages: refuse or drop.", "refuse")
     ] = None,
+    objective: Annotated[str | None, _sentences("similarity, ranking or triplet.", "similarity")] = None,
+    negative_column: Annotated[str | None, _sentences("Column of sentences that differ.")] = None,
+    largest_label: Annotated[float | None, _sentences("Similarities are from 0 to this number.", 1)] = None,
     epochs: Annotated[int | None, _training("Passes over the training examples.", 3)] = None,
     batch_size: Annotated[int | None, _training("Examples per batch.", 32)] = None,
     learning_rate: Annotated[float | None, _training("Peak learning rate; small models need more.", 3e-5)] = None,
@@ -65,8 +69,8 @@ def run(
 ) -> None:
     """Trains a model on a task and writes it with its scores and predictions for the dev examples.
 
-    Tasks: sequence_classification, token_classification, multiple_choice, question_answering, and
-    question_answering_beam, whose head also scores "no answer".
+    Tasks: sequence_classification, token_classification, multiple_choice, question_answering,
+    question_answering_beam, whose head also scores "no answer", and sentence_embedding.
 
     Example: albert-tf finetune model --train train.tsv --dev dev.tsv --output out
 

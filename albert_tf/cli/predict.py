@@ -43,6 +43,8 @@ def run(
     Example: albert-tf predict runs/base/model "He put his hand in his [MASK]."
 
     Example: albert-tf predict runs/task --data test.tsv --output labels.tsv
+
+    Example: albert-tf predict runs/sentences "A man eats." --pair "Someone is eating."
     """
     if (data is None) == (not texts):
         raise ValueError("Either texts or `--data` must be given; pass a text in quotes, or a file.")
@@ -55,7 +57,11 @@ def run(
     if pair and len(pair) != len(texts):
         raise ValueError(f"`--pair` must be given once for each text. Received: {len(texts)} texts, {len(pair)} pairs.")
     model = _load(folder)
-    if model.is_classifier:
+    if model.is_embedding:
+        if not pair:
+            raise ValueError("`--pair` must be given for each text, to compare them; --data writes embeddings.")
+        columns, rows = ("text", "compared with", "cosine"), _cosine_rows(texts, pair, model)
+    elif model.is_classifier:
         columns, rows = ("text", "label", "value"), _label_rows(texts, model.classify(texts, pair or None))
     elif pair:
         columns = ("comes first", "comes second", "probability")
@@ -68,8 +74,13 @@ def run(
 
 def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> None:
     """Labels the rows of a table, some at a time."""
-    if not model.is_classifier:
-        raise ValueError("`--data` needs a model that labels texts; pass [MASK] texts one by one.")
+    if not (model.is_classifier or model.is_embedding):
+        raise ValueError("`--data` needs a model that labels or embeds texts; pass [MASK] texts one by one.")
+    if model.is_embedding and (output.suffix == ".tsv") == (columns[1] is None):
+        raise ValueError(
+            "`--output` of embeddings must be .jsonl or -, and of the similarities of pairs .tsv. Received: "
+            f"{output}, pair_column={columns[1]!r}."
+        )
     if output.suffix not in ("", ".tsv", ".jsonl") or (output.suffix == "" and str(output) != "-"):
         raise ValueError(f"`--output` must end in .tsv or .jsonl, or be -. Received: {output}.")
     from albert_tf.atomic_files import atomic_open
@@ -102,15 +113,26 @@ def _output_lines(model: Any, examples: Iterator[tuple[str, str | None]], as_tab
     number = 0
     while part := list(itertools.islice(examples, ROWS_AT_ONCE)):
         texts, pairs = [text for text, _ in part], [pair for _, pair in part if pair is not None]
-        for text, prediction in zip(texts, model.classify(texts, pairs or None)):
+        for text, (value, fields) in zip(texts, _values(model, texts, pairs)):
             if as_table:
-                yield f"{number}\t{prediction.score if prediction.label is None else prediction.label}\n"
+                yield f"{number}\t{value}\n"
             else:
-                fields = {
-                    name: value for name, value in dataclasses.asdict(prediction).items() if value not in (None, {})
-                }
                 yield json.dumps({"text": text, **fields}, ensure_ascii=False) + "\n"
             number += 1
+
+
+def _values(model: Any, texts: list[str], pairs: list[str]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """For each text, what a table holds and the fields of a JSON line."""
+    if model.is_embedding and pairs:
+        for _, _, cosine in _cosine_rows(texts, pairs, model):
+            yield cosine, {}
+    elif model.is_embedding:
+        for embedding in model.embed(texts):
+            yield None, {"embedding": embedding.tolist()}
+    else:
+        for prediction in model.classify(texts, pairs or None):
+            fields = {name: value for name, value in dataclasses.asdict(prediction).items() if value not in (None, {})}
+            yield prediction.score if prediction.label is None else prediction.label, fields
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +140,9 @@ class _FolderModel:
     """A Keras model with the interface of RestoredModel."""
 
     is_classifier: bool
+    is_embedding: bool
     classify: Callable
+    embed: Callable
     fill_mask: Callable
     sentence_order: Callable
 
@@ -126,6 +150,7 @@ class _FolderModel:
 def _load(folder: Path) -> Any:
     from albert_tf.export import (
         classify,
+        embed,
         fill_mask,
         is_saved_model,
         load_folder,
@@ -136,8 +161,8 @@ def _load(folder: Path) -> Any:
     if is_saved_model(folder):
         return load_saved_model(folder)
     loaded = load_folder(folder)
-    answers = (functools.partial(answer, loaded) for answer in (classify, fill_mask, sentence_order))
-    return _FolderModel(loaded.is_classifier, *answers)
+    answers = (functools.partial(answer, loaded) for answer in (classify, embed, fill_mask, sentence_order))
+    return _FolderModel(loaded.is_classifier, loaded.is_embedding, *answers)
 
 
 def _label_rows(texts: list[str], predictions) -> Iterator[_Row]:
@@ -145,6 +170,13 @@ def _label_rows(texts: list[str], predictions) -> Iterator[_Row]:
     for text, prediction in zip(texts, predictions):
         answers = sorted(prediction.probabilities.items(), key=lambda answer: -answer[1])[:MAX_ANSWERS]
         yield from _rows(text, answers or [("score", prediction.score)])
+
+
+def _cosine_rows(texts: list[str], pairs: list[str], model: Any) -> Iterator[_Row]:
+    from albert_tf.metrics import cosines
+
+    found = cosines(model.embed(texts), model.embed(pairs))
+    return ((text, pair, f"{cosine:.4f}") for text, pair, cosine in zip(texts, pairs, found))
 
 
 def _piece_rows(texts: list[str], predictions) -> Iterator[_Row]:

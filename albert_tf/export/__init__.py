@@ -7,7 +7,7 @@ from albert_tf.lazy import lazy_names
 if TYPE_CHECKING:
     from albert_tf.export.folder import ModelFolder, load_folder
     from albert_tf.export.loaded import RestoredModel, is_saved_model, load_saved_model
-    from albert_tf.export.prediction import ClassPrediction, MaskPrediction, classify, fill_mask, sentence_order
+    from albert_tf.export.prediction import ClassPrediction, MaskPrediction, classify, embed, fill_mask, sentence_order
     from albert_tf.export.saved_model import ExportReport, export_saved_model
 
 _MODULE_OF = {
@@ -17,6 +17,7 @@ _MODULE_OF = {
     "ModelFolder": "folder",
     "RestoredModel": "loaded",
     "classify": "prediction",
+    "embed": "prediction",
     "export_saved_model": "saved_model",
     "fill_mask": "prediction",
     "is_saved_model": "loaded",
@@ -32,6 +33,7 @@ __all__ = [
     "ModelFolder",
     "RestoredModel",
     "classify",
+    "embed",
     "export_saved_model",
     "fill_mask",
     "is_saved_model",

@@ -5,11 +5,16 @@ import pathlib
 
 from albert_tf import checkpoints, models
 from albert_tf.json_files import read_json
-from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf.models import (
+    AlbertForMaskedLM,
+    AlbertForPreTraining,
+    AlbertForSentenceEmbedding,
+    AlbertForSequenceClassification,
+)
 from albert_tf.tasks import find_task
 from albert_tf.tokenization import AlbertTokenizer
 
-TaskModel = AlbertForSequenceClassification | AlbertForPreTraining | AlbertForMaskedLM
+TaskModel = AlbertForSequenceClassification | AlbertForPreTraining | AlbertForMaskedLM | AlbertForSentenceEmbedding
 
 _RECIPE_FILE = "recipe.json"
 
@@ -32,8 +37,13 @@ class ModelFolder:
 
     @property
     def is_classifier(self) -> bool:
-        """Whether the model labels texts; otherwise it fills in masks."""
+        """Whether the model labels texts."""
         return isinstance(self.model, AlbertForSequenceClassification)
+
+    @property
+    def is_embedding(self) -> bool:
+        """Whether the model computes embeddings of sentences."""
+        return isinstance(self.model, AlbertForSentenceEmbedding)
 
     def check_pairs(self, given: bool) -> None:
         """Raises ValueError if a classifier of pairs gets single texts, or the reverse."""
@@ -59,7 +69,10 @@ def load_folder(folder: str | pathlib.Path) -> ModelFolder:
     tokenizer = AlbertTokenizer.from_pretrained(folder)
     tokenizer.check_fits(checkpoint.config.vocab_size)
     max_length, takes_pairs = _recipe(folder / _RECIPE_FILE, checkpoint.config.max_position_embeddings)
-    return ModelFolder(kind.from_pretrained(folder), tokenizer, max_length, takes_pairs)
+    model = kind.from_pretrained(folder)
+    if isinstance(model, AlbertForSentenceEmbedding):
+        max_length, takes_pairs = model.max_length, False
+    return ModelFolder(model, tokenizer, max_length, takes_pairs)
 
 
 def _kind(checkpoint: checkpoints.Checkpoint) -> type[TaskModel]:
@@ -70,7 +83,7 @@ def _kind(checkpoint: checkpoints.Checkpoint) -> type[TaskModel]:
     if task is None or task.serving is None:
         raise ValueError(
             f"{checkpoint.source} ({' and '.join(named) if named else ', '.join(sorted(parts))}) neither labels texts "
-            "nor fills in masks; fine-tune it first."
+            "nor fills in masks, nor embeds sentences; fine-tune it first."
         )
     return getattr(models, task.model)
 

@@ -8,6 +8,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  # registers the operations that the SavedModel calls
 
@@ -31,8 +32,17 @@ class RestoredModel:
 
     @property
     def is_classifier(self) -> bool:
-        """Whether the model labels texts; otherwise it fills in masks."""
-        return "token_ids" in self.restored.signatures
+        """Whether the model labels texts."""
+        return "score" in self._outputs
+
+    @property
+    def is_embedding(self) -> bool:
+        """Whether the model computes embeddings of sentences."""
+        return "sentence_embedding" in self._outputs
+
+    @property
+    def _outputs(self) -> dict[str, Any]:
+        return self.restored.signatures["serving_default"].structured_outputs
 
     def classify(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[ClassPrediction]:
         """As `albert_tf.export.classify`."""
@@ -47,6 +57,10 @@ class RestoredModel:
             ClassPrediction(label, score, dict(zip(names, row)))
             for label, score, row in zip(labels, scores, probabilities)
         ]
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """As `albert_tf.export.embed`."""
+        return self._call("serving_default", texts)["sentence_embedding"].numpy()
 
     def fill_mask(self, texts: Sequence[str]) -> list[MaskPrediction]:
         """As `albert_tf.export.fill_mask`, with the number of pieces fixed at export."""

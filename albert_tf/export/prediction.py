@@ -1,6 +1,6 @@
-"""Prediction from raw text: labels, pieces for [MASK], and the order of two segments.
+"""Prediction from raw text: labels, embeddings, pieces for [MASK], and the order of two segments.
 
-Letters: B batch, L sequence, C classes, K best pieces, V vocabulary.
+Letters: B batch, L sequence, C classes, D hidden, K best pieces, V vocabulary.
 """
 
 import dataclasses
@@ -11,7 +11,12 @@ import numpy as np
 from keras import ops
 
 from albert_tf.export.folder import ModelFolder
-from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf.models import (
+    AlbertForMaskedLM,
+    AlbertForPreTraining,
+    AlbertForSentenceEmbedding,
+    AlbertForSequenceClassification,
+)
 
 MASK = "[MASK]"
 _BATCH_SIZE = 32
@@ -132,6 +137,31 @@ def sentence_order(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[st
         logits = loaded.model(batch, training=False)["sentence_order_logits"]
         first[rows] = ops.convert_to_numpy(ops.softmax(logits))[:, 0]
     return first.tolist()
+
+
+def embed(loaded: ModelFolder, texts: Sequence[str]) -> np.ndarray:
+    """Embeddings of sentences.
+
+    Args:
+        loaded: a model of sentence embeddings.
+        texts: B texts.
+
+    Returns:
+        float32 [B, D].
+
+    Raises:
+        ValueError: the model is another one.
+    """
+    if not isinstance(loaded.model, AlbertForSentenceEmbedding):
+        raise ValueError(
+            f"The model must embed sentences. Received: {type(loaded.model).__name__}; fine-tune one with "
+            "task='sentence_embedding'."
+        )
+    inputs = loaded.tokenizer(texts, max_length=loaded.max_length)
+    embeddings = np.empty([len(inputs["input_ids"]), loaded.model.config.hidden_size], np.float32)
+    for rows, batch in _batches(inputs):
+        embeddings[rows] = ops.convert_to_numpy(loaded.model(batch, training=False)["sentence_embedding"])
+    return embeddings
 
 
 def mask_output(model: AlbertForMaskedLM | AlbertForPreTraining) -> str:

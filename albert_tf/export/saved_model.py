@@ -10,9 +10,17 @@ import tensorflow as tf
 from albert_tf.atomic_files import temporary_folder, tensorflow_writes
 from albert_tf.export.folder import ModelFolder, load_folder
 from albert_tf.export.serve_classifier import ServedClassifier
+from albert_tf.export.serve_embedding import ServedEmbedding
 from albert_tf.export.serve_masked_lm import ServedMaskedLM
+from albert_tf.models import AlbertForSentenceEmbedding, AlbertForSequenceClassification
+from albert_tf.models.base import AlbertBase
 
 TOLERANCE = 1e-5
+_SERVED = {
+    AlbertForSequenceClassification: ServedClassifier,
+    AlbertForSentenceEmbedding: ServedEmbedding,
+    AlbertBase: ServedMaskedLM,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +66,7 @@ def export_saved_model(
     if max_length is not None:
         loaded = dataclasses.replace(loaded, max_length=max_length)
     folder = _version_folder(pathlib.Path(output), name, version)
-    served = ServedClassifier(loaded) if loaded.is_classifier else ServedMaskedLM(loaded)
+    served = next(served for kind, served in _SERVED.items() if isinstance(loaded.model, kind))(loaded)
     with temporary_folder(folder) as partial:
         with tensorflow_writes(folder):
             tf.saved_model.save(served, str(partial), signatures=served.signatures())

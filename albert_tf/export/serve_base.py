@@ -6,6 +6,9 @@ import tensorflow as tf
 
 from albert_tf.export.folder import ModelFolder
 
+# Texts on which an export is compared with its Keras model.
+SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
+
 
 class ServedModel(tf.Module):
     """Weights and tokenizer; a subclass defines the signatures."""

@@ -7,9 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.export.prediction import classify
-from albert_tf.export.serve_base import ServedModel, traced
-
-_SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
+from albert_tf.export.serve_base import SAMPLES, ServedModel, traced
 
 
 class ServedClassifier(ServedModel):
@@ -31,10 +29,10 @@ class ServedClassifier(ServedModel):
 
     def largest_difference(self, restored) -> float:
         """Maximum absolute difference between scores of the Keras model and the SavedModel."""
-        pairs = _SAMPLES[::-1] if self._loaded.takes_pairs else None
-        expected = np.array([_scores(prediction) for prediction in classify(self._loaded, _SAMPLES, pairs)])
-        texts = {"text": tf.constant(_SAMPLES)} | ({} if pairs is None else {"text_pair": tf.constant(pairs)})
-        inputs = self._loaded.tokenizer(_SAMPLES, pairs, max_length=self._loaded.max_length)
+        pairs = SAMPLES[::-1] if self._loaded.takes_pairs else None
+        expected = np.array([_scores(prediction) for prediction in classify(self._loaded, SAMPLES, pairs)])
+        texts = {"text": tf.constant(SAMPLES)} | ({} if pairs is None else {"text_pair": tf.constant(pairs)})
+        inputs = self._loaded.tokenizer(SAMPLES, pairs, max_length=self._loaded.max_length)
         ids = {name: tf.constant(array) for name, array in inputs.items()}
         given = (restored.signatures["serving_default"](**texts), restored.signatures["token_ids"](**ids))
         name = "score" if self._loaded.model.problem == "regression" else "probabilities"

@@ -6,6 +6,7 @@ from albert_tf.metrics.glue import (
     ClassificationScores,
     RegressionScores,
     classification_scores,
+    cosines,
     regression_scores,
 )
 from albert_tf.metrics.squad import (
@@ -26,6 +27,7 @@ __all__ = [
     "SquadScores",
     "TagScores",
     "classification_scores",
+    "cosines",
     "find_entities",
     "korquad_scores",
     "regression_scores",

@@ -134,3 +134,9 @@ def _pearson(left: np.ndarray, right: np.ndarray) -> float:
 def _ranks(values: np.ndarray) -> np.ndarray:
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2.0)[inverse]
+
+
+def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Cosine similarities of embeddings float [B, D]: [B], from -1 to 1; 0 where one is zero."""
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    return (first * second).sum(axis=1) / np.maximum(lengths, 1e-12)

@@ -4,6 +4,7 @@ from albert_tf.models.encoder import AlbertEncoder
 from albert_tf.models.multiple_choice import AlbertForMultipleChoice
 from albert_tf.models.pretraining import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.models.question_answering import AlbertForQuestionAnswering
+from albert_tf.models.sentence_embedding import AlbertForSentenceEmbedding
 from albert_tf.models.sequence_classification import AlbertForSequenceClassification
 from albert_tf.models.token_classification import AlbertForTokenClassification
 
@@ -13,6 +14,7 @@ __all__ = [
     "AlbertForMultipleChoice",
     "AlbertForPreTraining",
     "AlbertForQuestionAnswering",
+    "AlbertForSentenceEmbedding",
     "AlbertForSequenceClassification",
     "AlbertForTokenClassification",
 ]

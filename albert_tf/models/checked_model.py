@@ -77,7 +77,8 @@ class CheckedModel(keras.Model):
     @functools.wraps(keras.Model.export)
     def export(self, filepath, format="tf_saved_model", verbose=None, input_signature=None, **kwargs):
         if input_signature is None:
-            ranks = {name: len(self.input_fields[name].axes) for name in TEXT_INPUTS}
+            fields = {name: self.input_fields[name] for name in TEXT_INPUTS}
+            ranks = {name: len(field.axes) - len(field.optional_axis) for name, field in fields.items()}
             input_signature = [
                 {name: keras.InputSpec(shape=(None,) * rank, dtype="int32", name=name) for name, rank in ranks.items()}
             ]

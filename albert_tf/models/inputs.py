@@ -34,6 +34,7 @@ class Field(NamedTuple):
         ignored: an additional integer that is allowed.
         is_real: bool. Whether any finite number is allowed.
         requires: name of another input that must be given too.
+        optional_axis: letter of an axis that all arrays of a call may lack; "" if there is none.
     """
 
     axes: str
@@ -42,6 +43,7 @@ class Field(NamedTuple):
     ignored: int | None = None
     is_real: bool = False
     requires: str | None = None
+    optional_axis: str = ""
 
 
 Fields = Mapping[str, Field]
@@ -105,6 +107,8 @@ def check_labels(model, labels, sizes: Mapping[str, int | None]):
     Returns:
         The labels, with lists converted to arrays.
     """
+    if labels is None and not model.label_fields() and model.loss is None:
+        return None  # `loss_terms` needs none
     if labels is None:
         raise ValueError(f"{type(model).__name__} got no labels; pass them after the inputs: (inputs, labels).")
     fields = _expected_labels(model)
@@ -181,6 +185,8 @@ def _check_shape(name: str, value, field: Field, sizes: dict[str, int | None], i
     shape = _shape(value)
     if shape is None:
         return
+    if field.optional_axis and len(shape) == len(field.axes) - 1 and sizes.setdefault(field.optional_axis, 0) == 0:
+        field = field._replace(axes=field.axes.replace(field.optional_axis, ""))
     if is_label and len(shape) == len(field.axes) + 1 and shape[-1] in (1, None):
         shape = shape[:-1]
     if is_label and len(shape) == len(field.axes) - 1 and sizes.get(field.axes[-1]) == 1:

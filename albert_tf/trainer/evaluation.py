@@ -44,7 +44,7 @@ def evaluate_folder(
         raise ValueError(f"{folder} holds no model of a task; pass a folder written by `albert-tf finetune`.")
     model = getattr(models, row.model).from_pretrained(folder)
     task = getattr(tasks, row.finetuning)(_options(folder, row, model, changes))
-    examples = task.read(pathlib.Path(data))
+    examples = task.read_dev(pathlib.Path(data))
     tokenizer = AlbertTokenizer.from_pretrained(folder)
     tokenizer.check_fits(model.config.vocab_size)
     evaluation = task.evaluator(model, tokenizer, examples, batch_size)()

@@ -72,7 +72,7 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
     """
     devices = connect(options.strategy)
     task = make_task(options)
-    train, dev = task.read(options.train), task.read(options.dev)
+    train, dev = task.read(options.train), task.read_dev(options.dev)
     arguments = task.model_arguments(train)
     keras.utils.set_random_seed(options.seed)
     with devices.strategy.scope():
@@ -335,7 +335,7 @@ def _max_length(options: FinetuneOptions, model: AlbertBase, tokenizer: AlbertTo
             f"`max_length` must not exceed the model's `max_position_embeddings`. Received: "
             f"max_length={options.max_length}, max_position_embeddings={config.max_position_embeddings}."
         )
-    return options.max_length or config.max_position_embeddings
+    return options.max_length or getattr(model, "max_length", config.max_position_embeddings)
 
 
 def _recipe(

@@ -6,6 +6,7 @@ from typing import Literal
 import pydantic
 
 from albert_tf.data.finetuning.classification import Columns
+from albert_tf.tasks import Objective
 from albert_tf.trainer.recipe import Count, Strategy, check_remat
 
 TaskName = Literal[
@@ -14,6 +15,7 @@ TaskName = Literal[
     "multiple_choice",
     "question_answering",
     "question_answering_beam",
+    "sentence_embedding",
 ]
 
 
@@ -33,6 +35,13 @@ class TaskOptions(pydantic.BaseModel):
         max_question_length: longer questions are cut to this number of ids; in multiple choice, only the last ids of a
             question with its choice are kept.
         max_answer_length: maximum number of tokens of an answer.
+        objective: for sentence embeddings, what is minimised: `"similarity"` for pairs with numbers, `"ranking"` for
+            pairs of similar sentences, or `"triplet"`; see AlbertForSentenceEmbedding.
+        negative_column: column of sentences that differ from the others of their row.
+        positive_label: label of the rows to train on, if the others are not similar.
+        largest_label: labels to train on are similarities from 0 to this number.
+        dev_label_column: column of similarities to evaluate on. None: `label_column`.
+        normalize: whether embeddings have length 1. None: as in the pretrained model, by default not.
         scorer: `"squad"`, or `"korquad"`, whose F1 counts characters, for questions that all have answers.
         num_candidates: answers to a question that are written with their probabilities.
         misplaced_answers: what to do if an answer is not in its passage: `"refuse"` the file, or `"drop"` the answer
@@ -54,12 +63,24 @@ class TaskOptions(pydantic.BaseModel):
     max_question_length: int = pydantic.Field(default=64, ge=1)
     max_answer_length: int = pydantic.Field(default=30, ge=1)
     num_candidates: int = pydantic.Field(default=20, ge=1)
+    objective: Objective = "similarity"
+    negative_column: str | None = None
+    positive_label: str | None = None
+    largest_label: float = pydantic.Field(default=1.0, gt=0)
+    dev_label_column: str | None = None
+    normalize: bool | None = None
     scorer: Literal["squad", "korquad"] = "squad"
     misplaced_answers: Literal["refuse", "drop"] = "refuse"
 
     @pydantic.model_validator(mode="after")
     def _check_main_score(self):
-        if self.main_score is not None and self.task != "sequence_classification":
+        if self.task == "sentence_embedding":
+            if self.main_score not in (None, "pearson", "spearman"):
+                raise ValueError(
+                    "`main_score` must be 'spearman' or 'pearson' for sentence embeddings. Received: "
+                    f"main_score={self.main_score!r}."
+                )
+        elif self.main_score is not None and self.task != "sequence_classification":
             raise ValueError(
                 f"`main_score` must not be given for the task {self.task!r}, which has one main score. Received: "
                 f"main_score={self.main_score!r}."

@@ -149,7 +149,7 @@ def _reported(model, batch: Batch, outputs, terms: dict[str, WeightedMean]):
     """Total and weight of each loss and metric term by name, and the epsilons by name."""
     if model.has_own_loss and batch.y is not None:
         terms = model.term_source().loss_terms(batch.y, outputs, batch.sample_weight)
-    if batch.y is not None:
+    if batch.y is not None or not model.label_fields():
         terms = {**terms, **model.term_source().metric_terms(batch.y, outputs)}
     means = {name: (term.total, term.weight) for name, term in terms.items()}
     return means, {name: tf.constant(term.epsilon) for name, term in terms.items()}

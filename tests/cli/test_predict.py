@@ -99,6 +99,6 @@ def test_mistakes_with_files(folders, table, tmp_path):
     assert "Either texts or `--data`" in mistake("predict", folders["classifier"], "a text", *data)
     assert "has no column 'text'" in mistake("predict", folders["classifier"], *data)
     assert "must end in .tsv or .jsonl" in mistake("predict", folders["classifier"], *data, "--output", "a.csv")
-    assert "needs a model that labels texts" in mistake("predict", folders["pretrained"], *data)
+    assert "needs a model that labels or embeds texts" in mistake("predict", folders["pretrained"], *data)
     output = ("--text-column", "sentence", "--output", tmp_path / "nowhere" / "a.tsv")
     assert "nowhere" in mistake("predict", folders["classifier"], *data, *output)

@@ -19,6 +19,7 @@ def tuned(tmp_path_factory):
     return finetune(FinetuneOptions(**values, epochs=2, batch_size=16))
 
 
+@pytest.mark.exhaustive
 def test_a_fine_tuning_has_its_page(tuned):
     printed = output_of("report", tuned.folder)
     entries = read_metrics(tuned.folder / "metrics.jsonl")

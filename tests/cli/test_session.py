@@ -89,6 +89,7 @@ def test_a_failed_import_hides_nothing(with_fake, fake):
         assert "Fatal Python error: Aborted" in err
 
 
+@pytest.mark.exhaustive
 def test_real_tensorflow_is_quiet():
     folder = ROOT / "tests/golden/hf_for_masked_lm"
     process = start("-m", "albert_tf", "verify", folder, TF_CPP_MIN_LOG_LEVEL="", CUDA_VISIBLE_DEVICES="")
@@ -106,6 +107,7 @@ def interrupt(process: subprocess.Popen, condition) -> tuple[int, str]:
     return process.returncode, err
 
 
+@pytest.mark.exhaustive
 def test_ctrl_c_in_train_tokenizer(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text(NOVEL.read_text(encoding="utf-8") * 40, encoding="utf-8")

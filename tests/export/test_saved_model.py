@@ -84,6 +84,7 @@ def same(given, expected):
     np.testing.assert_allclose(given, expected, rtol=0, atol=1e-5)
 
 
+@pytest.mark.exhaustive
 def test_nothing_of_ours_is_imported_there(answers):
     assert answers["foreign"] == []
 
@@ -164,6 +165,7 @@ def test_weights_are_stored_once_and_no_path_is(exports, folders):
 # === Versions ===
 
 
+@pytest.mark.exhaustive
 def test_versions_count_up_and_are_never_replaced(folders, tmp_path):
     loaded = load_folder(folders["classifier"])
     assert export_saved_model(loaded, tmp_path, "m", version=7).folder == tmp_path / "m" / "7"

@@ -64,6 +64,7 @@ def test_batches_of_unknown_size(undivided):
     assert largest_difference(model, undivided[0]) < 1e-5
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("drop_remainder", first_of([True, False]))
 def test_weights_come_from_labels_without_a_forward_pass_where_shapes_are_known(drop_remainder):
     calls = []

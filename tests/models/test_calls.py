@@ -10,6 +10,7 @@ from albert_tf import (
     AlbertForMultipleChoice,
     AlbertForPreTraining,
     AlbertForQuestionAnswering,
+    AlbertForSentenceEmbedding,
     AlbertForSequenceClassification,
     AlbertForTokenClassification,
 )
@@ -25,6 +26,7 @@ MODELS = [
     (AlbertForPreTraining, {}),
     (AlbertForQuestionAnswering, {}),
     (AlbertForQuestionAnswering, {"head": "beam", "start_n_top": 3, "end_n_top": 2}),
+    (AlbertForSentenceEmbedding, {"normalize": True}),
     (AlbertForSequenceClassification, {"num_labels": 3}),
     (AlbertForSequenceClassification, {"problem": "regression"}),
     (AlbertForTokenClassification, {"labels": ["O", "B-PER", "I-PER"]}),

@@ -56,6 +56,7 @@ def test_slow_data_are_waited_for_on_mirrored_devices():
     assert 0.5 * STEPS * DELAY < seconds_waiting(slow_batches(DELAY), strategy) < 1.25 * STEPS * DELAY
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("steps_per_execution", first_of([1, 4]))
 def test_data_that_are_there_are_not_waited_for(steps_per_execution):
     data = slow_batches(0.0).take(1).cache().repeat().prefetch(4)

@@ -151,6 +151,7 @@ def fit(model, length=11, **arguments):
     return model.fit(inputs, LABELS, batch_size=4, shuffle=False, verbose=0, **arguments).history
 
 
+@pytest.mark.exhaustive
 def test_unfreezing_without_compiling_has_no_effect_and_says_so():
     model = make_model(run_eagerly=False)
     model.encoder.trainable = False
@@ -177,6 +178,7 @@ def test_a_frozen_model_is_warned_of_as_keras_does():
     assert all(np.array_equal(a, b) for a, b in zip(model.get_weights(), before, strict=True))
 
 
+@pytest.mark.exhaustive
 def test_weights_of_tokens_and_then_of_rows():
     model = make_model(AlbertForTokenClassification, run_eagerly=False)
     labels, random = np.zeros((ROWS, 11), int), np.random.default_rng(5)

@@ -105,6 +105,7 @@ def test_example_ids_need_positions(case):
         AlbertEncoder(CONFIG)(inputs)
 
 
+@pytest.mark.exhaustive
 def test_a_prepared_folder_has_the_same_losses_packed_or_not(tmp_path):
     lines = [line for line in CORPUS.read_text().splitlines() if line][:150]
     (tmp_path / "text.txt").write_text("\n\n".join("\n".join(lines[start : start + 3]) for start in range(0, 150, 3)))

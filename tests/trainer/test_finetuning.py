@@ -197,6 +197,7 @@ def assert_same_run(folder, other):
     assert predictions(folder) == predictions(other)
 
 
+@pytest.mark.exhaustive
 def test_a_run_that_is_told_to_stop_goes_on_to_the_same_bits(files, tmp_path):
     options = options_for(files, tmp_path / "whole", seed=5, learning_rate=1e-2, epochs=3, evaluations_per_epoch=2)
     report = finetune(options)
@@ -243,6 +244,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(files, tmp_path):
     assert_same_run(killed.output, options.output)
 
 
+@pytest.mark.exhaustive
 def test_the_best_weights_are_restored_or_the_run_says_why_not(files, tmp_path):
     options = options_for(files, tmp_path / "run", learning_rate=1e-12, epochs=3)
     stop_at(3 * 3, options)
@@ -262,6 +264,7 @@ def test_evaluations_within_an_epoch(files, tmp_path):
     assert (report.steps, len(report.score_by_evaluation)) == (6, 3)
 
 
+@pytest.mark.exhaustive
 def test_patience_ends_a_run_early_and_a_resumed_one_does_not_train_on(files, tmp_path):
     options = options_for(files, tmp_path / "run", learning_rate=1e-12, epochs=9, patience=2)
     report = finetune(options)
@@ -323,6 +326,7 @@ def test_a_learning_rate_that_is_none_is_refused(files, tmp_path, rate):
         options_for(files, tmp_path / "run", learning_rate=rate)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("from_scratch", first_of([False, True]))
 def test_training_starts_from_the_pretrained_weights_or_without_them(files, from_scratch):
     output = files / f"start_{from_scratch}"

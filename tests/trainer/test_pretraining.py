@@ -98,9 +98,8 @@ def test_a_killed_run_goes_on_to_the_same_bits(pipeline, finished, tmp_path):
     assert losses(run) == losses(finished.model_folder.parent)
 
 
-@pytest.mark.parametrize(
-    ("step", "told"), [(23, signal.SIGTERM), pytest.param(30, signal.SIGINT, marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("step", "told"), [(23, signal.SIGTERM), (30, signal.SIGINT)])
 def test_a_run_that_is_told_to_stop_saves_at_once_and_goes_on_to_the_same_bits(
     pipeline, finished, tmp_path, capsys, step, told
 ):
@@ -214,6 +213,7 @@ def test_a_finished_run_is_not_trained_again(pipeline, finished):
     assert all(np.array_equal(before[name], after[name]) for name in before)
 
 
+@pytest.mark.exhaustive
 def test_another_recipe_is_refused_naming_what_differs_unless_it_is_allowed(pipeline, finished, tmp_path):
     other, run = parse_recipe(small_recipe(pipeline, batch_size=8, num_train_steps=70)), tmp_path / "run"
     shutil.copytree(finished.model_folder.parent, run)

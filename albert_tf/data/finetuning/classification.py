@@ -65,7 +65,7 @@ class LabelledTexts:
 
     def label_values(self) -> np.ndarray:
         """The labels as numbers, float32 [N]; raises ValueError if one is not a finite number."""
-        values = [_float(label) for label in self.labels]
+        values = [as_number(label) for label in self.labels]
         for line, label, value in zip(self.lines, self.labels, values):
             if not np.isfinite(value):
                 raise ValueError(
@@ -90,24 +90,30 @@ def read_texts(path: str | Path, columns: Columns | None = None) -> LabelledText
     return LabelledTexts(path, lines, texts, pairs if columns.pair is not None else None, labels)
 
 
-def _example(row: Row, columns: Columns) -> tuple[int, str, str | None, str]:
-    text = row.text(columns.text, "--text-column")
-    pair = None if columns.pair is None else row.text(columns.pair, "--pair-column")
+def label_of(row: Row, columns: Columns) -> str:
+    """The label of a row as text; raises ValueError if it is empty."""
     label = row.field(columns.label, "--label-column")
     label = "" if label is None else label.strip() if isinstance(label, str) else json.dumps(label)
     if not label:
         raise ValueError(
             f"{row.source}, line {row.line}: the label ({columns.label!r}) is empty; fill it in or delete the row."
         )
-    return row.line, text, pair, label
+    return label
 
 
-def _sort_key(label: str) -> tuple[bool, int, str]:
-    return (False, int(label), label) if label.isdecimal() else (True, 0, label)
-
-
-def _float(label: str) -> float:
+def as_number(label: str) -> float:
+    """A label as a number, NaN if it is none."""
     try:
         return float(label)
     except ValueError:
         return float("nan")
+
+
+def _example(row: Row, columns: Columns) -> tuple[int, str, str | None, str]:
+    text = row.text(columns.text, "--text-column")
+    pair = None if columns.pair is None else row.text(columns.pair, "--pair-column")
+    return row.line, text, pair, label_of(row, columns)
+
+
+def _sort_key(label: str) -> tuple[bool, int, str]:
+    return (False, int(label), label) if label.isdecimal() else (True, 0, label)

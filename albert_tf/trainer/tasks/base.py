@@ -1,6 +1,6 @@
 """What a task of `finetune` and `evaluate` has to provide.
 
-Letters: N examples.
+Letters: N examples, B batch, L sequence.
 """
 
 import abc
@@ -8,10 +8,57 @@ import pathlib
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
+import numpy as np
+import tensorflow as tf
+
 from albert_tf.data.finetuning.batches import TrainingExamples
+from albert_tf.data.finetuning.encoded import Inputs
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.task_options import TaskOptions
+
+
+class EncodedExamples(Protocol):
+    """Tokenized examples."""
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Number of ids of each example: int64 [N]."""
+        ...
+
+    def batch(self, rows: np.ndarray, multiple: int = 8) -> Inputs:
+        """The model's inputs for some examples, see `EncodedTexts.batch`."""
+        ...
+
+
+def outputs_by_length(
+    model: AlbertBase, output: str, examples: EncodedExamples, batch_size: int
+) -> Callable[[], np.ndarray]:
+    """A function that computes an output of all examples, [N, ...], with the model's current weights; traced once.
+
+    Args:
+        model: the model.
+        output: name of the output, whose shape depends on nothing but the number of examples.
+        examples: EncodedExamples.
+        batch_size: examples per batch; examples are batched by length.
+    """
+    signature = {
+        name: tf.TensorSpec([None] * array.ndim, tf.int32) for name, array in examples.batch(np.arange(1)).items()
+    }
+    compute = tf.function(lambda batch: model(batch, training=False)[output], input_signature=[signature])
+
+    def run() -> np.ndarray:
+        order = np.argsort(-examples.lengths, kind="stable")
+        found = []
+        for start in range(0, len(order), batch_size):
+            batch = examples.batch(order[start : start + batch_size], multiple=1)
+            found.append(compute({name: tf.constant(array) for name, array in batch.items()}).numpy())
+        sorted_outputs = np.concatenate(found)
+        outputs = np.empty_like(sorted_outputs)
+        outputs[order] = sorted_outputs
+        return outputs
+
+    return run
 
 
 class Evaluation(Protocol):
@@ -72,6 +119,10 @@ class FinetuneTask(abc.ABC):
         Raises:
             ValueError: the file is not what the task needs.
         """
+
+    def read_dev(self, path: pathlib.Path) -> Any:
+        """Reads a file of examples to evaluate on."""
+        return self.read(path)
 
     @abc.abstractmethod
     def keys(self, data: Any) -> list[Hashable]:

@@ -11,14 +11,13 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from albert_tf.atomic_files import atomic_write
 from albert_tf.data.finetuning.choices import ChoiceQuestion, EncodedChoices, encode_choices, read_choices
 from albert_tf.metrics import ChoiceScores
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.tasks.base import FinetuneTask
+from albert_tf.trainer.tasks.base import FinetuneTask, outputs_by_length
 
 
 class MultipleChoice(FinetuneTask):
@@ -53,23 +52,9 @@ class MultipleChoice(FinetuneTask):
         self, model: AlbertBase, tokenizer: AlbertTokenizer, data: list[ChoiceQuestion], batch_size: int = 32
     ) -> Callable[[], "ChoiceEvaluation"]:
         """Evaluates questions."""
-        encoded = self._encode(tokenizer, data)
-        spec = tf.TensorSpec([None, None, None], tf.int32)  # [B, C, L]
-        names = ("input_ids", "attention_mask", "token_type_ids")
-        logits_of = tf.function(
-            lambda batch: model(batch, training=False)["logits"], input_signature=[dict.fromkeys(names, spec)]
-        )
-
-        def evaluate() -> ChoiceEvaluation:
-            logits = np.empty([len(data), encoded.num_choices], np.float32)
-            by_length = np.argsort(-encoded.lengths, kind="stable")
-            for start in range(0, len(by_length), batch_size):
-                rows = by_length[start : start + batch_size]
-                batch = encoded.batch(rows, multiple=1)
-                logits[rows] = logits_of({name: tf.constant(batch[name]) for name in names}).numpy()
-            return ChoiceEvaluation([question.group for question in data], encoded.labels, logits)
-
-        return evaluate
+        encoded, groups = self._encode(tokenizer, data), [question.group for question in data]
+        run = outputs_by_length(model, "logits", encoded, batch_size)
+        return lambda: ChoiceEvaluation(groups, encoded.labels, run())
 
     def write_predictions(self, path: pathlib.Path, data: list[ChoiceQuestion], evaluation: "ChoiceEvaluation") -> None:
         """Writes TSV with the columns `question`, `label`, `prediction` and a logit for each choice."""

@@ -12,7 +12,6 @@ from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from albert_tf.atomic_files import atomic_write
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
@@ -21,7 +20,7 @@ from albert_tf.metrics import ClassificationScores, RegressionScores, classifica
 from albert_tf.models import AlbertForSequenceClassification
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.tasks.base import FinetuneTask
+from albert_tf.trainer.tasks.base import FinetuneTask, outputs_by_length
 
 Scores = ClassificationScores | RegressionScores
 
@@ -76,9 +75,9 @@ class TextClassification(FinetuneTask):
         self, model: AlbertBase, tokenizer: AlbertTokenizer, data: LabelledTexts, batch_size: int = 32
     ) -> Callable[[], "LabelEvaluation"]:
         """Evaluates texts."""
-        evaluator = Evaluator(model, self._encode(tokenizer, data), targets_of(model, data), batch_size)
-        name = self.main_score
-        return lambda: dataclasses.replace(evaluator.run(), main=name)
+        targets, main = targets_of(model, data), self.main_score
+        run = outputs_by_length(model, "logits", self._encode(tokenizer, data), batch_size)
+        return lambda: LabelEvaluation(model.problem, model.labels, targets, run(), main)
 
     def write_predictions(self, path: pathlib.Path, data: LabelledTexts, evaluation: "LabelEvaluation") -> None:
         """Writes TSV, see `write_predictions`."""
@@ -145,39 +144,6 @@ class LabelEvaluation:
     def majority_share(self) -> float | None:
         """Fraction of the most frequent label, the accuracy of a constant prediction; None for regression."""
         return None if self.problem == "regression" else float(np.bincount(self.targets).max() / len(self.targets))
-
-
-class Evaluator:
-    """Evaluates a classifier repeatedly on the same tokenized examples; it is traced once.
-
-    Args:
-        model: AlbertForSequenceClassification.
-        encoded: the examples.
-        targets: their labels, from `targets_of`.
-        batch_size: examples per batch; examples are batched by length.
-    """
-
-    def __init__(
-        self,
-        model: AlbertForSequenceClassification,
-        encoded: EncodedTexts,
-        targets: np.ndarray,
-        batch_size: int = 32,
-    ):
-        self.model, self.encoded, self.targets, self.batch_size = model, encoded, targets, batch_size
-        ids = tf.TensorSpec([None, None], tf.int32)  # [B, L]
-        inputs = {"input_ids": ids, "attention_mask": ids, "token_type_ids": ids}
-        self._logits_of = tf.function(lambda batch: model(batch, training=False)["logits"], input_signature=[inputs])
-
-    def run(self) -> LabelEvaluation:
-        """Evaluates the model's current weights."""
-        logits = np.empty([len(self.encoded), self.model.num_labels], np.float32)
-        by_length = np.argsort(-self.encoded.lengths, kind="stable")
-        for start in range(0, len(by_length), self.batch_size):
-            rows = by_length[start : start + self.batch_size]
-            inputs = {name: tf.constant(array) for name, array in self.encoded.batch(rows, multiple=1).items()}
-            logits[rows] = self._logits_of(inputs).numpy()
-        return LabelEvaluation(self.model.problem, self.model.labels, self.targets, logits)
 
 
 def targets_of(model: AlbertForSequenceClassification, texts: LabelledTexts) -> np.ndarray:

@@ -32,6 +32,7 @@ def contents(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "changes",
     first_of(

@@ -1,0 +1,94 @@
+"""The files that sentence-transformers adds to a model's folder: a list of modules, and how tokens are pooled."""
+
+import json
+import pathlib
+from typing import Any
+
+from albert_tf.atomic_files import atomic_write
+from albert_tf.checkpoints.config_files import CURE
+from albert_tf.config import AlbertConfig
+from albert_tf.json_files import parse_json, read_bytes, read_json
+
+# Entry of `Checkpoint.settings` with the arguments of AlbertForSentenceEmbedding.
+SENTENCE_SETTINGS = "sentence_embedding"
+_MODEL = "AlbertForSentenceEmbedding"
+_MODULES_FILE, _LENGTH_FILE = "modules.json", "sentence_bert_config.json"
+_LENGTHS = ((_LENGTH_FILE, "max_seq_length"), ("tokenizer_config.json", "model_max_length"))
+_NO_LIMIT = 1 << 30
+_POOLING_FOLDER, _NORMALIZE_FOLDER = "1_Pooling", "2_Normalize"
+_TYPES = "sentence_transformers.models."
+_LIST_CURE = "use a model whose modules are Transformer, Pooling with the mean of tokens, and at most Normalize"
+
+
+def read_sentence_settings(folder: pathlib.Path, config: AlbertConfig) -> dict[str, Any]:
+    """The settings of a folder of sentence-transformers; empty if it is none.
+
+    Returns:
+        A dict with `architectures` and `SENTENCE_SETTINGS`.
+
+    Raises:
+        ValueError: a file is damaged, or the model is not a mean over tokens.
+    """
+    file = folder / _MODULES_FILE
+    if not file.is_file():
+        return {}
+    modules = parse_json(read_bytes(file, CURE), file, list, CURE)
+    if not all(isinstance(module, dict) and isinstance(module.get("type"), str) for module in modules):
+        raise ValueError(f"{file} must be a list of modules with `type` and `path`; {CURE}.")
+    kinds = [module["type"].rsplit(".", 1)[-1] for module in modules]
+    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
+        raise ValueError(f"{file} names the modules {', '.join(kinds)[:200]}, which are not supported; {_LIST_CURE}.")
+    _check_pooling(folder / pathlib.PurePath(str(modules[1].get("path", ""))).name / "config.json")
+    settings: dict[str, Any] = {"normalize": len(modules) == 3}
+    # Since version 6 of sentence-transformers the tokenizer's file has the length.
+    lengths = [_length(folder / file, name) for file, name in _LENGTHS]
+    settings["max_length"] = min([*filter(None, lengths), config.max_position_embeddings])
+    return {"architectures": [_MODEL], SENTENCE_SETTINGS: settings}
+
+
+def save_sentence_modules(folder: str | pathlib.Path, hidden_size: int, normalize: bool, max_length: int) -> None:
+    """Writes the files that sentence-transformers needs beside config and weights.
+
+    Args:
+        folder: with `config.json` and `model.safetensors`.
+        hidden_size: length of an embedding.
+        normalize: whether embeddings have length 1.
+        max_length: maximum number of ids of a text.
+    """
+    folder = pathlib.Path(folder)
+    paths = {"Transformer": "", "Pooling": _POOLING_FOLDER, **({"Normalize": _NORMALIZE_FOLDER} if normalize else {})}
+    for path in filter(None, paths.values()):
+        (folder / path).mkdir(exist_ok=True)
+    modules = [
+        {"idx": index, "name": str(index), "path": path, "type": _TYPES + kind}
+        for index, (kind, path) in enumerate(paths.items())
+    ]
+    pooling = {
+        "word_embedding_dimension": hidden_size,
+        "pooling_mode_cls_token": False,
+        "pooling_mode_mean_tokens": True,
+    }
+    _write(folder / _POOLING_FOLDER / "config.json", {**pooling, "pooling_mode_max_tokens": False})
+    _write(folder / _LENGTH_FILE, {"max_seq_length": max_length, "do_lower_case": False})
+    _write(folder / _MODULES_FILE, modules)
+
+
+def _write(file: pathlib.Path, content: Any) -> None:
+    atomic_write(file, (json.dumps(content, indent=2) + "\n").encode())
+
+
+def _check_pooling(file: pathlib.Path) -> None:
+    values = read_json(file, cure=CURE)
+    modes = [
+        name.removeprefix("pooling_mode_") for name, on in values.items() if name.startswith("pooling_mode_") and on
+    ]
+    modes = modes or [str(values.get("pooling_mode", "nothing"))]
+    if modes not in (["mean_tokens"], ["mean"]):
+        raise ValueError(f"{file} pools by {', '.join(modes)[:200]}, but only the mean is supported; {_LIST_CURE}.")
+
+
+def _length(file: pathlib.Path, name: str) -> int | None:
+    length = read_json(file, cure=CURE).get(name) if file.is_file() else None
+    if length is not None and (isinstance(length, bool) or not isinstance(length, int | float) or length < 3):
+        raise ValueError(f"{file}: `{name}` must be an integer of at least 3. Received: {str(length)[:60]}; {CURE}.")
+    return None if length is None else int(min(length, _NO_LIMIT))

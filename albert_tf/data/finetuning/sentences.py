@@ -1,0 +1,89 @@
+"""Sentences to learn embeddings from: rows of a sentence, a similar one and perhaps a different one.
+
+Letters: N rows, T sentences of each.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from albert_tf.data.finetuning.choices import EncodedChoices
+from albert_tf.data.finetuning.classification import Columns, as_number, label_of
+from albert_tf.data.finetuning.encoded import encode_texts
+from albert_tf.data.finetuning.tables import listed, read_rows
+
+if TYPE_CHECKING:
+    from albert_tf.tokenization import AlbertTokenizer
+
+
+@dataclass(frozen=True)
+class SentenceRows:
+    """The rows of a table.
+
+    Attributes:
+        sentences: T sentences of each of the N rows.
+        similarities: float32 [N], from 0 to 1; zeros without labels.
+    """
+
+    sentences: tuple[tuple[str, ...], ...]
+    similarities: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def encode(self, tokenizer: "AlbertTokenizer", max_length: int) -> EncodedChoices:
+        """Tokenizes the sentences of each row next to each other."""
+        sentences = [sentence for row in self.sentences for sentence in row]
+        encoded = encode_texts(tokenizer, sentences, None, max_length)
+        return EncodedChoices(encoded, self.similarities, len(self.sentences[0]))
+
+
+def read_sentences(
+    path: Path,
+    columns: Columns,
+    negative: str | None = None,
+    positive_label: str | None = None,
+    largest_label: float | None = None,
+) -> SentenceRows:
+    """Reads a table (see `tables.read_rows`) of sentences.
+
+    Args:
+        path: the file.
+        columns: `pair` is the column of similar sentences.
+        negative: column of sentences that differ.
+        positive_label: of the rows to read, if not all of them; the others are left out.
+        largest_label: labels are numbers from 0 to this one, by which they are divided. None: labels are not read.
+
+    Raises:
+        ValueError: as `read_rows`; or no row is left, or a label is not a number from 0 to the largest.
+    """
+    if columns.pair is None:
+        raise ValueError("`pair_column` must be given to learn embeddings of sentences. Received: None.")
+    sentences, similarities, labels = [], [], set()
+    for row in read_rows(path, columns.header):
+        texts = [row.text(columns.text, "--text-column"), row.text(columns.pair, "--pair-column")]
+        texts += [] if negative is None else [row.text(negative, "--negative-column")]
+        if positive_label is not None:
+            label = label_of(row, columns)
+            labels.add(label)
+            if label != positive_label:
+                continue
+        sentences.append(tuple(texts))
+        similarities.append(0.0 if largest_label is None else as_number(label_of(row, columns)) / largest_label)
+        if not 0 <= similarities[-1] <= 1:  # false for NaN
+            raise ValueError(
+                f"{path}, line {row.line}: the label {label_of(row, columns)!r} is not a number from 0 to "
+                f"{largest_label:g}; correct it, or set --largest-label."
+            )
+    if not sentences:
+        known = f" with the label {positive_label!r}; its labels are {listed(sorted(labels))}" if labels else ""
+        raise ValueError(f"{path} has no rows{known}; is it the right file?")
+    return SentenceRows(tuple(sentences), np.array(similarities, np.float32))
+
+
+def unique_sentences(*columns: Sequence[str]) -> dict[str, int]:
+    """The number of each different sentence of some columns, from 0."""
+    return {sentence: number for number, sentence in enumerate(dict.fromkeys(s for column in columns for s in column))}

@@ -1,0 +1,182 @@
+"""A model that turns sentences into vectors, close to each other for sentences of similar meaning.
+
+Letters: B batch, T texts of a row, L sequence, D hidden.
+"""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from albert_tf import checkpoints
+from albert_tf.config import AlbertConfig
+from albert_tf.models.base import AlbertBase
+from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.inputs import TEXT_INPUTS, Field
+from albert_tf.models.losses import correct, cross_entropy, weighted_mean
+from albert_tf.tasks import Objective
+
+# As in sentence-transformers: cosines are multiplied by _SCALE before the softmax; a positive text must be closer than
+# a negative one by _MARGIN.
+_SCALE, _MARGIN = 20.0, 5.0
+_TEXTS = {"similarity": (2, 2), "ranking": (2, None), "triplet": (3, 3)}
+
+
+@keras.saving.register_keras_serializable("albert_tf")
+class AlbertForSentenceEmbedding(AlbertBase):
+    """The encoder with a mean over the tokens of each text; there is no pooler.
+
+    `fit` takes rows of several texts, so its inputs are [B, T, L], and minimises the loss of `objective`:
+
+    - `"similarity"`: T = 2 and labels float [B], the mean squared difference of cosine and label.
+    - `"ranking"`: no labels. Text 1 is similar to text 0; all other texts of the batch are not, nor are further texts
+      of the row. The loss is the cross entropy of 20 times the cosines. Larger batches are harder and better; each
+      replica and each microbatch takes negatives from its own rows only.
+    - `"triplet"`: T = 3, no labels. Text 0 is to be closer to text 1 than to text 2 by a Euclidean distance of 5.
+
+    Args:
+        config: AlbertConfig.
+        objective: str.
+        normalize: bool. Whether to scale embeddings to length 1.
+        max_length: int. Maximum number of ids of a text, for tokenizers; by default `max_position_embeddings`.
+
+    Call arguments:
+        inputs: dict as for AlbertEncoder, without packed rows; every tensor is [B, L] or [B, T, L].
+
+    Returns:
+        dict: `sentence_embedding` float32 [B, D] or [B, T, D].
+
+    Raises:
+        ValueError: the number of texts of a row does not fit the objective.
+
+    Example:
+
+    >>> import numpy as np
+    >>> model = AlbertForSentenceEmbedding(AlbertConfig.from_preset("tiny"))
+    >>> tuple(model({"input_ids": np.ones((2, 8), "int32")})["sentence_embedding"].shape)
+    (2, 128)
+
+    References:
+        Sentence-BERT, arXiv 1908.10084; `CosineSimilarityLoss`, `MultipleNegativesRankingLoss` and `TripletLoss` of
+        sentence-transformers.
+    """
+
+    architecture = "AlbertModel"
+    input_fields = {name: field._replace(axes="BTL", optional_axis="T") for name, field in TEXT_INPUTS.items()}
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        objective: Objective = "similarity",
+        normalize: bool = False,
+        max_length: int | None = None,
+        **kwargs,
+    ):
+        super().__init__(config, **kwargs)
+        if objective not in _TEXTS:
+            raise ValueError(f"`objective` must be one of {', '.join(_TEXTS)}. Received: objective={objective!r}.")
+        self.objective, self.normalize = objective, bool(normalize)
+        self.max_length = config.max_position_embeddings if max_length is None else max_length
+        if isinstance(max_length, bool) or not 3 <= self.max_length <= config.max_position_embeddings:
+            raise ValueError(
+                f"`max_length` must be an integer from 3 to max_position_embeddings={config.max_position_embeddings}. "
+                f"Received: max_length={max_length!r}."
+            )
+        self.encoder = AlbertEncoder(config, add_pooling_layer=False, name="encoder", dtype=self.dtype_policy)
+        self.build_parts(self.encoder)
+
+    def label_fields(self):
+        return {"labels": Field("B", is_real=True)} if self.objective == "similarity" else {}
+
+    def call(self, inputs, training=False):
+        ids = inputs["input_ids"]
+        if getattr(ids.shape, "rank", 2) is None:
+            raise ValueError(
+                "`predict` got inputs of shape [B, L] and, in another call, of shape [B, T, L]; reshape them to [B, L]."
+            )
+        has_texts = len(ids.shape) == 3
+        rows = {
+            name: ops.reshape(value, (-1, ops.shape(ids)[-1])) if has_texts else value for name, value in inputs.items()
+        }
+        sequence_output = ops.cast(self.encoder(rows, training=training)["sequence_output"], "float32")
+        if "attention_mask" in rows:
+            mask = ops.expand_dims(ops.cast(rows["attention_mask"], "float32"), -1)  # [B, L, 1]
+            embedding = ops.sum(sequence_output * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1e-9)
+        else:
+            embedding = ops.mean(sequence_output, axis=1)  # [B, D]
+        if self.normalize:
+            embedding = _unit(embedding)
+        if has_texts:
+            embedding = ops.reshape(embedding, (-1, ops.shape(ids)[1], self.config.hidden_size))
+        return {"sentence_embedding": embedding}
+
+    def loss_terms(self, y, outputs, sample_weight=None):
+        embeddings = self._rows_of_texts(outputs)
+        if self.objective == "ranking":
+            logits = _SCALE * _cosines_to_all(embeddings)
+            losses = cross_entropy(ops.arange(ops.shape(logits)[0]), logits)
+            return {"cross_entropy": weighted_mean(losses, sample_weight)}
+        if self.objective == "triplet":
+            anchor, positive, negative = (embeddings[:, text] for text in range(3))
+            losses = ops.relu(_distance(anchor, positive) - _distance(anchor, negative) + _MARGIN)
+            return {"triplet_loss": weighted_mean(losses, sample_weight)}
+        cosines = ops.sum(_unit(embeddings[:, 0]) * _unit(embeddings[:, 1]), axis=-1)
+        losses = ops.square(cosines - ops.reshape(ops.cast(y, "float32"), (-1,)))
+        return {"squared_error": weighted_mean(losses, sample_weight)}
+
+    def reported_terms(self):
+        names = {"ranking": ("cross_entropy", "accuracy"), "triplet": ("triplet_loss", "accuracy")}
+        return names.get(self.objective, ("squared_error",))
+
+    def metric_terms(self, y, outputs):
+        embeddings = self._rows_of_texts(outputs)
+        if self.objective == "ranking":
+            logits = _cosines_to_all(embeddings)
+            return {"accuracy": weighted_mean(correct(ops.arange(ops.shape(logits)[0]), logits))}
+        if self.objective == "triplet":
+            anchor, positive, negative = (embeddings[:, text] for text in range(3))
+            return {"accuracy": weighted_mean(_distance(anchor, positive) < _distance(anchor, negative))}
+        return {}
+
+    def _rows_of_texts(self, outputs):
+        embeddings = outputs["sentence_embedding"]
+        fewest, most = _TEXTS[self.objective]
+        shape = tuple(embeddings.shape)
+        if len(shape) != 3 or (shape[1] is not None and (shape[1] < fewest or shape[1] > (most or shape[1]))):
+            count = str(fewest) if most else f"at least {fewest}"
+            raise ValueError(
+                f"Rows must have {count} texts for the objective {self.objective!r}: input_ids [B, T, L]. Received: "
+                f"embeddings of shape {shape}."
+            )
+        return embeddings
+
+    def get_config(self):
+        own = {"objective": self.objective, "normalize": self.normalize, "max_length": self.max_length}
+        return {**super().get_config(), **own}
+
+    @classmethod
+    def settings_from_file(cls, settings) -> dict[str, Any]:
+        return dict(settings.get(checkpoints.SENTENCE_SETTINGS, {}))
+
+    def save_pretrained(self, folder) -> None:
+        """As for other models, and the files with which sentence-transformers loads the folder."""
+        super().save_pretrained(folder)
+        checkpoints.save_sentence_modules(folder, self.config.hidden_size, self.normalize, self.max_length)
+
+
+def _unit(vectors):
+    """Scales vectors to length 1; a zero vector stays."""
+    return vectors / ops.maximum(ops.sqrt(ops.sum(ops.square(vectors), axis=-1, keepdims=True)), 1e-12)
+
+
+def _distance(first, second):
+    """Euclidean distances of vectors [B, D]: [B]. The small number keeps gradients finite if vectors are equal."""
+    return ops.sqrt(ops.sum(ops.square(first - second + 1e-6), axis=-1))
+
+
+def _cosines_to_all(embeddings):
+    """Cosines of each text 0 and all other texts, [B, (T - 1) B]; the similar one of row b is in column b."""
+    embeddings = _unit(embeddings)
+    others = ops.transpose(embeddings[:, 1:], (1, 0, 2))  # [T - 1, B, D]
+    others = ops.reshape(others, (-1, ops.shape(embeddings)[-1]))
+    return ops.matmul(embeddings[:, 0], ops.transpose(others))

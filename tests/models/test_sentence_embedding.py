@@ -1,0 +1,131 @@
+"""Sentence embeddings: sentence-transformers' vectors and losses, its folders, and what it refuses."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from albert_tf import AlbertConfig, AlbertForSentenceEmbedding
+from tests.conftest import ROOT
+
+FOLDER = ROOT / "tests/golden/sentence_transformers"
+TOLERANCE = 1e-5
+
+
+def inputs_of(case, numbers):
+    return {name: case.arrays[name][np.array(numbers)] for name in ("input_ids", "attention_mask")}
+
+
+def row_numbers(case):
+    content = json.loads((case.folder / "texts.json").read_text(encoding="utf-8"))
+    return [[content["texts"].index(text) for text in row] for row in content["rows"]]
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_embeddings_of_sentence_transformers(golden, normalize):
+    case = golden("sentence_transformers")
+    model = AlbertForSentenceEmbedding.from_pretrained(case.folder, normalize=normalize)
+    assert model.max_length == 24
+    found = model.predict(inputs_of(case, range(6)), verbose=0)["sentence_embedding"]
+    np.testing.assert_allclose(found, case.arrays["normalized" if normalize else "embeddings"], atol=TOLERANCE, rtol=0)
+    rows = model(inputs_of(case, [[0, 1], [2, 4]]))["sentence_embedding"]
+    np.testing.assert_allclose(rows, found[[[0, 1], [2, 4]]], atol=1e-6, rtol=0)
+    with pytest.raises(ValueError, match="in another call, of shape"):
+        model.predict(inputs_of(case, [[0, 1], [2, 4]]), verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("objective", "recorded", "count"),
+    [
+        ("similarity", "similarity", 2),
+        ("ranking", "ranking_pairs", 2),
+        ("ranking", "ranking", 3),
+        ("triplet", "triplet", 3),
+    ],
+)
+def test_losses_of_sentence_transformers(golden, objective, recorded, count):
+    case = golden("sentence_transformers")
+    model = AlbertForSentenceEmbedding.from_pretrained(case.folder, objective=objective)
+    model.compile("sgd")
+    inputs = inputs_of(case, [row[:count] for row in row_numbers(case)])
+    labels = case.arrays["labels"] if objective == "similarity" else None
+    loss = model.evaluate(inputs, labels, verbose=0, return_dict=True)["loss"]
+    assert loss == pytest.approx(float(case.arrays[recorded]), abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("objective", ["similarity", pytest.param("triplet", marks=pytest.mark.exhaustive)])
+def test_equal_texts_have_finite_gradients(golden, objective):
+    model = AlbertForSentenceEmbedding.from_pretrained(golden("sentence_transformers").folder, objective=objective)
+    model.compile("sgd")
+    ids = np.full((4, 3 if objective == "triplet" else 2, 5), 7)
+    model.fit(ids, np.ones(4) if objective == "similarity" else None, verbose=0)
+    assert all(np.isfinite(np.asarray(weight)).all() for weight in model.get_weights())
+
+
+def test_pairs_become_similar(golden):
+    model = AlbertForSentenceEmbedding.from_pretrained(golden("sentence_transformers").folder, objective="ranking")
+    model.compile("adam", gradient_accumulation_steps=2)
+    ids = np.random.default_rng(0).integers(5, 100, [16, 2, 6])
+    ids[:, 1, :4] = ids[:, 0, :4]
+    history = model.fit(ids, batch_size=8, epochs=6, verbose=0).history
+    assert history["accuracy"][-1] > history["accuracy"][0]
+    assert history["loss"][-1] < 0.5 * history["loss"][0]
+
+
+def test_its_folder_is_read_as_it_was_written(golden, tmp_path):
+    model = AlbertForSentenceEmbedding.from_pretrained(golden("sentence_transformers").folder, normalize=True)
+    model.save_pretrained(tmp_path)
+    modules = json.loads((tmp_path / "modules.json").read_text(encoding="utf-8"))
+    assert [module["path"] for module in modules] == ["", "1_Pooling", "2_Normalize"]
+    copy = AlbertForSentenceEmbedding.from_pretrained(tmp_path)
+    assert (copy.normalize, copy.max_length) == (True, 24)
+    for path, array in model.arrays_by_path().items():
+        np.testing.assert_array_equal(copy.arrays_by_path()[path], array)
+    model.normalize = False
+    model.save_pretrained(tmp_path)  # over the other one
+    assert not AlbertForSentenceEmbedding.from_pretrained(tmp_path).normalize
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("modules.json", [{"idx": 0, "type": "x.Transformer"}, {"type": "x.Dense"}], "modules Transformer, Dense"),
+        ("modules.json", [{}], "must be a list of modules"),
+        ("modules.json", {}, "a list is expected"),
+        ("1_Pooling/config.json", {"pooling_mode_cls_token": True}, "pools by cls_token"),
+        ("1_Pooling/config.json", {"pooling_mode": "max"}, "pools by max"),
+        ("sentence_bert_config.json", {"max_seq_length": "many"}, "`max_seq_length` must be an integer"),
+    ],
+)
+def test_folders_that_cannot_be_read(golden, tmp_path, file, content, message):
+    shutil.copytree(golden("sentence_transformers").folder, tmp_path, dirs_exist_ok=True)
+    (tmp_path / file).write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        AlbertForSentenceEmbedding.from_pretrained(tmp_path)
+
+
+def test_older_folders_name_their_pooling_by_flags(golden, tmp_path):
+    shutil.copytree(golden("sentence_transformers").folder, tmp_path, dirs_exist_ok=True)
+    flags = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
+    (tmp_path / "1_Pooling/config.json").write_text(json.dumps(flags), encoding="utf-8")
+    (tmp_path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 10}), encoding="utf-8")
+    assert AlbertForSentenceEmbedding.from_pretrained(tmp_path).max_length == 10
+
+
+def test_wrong_arguments_and_rows():
+    config = AlbertConfig.from_preset("tiny")
+    with pytest.raises(ValueError, match="`objective` must be one of similarity, ranking, triplet"):
+        AlbertForSentenceEmbedding(config, objective="cosine")
+    with pytest.raises(ValueError, match="`max_length` must be an integer from 3 to max_position_embeddings=512"):
+        AlbertForSentenceEmbedding(config, max_length=1000)
+    model = AlbertForSentenceEmbedding(config, objective="triplet")
+    model.compile("sgd")
+    with pytest.raises(ValueError, match="Rows must have 3 texts for the objective 'triplet'"):
+        model.fit(np.ones((4, 2, 5), int), verbose=0)
+    with pytest.raises(ValueError, match=r"shape \[B=2, T=3, L=4\]. Received: shape=\(2, 4\)"):
+        model({"input_ids": np.ones((2, 3, 4), int), "attention_mask": np.ones((2, 4), int)})
+    model = AlbertForSentenceEmbedding(config)
+    model.compile("sgd")
+    with pytest.raises(ValueError, match="got no labels"):
+        model.fit(np.ones((4, 2, 5), int), verbose=0)

@@ -1,0 +1,126 @@
+"""Sentence embeddings from tables to the command line: what is learnt, written, exported and refused."""
+
+import csv
+import json
+import random
+
+import numpy as np
+import pytest
+
+from albert_tf.export import embed, export_saved_model, load_folder, load_saved_model
+from albert_tf.metrics import RegressionScores, cosines
+from albert_tf.trainer import FinetuneOptions, finetune
+from albert_tf.trainer.evaluation import evaluate_folder
+from tests.cli.terminal import mistake, output_of
+from tests.toy_task import GLOOMY, PLEASANT, write_pretrained
+
+FILLING = ("the", "a", "old", "man", "house", "went", "by", "and")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Two texts are similar if both are pleasant or both are gloomy."""
+    folder = tmp_path_factory.mktemp("sentences")
+    write_pretrained(folder / "pretrained")
+    chance = random.Random(0)
+
+    def text(words):
+        return " ".join([*chance.choices(FILLING, k=3), chance.choice(words)])
+
+    with (folder / "pairs.csv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["one", "two", "other", "score", "relation"])
+        for _ in range(80):
+            same, kinds = chance.random() < 0.5, chance.sample([PLEASANT, GLOOMY], 2)
+            row = [text(kinds[0]), text(kinds[0] if same else kinds[1]), text(kinds[1])]
+            table.writerow([*row, 5 if same else 0, "same" if same else "other"])
+    return folder
+
+
+def options_for(files, output, **changes):
+    paths = {"pretrained": files / "pretrained", "train": files / "pairs.csv", "dev": files / "pairs.csv"}
+    columns = {"text_column": "one", "pair_column": "two", "label_column": "score", "largest_label": 5}
+    values = {"max_length": 16, "learning_rate": 3e-3, "epochs": 4, "batch_size": 8, "output": output}
+    return FinetuneOptions(task="sentence_embedding", **paths, **{**columns, **values, **changes})
+
+
+@pytest.fixture(scope="module")
+def run(files, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "run"
+    return folder, finetune(options_for(files, folder, normalize=True))
+
+
+def test_similarities_are_learnt(files, run):
+    folder, report = run
+    assert isinstance(report.scores, RegressionScores)
+    assert report.main_score == "spearman"
+    assert report.scores.spearman > 0.8
+    assert len((folder / "dev_predictions.tsv").read_text(encoding="utf-8").splitlines()) == 81
+    examples, again = evaluate_folder(folder, files / "pairs.csv")
+    assert (examples, again.scores) == (80, report.scores)
+    loaded = load_folder(folder)
+    assert (loaded.max_length, loaded.model.normalize) == (16, True)
+    vectors = embed(loaded, ["the old sun", "the old joy", "the old grief"])
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    same, other = cosines(vectors[[0, 0]], vectors[1:])
+    assert same > other
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"objective": "ranking", "label_column": "relation", "positive_label": "same", "dev_label_column": "score"},
+        {"objective": "ranking", "label_column": "relation", "positive_label": "same", "dev_label_column": "score"}
+        | {"negative_column": "other"},
+        {"objective": "triplet", "negative_column": "other", "label_column": "relation", "positive_label": "same"}
+        | {"dev_label_column": "score"},
+    ],
+)
+def test_other_objectives(files, tmp_path, changes):
+    report = finetune(options_for(files, tmp_path / "run", **changes))
+    assert report.train_examples < report.dev_examples == 80
+    assert report.scores.spearman > 0.4
+
+
+def test_command_and_export_give_the_same_embeddings(run, tmp_path):
+    folder, _ = run
+    texts = ["the old sun", "a storm went by, and by, and by, and by, and by, and by, and by", ""]
+    expected = embed(load_folder(folder), texts)
+    report = export_saved_model(folder, tmp_path, "sentences")
+    assert report.largest_difference < 1e-5
+    restored = load_saved_model(tmp_path / "sentences")
+    np.testing.assert_allclose(restored.embed(texts), expected, atol=1e-5, rtol=0)
+    (tmp_path / "texts.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts), encoding="utf-8")
+    for model in (folder, tmp_path / "sentences"):
+        lines = output_of("predict", model, "--data", tmp_path / "texts.jsonl").splitlines()
+        np.testing.assert_allclose([json.loads(line)["embedding"] for line in lines], expected, atol=1e-5, rtol=0)
+        (cosine,) = cosines(expected[:1], expected[1:2])
+        assert f"{cosine:.4f}"[:-1] in output_of("predict", model, texts[0], "--pair", texts[1])
+    assert "`--pair` must be given for each text" in mistake("predict", folder, "a text")
+    assert "must be .jsonl" in mistake(
+        "predict", folder, "--data", tmp_path / "texts.jsonl", "--output", tmp_path / "a.tsv"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pair_column": None}, "`pair_column` must be given"),
+        ({"objective": "triplet"}, "`negative_column` must be given for the objective 'triplet'"),
+        ({"largest_label": 4}, "the label '5' is not a number from 0 to 4"),
+        ({"label_column": "relation"}, "the label '(same|other)' is not a number"),
+        (
+            {"objective": "ranking", "label_column": "relation", "positive_label": "sam", "dev_label_column": "score"},
+            "no rows with the label 'sam'; its labels are 'other', 'same'",
+        ),
+    ],
+)
+def test_mistakes_with_tables(files, tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        finetune(options_for(files, tmp_path / "run", **changes))
+
+
+def test_accuracy_is_no_score_of_embeddings(files, tmp_path):
+    with pytest.raises(ValueError, match="`main_score` must be 'spearman' or 'pearson'"):
+        options_for(files, tmp_path, main_score="accuracy")
