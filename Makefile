@@ -22,11 +22,11 @@ quickstart nsmc ablations: $(STAMP)
 	$(BIN)/python training/demos/$@.py
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not exhaustive"
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not exhaustive"
 
 # What `make test` leaves out.
 test-exhaustive: $(STAMP)
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m exhaustive
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m exhaustive
 
 test-all: test test-exhaustive
 

@@ -10,10 +10,22 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import pytest
 
+from tests.parameters import MadeOnce
+
 ROOT = pathlib.Path(__file__).parents[1]
 # The golden numbers are float32; a GPU's tensor cores round to less than that.
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+# Packages whose files take longest; workers take files in order, so these come first.
+_SLOWEST = ("trainer", "demos", "models", "tokenization", "export")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sorts files so that all workers end at about the same time."""
+    ranks = {ROOT / "tests" / name: rank for rank, name in enumerate(_SLOWEST)}
+    items.sort(key=lambda item: next((ranks[folder] for folder in item.path.parents if folder in ranks), len(ranks)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,26 +72,28 @@ def run_python() -> Callable[..., subprocess.CompletedProcess]:
 
 
 @pytest.fixture(scope="session")
-def folders(tmp_path_factory) -> dict[str, pathlib.Path]:
-    """Folders of tiny models by kind."""
+def folders(tmp_path_factory) -> Mapping[str, pathlib.Path]:
+    """Folders of tiny models by kind, each made when it is first asked for."""
     from tests.toy_task import write_classifier, write_pretrained
 
     root = tmp_path_factory.mktemp("models")
-    return {
-        "classifier": write_classifier(root / "classifier"),
-        "pairs": write_classifier(root / "pairs", pairs=True),
-        "regression": write_classifier(root / "regression", problem="regression"),
-        "pretrained": write_pretrained(root / "pretrained"),
-    }
+    return MadeOnce(
+        {
+            "classifier": lambda: write_classifier(root / "classifier"),
+            "pairs": lambda: write_classifier(root / "pairs", pairs=True),
+            "regression": lambda: write_classifier(root / "regression", problem="regression"),
+            "pretrained": lambda: write_pretrained(root / "pretrained"),
+        }
+    )
 
 
 @pytest.fixture(scope="session")
 def exports(folders, tmp_path_factory):
-    """ExportReport by kind of model."""
+    """ExportReport by kind of model, each made when it is first asked for."""
     from albert_tf.export import export_saved_model
 
     output = tmp_path_factory.mktemp("exports")
-    return {kind: export_saved_model(folder, output, kind) for kind, folder in folders.items()}
+    return MadeOnce({kind: lambda kind=kind: export_saved_model(folders[kind], output, kind) for kind in folders})
 
 
 @pytest.fixture(scope="session")

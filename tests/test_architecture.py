@@ -289,7 +289,7 @@ def test_hooks_look_upwards_inside_functions_alone():
 BOUNDS = {
     "a model": (("models.pretraining",), 39, 4700),
     "a model, its step and optimizers": (("models.pretraining", "training_step.step", "optimizers"), 40, 4750),
-    "pretraining": (("trainer.pretraining",), 79, 10170),
+    "pretraining": (("trainer.pretraining",), 79, 10200),
 }
 
 

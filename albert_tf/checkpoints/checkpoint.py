@@ -37,6 +37,32 @@ class Checkpoint:
         return digest({f"{path} {array.dtype} {array.shape}": array for path, array in self.arrays.items()})
 
 
+def with_sharing(checkpoint: Checkpoint, config: AlbertConfig) -> Checkpoint:
+    """A checkpoint whose shared blocks are copied for each layer that has weights of its own in `config`.
+
+    Raises:
+        ValueError: layers with different weights would have to share them.
+    """
+    old, arrays = checkpoint.config, dict(checkpoint.arrays)
+    halves = (("attention", old.num_attention_groups, config.num_attention_groups),)
+    halves += (("ffn", old.num_ffn_groups, config.num_ffn_groups),)
+    for name, before, after in halves:
+        if before == after:
+            continue
+        if after % before:
+            raise ValueError(
+                f"`share` must not make layers share weights that differ in {checkpoint.source}. Received: "
+                f"share={config.share!r}, which needs {after} sets of {name} weights instead of {before}."
+            )
+        blocks = {path: arrays.pop(path) for path in checkpoint.arrays if path.startswith(f"encoder/{name}_")}
+        for path, array in blocks.items():
+            group, inner = path.split("/")[1].removeprefix(f"{name}_").split("_")
+            rest = path.split("/", 2)[2]
+            for copy in range(after // before):
+                arrays[f"encoder/{name}_{int(group) * (after // before) + copy}_{inner}/{rest}"] = array
+    return dataclasses.replace(checkpoint, config=config, arrays=arrays)
+
+
 def digest(arrays: Mapping[str, np.ndarray]) -> str:
     """SHA-256 of arrays with their names, as hexadecimal digits."""
     total = hashlib.sha256()

@@ -30,7 +30,7 @@ def run(
     output: Annotated[Path | None, _files("Folder to write; an interrupted run is resumed.")] = None,
     recipe: Annotated[Path | None, _files("TOML file of options; those given here override it.")] = None,
     task: Annotated[str | None, _task("What to train; see above.", "sequence_classification")] = None,
-    problem: Annotated[str | None, _task("classification, or regression to predict numbers.", "classification")] = None,
+    problem: Annotated[str | None, _task("classification, multi_label or regression.", "classification")] = None,
     main_score: Annotated[str | None, _task("Score that chooses the weights.", "accuracy or pearson")] = None,
     max_length: Annotated[int | None, _task("Maximum number of tokens.", "the model's")] = None,
     text_column: Annotated[str | None, _columns("Column with the text.", "text")] = None,
@@ -85,17 +85,22 @@ def run(
 
 
 def _finetune(values: dict[str, Any], seeds: int | None) -> None:
-    from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune, finetune_seeds
+    from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune, finetune_grid
     from albert_tf.trainer.validation import checked
 
+    grid = values.pop("grid", {})
+    if not isinstance(grid, dict) or not all(isinstance(choices, list) and choices for choices in grid.values()):
+        raise ValueError("`grid` in a recipe must be a table of lists, such as learning_rate = [1e-5, 3e-5].")
     options = checked(FinetuneOptions, values)
-    try:
-        if seeds is None:
-            _print_report(finetune(options, show_progress=True))
-        elif seeds < 1:
+    if seeds is not None:
+        if seeds < 1:
             raise ValueError(f"`--seeds` must be at least 1. Received: {seeds}.")
+        grid = {**grid, "seed": list(range(options.seed, options.seed + seeds))}
+    try:
+        if grid:
+            _print_grid(finetune_grid(options, grid, show_progress=True), "seed" in grid)
         else:
-            _print_seeds(finetune_seeds(options, seeds, show_progress=True))
+            _print_report(finetune(options, show_progress=True))
     except TrainingStopped as stopped:
         typer.echo(str(stopped))
         raise typer.Exit from None
@@ -109,6 +114,8 @@ def _print_report(report: Any) -> None:
     rows = score_rows(report.scores)
     if report.majority_share is not None:
         rows.append(("accuracy of the most frequent label", f"{report.majority_share:.4f}"))
+    if report.baseline_score is not None:
+        rows.append((f"{report.main_score} of TF-IDF and a linear model", f"{report.baseline_score:.4f}"))
     rows.append((f"evaluation kept, by {report.main_score}", str(report.kept_evaluation)))
     rows.append(("examples at the length limit", f"{report.full_share:.1%}"))
     print_table(f"{report.steps:,} updates", ("score", "value"), rows)
@@ -117,16 +124,28 @@ def _print_report(report: Any) -> None:
     typer.echo(f"model in {report.folder}")
 
 
-def _print_seeds(reports: list[Any]) -> None:
+def _print_grid(reports: list[Any], has_seeds: bool) -> None:
+    """Prints the score of each run and, with seeds, mean and deviation of each setting."""
     import statistics
 
     from albert_tf.cli.tables import print_table
 
-    scores = [report.score_by_evaluation[report.kept_evaluation - 1] for report in reports]
-    rows = [(report.folder.name, f"{score:.4f}") for report, score in zip(reports, scores)]
-    rows.append(("mean", f"{statistics.fmean(scores):.4f}"))
-    if len(scores) > 1:
-        rows.append(("standard deviation", f"{statistics.stdev(scores):.4f}"))
+    scores: dict[str, list[float]] = {}
+    rows = []
+    for report in reports:
+        name, score = report.folder.name, report.score_by_evaluation[report.kept_evaluation - 1]
+        rows.append((name, f"{score:.4f}"))
+        setting = name.rpartition("seed-")[0].rstrip("_") if has_seeds else name
+        scores.setdefault(setting, []).append(score)
+    for setting, found in scores.items() if has_seeds else ():
+        rows.append((f"{setting} mean".strip(), f"{statistics.fmean(found):.4f}"))
+        if len(found) > 1:
+            rows.append((f"{setting} standard deviation".strip(), f"{statistics.stdev(found):.4f}"))
     print_table(f"{len(reports)} runs", ("run", reports[0].main_score), rows)
+    if len(scores) > 1:
+        best = max(scores, key=lambda setting: statistics.fmean(scores[setting]))
+        typer.echo(
+            f"best: {best}; a score chosen among {len(scores)} is too high by chance, so confirm it on other data"
+        )
     for note in dict.fromkeys(note for report in reports for note in report.notes):
         typer.echo(note)

@@ -27,7 +27,10 @@ def run(
         list[str] | None, typer.Option(help="Second text, one for each text; a pretrained model predicts their order.")
     ] = None,
     data: Annotated[
-        Path | None, _files(help="Table of texts to label: .tsv, .csv, .jsonl or .json; - reads lines from stdin.")
+        Path | None,
+        _files(
+            help="Texts to label: .tsv, .csv, .jsonl or .json; - is stdin; for other tasks, files as for `evaluate`."
+        ),
     ] = None,
     output: Annotated[
         Path, _files(help="File for their labels: .tsv in GLUE's format, or .jsonl with probabilities; - is stdout.")
@@ -49,6 +52,9 @@ def run(
     if (data is None) == (not texts):
         raise ValueError("Either texts or `--data` must be given; pass a text in quotes, or a file.")
     if data is not None:
+        if (task := _other_task(folder)) is not None:
+            _predict_task(task, folder, data, output)
+            return
         _label_file(_load(folder), data, output, (text_column, pair_column, header))
         return
     from albert_tf.cli.tables import print_table
@@ -94,6 +100,26 @@ def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | 
     with atomic_open(output) as file:
         for line in lines:
             file.write(line.encode("utf-8", "surrogatepass"))
+
+
+def _other_task(folder: Path) -> str | None:
+    """The name of the task of a model that neither labels nor embeds texts, in a folder that is no export."""
+    from albert_tf.export import is_saved_model
+
+    if is_saved_model(folder):
+        return None
+    from albert_tf.trainer.evaluation import find_finetuned
+
+    task = find_finetuned(folder)
+    return None if task is None or task.serving is not None else task.name
+
+
+def _predict_task(task: str, folder: Path, data: Path, output: Path) -> None:
+    from albert_tf.trainer.evaluation import predict_folder
+
+    if str(data) == "-" or str(output) == "-":
+        raise ValueError(f"`--data` and `--output` must be files for {task}, not standard input and output.")
+    typer.echo(f"{predict_folder(folder, data, output):,} predictions in {output}")
 
 
 def _examples(data: Path, text_column: str, pair_column: str | None, header: bool) -> Iterator[tuple[str, str | None]]:

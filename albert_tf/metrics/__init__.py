@@ -4,9 +4,11 @@ from albert_tf.metrics.choices import ChoiceScores
 from albert_tf.metrics.entities import TagScores, find_entities, tag_scores
 from albert_tf.metrics.glue import (
     ClassificationScores,
+    MultiLabelScores,
     RegressionScores,
     classification_scores,
     cosines,
+    multi_label_scores,
     regression_scores,
 )
 from albert_tf.metrics.squad import (
@@ -23,6 +25,7 @@ __all__ = [
     "BestThreshold",
     "ChoiceScores",
     "ClassificationScores",
+    "MultiLabelScores",
     "RegressionScores",
     "SquadScores",
     "TagScores",
@@ -30,6 +33,7 @@ __all__ = [
     "cosines",
     "find_entities",
     "korquad_scores",
+    "multi_label_scores",
     "regression_scores",
     "squad2_scores",
     "squad_scores",

@@ -42,6 +42,51 @@ class RegressionScores:
     mean_squared_error: float
 
 
+@dataclasses.dataclass(frozen=True)
+class MultiLabelScores:
+    """Scores of predicted sets of labels.
+
+    Args:
+        f1_micro: float. F1 of all decisions together.
+        f1_macro: float. Mean F1 of the labels that occur in labels or predictions.
+        exact_match: float. Fraction of examples whose labels are all correct.
+    """
+
+    f1_micro: float
+    f1_macro: float
+    exact_match: float
+
+
+def multi_label_scores(labels: ArrayLike, predictions: ArrayLike) -> MultiLabelScores:
+    """Scores predicted sets of labels.
+
+    Args:
+        labels: 0 or 1 for each example and label, [N, C].
+        predictions: 0 or 1, of the same shape.
+
+    Raises:
+        ValueError: there are no examples, or the shapes differ.
+
+    Example:
+
+    >>> multi_label_scores([[1, 0], [1, 1]], [[1, 0], [0, 1]])
+    MultiLabelScores(f1_micro=0.8, f1_macro=0.8333333333333333, exact_match=0.5)
+    """
+    labels, predictions = np.asarray(labels).astype(bool), np.asarray(predictions).astype(bool)
+    if labels.ndim != 2 or labels.shape != predictions.shape or not labels.size:
+        raise ValueError(
+            "`labels` and `predictions` must be non-empty tables of equal size. Received: shapes "
+            f"{labels.shape} and {predictions.shape}."
+        )
+    right, named = (labels & predictions).sum(axis=0), labels.sum(axis=0) + predictions.sum(axis=0)  # [C] each
+    occurs = named > 0
+    return MultiLabelScores(
+        f1_micro=float(2 * right.sum() / max(named.sum(), 1)),
+        f1_macro=float((2 * right[occurs] / named[occurs]).mean()) if occurs.any() else 0.0,
+        exact_match=float((labels == predictions).all(axis=1).mean()),
+    )
+
+
 def classification_scores(labels: ArrayLike, predictions: ArrayLike) -> ClassificationScores:
     """Scores predicted classes.
 

@@ -251,7 +251,8 @@ class AlbertBase(CheckedModel):
             new_head: bool. Whether to initialise a head that the file lacks, or has for other labels, instead of
                 raising.
             **kwargs: constructor arguments, such as `labels`, and fields of AlbertConfig that differ from the file's,
-                such as `hidden_dropout_prob`. If `labels` are those in the file in another order, the classifier's
+                such as `hidden_dropout_prob`. With `share="none"`, layers start with the shared weights and no longer
+                share them. If `labels` are those in the file in another order, the classifier's
                 columns are reordered.
 
         Raises:
@@ -261,6 +262,7 @@ class AlbertBase(CheckedModel):
         checkpoints.check_size(checkpoint)
         changes = {name: kwargs.pop(name) for name in checkpoint.config.to_dict() if name in kwargs}
         config = checkpoint.config.replace(**changes)
+        checkpoint = checkpoints.with_sharing(checkpoint, config)
         model = cls(config, **cls.arguments_from_file(dict(checkpoint.settings), kwargs))
         checkpoints.assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
         return model

@@ -146,7 +146,7 @@ def _problem_from_file(settings: Mapping[str, Any]) -> Problem | None:
 
 def _decisions(y, logits):
     """Labels [B, C] of 0 and 1 as float32."""
-    if len(y.shape) != 2 or y.shape[1] != logits.shape[1]:
+    if len(y.shape) != 2 or y.shape[1] not in (None, logits.shape[1]):
         raise ValueError(
             f"Labels of a multi_label model must be 0 or 1, of shape [B, {logits.shape[1]}]. Received: "
             f"shape={tuple(y.shape)}."

@@ -6,7 +6,7 @@ from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
     from albert_tf.trainer.finetune_report import FinetuneReport
-    from albert_tf.trainer.finetuning import finetune, finetune_seeds
+    from albert_tf.trainer.finetuning import finetune, finetune_grid
     from albert_tf.trainer.fit_loop import TrainingStopped
     from albert_tf.trainer.pretraining import PretrainReport, pretrain
     from albert_tf.trainer.recipe import Recipe, load_recipe, parse_recipe
@@ -19,7 +19,7 @@ _MODULE_OF = {
     "Recipe": "recipe",
     "TrainingStopped": "fit_loop",
     "finetune": "finetuning",
-    "finetune_seeds": "finetuning",
+    "finetune_grid": "finetuning",
     "load_recipe": "recipe",
     "parse_recipe": "recipe",
     "pretrain": "pretraining",
@@ -32,7 +32,7 @@ __all__ = [
     "Recipe",
     "TrainingStopped",
     "finetune",
-    "finetune_seeds",
+    "finetune_grid",
     "load_recipe",
     "parse_recipe",
     "pretrain",

@@ -5,12 +5,14 @@ from typing import Any
 
 from albert_tf import checkpoints, models
 from albert_tf.json_files import read_json
+from albert_tf.models.base import AlbertBase
 from albert_tf.tasks import Task, find_task
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer import tasks
-from albert_tf.trainer.run_folder import RECIPE_FILE
+from albert_tf.trainer.finetune_report import read_report
+from albert_tf.trainer.run_folder import RECIPE_FILE, REPORT_FILE
 from albert_tf.trainer.task_options import TaskOptions
-from albert_tf.trainer.tasks.base import Evaluation
+from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask
 from albert_tf.trainer.validation import checked
 
 
@@ -36,21 +38,55 @@ def evaluate_folder(
     Raises:
         ValueError: the folder holds no such model, or the examples do not fit it; the message names their line.
     """
-    folder = pathlib.Path(folder)
-    checkpoint = checkpoints.read(folder)
-    parts = {path.split("/", 1)[0] for path in checkpoint.arrays}
-    row = find_task(parts, checkpoint.settings.get("architectures") or ())
-    if row is None or row.finetuning is None:
-        raise ValueError(f"{folder} holds no model of a task; pass a folder written by `albert-tf finetune`.")
-    model = getattr(models, row.model).from_pretrained(folder)
-    task = getattr(tasks, row.finetuning)(_options(folder, row, model, changes))
+    task, model, tokenizer = _load(pathlib.Path(folder), changes)
     examples = task.read_dev(pathlib.Path(data))
-    tokenizer = AlbertTokenizer.from_pretrained(folder)
     tokenizer.check_fits(model.config.vocab_size)
     evaluation = task.evaluator(model, tokenizer, examples, batch_size)()
     if predictions is not None:
         task.write_predictions(pathlib.Path(predictions), examples, evaluation)
     return len(examples), evaluation
+
+
+def predict_folder(
+    folder: str | pathlib.Path, data: str | pathlib.Path, output: str | pathlib.Path, batch_size: int = 32
+) -> int:
+    """Writes predictions of the model in a folder.
+
+    Args:
+        folder: as for `evaluate_folder`.
+        data: examples, of which questions and texts to tag need no labels.
+        output: file to write, as `finetune` writes predictions for `dev`.
+        batch_size: examples per batch.
+
+    Returns:
+        The number of examples.
+
+    Raises:
+        ValueError: as `evaluate_folder`.
+    """
+    task, model, tokenizer = _load(pathlib.Path(folder), {})
+    examples = task.read_unlabelled(pathlib.Path(data))
+    tokenizer.check_fits(model.config.vocab_size)
+    task.write_predictions(pathlib.Path(output), examples, task.predict(model, tokenizer, examples, batch_size))
+    return len(examples)
+
+
+def find_finetuned(folder: str | pathlib.Path) -> Task | None:
+    """The task of the model in a folder, None if it is none of `finetune`'s."""
+    checkpoint = checkpoints.read(folder)
+    row = find_task(
+        {path.split("/", 1)[0] for path in checkpoint.arrays}, checkpoint.settings.get("architectures") or ()
+    )
+    return None if row is None or row.finetuning is None else row
+
+
+def _load(folder: pathlib.Path, changes: dict[str, Any]) -> tuple[FinetuneTask, AlbertBase, AlbertTokenizer]:
+    row = find_finetuned(folder)
+    if row is None:
+        raise ValueError(f"{folder} holds no model of a task; pass a folder written by `albert-tf finetune`.")
+    model = getattr(models, row.model).from_pretrained(folder)
+    task = getattr(tasks, str(row.finetuning))(_options(folder, row, model, changes))
+    return task, model, AlbertTokenizer.from_pretrained(folder)
 
 
 def _options(folder: pathlib.Path, row: Task, model: Any, changes: dict[str, Any]) -> TaskOptions:
@@ -62,8 +98,8 @@ def _options(folder: pathlib.Path, row: Task, model: Any, changes: dict[str, Any
         if "pair_column" in values and values["pair_column"] is None and changes.get("pair_column") is not None:
             raise ValueError("The classifier was trained on single texts, but received pairs; remove the pair column.")
     problem = getattr(model, "problem", "classification")
-    if problem == "multi_label":
-        raise ValueError("Tables hold one label per text, but the model is multi_label; use `model.evaluate`.")
+    if (folder / REPORT_FILE).is_file():
+        values["no_answer_threshold"] = read_report(folder).no_answer_threshold
     # Where an answer is does not count in scores.
     known = {"task": row.name, "problem": problem, "misplaced_answers": "drop"}
     source = str(file) if file.is_file() else "the options"

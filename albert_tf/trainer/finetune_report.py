@@ -9,13 +9,16 @@ from albert_tf.metrics import (
     AnswerScores,
     ChoiceScores,
     ClassificationScores,
+    MultiLabelScores,
     RegressionScores,
     SquadScores,
     TagScores,
 )
 from albert_tf.trainer.run_folder import REPORT_FILE
 
-Scores = ClassificationScores | RegressionScores | SquadScores | AnswerScores | TagScores | ChoiceScores
+Scores = (
+    ClassificationScores | MultiLabelScores | RegressionScores | SquadScores | AnswerScores | TagScores | ChoiceScores
+)
 
 
 class FinetuneReport(pydantic.BaseModel):
@@ -30,9 +33,13 @@ class FinetuneReport(pydantic.BaseModel):
         kept_evaluation: evaluation of the weights that were kept, counted from 1.
         majority_share: fraction of `dev` with the most frequent label, the accuracy of a constant prediction; None
             without labels.
+        baseline_score: the main score of a linear model on TF-IDF features, None unless requested.
+        no_answer_threshold: for questions without answers, the threshold with the best F1 on `dev`, which
+            `evaluate` and `predict` then use.
         full_share: fraction of training examples that fill `max_length`, most of them truncated or split.
         train_examples, dev_examples: number of examples.
         steps: number of updates.
+        trained_parameters: number of weights that were trained.
         notes: what is wrong with data or result: examples of `dev` that are also in `train`, equal predictions for all
             examples, or a loss that did not fall.
         seconds: wall time of training and evaluation, since the run was last started.
@@ -47,10 +54,13 @@ class FinetuneReport(pydantic.BaseModel):
     score_by_evaluation: tuple[float, ...]
     kept_evaluation: int
     majority_share: float | None
+    baseline_score: float | None = None
+    no_answer_threshold: float | None = None
     full_share: float
     train_examples: int
     dev_examples: int
     steps: int
+    trained_parameters: int | None = None
     notes: tuple[str, ...]
     seconds: float
     finished_before: bool = False

@@ -3,11 +3,12 @@
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 import math
 import pathlib
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -21,6 +22,7 @@ from albert_tf.models.base import AlbertBase
 from albert_tf.tasks import TASKS, Task
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer import tasks
+from albert_tf.trainer.adapters import add_adapters
 from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, SaveState, StopAtBadLoss
 from albert_tf.trainer.checkpoint_files import latest_valid_checkpoint
 from albert_tf.trainer.devices import Devices, check_memory, connect, explain_out_of_memory
@@ -39,7 +41,9 @@ from albert_tf.trainer.run_folder import (
 from albert_tf.trainer.run_state import TrainingState
 from albert_tf.trainer.task_options import FinetuneOptions, TaskOptions
 from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask
+from albert_tf.trainer.tensorboard import TensorBoardLog
 from albert_tf.trainer.throughput import SpeedLog
+from albert_tf.trainer.validation import checked
 
 
 def make_task(options: TaskOptions) -> FinetuneTask:
@@ -95,19 +99,27 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         return run.finish(tokenizer, train, dev, run.train(show_progress))
 
 
-def finetune_seeds(options: FinetuneOptions, count: int, show_progress: bool = False) -> list[FinetuneReport]:
-    """Runs `finetune` with several seeds, to tell the spread of scores; resumes like it.
+def finetune_grid(
+    options: FinetuneOptions, grid: Mapping[str, Sequence[Any]], show_progress: bool = False
+) -> list[FinetuneReport]:
+    """Runs `finetune` with all combinations of some options, such as rates and seeds; resumes like it.
 
     Args:
-        options: FinetuneOptions. Seeds are counted up from `seed`.
-        count: number of seeds.
+        options: FinetuneOptions.
+        grid: values by name of the option, such as `{"learning_rate": [1e-5, 3e-5], "seed": range(5)}`.
         show_progress: as for `finetune`.
 
     Returns:
-        FinetuneReport of each seed, whose folder is `output/seed-N`.
+        FinetuneReport of each combination, whose folder is named after it, such as `output/learning_rate-1e-05_seed-0`.
+
+    Raises:
+        ValueError: as `finetune`, before the first run if an option is unknown or a value is invalid.
     """
-    seeds = range(options.seed, options.seed + count)
-    runs = [options.model_copy(update={"seed": seed, "output": options.output / f"seed-{seed}"}) for seed in seeds]
+    runs = []
+    for values in itertools.product(*grid.values()):
+        name = "_".join(f"{name}-{value}" for name, value in zip(grid, values))
+        given = {**options.model_dump(), **dict(zip(grid, values)), "output": options.output / name}
+        runs.append(checked(FinetuneOptions, given, "the grid"))
     return [finetune(run, show_progress) for run in runs]
 
 
@@ -181,7 +193,11 @@ class _Run:
             _Evaluate(self, history),
         ]
         if self.devices.is_chief:
-            callbacks += [MetricsLog(metrics_file, lines), SaveState(state, training)]
+            callbacks += [
+                MetricsLog(metrics_file, lines),
+                TensorBoardLog(options.output / "logs"),
+                SaveState(state, training),
+            ]
             if show_progress:
                 every = max(1, training.num_train_steps // 20)
                 callbacks.append(ProgressLine("finetune", training.num_train_steps, tokens_per_step, every))
@@ -221,10 +237,13 @@ class _Run:
             score_by_evaluation=tuple(history),
             kept_evaluation=kept + 1,
             majority_share=evaluation.majority_share,
+            baseline_score=self.task.baseline_score(train, dev, self.model) if options.tfidf_baseline else None,
+            no_answer_threshold=getattr(evaluation, "threshold", None),
             full_share=float(np.mean(self.examples.lengths == self.task.max_length)),
             train_examples=len(train),
             dev_examples=len(dev),
             steps=steps,
+            trained_parameters=sum(math.prod(variable.shape) for variable in self.model.trainable_variables),
             notes=tuple(self._notes(train, dev, evaluation)),
             seconds=round(time.monotonic() - self.begun, 3),
         )
@@ -317,10 +336,19 @@ def _optimizer(options: FinetuneOptions, steps: int) -> Any:
 def _model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBase:
     kind, arguments = getattr(models, _row(options).model), {**arguments, "dtype": options.dtype_policy}
     rate = options.dropout
-    changes = {} if rate is None else {"hidden_dropout_prob": rate, "attention_probs_dropout_prob": rate}
+    changes: dict[str, Any] = {
+        "hidden_dropout_prob": rate,
+        "attention_probs_dropout_prob": rate,
+        "share": options.share,
+    }
+    changes = {name: value for name, value in changes.items() if value is not None}
     if options.from_scratch:
-        return kind(checkpoints.read(options.pretrained).config.replace(**changes), **arguments)
-    return kind.from_pretrained(options.pretrained, new_head=True, **changes, **arguments)
+        model = kind(checkpoints.read(options.pretrained).config.replace(**changes), **arguments)
+    else:
+        model = kind.from_pretrained(options.pretrained, new_head=True, **changes, **arguments)
+    if options.lora_rank is not None:
+        add_adapters(model, options.lora_rank)
+    return model
 
 
 def _vocabulary_folder(pretrained: pathlib.Path) -> pathlib.Path:

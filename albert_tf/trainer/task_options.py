@@ -26,9 +26,12 @@ class TaskOptions(pydantic.BaseModel):
         task: name of a row of `albert_tf.tasks.TASKS`.
         text_column, pair_column, label_column: columns of tables; `pair_column` is for pairs of texts.
         header: whether the first row of a table names the columns; otherwise columns are numbers from 0.
-        problem: `"classification"`, or `"regression"` if labels are numbers.
+        problem: `"classification"`, `"multi_label"` if a text may have any number of labels, or `"regression"` if
+            labels are numbers, such as ranks.
+        label_separator: between the labels of a text in a table; in JSON they may also be a list.
         labels: class names in order of their ids. None: the labels in the training examples, sorted.
-        main_score: for texts, the score that decides which weights are kept. None: accuracy, or Pearson's correlation.
+        main_score: for texts, the score that decides which weights are kept. None: accuracy, F1 of all decisions, or
+            Pearson's correlation.
         max_length: maximum number of ids; longer texts are truncated, longer passages are split into windows. None: the
             model's maximum.
         doc_stride: distance in tokens of the starts of two windows of a passage.
@@ -43,6 +46,8 @@ class TaskOptions(pydantic.BaseModel):
         dev_label_column: column of similarities to evaluate on. None: `label_column`.
         normalize: whether embeddings have length 1. None: as in the pretrained model, by default not.
         scorer: `"squad"`, or `"korquad"`, whose F1 counts characters, for questions that all have answers.
+        no_answer_threshold: a question is not answered if its score of "no answer" is above this. None: above the
+            threshold that gives the best F1 on the questions that are evaluated.
         num_candidates: answers to a question that are written with their probabilities.
         misplaced_answers: what to do if an answer is not in its passage: `"refuse"` the file, or `"drop"` the answer
             from training.
@@ -55,13 +60,17 @@ class TaskOptions(pydantic.BaseModel):
     pair_column: str | None = None
     label_column: str = "label"
     header: bool = True
-    problem: Literal["classification", "regression"] = "classification"
+    problem: Literal["classification", "multi_label", "regression"] = "classification"
+    label_separator: str = pydantic.Field(default=",", min_length=1)
     labels: tuple[str, ...] | None = None
-    main_score: Literal["accuracy", "f1", "f1_macro", "matthews", "pearson", "spearman"] | None = None
+    main_score: (
+        Literal["accuracy", "f1", "f1_macro", "f1_micro", "exact_match", "matthews", "pearson", "spearman"] | None
+    ) = None
     max_length: int | None = pydantic.Field(default=None, ge=3)
     doc_stride: int = pydantic.Field(default=128, ge=1)
     max_question_length: int = pydantic.Field(default=64, ge=1)
     max_answer_length: int = pydantic.Field(default=30, ge=1)
+    no_answer_threshold: float | None = None
     num_candidates: int = pydantic.Field(default=20, ge=1)
     objective: Objective = "similarity"
     negative_column: str | None = None
@@ -90,7 +99,8 @@ class TaskOptions(pydantic.BaseModel):
     @property
     def columns(self) -> Columns:
         """The columns to read from tables."""
-        return Columns(self.text_column, self.pair_column, self.label_column, self.header)
+        separator = self.label_separator if self.problem == "multi_label" else None
+        return Columns(self.text_column, self.pair_column, self.label_column, self.header, separator)
 
 
 class FinetuneOptions(TaskOptions):
@@ -114,6 +124,11 @@ class FinetuneOptions(TaskOptions):
         weight_decay: biases and layer normalisation are excluded.
         learning_rate_rules: pairs of a regular expression and a learning rate factor. The first expression found in a
             variable's path decides; together they must cover every variable. None: one rate for all.
+        share: which weights layers share, as in AlbertConfig; with `"none"` they start with the shared ones. None: as
+            the pretrained model does.
+        lora_rank: train low-rank updates of query and value kernels of this rank, and the head, alone.
+        class_weights: `"balanced"` weighs training examples so that all classes count alike.
+        tfidf_baseline: whether to score a linear model on TF-IDF features for comparison; needs scikit-learn.
         optimizer: `"adamw"` or `"lamb"`.
         evaluations_per_epoch: how often to evaluate and to save the state of the run. The run ends with an evaluation,
             for which the last pass may be a few updates longer.
@@ -136,6 +151,10 @@ class FinetuneOptions(TaskOptions):
     dropout: float | None = pydantic.Field(default=None, ge=0, lt=1)
     weight_decay: float = pydantic.Field(default=0.01, ge=0)
     learning_rate_rules: tuple[tuple[str, float], ...] | None = None
+    share: Literal["all", "attention", "ffn", "none"] | None = None
+    lora_rank: Count | None = None
+    class_weights: Literal["none", "balanced"] = "none"
+    tfidf_baseline: bool = False
     optimizer: Literal["adamw", "lamb"] = "adamw"
     evaluations_per_epoch: Count = 1
     keep: Literal["best", "last"] = "best"
@@ -149,6 +168,18 @@ class FinetuneOptions(TaskOptions):
     @classmethod
     def _check_remat(cls, value: str | int) -> str | int:
         return check_remat(value)
+
+    @pydantic.model_validator(mode="after")
+    def _check_task(self):
+        is_text = self.task == "sequence_classification"
+        if self.tfidf_baseline and not is_text:
+            raise ValueError(f"`tfidf_baseline` must be false for the task {self.task!r}. Received: true.")
+        if self.class_weights != "none" and not (is_text and self.problem == "classification"):
+            raise ValueError(
+                "`class_weights` must be 'none' unless texts have one label each. Received: "
+                f"class_weights={self.class_weights!r}."
+            )
+        return self
 
     @pydantic.model_validator(mode="after")
     def _check_parts(self):

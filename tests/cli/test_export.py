@@ -12,6 +12,7 @@ def folder(tmp_path_factory):
     return write_classifier(tmp_path_factory.mktemp("export") / "model")
 
 
+@pytest.mark.exhaustive
 def test_versions(folder, tmp_path):
     where = ("--name", "mood", "--output", tmp_path)
     printed = output_of("export", folder, *where)

@@ -71,6 +71,7 @@ def test_train_tokenizer_passes_every_option_on(tmp_path):
         assert report["heldout"]["num_characters"] > 9_000
 
 
+@pytest.mark.exhaustive
 def test_train_tokenizer_keeps_to_morphemes_and_holds_lines_out(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("나는 밥을 먹었다.\n학교에 갔다가 밥을 먹었다.\n" * 20, encoding="utf-8")

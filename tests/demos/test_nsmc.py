@@ -2,11 +2,10 @@
 
 import functools
 import json
-import sys
 
 import pytest
 from nsmc import nsmc
-from reviews import read_labelled, score_baseline, write_reviews
+from reviews import read_labelled, write_reviews
 from steps import run_demo
 
 from albert_tf.tokenization import AlbertTokenizer
@@ -83,9 +82,3 @@ def test_a_folder_without_reviews_is_named(tmp_path, recipe):
     sentence = mistake("--output", tmp_path / "out", "--data", tmp_path, "--recipe", recipe, program=PROGRAM)
     assert "ratings_train.txt" in sentence
     assert not (tmp_path / "out").exists()
-
-
-def test_the_baseline_is_left_out_where_it_cannot_be_had(data, monkeypatch):
-    assert 0.4 < score_baseline(data) < 1
-    monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
-    assert score_baseline(data) is None

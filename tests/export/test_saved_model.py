@@ -89,6 +89,7 @@ def test_nothing_of_ours_is_imported_there(answers):
     assert answers["foreign"] == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["classifier", "pairs"])
 def test_probabilities_and_labels_are_the_models(answers, folders, kind):
     predictions = classify(load_folder(folders[kind]), TEXTS, TEXTS[::-1] if kind == "pairs" else None)
@@ -100,6 +101,7 @@ def test_probabilities_and_labels_are_the_models(answers, folders, kind):
     assert np.ptp(given["probabilities"], axis=0).max() > 0.05  # the texts do get different scores
 
 
+@pytest.mark.exhaustive
 def test_numbers_are_the_models(answers, folders):
     predictions = classify(load_folder(folders["regression"]), TEXTS)
     assert list(answers["regression"]["together"]) == ["score"]
@@ -107,6 +109,7 @@ def test_numbers_are_the_models(answers, folders):
     assert np.ptp(answers["regression"]["together"]["score"]) > 0.01
 
 
+@pytest.mark.exhaustive
 def test_pieces_and_orders_are_the_models(answers, folders):
     loaded = load_folder(folders["pretrained"])
     predictions = fill_mask(loaded, MASKED, top=10)
@@ -116,6 +119,7 @@ def test_pieces_and_orders_are_the_models(answers, folders):
     same(answers["pretrained"]["in_order"], sentence_order(loaded, MASKED, MASKED[::-1]))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["classifier", "regression", "pretrained"])
 def test_a_score_does_not_depend_on_the_batch(answers, kind):
     name = "score" if kind == "regression" else "probabilities"
@@ -142,6 +146,7 @@ def test_what_was_read_back_answers_like_the_model(exports, folders):
         restored.classify(TEXTS)
 
 
+@pytest.mark.exhaustive
 def test_reports_say_what_was_checked(exports):
     for kind, report in exports.items():
         assert report.largest_difference <= 1e-5
@@ -225,6 +230,7 @@ def test_the_script_takes_the_newest_version_and_imports_nothing_of_ours(exports
         assert sum(line.endswith(f"  {name}") for line in lines) == 2
 
 
+@pytest.mark.exhaustive
 def test_the_script_answers_for_every_kind(exports, monkeypatch, capsys):
     folder = exports["pretrained"].folder
     status, printed = predict_py(monkeypatch, capsys, folder, "a [MASK] text")
@@ -318,10 +324,10 @@ def test_a_disk_that_is_full_is_one_sentence(folders, run_python, tmp_path):
 
 def test_weights_are_read_where_a_program_lies_beside_them(exports, folders, tmp_path):
     shutil.copytree(folders["classifier"], tmp_path, dirs_exist_ok=True)
-    shutil.copytree(exports["regression"].folder, tmp_path / "1")
-    shutil.copytree(exports["regression"].folder, tmp_path, dirs_exist_ok=True)
-    assert is_saved_model(exports["regression"].folder)
-    assert is_saved_model(exports["regression"].folder.parent)
+    shutil.copytree(exports["pairs"].folder, tmp_path / "1")
+    shutil.copytree(exports["pairs"].folder, tmp_path, dirs_exist_ok=True)
+    assert is_saved_model(exports["pairs"].folder)
+    assert is_saved_model(exports["pairs"].folder.parent)
     assert not is_saved_model(tmp_path)
 
 

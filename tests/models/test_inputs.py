@@ -454,6 +454,7 @@ def test_inputs_in_order_from_a_dataset_with_weights(models):
 # === Keras' own summary and export ===
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "inputs"), first_of([("texts", TEXTS), ("tokens", TEXTS), ("choices", CHOICES), ("masked", TEXTS)])
 )

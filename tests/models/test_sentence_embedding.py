@@ -63,6 +63,7 @@ def test_equal_texts_have_finite_gradients(golden, objective):
     assert all(np.isfinite(np.asarray(weight)).all() for weight in model.get_weights())
 
 
+@pytest.mark.exhaustive
 def test_pairs_become_similar(golden):
     model = AlbertForSentenceEmbedding.from_pretrained(golden("sentence_transformers").folder, objective="ranking")
     model.compile("adam", gradient_accumulation_steps=2)

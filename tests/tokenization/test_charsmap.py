@@ -105,6 +105,7 @@ def test_final_sigma_is_the_known_limit():
     assert tokenizer._model.processor.Normalize("ΛΌΓΟΣ") == "▁λογοσ"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(unicodedata.unidata_version != SHIPPED_UNICODE, reason="compiled under another Unicode version")
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_shipped_rules_are_what_compiling_gives(do_lower_case):

@@ -94,6 +94,7 @@ def test_windows_and_offsets_in_a_dataset():
             np.testing.assert_array_equal(batch[name], array)
 
 
+@pytest.mark.exhaustive
 def test_a_keras_file_carries_the_tokenizer(tmp_path):
     options = {"max_length": 12, "padding": "max_length", "allow_special": True}
     tokenizer = AlbertTokenizer.from_pretrained(TINY_MODEL, do_lower_case=False)

@@ -49,6 +49,7 @@ def test_every_syllable_comes_through_the_clean_up(lower, accents, form):
     assert cleaned == "▁" + SYLLABLES
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("lower", "accents"), OPTIONS)
 def test_switches_change_no_korean_id_in_python_or_in_the_graph(folder, lower, accents):
     tokenizer = AlbertTokenizer.from_pretrained(folder / "ko", do_lower_case=lower, keep_accents=accents)

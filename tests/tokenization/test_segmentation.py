@@ -50,6 +50,7 @@ def test_borders_stand_between_morphemes():
     assert [text.replace(BORDER, "|").replace("가|서", "가서") for text in marked[:2]] == MORPHEMES
 
 
+@pytest.mark.exhaustive
 def test_no_piece_crosses_a_border(tokenizer):
     for text, marked in zip(KOREAN, KiwiSegmenter().mark(KOREAN), strict=True):
         pieces = tokenizer.tokenize(text)

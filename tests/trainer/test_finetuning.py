@@ -18,7 +18,7 @@ from albert_tf.checkpoints import read
 from albert_tf.data.finetuning.classification import read_texts
 from albert_tf.export import load_folder
 from albert_tf.metrics import RegressionScores
-from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune, finetune_seeds, finetuning
+from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune, finetune_grid, finetuning
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.run_folder import read_metrics
 from tests import toy_task
@@ -85,7 +85,7 @@ def test_what_is_wrong_is_noted(learnt, files, tmp_path):
 
 @pytest.mark.exhaustive
 def test_seeds(files, tmp_path):
-    first, second = finetune_seeds(options_for(files, tmp_path / "runs", seed=3, learning_rate=1e-2), 2)
+    first, second = finetune_grid(options_for(files, tmp_path / "runs", learning_rate=1e-2), {"seed": [3, 4]})
     assert [report.folder for report in (first, second)] == [tmp_path / "runs/seed-3", tmp_path / "runs/seed-4"]
     assert (first.folder / "model.safetensors").read_bytes() != (second.folder / "model.safetensors").read_bytes()
 
@@ -337,6 +337,7 @@ def test_training_starts_from_the_pretrained_weights_or_without_them(files, from
     assert (np.abs(before[name] - after[name]).max() < 1e-9) == (not from_scratch)
 
 
+@pytest.mark.exhaustive
 def test_numbers_are_predicted_from_pairs_in_csv(files):
     rows = [(text, text[:10], f"{text.count('a') / 4}") for text, _ in mood_rows(60, seed=7)]
     for name, part in (("train", rows[:40]), ("dev", rows[40:])):

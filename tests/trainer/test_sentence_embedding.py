@@ -83,6 +83,7 @@ def test_other_objectives(files, tmp_path, changes):
     assert report.scores.spearman > 0.4
 
 
+@pytest.mark.exhaustive
 def test_command_and_export_give_the_same_embeddings(run, tmp_path):
     folder, _ = run
     texts = ["the old sun", "a storm went by, and by, and by, and by, and by, and by, and by", ""]

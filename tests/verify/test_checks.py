@@ -132,6 +132,7 @@ def test_a_vocabulary_that_is_none(folder):
     assert "must be a SentencePiece model" in finding(folder, "vocabulary")
 
 
+@pytest.mark.exhaustive
 def test_vocabularies_where_tf_hub_and_kerashub_keep_them(folder):
     for place in ("assets/30k-clean.model", "assets/tokenizer/vocabulary.spm"):
         shutil.rmtree(folder / "assets", ignore_errors=True)

@@ -1,5 +1,6 @@
 """Korean demo (`make nsmc`): from raw film reviews to a sentiment classifier."""
 
+import importlib.util
 import pathlib
 import time
 from typing import Annotated, Any
@@ -11,7 +12,6 @@ from reviews import (
     TEXT_COLUMN,
     TRAIN,
     find_labelled,
-    score_baseline,
     write_reviews,
 )
 from steps import (
@@ -53,15 +53,18 @@ def nsmc(
 
     pretrained = pretrain_model(recipe, folders)
     tables = (find_labelled(data, name) for name in (TRAIN, TEST))
-    classifiers = finetune_classifiers(folders, *tables, text_column=TEXT_COLUMN, label_column=LABEL_COLUMN)
+    has_baseline = importlib.util.find_spec("sklearn") is not None
+    columns = {"text_column": TEXT_COLUMN, "label_column": LABEL_COLUMN}
+    classifiers = finetune_classifiers(folders, *tables, tfidf_baseline=has_baseline, **columns)
 
-    show_results(pretrained, classifiers, score_baseline(data), time.monotonic() - start)
+    show_results(pretrained, classifiers, time.monotonic() - start)
     show_predictions(folders)
 
 
-def show_results(pretrained: Any, classifiers: dict[str, Any], baseline: float | None, seconds: float) -> None:
+def show_results(pretrained: Any, classifiers: dict[str, Any], seconds: float) -> None:
     """Prints the scores."""
     held_out, tuned, scratch = pretrained.results, classifiers["pretrained"], classifiers["from scratch"]
+    baseline = tuned.baseline_score
     rows = {
         "masked-LM loss on held-out reviews, nats": f"{held_out['masked_lm_loss']:.3f}",
         "  entropy of single tokens": f"{held_out['unigram_entropy']:.3f}",

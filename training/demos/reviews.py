@@ -1,4 +1,4 @@
-"""The texts of `nsmc`: film reviews of the Naver sentiment movie corpus, and a baseline.
+"""The texts of `nsmc`: film reviews of the Naver sentiment movie corpus.
 
 `reviews.txt` has one unlabelled review per line; `ratings_train.txt` and `ratings_test.txt` have, as published, the
 tab-separated columns `id`, `document` and `label`.
@@ -51,16 +51,3 @@ def find_labelled(data: pathlib.Path, name: str) -> pathlib.Path:
 def read_labelled(data: pathlib.Path, name: str) -> LabelledTexts:
     """The texts and labels of a table."""
     return read_texts(find_labelled(data, name), Columns(TEXT_COLUMN, None, LABEL_COLUMN, True))
-
-
-def score_baseline(data: pathlib.Path) -> float | None:
-    """Accuracy of logistic regression on TF-IDF of character n-grams (n = 1 to 4); None without scikit-learn."""
-    try:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-        from sklearn.linear_model import LogisticRegression
-    except ImportError:
-        return None
-    train, test = (read_labelled(data, name) for name in (TRAIN, TEST))
-    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(1, 4), sublinear_tf=True)
-    model = LogisticRegression(C=10, max_iter=1000).fit(vectorizer.fit_transform(train.texts), train.labels)
-    return float(model.score(vectorizer.transform(test.texts), test.labels))

@@ -4,7 +4,7 @@ Letters: N questions, C choices of each, B batch, L sequence.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ class ChoiceQuestion:
         context: the passage.
         question: with "_" where the answer belongs, or a question before the answer.
         choices: the C answers.
-        label: index of the right one.
+        label: index of the right one, -1 if it is unknown.
         group: such as "middle" or "high" in RACE; "" if there are no groups.
     """
 
@@ -46,12 +46,13 @@ class ChoiceQuestion:
         return [f"{self.question} {choice}" for choice in self.choices]
 
 
-def read_choices(path: str | Path) -> list[ChoiceQuestion]:
+def read_choices(path: str | Path, labelled: bool = True) -> list[ChoiceQuestion]:
     """Reads multiple-choice questions.
 
     Args:
         path: a folder of RACE (a JSON file per passage, in subfolders such as `middle` and `high`), or a `.jsonl` file
             in which a line is a passage of RACE, or a question with `context`, `question`, `choices` and `label`.
+        labelled: whether the questions of a `.jsonl` file must have labels.
 
     Raises:
         ValueError: there are no questions, they differ in the number of choices, or a file is damaged; the message
@@ -66,7 +67,7 @@ def read_choices(path: str | Path) -> list[ChoiceQuestion]:
             for question in _of_passage(passage, str(file), "" if file.parent == path else file.parent.name)
         ]
     else:
-        questions = list(_of_lines(path))
+        questions = list(_of_lines(path, labelled))
     if not questions:
         raise ValueError(f"{path} has no questions; {_CURE}.")
     count = len(questions[0].choices)
@@ -79,7 +80,7 @@ def read_choices(path: str | Path) -> list[ChoiceQuestion]:
     return questions
 
 
-def _of_lines(path: Path) -> Iterator[ChoiceQuestion]:
+def _of_lines(path: Path, labelled: bool) -> Iterator[ChoiceQuestion]:
     for number, line in enumerate(read_bytes(path, _CURE, 1 << 30).split(b"\n"), start=1):
         if not line.strip():
             continue
@@ -88,14 +89,16 @@ def _of_lines(path: Path) -> Iterator[ChoiceQuestion]:
         if "options" in content and "questions" in content:
             yield from _of_passage(content, where, _group_of(content))
         else:
-            yield _of_question(content, where)
+            yield _of_question(content, where, labelled)
 
 
-def _of_question(content: Mapping[str, Any], where: str) -> ChoiceQuestion:
+def _of_question(content: Mapping[str, Any], where: str, labelled: bool) -> ChoiceQuestion:
     context = content.get("context", content.get("article"))
     question, choices = content.get("question"), content.get("choices", content.get("options"))
     label = content.get("label", content.get("answer"))
-    return _checked(where, context, question, choices, label, _group_of(content))
+    is_unknown = label is None and not labelled
+    checked = _checked(where, context, question, choices, 0 if is_unknown else label, _group_of(content))
+    return replace(checked, label=-1) if is_unknown else checked
 
 
 def _of_passage(content: Mapping[str, Any], where: str, group: str) -> Iterator[ChoiceQuestion]:

@@ -19,12 +19,14 @@ class Columns:
         pair: name of the column with the second text, or None.
         label: name of the column with the label.
         header: whether the first row of a TSV or CSV file names the columns; otherwise they are numbered from 0.
+        separator: of the labels of a text that may have any number of them, also as a JSON list; None for one label.
     """
 
     text: str = "text"
     pair: str | None = None
     label: str = "label"
     header: bool = True
+    separator: str | None = None
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class LabelledTexts:
         texts: the texts.
         pairs: the second texts, or None.
         labels: the labels as written in the file.
+        separator: as in Columns.
     """
 
     source: Path
@@ -44,24 +47,41 @@ class LabelledTexts:
     texts: tuple[str, ...]
     pairs: tuple[str, ...] | None
     labels: tuple[str, ...]
+    separator: str | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def label_names(self) -> tuple[str, ...]:
         """The distinct labels, sorted, integers by value."""
+        if self.separator is not None:
+            return tuple(sorted({label for labels in self.label_sets() for label in labels}, key=_sort_key))
         return tuple(sorted(set(self.labels), key=_sort_key))
+
+    def label_sets(self) -> list[list[str]]:
+        """The labels of each text that may have any number of them."""
+        return [_separated(label, self.separator or ",") for label in self.labels]
+
+    def label_decisions(self, names: Sequence[str]) -> np.ndarray:
+        """Whether each text has each label, float32 [N, C]; raises ValueError if a label is not in `names`."""
+        ids = {name: index for index, name in enumerate(names)}
+        decisions = np.zeros([len(self), len(names)], np.float32)
+        for row, labels in enumerate(self.label_sets()):
+            for label in labels:
+                decisions[row, self._index(ids, label, self.lines[row])] = 1.0
+        return decisions
 
     def label_ids(self, names: Sequence[str]) -> np.ndarray:
         """The index of each label in `names`, int32 [N]; raises ValueError if a label is not one of them."""
         ids = {name: index for index, name in enumerate(names)}
-        for line, label in zip(self.lines, self.labels):
-            if label not in ids:
-                raise ValueError(
-                    f"{self.source}, line {line}: the label {label!r} is not one of {listed(names)}"
-                    f"{nearest(label, names)}."
-                )
-        return np.array([ids[label] for label in self.labels], np.int32)
+        return np.array([self._index(ids, label, line) for line, label in zip(self.lines, self.labels)], np.int32)
+
+    def _index(self, ids: dict[str, int], label: str, line: int) -> int:
+        if label not in ids:
+            raise ValueError(
+                f"{self.source}, line {line}: the label {label!r} is not one of {listed(ids)}{nearest(label, ids)}."
+            )
+        return ids[label]
 
     def label_values(self) -> np.ndarray:
         """The labels as numbers, float32 [N]; raises ValueError if one is not a finite number."""
@@ -87,18 +107,29 @@ def read_texts(path: str | Path, columns: Columns | None = None) -> LabelledText
     if not examples:
         raise ValueError(f"{path} has no rows; is it the right file?")
     lines, texts, pairs, labels = zip(*examples)
-    return LabelledTexts(path, lines, texts, pairs if columns.pair is not None else None, labels)
+    return LabelledTexts(path, lines, texts, pairs if columns.pair is not None else None, labels, columns.separator)
 
 
 def label_of(row: Row, columns: Columns) -> str:
     """The label of a row as text; raises ValueError if it is empty."""
     label = row.field(columns.label, "--label-column")
-    label = "" if label is None else label.strip() if isinstance(label, str) else json.dumps(label)
-    if not label:
+    label = "" if label is None else label.strip() if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
+    if not label and columns.separator is None:
         raise ValueError(
             f"{row.source}, line {row.line}: the label ({columns.label!r}) is empty; fill it in or delete the row."
         )
     return label
+
+
+def _separated(label: str, separator: str) -> list[str]:
+    if label.startswith("["):
+        try:
+            parsed = json.loads(label)
+        except ValueError:
+            parsed = None
+        if isinstance(parsed, list):
+            return [str(part) for part in parsed]
+    return [part.strip() for part in label.split(separator) if part.strip()]
 
 
 def as_number(label: str) -> float:

@@ -1,9 +1,10 @@
-"""Reads the rows of TSV, CSV, JSONL and JSON tables."""
+"""Reads the rows of TSV, CSV, JSON, JSONL and Parquet tables."""
 
 import collections
 import csv
 import difflib
 import io
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from albert_tf.text_files import read_lines
 
 _MAX_BYTES = 1 << 30
 _TAB_SUFFIXES = (".tsv", ".txt")
-_SUFFIXES = (*_TAB_SUFFIXES, ".csv", ".jsonl", ".json")
+_SUFFIXES = (*_TAB_SUFFIXES, ".csv", ".jsonl", ".json", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,9 @@ def read_rows(path: Path, header: bool) -> Iterator[Row]:
     """Yields the rows of a table.
 
     `.tsv` and `.txt`: fields separated by tabs, without quoting (as in the files of GLUE). `.csv`: commas and double
-    quotes. `.jsonl`: one JSON object per line; `.json`: a list of objects, whose numbers stand for lines. A field of an
-    inner object has the column "outer.inner". Files are UTF-8, with or without a byte-order mark; blank lines are
-    skipped.
+    quotes. `.jsonl`: one JSON object per line; `.json`: a list of objects, whose numbers stand for lines; `.parquet`
+    needs pyarrow. A field of an inner object has the column "outer.inner". Text files are UTF-8, with or without a
+    byte-order mark; blank lines are skipped.
 
     Args:
         path: the file.
@@ -68,6 +69,8 @@ def read_rows(path: Path, header: bool) -> Iterator[Row]:
         raise ValueError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; give a table.")
     if path.suffix.lower() not in _SUFFIXES:
         raise ValueError(f"{path} is not a table of a known format; convert it to {listed(_SUFFIXES)}.")
+    if path.suffix.lower() == ".parquet":
+        return _parquet_rows(path)
     if path.suffix.lower() == ".json":
         return _list_rows(path)
     return _json_rows(path) if path.suffix.lower() == ".jsonl" else _separated_rows(path, header)
@@ -81,6 +84,25 @@ def _list_rows(path: Path) -> Iterator[Row]:
                 f"{path}, element {number}, is not a JSON object: {str(fields)[:40]!r}; correct or delete it."
             )
         yield Row(path, number, _flat(fields))
+
+
+def _parquet_rows(path: Path) -> Iterator[Row]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise ValueError(
+            f"{path} needs pyarrow to be read; install it with pip install 'albert_tf[parquet]'."
+        ) from None
+    try:
+        numbers = itertools.count(1)
+        for batch in parquet.ParquetFile(path).iter_batches():
+            for fields in batch.to_pylist():
+                yield Row(path, next(numbers), _flat(fields))
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ValueError(
+            f"{path} is not a Parquet file, or is damaged ({error}); write or download it again."
+        ) from None
 
 
 def _flat(fields: dict[str, Any]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class TaggedText:
     spans: tuple[tuple[int, int, str], ...] = ()
 
 
-def read_tagged(path: str | Path) -> list[TaggedText]:
+def read_tagged(path: str | Path, labelled: bool = True) -> list[TaggedText]:
     r"""Reads tagged texts.
 
     Args:
@@ -51,12 +51,17 @@ def read_tagged(path: str | Path) -> list[TaggedText]:
             in characters; or with `words` and `tags`. Any other suffix: a word per line, its tag in the last column;
             columns are separated by tabs, or by spaces in lines without tabs; an empty line ends a text; lines with
             "-DOCSTART-", and comments in front of a text, which begin with "#", are skipped.
+        labelled: whether the file must have labels. Otherwise they are ignored, and `.txt` has a text per line.
 
     Raises:
         ValueError: the file has no texts, or is damaged; the message names the line.
     """
     path = Path(path)
-    texts = list(_json_texts(path) if path.suffix.lower() == ".jsonl" else _column_texts(path))
+    if not labelled and path.suffix.lower() == ".txt":
+        lines = [line.text for line in read_lines(path) if line.text.strip()]
+        texts = [TaggedText(f"{path}, text {number}", line) for number, line in enumerate(lines, start=1)]
+    else:
+        texts = list(_json_texts(path, labelled) if path.suffix.lower() == ".jsonl" else _column_texts(path))
     if not texts:
         raise ValueError(f"{path} has no texts; {_CURE}.")
     return texts
@@ -89,13 +94,15 @@ def _column_texts(path: Path) -> Iterator[TaggedText]:
         tags.append(fields[-1].strip())
 
 
-def _json_texts(path: Path) -> Iterator[TaggedText]:
+def _json_texts(path: Path, labelled: bool) -> Iterator[TaggedText]:
     for number, line in enumerate(read_bytes(path, _CURE, 1 << 30).split(b"\n"), start=1):
         if not line.strip():
             continue
         where = f"{path}, line {number}"
         content = parse_json(line, where, cure=_CURE)
         words, tags = content.get("words", content.get("tokens")), content.get("tags", content.get("labels"))
+        if not labelled:
+            tags, content = ["O"] * len(words or ()), {**content, "spans": []}
         if words is not None:
             if not _are_strings(words) or not _are_strings(tags) or len(words) != len(tags) or not words:
                 raise ValueError(f"{where}: `words` and `tags` must be lists of strings of the same length; {_CURE}.")

@@ -124,6 +124,10 @@ class FinetuneTask(abc.ABC):
         """Reads a file of examples to evaluate on."""
         return self.read(path)
 
+    def read_unlabelled(self, path: pathlib.Path) -> Any:
+        """Reads a file of examples to predict, which may have no labels."""
+        return self.read_dev(path)
+
     @abc.abstractmethod
     def keys(self, data: Any) -> list[Hashable]:
         """What makes each example what it is, but for its label."""
@@ -149,6 +153,14 @@ class FinetuneTask(abc.ABC):
         Raises:
             ValueError: the examples do not fit the model.
         """
+
+    def predict(self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Any, batch_size: int = 32) -> Any:
+        """Predictions for examples of `read_unlabelled`, for `write_predictions`."""
+        return self.evaluator(model, tokenizer, data, batch_size)()
+
+    def baseline_score(self, train: Any, dev: Any, model: AlbertBase) -> float:
+        """The main score of a simple model on the same examples; only for tasks that have one."""
+        raise ValueError(f"There is no baseline for the task {self.options.task!r}.")
 
     @abc.abstractmethod
     def write_predictions(self, path: pathlib.Path, data: Any, evaluation: Any) -> None:

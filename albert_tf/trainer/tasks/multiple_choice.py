@@ -34,6 +34,10 @@ class MultipleChoice(FinetuneTask):
         """Reads a folder or a file."""
         return read_choices(path)
 
+    def read_unlabelled(self, path: pathlib.Path) -> list[ChoiceQuestion]:
+        """Reads a folder or a file, which may have no labels."""
+        return read_choices(path, labelled=False)
+
     def keys(self, data: list[ChoiceQuestion]) -> list[Hashable]:
         """What identifies each example."""
         return [(question.context, question.question) for question in data]
@@ -57,12 +61,13 @@ class MultipleChoice(FinetuneTask):
         return lambda: ChoiceEvaluation(groups, encoded.labels, run())
 
     def write_predictions(self, path: pathlib.Path, data: list[ChoiceQuestion], evaluation: "ChoiceEvaluation") -> None:
-        """Writes TSV with the columns `question`, `label`, `prediction` and a logit for each choice."""
+        """Writes TSV with the columns `question`, `label` if it is known, `prediction` and a logit per choice."""
         file = io.StringIO(newline="")
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow(["question", "label", "prediction", *(f"logit {n}" for n in range(len(data[0].choices)))])
         for question, logits in zip(data, evaluation.logits):
-            writer.writerow([question.id, question.label, int(logits.argmax()), *(f"{logit:.6f}" for logit in logits)])
+            label = "" if question.label < 0 else question.label
+            writer.writerow([question.id, label, int(logits.argmax()), *(f"{logit:.6f}" for logit in logits)])
         atomic_write(path, file.getvalue().encode())
 
     def _encode(self, tokenizer: AlbertTokenizer, data: list[ChoiceQuestion]) -> EncodedChoices:

@@ -5,6 +5,7 @@ Letters: Q questions, W windows, B batch, L sequence.
 
 import dataclasses
 import json
+import math
 import pathlib
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
@@ -43,6 +44,10 @@ class QuestionAnswering(FinetuneTask):
         """Reads a file; answers that are not in their passages are refused, or dropped."""
         return read_questions(path, self.options.misplaced_answers)
 
+    def read_unlabelled(self, path: pathlib.Path) -> list[Question]:
+        """Reads a file with or without answers."""
+        return read_questions(path, "drop")
+
     def keys(self, data: list[Question]) -> list[Hashable]:
         """What identifies each example."""
         return [(question.context, question.text) for question in data]
@@ -70,8 +75,21 @@ class QuestionAnswering(FinetuneTask):
         answer = AnswerFinder(model, self._encode(tokenizer, data), batch_size)
         options = self.options
         return lambda: AnswerEvaluation.of(
-            data, answer.run(options.num_candidates, options.max_answer_length), options.scorer
+            data,
+            answer.run(options.num_candidates, options.max_answer_length),
+            options.scorer,
+            options.no_answer_threshold,
         )
+
+    def predict(
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: list[Question], batch_size: int = 32
+    ) -> "AnswerEvaluation":
+        """Answers questions; without `no_answer_threshold`, all of them."""
+        options = self.options
+        finder = AnswerFinder(model, self._encode(tokenizer, data), batch_size)
+        answers = finder.run(options.num_candidates, options.max_answer_length)
+        threshold = math.inf if options.no_answer_threshold is None else options.no_answer_threshold
+        return AnswerEvaluation(answers, apply_threshold(answers, threshold), None, options.no_answer_threshold)
 
     def write_predictions(self, path: pathlib.Path, data: list[Question], evaluation: "AnswerEvaluation") -> None:
         """Writes texts by question id to `path`, as SQuAD's scorer takes them, and more to files beside it.
@@ -119,18 +137,24 @@ class AnswerEvaluation:
     Attributes:
         answers: Answer by question id.
         texts: the predicted texts, "" for no answer.
-        scores: AnswerScores (SQuAD 1.1), or SquadScores (SQuAD 2.0) of the predicted texts.
-        threshold: the `no_answer_score` above which a question is not answered: the one with the best F1 on these very
-            questions; None if all of them have answers.
+        scores: AnswerScores (SQuAD 1.1), or SquadScores (SQuAD 2.0) of the predicted texts; None if they are unknown.
+        threshold: the `no_answer_score` above which a question is not answered, by default the one with the best F1 on
+            these very questions; None if all of them are answered.
     """
 
     answers: Mapping[str, Answer]
     texts: dict[str, str]
-    scores: AnswerScores | SquadScores
+    scores: AnswerScores | SquadScores | None
     threshold: float | None
 
     @classmethod
-    def of(cls, questions: list[Question], answers: dict[str, Answer], scorer: str = "squad") -> "AnswerEvaluation":
+    def of(
+        cls,
+        questions: list[Question],
+        answers: dict[str, Answer],
+        scorer: str = "squad",
+        threshold: float | None = None,
+    ) -> "AnswerEvaluation":
         """Scores answers by the rules of `"squad"` or `"korquad"`."""
         accepted = {question.id: question.answers for question in questions}
         texts = {question: answer.text for question, answer in answers.items()}
@@ -138,14 +162,17 @@ class AnswerEvaluation:
             scores = (korquad_scores if scorer == "korquad" else squad_scores)(accepted, texts)
             return cls(answers, texts, scores, None)
         no_answer = {question: answer.no_answer_score for question, answer in answers.items()}
-        best = squad2_scores(accepted, texts, no_answer).best_f1
-        threshold = 0.0 if best is None else best.threshold
+        if threshold is None:
+            best = squad2_scores(accepted, texts, no_answer).best_f1
+            threshold = 0.0 if best is None else best.threshold
         texts = apply_threshold(answers, threshold)
         return cls(answers, texts, squad2_scores(accepted, texts), threshold)
 
     @property
     def main_score(self) -> float:
         """F1 in percent."""
+        if self.scores is None:
+            raise ValueError("The right answers are unknown, so there is no score.")
         return self.scores.overall.f1 if isinstance(self.scores, SquadScores) else self.scores.f1
 
     @property

@@ -15,16 +15,29 @@ import numpy as np
 
 from albert_tf.atomic_files import atomic_write
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
-from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, encode_texts
-from albert_tf.metrics import ClassificationScores, RegressionScores, classification_scores, regression_scores
+from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
+from albert_tf.metrics import (
+    ClassificationScores,
+    MultiLabelScores,
+    RegressionScores,
+    classification_scores,
+    multi_label_scores,
+    regression_scores,
+)
 from albert_tf.models import AlbertForSequenceClassification
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.tasks.base import FinetuneTask, outputs_by_length
+from albert_tf.trainer.tasks.baseline import tfidf_outputs
 
-Scores = ClassificationScores | RegressionScores
+Scores = ClassificationScores | MultiLabelScores | RegressionScores
 
-MAIN_SCORES = {"classification": "accuracy", "regression": "pearson"}
+# Scores of each problem, and the one that decides by default.
+_SCORES = {
+    "classification": (ClassificationScores, "accuracy"),
+    "multi_label": (MultiLabelScores, "f1_micro"),
+    "regression": (RegressionScores, "pearson"),
+}
 
 
 class TextClassification(FinetuneTask):
@@ -34,11 +47,11 @@ class TextClassification(FinetuneTask):
 
     @property
     def main_score(self) -> str:
-        """By default accuracy, or Pearson's correlation."""
+        """By default accuracy, micro F1 or Pearson's correlation."""
         name, problem = self.options.main_score, self.options.problem
+        kind, default = _SCORES[problem]
         if name is None:
-            return MAIN_SCORES[problem]
-        kind = RegressionScores if problem == "regression" else ClassificationScores
+            return default
         known = [field.name for field in dataclasses.fields(kind)]
         if name not in known:
             raise ValueError(f"`main_score` must be one of {', '.join(known)} for {problem}. Received: {name!r}.")
@@ -58,18 +71,21 @@ class TextClassification(FinetuneTask):
         if self.options.problem == "regression":
             return {"num_labels": 1, "problem": "regression", "labels": None}
         names = train.label_names() if self.options.labels is None else self.options.labels
-        if len(names) < 2:
+        if len(names) < (1 if self.options.problem == "multi_label" else 2):
             raise ValueError(f"A classifier must have at least two labels. Received: {list(names)} for {train.source}.")
         if name == "f1" and len(names) != 2:
             raise ValueError(f"`main_score` must not be 'f1' for {len(names)} classes; use 'f1_macro'. Received: 'f1'.")
-        return {"problem": "classification", "labels": names}
+        return {"problem": self.options.problem, "labels": names}
 
     def training_examples(
         self, model: AlbertBase, tokenizer: AlbertTokenizer, train: LabelledTexts
     ) -> "_LabelledExamples":
         """Tokenizes texts."""
-        targets = targets_of(model, train)
-        return _LabelledExamples(self._encode(tokenizer, train), targets)
+        targets, weights = targets_of(model, train), None
+        if getattr(self.options, "class_weights", "none") == "balanced":
+            counts = np.bincount(targets, minlength=model.num_labels)
+            weights = (len(targets) / (np.count_nonzero(counts) * np.maximum(counts, 1))).astype(np.float32)[targets]
+        return _LabelledExamples(self._encode(tokenizer, train), targets, weights)
 
     def evaluator(
         self, model: AlbertBase, tokenizer: AlbertTokenizer, data: LabelledTexts, batch_size: int = 32
@@ -78,6 +94,12 @@ class TextClassification(FinetuneTask):
         targets, main = targets_of(model, data), self.main_score
         run = outputs_by_length(model, "logits", self._encode(tokenizer, data), batch_size)
         return lambda: LabelEvaluation(model.problem, model.labels, targets, run(), main)
+
+    def baseline_score(self, train: LabelledTexts, dev: LabelledTexts, model: AlbertBase) -> float:
+        """The main score of a linear model on TF-IDF features."""
+        problem = self.options.problem
+        outputs = tfidf_outputs(train, targets_of(model, train), dev, problem)
+        return LabelEvaluation(problem, model.labels, targets_of(model, dev), outputs, self.main_score).main_score
 
     def write_predictions(self, path: pathlib.Path, data: LabelledTexts, evaluation: "LabelEvaluation") -> None:
         """Writes TSV, see `write_predictions`."""
@@ -91,13 +113,15 @@ class TextClassification(FinetuneTask):
 class _LabelledExamples:
     encoded: EncodedTexts
     targets: np.ndarray
+    weights: np.ndarray | None
 
     @property
     def lengths(self) -> np.ndarray:
         return self.encoded.lengths
 
-    def training_batch(self, rows: np.ndarray) -> tuple[Inputs, np.ndarray]:
-        return self.encoded.batch(rows), self.targets[rows]
+    def training_batch(self, rows: np.ndarray) -> tuple[Any, ...]:
+        labelled = self.encoded.batch(rows), self.targets[rows]
+        return labelled if self.weights is None else (*labelled, self.weights[rows])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,9 +129,9 @@ class LabelEvaluation:
     """Labels and predictions of some examples.
 
     Attributes:
-        problem: `"classification"` or `"regression"`.
+        problem: `"classification"`, `"multi_label"` or `"regression"`.
         names: class names.
-        targets: the labels, int32 [N], or float32 [N] for regression.
+        targets: the labels, see `targets_of`.
         logits: float32 [N, C].
         main: name of the main score, "" for the default of the problem.
     """
@@ -123,33 +147,46 @@ class LabelEvaluation:
         """All scores defined for the problem."""
         if self.problem == "regression":
             return regression_scores(self.targets, self.logits[:, 0])
+        if self.problem == "multi_label":
+            return multi_label_scores(self.targets, self.logits > 0)
         return classification_scores(self.targets, self.logits.argmax(axis=1))
+
+    @property
+    def predictions(self) -> list[str]:
+        """The predicted label of each example, or its labels, separated by commas."""
+        if self.problem == "multi_label":
+            return [",".join(name for name, logit in zip(self.names, row) if logit > 0) for row in self.logits]
+        return [self.names[index] for index in self.logits.argmax(axis=1)]
 
     @property
     def main_score(self) -> float:
         """The score that decides which of two models is better."""
-        score = getattr(self.scores, self.main or MAIN_SCORES[self.problem])
+        score = getattr(self.scores, self.main or _SCORES[self.problem][1])
         if score is None:  # F1 of more than two classes
             raise ValueError(f"`{self.main}` is not defined for {len(self.names)} classes; choose another main_score.")
         return score
 
     @property
     def is_constant(self) -> bool:
-        """Whether all predictions are the same class, or nearly the same number."""
+        """Whether all predictions are the same, or nearly the same number."""
         if self.problem == "regression":
             return float(np.ptp(self.logits)) < 1e-3
+        if self.problem == "multi_label":
+            return len(np.unique(self.logits > 0, axis=0)) == 1
         return len(set(self.logits.argmax(axis=1).tolist())) == 1
 
     @property
     def majority_share(self) -> float | None:
-        """Fraction of the most frequent label, the accuracy of a constant prediction; None for regression."""
-        return None if self.problem == "regression" else float(np.bincount(self.targets).max() / len(self.targets))
+        """Fraction of the most frequent label, the accuracy of a constant prediction; None unless there is one each."""
+        if self.problem != "classification":
+            return None
+        return float(np.bincount(self.targets).max() / len(self.targets))
 
 
 def targets_of(model: AlbertForSequenceClassification, texts: LabelledTexts) -> np.ndarray:
-    """The labels as targets: class ids int32 [N], or float32 [N] for regression."""
+    """The labels as targets: class ids int32 [N], decisions float32 [N, C], or float32 [N] for regression."""
     if model.problem == "multi_label":
-        raise ValueError("Tables hold one label per text, but the model is multi_label; use `model.evaluate`.")
+        return texts.label_decisions(model.labels)
     return texts.label_values() if model.problem == "regression" else texts.label_ids(model.labels)
 
 
@@ -157,8 +194,8 @@ def write_predictions(path: pathlib.Path, texts: LabelledTexts, evaluation: Labe
     """Writes the label and prediction of each example as TSV.
 
     Args:
-        path: the file to write. Its columns are `line` (of the table), `label`, `prediction`, and for classification
-            the probability of each class.
+        path: the file to write. Its columns are `line` (of the table), `label`, `prediction` (labels of a text are
+            separated by commas), and the probability of each class.
         texts: the examples.
         evaluation: LabelEvaluation of these examples.
     """
@@ -168,8 +205,12 @@ def write_predictions(path: pathlib.Path, texts: LabelledTexts, evaluation: Labe
         columns = [[f"{value:.6g}"] for value in logits[:, 0]]
     else:
         header += [f"probability of {name}" for name in names]
-        probabilities = keras.ops.convert_to_numpy(keras.ops.softmax(logits))
-        columns = [[names[row.argmax()], *(f"{probability:.6f}" for probability in row)] for row in probabilities]
+        normalize = keras.ops.sigmoid if evaluation.problem == "multi_label" else keras.ops.softmax
+        probabilities = keras.ops.convert_to_numpy(normalize(logits))
+        columns = [
+            [prediction, *(f"{probability:.6f}" for probability in row)]
+            for prediction, row in zip(evaluation.predictions, probabilities)
+        ]
     file = io.StringIO(newline="")
     writer = csv.writer(file, delimiter="\t", lineterminator="\n")
     writer.writerow(header)

@@ -46,6 +46,10 @@ class TokenClassification(FinetuneTask):
         """Reads a file."""
         return read_tagged(path)
 
+    def read_unlabelled(self, path: pathlib.Path) -> list[TaggedText]:
+        """Reads a file without labels, or ignores them."""
+        return read_tagged(path, labelled=False)
+
     def keys(self, data: list[TaggedText]) -> list[Hashable]:
         """What identifies each example."""
         return [text.text for text in data]

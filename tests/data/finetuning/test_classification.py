@@ -2,9 +2,12 @@
 
 import csv
 import json
+import sys
 
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from albert_tf.data.finetuning.batches import epoch_batches, steps_per_epoch, training_dataset
 from albert_tf.data.finetuning.classification import Columns, read_texts
@@ -47,6 +50,28 @@ def test_jsonl_takes_labels_of_any_simple_kind(tmp_path):
     texts = read_texts(write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows))))
     assert texts.texts == ("one\u2028line", "", "\ud800", "a word as any other")
     assert texts.labels == ("2", "x", "0.5", "null")
+
+
+def test_parquet_keeps_types_and_is_refused_if_half_of_it_is_missing(tmp_path, monkeypatch):
+    columns = {
+        "text": ["one", "two\ntwo", "세 번째"],
+        "label": [1, 0, 1],
+        "labels": [{"x": 0.5}, {"x": 1.5}, {"x": 2.0}],
+    }
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    texts = read_texts(tmp_path / "a.parquet")
+    assert (texts.texts, texts.labels, texts.lines) == (("one", "two\ntwo", "세 번째"), ("1", "0", "1"), (1, 2, 3))
+    assert read_texts(tmp_path / "a.parquet", Columns(label="labels.x")).labels == ("0.5", "1.5", "2.0")
+    content = (tmp_path / "a.parquet").read_bytes()
+    for damaged in (b"", content[: len(content) // 2], content[:-9]):
+        write(tmp_path / "b.parquet", damaged)
+        with pytest.raises(ValueError, match=r"b\.parquet is not a Parquet file, or is damaged .*; write or download"):
+            read_texts(tmp_path / "b.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(
+        ValueError, match=r"needs pyarrow to be read; install it with pip install 'albert_tf\[parquet\]'"
+    ):
+        read_texts(tmp_path / "a.parquet")
 
 
 def test_without_header_columns_are_numbers_and_rows_may_differ_in_length(tmp_path):
@@ -112,10 +137,10 @@ BAD = {
     "not UTF-8": ("a.tsv", b"text\tlabel\nxy\xff\t1\n", Columns(), r"a\.tsv is not UTF-8: byte 0xff at byte offset 13"),
     "column twice": ("a.tsv", "text\tlabel\tlabel\nx\t1\t2\n", Columns(), "two columns 'label'"),
     "other kind": (
-        "a.parquet",
+        "a.xlsx",
         "x",
         Columns(),
-        r"a\.parquet is not a table of a known format; convert it to '\.tsv', ",
+        r"a\.xlsx is not a table of a known format; convert it to '\.tsv', ",
     ),
 }
 

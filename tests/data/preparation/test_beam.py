@@ -51,6 +51,7 @@ def test_beam_writes_the_same_bytes(corpus, tmp_path, monkeypatch, changes):
     assert beam.manifest == local.manifest
 
 
+@pytest.mark.exhaustive
 def test_beam_takes_up_what_the_local_runner_began(corpus, tmp_path):
     options = options_for(corpus, tmp_path / "begun", num_shards=3)
 

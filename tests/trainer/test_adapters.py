@@ -1,0 +1,64 @@
+"""Low-rank updates and layers that no longer share: what is trained, what stays, and what is saved."""
+
+import numpy as np
+import pytest
+
+from albert_tf import AlbertForMaskedLM, AlbertForSequenceClassification
+from albert_tf.checkpoints import read
+from albert_tf.export import classify, load_folder
+from albert_tf.trainer import FinetuneOptions, finetune
+from tests.toy_task import CONFIG, write_mood_table, write_pretrained
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("adapters")
+    write_pretrained(folder / "pretrained")
+    write_mood_table(folder / "train.tsv", 160, seed=1)
+    return folder
+
+
+def options_for(files, output, **changes):
+    paths = {"pretrained": files / "pretrained", "train": files / "train.tsv", "dev": files / "train.tsv"}
+    return FinetuneOptions(**paths, output=output, **{"epochs": 2, "batch_size": 16, "learning_rate": 1e-2, **changes})
+
+
+def test_layers_that_no_longer_share_start_equal(files):
+    ids = np.arange(5, 37).reshape(2, 16)
+    shared = AlbertForMaskedLM.from_pretrained(files / "pretrained")
+    own = AlbertForMaskedLM.from_pretrained(files / "pretrained", share="none")
+    assert own.config.num_attention_groups == CONFIG.num_hidden_layers
+    np.testing.assert_array_equal(own(ids)["logits"], shared(ids)["logits"])
+    own.save_pretrained(files / "own")
+    with pytest.raises(ValueError, match="`share` must not make layers share weights that differ"):
+        AlbertForMaskedLM.from_pretrained(files / "own", num_hidden_groups=1, share="all")
+
+
+def test_updates_of_each_layer_are_trained_alone_and_saved_in_the_kernels(files, tmp_path):
+    report = finetune(options_for(files, tmp_path / "run", share="none", lora_rank=2))
+    hidden, layers = CONFIG.hidden_size, CONFIG.num_hidden_layers
+    assert report.trained_parameters == layers * 2 * 2 * hidden * 2 + hidden * 2 + 2
+    before, after = read(files / "pretrained").arrays, read(tmp_path / "run").arrays
+    for path, array in after.items():
+        origin = path.replace("_1_0/", "_0_0/")
+        if origin in before and not path.endswith(("query/kernel", "value/kernel")):
+            np.testing.assert_array_equal(array, before[origin], err_msg=path)
+    for path in ("query/kernel", "value/kernel"):
+        first, second = (after[f"encoder/attention_{layer}_0/{path}"] for layer in range(2))
+        origin = before[f"encoder/attention_0_0/{path}"]
+        assert np.linalg.matrix_rank(first - origin, tol=1e-5) == np.linalg.matrix_rank(second - origin, tol=1e-5) == 2
+        assert np.max(np.abs(first - second)) > 1e-3, "each layer has its own"
+    loaded = load_folder(tmp_path / "run")
+    assert isinstance(loaded.model, AlbertForSequenceClassification)
+    assert {prediction.label for prediction in classify(loaded, ["sun", "rain"])} <= {"gloomy", "pleasant"}
+
+
+@pytest.mark.exhaustive
+def test_what_is_saved_is_what_was_scored(files, tmp_path):
+    from albert_tf.trainer.evaluation import evaluate_folder
+
+    for name, changes in {"shared": {}, "own": {"share": "none"}}.items():
+        options = options_for(files, tmp_path / name, lora_rank=4, epochs=6, **changes)
+        report = finetune(options)
+        assert report.scores.accuracy > report.majority_share
+        assert evaluate_folder(tmp_path / name, options.dev)[1].scores == report.scores

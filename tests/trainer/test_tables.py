@@ -1,0 +1,160 @@
+"""Fine-tuning on tables: several labels per text, class weights, the TF-IDF baseline, and grids of options."""
+
+import json
+import random
+import sys
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+
+from albert_tf.data.finetuning.classification import Columns, read_texts
+from albert_tf.export import classify, load_folder
+from albert_tf.metrics import MultiLabelScores, multi_label_scores
+from albert_tf.trainer import FinetuneOptions, finetune, finetune_grid
+from albert_tf.trainer.evaluation import evaluate_folder
+from albert_tf.trainer.finetuning import make_task
+from tests.cli.terminal import mistake, output_of
+from tests.toy_task import CONFIG, tokenizer, write_mood_table, write_pretrained
+
+TOPICS = {"law": ("judge", "court"), "sport": ("ball", "race"), "war": ("army", "sword")}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    write_pretrained(folder / "pretrained")
+    write_mood_table(folder / "few.tsv", 40, seed=3)
+    chance, lines = random.Random(0), []
+    for _ in range(120):
+        topics = [topic for topic in TOPICS if chance.random() < 0.4]
+        words = [*chance.choices(("the", "old", "man", "went"), k=3), *(chance.choice(TOPICS[t]) for t in topics)]
+        lines.append({"text": " ".join(words), "label": topics})
+    (folder / "topics.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    rows = ["text\tlabel", *(f"{line['text']}\t{', '.join(line['label'])}" for line in lines)]
+    (folder / "topics.tsv").write_text("\n".join(rows), encoding="utf-8")
+    return folder
+
+
+def options_for(files, output, file="few.tsv", **changes):
+    paths = {"pretrained": files / "pretrained", "train": files / file, "dev": files / file, "output": output}
+    return FinetuneOptions(**{**paths, "epochs": 1, "batch_size": 8, **changes})
+
+
+def test_several_labels_per_text_are_learnt(files, tmp_path):
+    options = options_for(
+        files, tmp_path, "topics.jsonl", problem="multi_label", epochs=12, learning_rate=3e-3, tfidf_baseline=True
+    )
+    report = finetune(options)
+    assert isinstance(report.scores, MultiLabelScores)
+    assert report.main_score == "f1_micro"
+    assert report.scores.f1_micro > 0.9
+    assert report.majority_share is None
+    assert report.baseline_score > 0.9
+    loaded = load_folder(tmp_path)
+    assert (loaded.model.problem, loaded.model.labels) == ("multi_label", tuple(TOPICS))
+    lines = [json.loads(line) for line in (files / "topics.jsonl").read_text(encoding="utf-8").splitlines()]
+    found = classify(loaded, [line["text"] for line in lines])
+    right = [
+        {name for name, value in prediction.probabilities.items() if value > 0.5} == set(line["label"])
+        for prediction, line in zip(found, lines)
+    ]
+    assert np.mean(right) == pytest.approx(report.scores.exact_match)
+    _, again = evaluate_folder(tmp_path, files / "topics.tsv", predictions=tmp_path / "out.tsv")
+    assert again.scores == report.scores
+    rows = [line.split("\t") for line in (tmp_path / "out.tsv").read_text(encoding="utf-8").splitlines()[1:]]
+    right = [set(label.replace(" ", "").split(",")) == set(found.split(",")) for _, label, found, *_ in rows]
+    assert np.mean(right) == pytest.approx(report.scores.exact_match)
+
+
+def test_lists_and_separated_labels_are_the_same(files):
+    of_lists = read_texts(files / "topics.jsonl", Columns(separator=","))
+    of_cells = read_texts(files / "topics.tsv", Columns(separator=","))
+    names = of_lists.label_names()
+    assert names == of_cells.label_names() == tuple(TOPICS)
+    np.testing.assert_array_equal(of_lists.label_decisions(names), of_cells.label_decisions(names))
+    assert (of_cells.label_decisions(names).sum(axis=1) == 0).any()
+    with pytest.raises(ValueError, match=r"topics\.tsv, line \d+: the label 'war' is not one of 'law', 'sport'"):
+        of_cells.label_decisions(("law", "sport"))
+
+
+def test_scores_of_several_labels_are_those_of_scikit_learn():
+    chance = np.random.default_rng(0)
+    labels, predictions = chance.integers(0, 2, (2, 50, 4))
+    found = multi_label_scores(labels, predictions)
+    assert found.f1_micro == pytest.approx(f1_score(labels, predictions, average="micro"))
+    assert found.f1_macro == pytest.approx(f1_score(labels, predictions, average="macro"))
+    assert found.exact_match == (labels == predictions).all(axis=1).mean()
+    assert multi_label_scores([[0]], [[0]]) == MultiLabelScores(0.0, 0.0, 1.0)
+    with pytest.raises(ValueError, match="must be non-empty tables of equal size"):
+        multi_label_scores([[0, 1]], [[0]])
+
+
+def test_balanced_weights_give_all_classes_the_same_share(files, tmp_path):
+    options = options_for(files, tmp_path, class_weights="balanced", max_length=32)
+    task = make_task(options)
+    data = task.read(options.train)
+    model = load_model(task.model_arguments(data))
+    _, labels, weights = task.training_examples(model, tokenizer(), data).training_batch(np.arange(len(data)))
+    shares = [weights[labels == label].sum() for label in (0, 1)]
+    assert shares == pytest.approx([len(data) / 2] * 2)
+    assert len({(labels == label).sum() for label in (0, 1)}) == 2, "the classes differ in size"
+
+
+def load_model(arguments):
+    from albert_tf import AlbertForSequenceClassification
+
+    return AlbertForSequenceClassification(CONFIG, **arguments)
+
+
+@pytest.mark.exhaustive
+def test_weights_change_what_is_learnt(files, tmp_path):
+    weights = [
+        (finetune(options_for(files, tmp_path / kind, class_weights=kind)).folder / "model.safetensors").read_bytes()
+        for kind in ("none", "balanced")
+    ]
+    assert weights[0] != weights[1]
+
+
+def test_options_that_do_not_belong_together_are_refused(files, tmp_path):
+    with pytest.raises(ValueError, match="`class_weights` must be 'none' unless texts have one label each"):
+        options_for(files, tmp_path, class_weights="balanced", problem="regression")
+    with pytest.raises(ValueError, match="`tfidf_baseline` must be false for the task 'question_answering'"):
+        options_for(files, tmp_path, tfidf_baseline=True, task="question_answering")
+    with pytest.raises(ValueError, match="`main_score` must be one of f1_micro, f1_macro, exact_match for multi_label"):
+        finetune(options_for(files, tmp_path, "topics.tsv", problem="multi_label", main_score="accuracy"))
+
+
+def test_the_baseline_needs_scikit_learn(files, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
+    options = options_for(files, tmp_path, tfidf_baseline=True)
+    task = make_task(options)
+    data = task.read(options.train)
+    with pytest.raises(ValueError, match=r"needs scikit-learn; install it with pip install 'albert_tf\[baseline\]'"):
+        task.baseline_score(data, data, load_model(task.model_arguments(data)))
+
+
+@pytest.mark.exhaustive
+def test_a_grid_is_a_run_for_each_combination(files, tmp_path):
+    recipe = tmp_path / "grid.toml"
+    paths = {name: str(value) for name, value in options_for(files, tmp_path / "runs").model_dump().items()}
+    lines = [f'{name} = "{paths[name]}"' for name in ("pretrained", "train", "dev", "output")]
+    grid = "[grid]\nlearning_rate = [1e-3, 1e-2]\nbatch_size = [8, 16]\n"
+    recipe.write_text("\n".join([*lines, "epochs = 1", grid]), encoding="utf-8")
+    printed = output_of("finetune", "--recipe", recipe, "--seeds", "2")
+    names = sorted(folder.name for folder in (tmp_path / "runs").iterdir())
+    assert len(names) == 8
+    assert "learning_rate-0.001_batch_size-16_seed-1" in names
+    assert printed.count("mean") == printed.count("standard deviation") == 4
+    assert "best: learning_rate-" in printed
+
+
+def test_a_grid_is_checked_before_the_first_run(files, tmp_path):
+    options = options_for(files, tmp_path / "runs")
+    with pytest.raises(ValueError, match="Unknown key 'learning_rates' in the grid; did you mean 'learning_rate'"):
+        finetune_grid(options, {"learning_rates": [1e-3]})
+    with pytest.raises(ValueError, match="`batch_size` is invalid"):
+        finetune_grid(options, {"batch_size": [8, 0]})
+    assert not (tmp_path / "runs").exists()
+    (tmp_path / "grid.toml").write_text("[grid]\nseed = 3\n", encoding="utf-8")
+    assert "must be a table of lists" in mistake("finetune", files / "pretrained", "--recipe", tmp_path / "grid.toml")
