@@ -9,6 +9,8 @@ from collections.abc import Callable
 import tensorflow as tf
 from keras import tree
 
+from albert_tf.training_step.allocator import reuse_large_buffers
+
 
 def over_iterator(model, step: Callable, add_input_stall: Callable) -> Callable:
     """The function of an iterator that Keras calls in `fit` and `evaluate`.
@@ -33,6 +35,7 @@ def over_iterator(model, step: Callable, add_input_stall: Callable) -> Callable:
         specs = tf.nest.flatten(iterator.element_spec, expand_composites=True)
         _, steps = functions(tuple(spec.shape.rank if hasattr(spec, "shape") else None for spec in specs))
         logs, stall = steps(iterator)
+        reuse_large_buffers()  # after the first batch, with which TensorFlow forbids it
         add_input_stall(stall)
         return logs
 
