@@ -103,7 +103,7 @@ def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | 
 
 
 def _other_task(folder: Path) -> str | None:
-    """The name of the task of a model that neither labels nor embeds texts, in a folder that is no export."""
+    """The task of a checkpoint that neither labels nor embeds texts, such as question answering; else None."""
     from albert_tf.export import is_saved_model
 
     if is_saved_model(folder):
