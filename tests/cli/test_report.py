@@ -33,6 +33,7 @@ def test_a_fine_tuning_has_its_page(tuned):
     assert "Not available for fine-tuning." in page
 
 
+@pytest.mark.exhaustive
 def test_the_page_goes_where_it_is_told_to(tuned, tmp_path):
     output_of("report", tuned.folder, "--output", tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")

@@ -34,6 +34,7 @@ def test_a_unigram_tokenizer_is_the_model_that_it_was_made_of(unigram, tmp_path)
     assert AlbertTokenizer.from_pretrained(tmp_path).vocab_hash == published.vocab_hash
 
 
+@pytest.mark.exhaustive
 def test_options_come_from_the_normaliser_and_can_be_given(unigram, tmp_path):
     content = json.loads((unigram / "tokenizer.json").read_text("utf-8"))
     kept = [one for one in content["normalizer"]["normalizers"] if one["type"] in ("Replace", "Precompiled")]

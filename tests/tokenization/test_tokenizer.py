@@ -118,6 +118,7 @@ def test_decode(tokenizer):
         tokenizer.decode([30_000])
 
 
+@pytest.mark.exhaustive
 def test_options_change_ids(tokenizer):
     cased = AlbertTokenizer.english(do_lower_case=False)
     accents = AlbertTokenizer.english(keep_accents=True)

@@ -47,6 +47,7 @@ def test_user_defined_pieces_weigh_what_sentencepiece_counts_them_with(tmp_path)
     assert (scores["@usr"], scores["한"]) == pytest.approx((0.3, 0.2))
 
 
+@pytest.mark.exhaustive
 # Compared with transformers on all lines of a Korean corpus; tests/parity/README.md has the counts.
 @pytest.mark.parametrize("rules", ["nmt_nfkc", "identity"])
 def test_loose_letters_are_put_together_where_they_are_here(tmp_path, rules):

@@ -357,6 +357,7 @@ def test_numbers_are_predicted_from_pairs_in_csv(files):
     assert (loaded.takes_pairs, loaded.max_length, loaded.model.problem) == (True, 12, "regression")
 
 
+@pytest.mark.exhaustive
 def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(files):
     with pytest.raises(ValueError, match=r"loss is not finite.*at step \d+"):
         finetune(options_for(files, files / "diverged", learning_rate=1e30, warmup_proportion=0.0))
