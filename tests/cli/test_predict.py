@@ -32,6 +32,7 @@ def test_labels_with_probabilities(files, where):
     assert "a [first] text" in printed
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("where", ["", "saved"])
 def test_pieces_and_orders(files, where):
     loaded, folder = load_folder(files / "pretrained"), files / where / "pretrained"

@@ -196,6 +196,7 @@ def test_an_export_that_differs_leaves_nothing(folders, tmp_path, monkeypatch):
     assert not any((tmp_path / "m").iterdir())
 
 
+@pytest.mark.exhaustive
 def test_max_length_cuts_as_asked(folders, tmp_path):
     report = export_saved_model(folders["classifier"], tmp_path, "m", max_length=8)
     restored = load_saved_model(report.folder)
@@ -278,6 +279,7 @@ def test_two_exports_with_one_name_at_once(folders, tmp_path, monkeypatch):
     assert [path.name for path in (tmp_path / "m").iterdir()] == ["1"]
 
 
+@pytest.mark.exhaustive
 def test_a_damaged_export_is_one_sentence(exports, tmp_path):
     shutil.copytree(exports["classifier"].folder, tmp_path / "m" / "1")
     for name in ("saved_model.pb", "variables/variables.data-00000-of-00001", "variables/variables.index"):

@@ -51,6 +51,7 @@ def fit(remat, **compile_arguments):
     return model.fit(data, shuffle=False, verbose=0).history, model.get_weights()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("count", first_of([1, 2]))
 def test_fit_is_the_same(count):
     expected, plain = fit("none", run_eagerly=True, gradient_accumulation_steps=count)

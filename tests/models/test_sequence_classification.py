@@ -139,6 +139,7 @@ def test_names_of_labels():
     assert AlbertForSequenceClassification(CONFIG, num_labels=2).labels == ("LABEL_0", "LABEL_1")
 
 
+@pytest.mark.exhaustive
 def test_a_compiled_model_saves_its_optimizer_and_goes_on(tmp_path):
     model = make_model(optimizer="adam")
     model.fit(INPUTS, LABELS, epochs=2, shuffle=False, verbose=0)

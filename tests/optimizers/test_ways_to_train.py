@@ -57,6 +57,7 @@ def train_by_hand(kind, jit_compile, graph=True, steps=5):
     return model.get_weights()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", first_of([AdamW, Lamb]))
 def test_eager_graph_and_xla_agree(kind):
     eager = train_by_hand(kind, jit_compile=False, graph=False)

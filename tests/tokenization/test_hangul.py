@@ -116,6 +116,7 @@ def test_every_syllable_comes_through_a_vocabulary_file(scheme, lower, accents, 
         assert [text[slice(*first)], text[slice(*second)]] == [spell(syllable) for syllable in word]
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=100, derandomize=True, deadline=None)
 @given(text=st.text("\u10ff\u1100\u1112\u1113\u1160\u1161\u1175\u1176\u11a7\u11a8\u11c2\u11c3가각갸힐힣 a"))
 def test_syllables_are_put_together_as_unicode_does(text):

@@ -101,6 +101,7 @@ def test_spans_cover_texts_spelled_in_bytes(tmp_path):
         _check_cover(tokenizer, text)
 
 
+@pytest.mark.exhaustive
 def test_spans_of_recorded_lines():
     for name, case in (("english", "T1_tokenize"), ("digit_comma", "T1b_digit_comma")):
         for line in read_lines(case):

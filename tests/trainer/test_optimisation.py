@@ -141,6 +141,7 @@ def poisoned(step, value):
     return BATCHES.enumerate().map(poison)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("steps_per_execution", first_of([1, 6]))
 def test_a_loss_that_is_not_finite_is_named_with_step_rate_and_gradients(steps_per_execution):
     model = make_model(steps_per_execution=steps_per_execution)

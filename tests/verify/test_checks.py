@@ -205,6 +205,7 @@ def test_published_outputs_are_reproduced(folder, published):
     assert check.finding.startswith("4 published outputs of some_model are reproduced, within ")
 
 
+@pytest.mark.exhaustive
 def test_a_model_by_its_outputs_under_any_name(folder, published, tmp_path):
     shutil.move(folder, tmp_path / "renamed")
     assert verify(tmp_path / "renamed", published)[-1].name == "published"
@@ -232,6 +233,7 @@ def test_a_classifier_made_of_it_is_no_failure(folders, published, tmp_path):
     assert not failures(folder, published=published)
 
 
+@pytest.mark.exhaustive
 def test_the_published_text(folder, published):
     (text,) = PUBLISHED[0].texts
     sound = (dataclasses.replace(published[0], texts=(text,)),)
