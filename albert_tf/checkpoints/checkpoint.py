@@ -44,9 +44,10 @@ def with_sharing(checkpoint: Checkpoint, config: AlbertConfig) -> Checkpoint:
         ValueError: layers with different weights would have to share them.
     """
     old, arrays = checkpoint.config, dict(checkpoint.arrays)
-    halves = (("attention", old.num_attention_groups, config.num_attention_groups),)
-    halves += (("ffn", old.num_ffn_groups, config.num_ffn_groups),)
-    for name, before, after in halves:
+    for name, before, after in (
+        ("attention", old.num_attention_groups, config.num_attention_groups),
+        ("ffn", old.num_ffn_groups, config.num_ffn_groups),
+    ):
         if before == after:
             continue
         if after % before:

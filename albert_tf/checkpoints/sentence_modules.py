@@ -7,7 +7,7 @@ from typing import Any
 from albert_tf.atomic_files import atomic_write
 from albert_tf.checkpoints.config_files import CURE
 from albert_tf.config import AlbertConfig
-from albert_tf.json_files import parse_json, read_bytes, read_json
+from albert_tf.json_files import read_json
 
 # Entry of `Checkpoint.settings` with the arguments of AlbertForSentenceEmbedding.
 SENTENCE_SETTINGS = "sentence_embedding"
@@ -32,7 +32,7 @@ def read_sentence_settings(folder: pathlib.Path, config: AlbertConfig) -> dict[s
     file = folder / _MODULES_FILE
     if not file.is_file():
         return {}
-    modules = parse_json(read_bytes(file, CURE), file, list, CURE)
+    modules = read_json(file, list, CURE)
     if not all(isinstance(module, dict) and isinstance(module.get("type"), str) for module in modules):
         raise ValueError(f"{file} must be a list of modules with `type` and `path`; {CURE}.")
     kinds = [module["type"].rsplit(".", 1)[-1] for module in modules]

@@ -66,18 +66,19 @@ def read_sentences(
     for row in read_rows(path, columns.header):
         texts = [row.text(columns.text, "--text-column"), row.text(columns.pair, "--pair-column")]
         texts += [] if negative is None else [row.text(negative, "--negative-column")]
+        label = "" if positive_label is None and largest_label is None else label_of(row, columns)
         if positive_label is not None:
-            label = label_of(row, columns)
             labels.add(label)
             if label != positive_label:
                 continue
-        sentences.append(tuple(texts))
-        similarities.append(0.0 if largest_label is None else as_number(label_of(row, columns)) / largest_label)
-        if not 0 <= similarities[-1] <= 1:  # false for NaN
+        similarity = 0.0 if largest_label is None else as_number(label) / largest_label
+        if not 0 <= similarity <= 1:  # false for NaN
             raise ValueError(
-                f"{path}, line {row.line}: the label {label_of(row, columns)!r} is not a number from 0 to "
-                f"{largest_label:g}; correct it, or set --largest-label."
+                f"{path}, line {row.line}: the label {label!r} is not a number from 0 to {largest_label:g}; correct "
+                "it, or set --largest-label."
             )
+        sentences.append(tuple(texts))
+        similarities.append(similarity)
     if not sentences:
         known = f" with the label {positive_label!r}; its labels are {listed(sorted(labels))}" if labels else ""
         raise ValueError(f"{path} has no rows{known}; is it the right file?")
