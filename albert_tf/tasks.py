@@ -20,15 +20,15 @@ class Task:
         model: name of the class in `albert_tf.models`, which is also its architecture in a Hugging Face `config.json`.
         heads: parts of a checkpoint, beside `encoder`, that the model fills; see `checkpoints/names.py`.
         uses_pooler: whether the model computes from `pooled_output`.
-        serving: module of `albert_tf.export` that exports the model; None if it cannot be exported yet.
+        serving: class that exports the model, and its module in `albert_tf.export`.
         finetuning: class of `albert_tf.trainer.tasks` that trains and evaluates it; None if there is none.
     """
 
     name: str
     model: str
     heads: frozenset[str]
+    serving: str
     uses_pooler: bool = False
-    serving: str | None = None
     finetuning: str | None = None
 
 
@@ -39,39 +39,47 @@ TASKS = (
         "AlbertForSequenceClassification",
         frozenset({"classifier"}),
         uses_pooler=True,
-        serving="serve_classifier",
+        serving="serve_classifier.ServedClassifier",
         finetuning="TextClassification",
     ),
     Task(
         "token_classification",
         "AlbertForTokenClassification",
         frozenset({"classifier"}),
+        serving="serve_tags.ServedTags",
         finetuning="TokenClassification",
     ),
     Task(
         "multiple_choice",
         "AlbertForMultipleChoice",
         frozenset({"classifier"}),
+        serving="serve_classifier.ServedChoices",
         uses_pooler=True,
         finetuning="MultipleChoice",
     ),
-    Task("question_answering", "AlbertForQuestionAnswering", frozenset({"qa_span"}), finetuning="QuestionAnswering"),
-    Task(
-        "question_answering_beam", "AlbertForQuestionAnswering", frozenset({"qa_beam"}), finetuning="QuestionAnswering"
+    *(
+        Task(
+            f"question_answering{suffix}",
+            "AlbertForQuestionAnswering",
+            frozenset({head}),
+            serving="serve_question_answering.ServedAnswers",
+            finetuning="QuestionAnswering",
+        )
+        for suffix, head in (("", "qa_span"), ("_beam", "qa_beam"))
     ),
     Task(
         "pretraining",
         "AlbertForPreTraining",
         frozenset({"masked_lm", "sentence_order"}),
         uses_pooler=True,
-        serving="serve_masked_lm",
+        serving="serve_masked_lm.ServedMaskedLM",
     ),
-    Task("masked_lm", "AlbertForMaskedLM", frozenset({"masked_lm"}), serving="serve_masked_lm"),
+    Task("masked_lm", "AlbertForMaskedLM", frozenset({"masked_lm"}), serving="serve_masked_lm.ServedMaskedLM"),
     Task(
         "sentence_embedding",
         "AlbertForSentenceEmbedding",
         frozenset(),
-        serving="serve_embedding",
+        serving="serve_embedding.ServedEmbedding",
         finetuning="SentenceEmbedding",
     ),
 )

@@ -2,6 +2,7 @@
 
 python saved_models/predict.py saved_models/NAME "a text" ["another text" ...]
 python saved_models/predict.py saved_models/NAME "first of a pair" --pair "second of it"
+python saved_models/predict.py saved_models/NAME "a question" --pair "the passage with the answer"
 """
 
 import argparse
@@ -27,25 +28,35 @@ def find_version(folder: pathlib.Path) -> pathlib.Path:
 def call(signature, texts: list[str], pairs: list[str]) -> dict[str, tf.Tensor]:
     """Calls a signature with texts, and pairs if there are any."""
     expected = set(signature.structured_input_signature[1])
-    given = {"text": texts, **({"text_pair": pairs} if pairs else {})}
+    names = ("question", "context") if "question" in expected else ("text", "text_pair")
+    given = {names[0]: texts, **({names[1]: pairs} if pairs else {})}
     if set(given) != expected:
-        cure = "pass --pair TEXT for each text" if "text_pair" in expected else "omit --pair"
+        cure = "pass --pair TEXT for each text" if len(expected) == 2 else "omit --pair"
         raise ValueError(f"The model takes {' and '.join(sorted(expected))}, not {' and '.join(given)}; {cure}.")
     try:
         return signature(**{name: tf.constant(value) for name, value in given.items()})
     except tf.errors.InvalidArgumentError:
-        raise ValueError(f"Each text must contain [MASK] once. Received: {texts}.") from None
+        raise ValueError(f"Each text must contain [MASK]. Received: {texts}.") from None
 
 
 def describe(signatures, outputs: dict[str, tf.Tensor], row: int) -> list[str]:
     """The outputs for one text, as lines."""
-    if "probabilities" not in outputs:
-        return [f"{name}: {values[row].numpy():.4f}" for name, values in outputs.items()]
-    is_classifier = "labels" in signatures
-    names = signatures["labels"]()["labels"] if is_classifier else outputs["pieces"][row]
-    probabilities = outputs["probabilities"][row].numpy().tolist()
-    lines = [f"{value:.4f}  {name.decode()}" for name, value in zip(names.numpy().tolist(), probabilities)]
-    return [f"label: {outputs['label'][row].numpy().decode()}", *lines] if is_classifier else lines
+    values = {name: value[row].numpy() for name, value in outputs.items()}
+    if "pieces" in values:
+        masks = zip(values["pieces"], values["probabilities"])  # [M, K] each
+        return [f"{value:.4f}  {piece.decode()}" for mask in masks for piece, value in zip(*mask) if piece]
+    if "label" in values and "labels" in signatures:
+        names = signatures["labels"]()["labels"].numpy()
+        scores = zip(names, values["probabilities"])
+        return [f"label: {values['label'].decode()}", *(f"{value:.4f}  {name.decode()}" for name, value in scores)]
+    if "entity_label" in values:
+        entities = zip(values["entity_label"], values["entity_text"], values["entity_score"])
+        return [f"{score:.4f}  {label.decode()}: {text.decode()}" for label, text, score in entities if label]
+    return [f"{name}: {_format(value)}" for name, value in values.items()]
+
+
+def _format(value) -> str:
+    return value.decode() if isinstance(value, bytes) else f"{value:.4f}" if value.ndim == 0 else f"shape {value.shape}"
 
 
 def main() -> None:

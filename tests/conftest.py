@@ -71,10 +71,13 @@ def run_python() -> Callable[..., subprocess.CompletedProcess]:
     return run
 
 
+OTHER_TASKS = ("questions", "questions_beam", "tags", "choices", "embedding")
+
+
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory) -> Mapping[str, pathlib.Path]:
     """Folders of tiny models by kind, each made when it is first asked for."""
-    from tests.toy_task import write_classifier, write_pretrained
+    from tests.toy_task import write_classifier, write_pretrained, write_task
 
     root = tmp_path_factory.mktemp("models")
     return MadeOnce(
@@ -83,6 +86,8 @@ def folders(tmp_path_factory) -> Mapping[str, pathlib.Path]:
             "pairs": lambda: write_classifier(root / "pairs", pairs=True),
             "regression": lambda: write_classifier(root / "regression", problem="regression"),
             "pretrained": lambda: write_pretrained(root / "pretrained"),
+            "multi_label": lambda: write_classifier(root / "multi_label", problem="multi_label", labels=["a", "b"]),
+            **{kind: lambda kind=kind: write_task(root / kind, kind) for kind in OTHER_TASKS},
         }
     )
 

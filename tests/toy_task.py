@@ -7,7 +7,16 @@ import random
 
 import keras
 
-from albert_tf import AlbertConfig, AlbertForPreTraining, AlbertForSequenceClassification, AlbertTokenizer
+from albert_tf import (
+    AlbertConfig,
+    AlbertForMultipleChoice,
+    AlbertForPreTraining,
+    AlbertForQuestionAnswering,
+    AlbertForSentenceEmbedding,
+    AlbertForSequenceClassification,
+    AlbertForTokenClassification,
+    AlbertTokenizer,
+)
 
 # The initialiser is wide, so that untrained models give scores that differ.
 CONFIG = AlbertConfig(
@@ -35,6 +44,26 @@ def write_pretrained(folder: pathlib.Path, seed: int = 1) -> pathlib.Path:
     keras.utils.set_random_seed(seed)
     AlbertForPreTraining(CONFIG).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
+    return folder
+
+
+def write_task(folder: pathlib.Path, kind: str) -> pathlib.Path:
+    """A folder as fine-tuning for another task leaves it, with random weights; long texts need several windows."""
+    keras.utils.set_random_seed(3)
+    tags = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+    model = {
+        "questions": lambda: AlbertForQuestionAnswering(CONFIG),
+        "questions_beam": lambda: AlbertForQuestionAnswering(CONFIG, head="beam"),
+        "tags": lambda: AlbertForTokenClassification(CONFIG, labels=tags),
+        "choices": lambda: AlbertForMultipleChoice(CONFIG),
+        "embedding": lambda: AlbertForSentenceEmbedding(CONFIG, normalize=True),
+    }[kind]()
+    model.save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    recipe = {"max_length": 48, "doc_stride": 16, "max_question_length": 12, "max_answer_length": 10}
+    (folder / "recipe.json").write_text(json.dumps(recipe))
+    if kind == "tags":
+        (folder / "metrics.json").write_text(json.dumps({"tags_words": True}))
     return folder
 
 

@@ -62,27 +62,39 @@ def run(
     texts = texts or []
     if pair and len(pair) != len(texts):
         raise ValueError(f"`--pair` must be given once for each text. Received: {len(texts)} texts, {len(pair)} pairs.")
-    model = _load(folder)
-    if model.is_embedding:
-        if not pair:
-            raise ValueError("`--pair` must be given for each text, to compare them; --data writes embeddings.")
-        columns, rows = ("text", "compared with", "cosine"), _cosine_rows(texts, pair, model)
-    elif model.is_classifier:
-        columns, rows = ("text", "label", "value"), _label_rows(texts, model.classify(texts, pair or None))
-    elif pair:
-        columns = ("comes first", "comes second", "probability")
-        rows = _order_rows(texts, pair, model.sentence_order(texts, pair))
-    else:
-        columns, rows = ("text", "piece", "probability"), _piece_rows(texts, model.fill_mask(texts))
+    columns, rows = _table(_load(folder), texts, pair or [])
     title = "▁ begins a word, ## continues one" if columns[1] == "piece" else ""
     print_table(title, columns, rows, num_text_columns=2)
 
 
+def _table(model: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, str, str], Iterator[_Row]]:
+    """Columns and rows of the answers for some texts."""
+    if model.task == "sentence_embedding":
+        if not pairs:
+            raise ValueError("`--pair` must be given for each text, to compare them; --data writes embeddings.")
+        return ("text", "compared with", "cosine"), _cosine_rows(texts, pairs, model)
+    if model.task == "sequence_classification":
+        return ("text", "label", "value"), _label_rows(texts, model.classify(texts, pairs or None))
+    if model.task == "question_answering":
+        if not pairs:
+            raise ValueError("`--pair` must be given for each question: the passage that has the answer.")
+        return ("question", "answer", "probability"), _answer_rows(texts, model.answer_questions(texts, pairs))
+    if model.task == "token_classification":
+        return ("text", "entity", "probability"), _entity_rows(texts, model.find_entities(texts))
+    if model.task == "multiple_choice":
+        raise ValueError("`--data` must be given for a model of multiple choice; see `evaluate` for the files.")
+    if pairs:
+        order = model.sentence_order(texts, pairs)
+        return ("comes first", "comes second", "probability"), _order_rows(texts, pairs, order)
+    return ("text", "piece", "probability"), _piece_rows(texts, model.fill_mask(texts))
+
+
 def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> None:
     """Labels the rows of a table, some at a time."""
-    if not (model.is_classifier or model.is_embedding):
-        raise ValueError("`--data` needs a model that labels or embeds texts; pass [MASK] texts one by one.")
-    if model.is_embedding and (output.suffix == ".tsv") == (columns[1] is None):
+    is_embedding = model.task == "sentence_embedding"
+    if not is_embedding and model.task != "sequence_classification":
+        raise ValueError("`--data` needs a model that labels or embeds texts; pass other texts one by one.")
+    if is_embedding and (output.suffix == ".tsv") == (columns[1] is None):
         raise ValueError(
             "`--output` of embeddings must be .jsonl or -, and of the similarities of pairs .tsv. Received: "
             f"{output}, pair_column={columns[1]!r}."
@@ -111,7 +123,7 @@ def _other_task(folder: Path) -> str | None:
     from albert_tf.trainer.evaluation import find_finetuned
 
     task = find_finetuned(folder)
-    return None if task is None or task.serving is not None else task.name
+    return None if task is None or task.name in ("sequence_classification", "sentence_embedding") else task.name
 
 
 def _predict_task(task: str, folder: Path, data: Path, output: Path) -> None:
@@ -149,10 +161,10 @@ def _output_lines(model: Any, examples: Iterator[tuple[str, str | None]], as_tab
 
 def _values(model: Any, texts: list[str], pairs: list[str]) -> Iterator[tuple[Any, dict[str, Any]]]:
     """For each text, what a table holds and the fields of a JSON line."""
-    if model.is_embedding and pairs:
+    if model.task == "sentence_embedding" and pairs:
         for _, _, cosine in _cosine_rows(texts, pairs, model):
             yield cosine, {}
-    elif model.is_embedding:
+    elif model.task == "sentence_embedding":
         for embedding in model.embed(texts):
             yield None, {"embedding": embedding.tolist()}
     else:
@@ -165,30 +177,23 @@ def _values(model: Any, texts: list[str], pairs: list[str]) -> Iterator[tuple[An
 class _FolderModel:
     """A Keras model with the interface of RestoredModel."""
 
-    is_classifier: bool
-    is_embedding: bool
+    task: str
     classify: Callable
     embed: Callable
     fill_mask: Callable
     sentence_order: Callable
+    answer_questions: Callable
+    find_entities: Callable
 
 
 def _load(folder: Path) -> Any:
-    from albert_tf.export import (
-        classify,
-        embed,
-        fill_mask,
-        is_saved_model,
-        load_folder,
-        load_saved_model,
-        sentence_order,
-    )
+    from albert_tf import export
 
-    if is_saved_model(folder):
-        return load_saved_model(folder)
-    loaded = load_folder(folder)
-    answers = (functools.partial(answer, loaded) for answer in (classify, embed, fill_mask, sentence_order))
-    return _FolderModel(loaded.is_classifier, loaded.is_embedding, *answers)
+    if export.is_saved_model(folder):
+        return export.load_saved_model(folder)
+    loaded = export.load_folder(folder)
+    names = [field.name for field in dataclasses.fields(_FolderModel)][1:]
+    return _FolderModel(loaded.task, *(functools.partial(getattr(export, name), loaded) for name in names))
 
 
 def _label_rows(texts: list[str], predictions) -> Iterator[_Row]:
@@ -206,8 +211,20 @@ def _cosine_rows(texts: list[str], pairs: list[str], model: Any) -> Iterator[_Ro
 
 
 def _piece_rows(texts: list[str], predictions) -> Iterator[_Row]:
-    for text, prediction in zip(texts, predictions):
-        yield from _rows(text, zip(prediction.pieces, prediction.probabilities))
+    for text, masks in zip(texts, predictions):
+        for number, mask in enumerate(masks):
+            yield from _rows("" if number else text, zip(mask.pieces, mask.probabilities))
+
+
+def _answer_rows(questions: list[str], predictions) -> Iterator[_Row]:
+    for question, answer in zip(questions, predictions):
+        yield from _rows(question, [(answer.text or "no answer", answer.score)])
+
+
+def _entity_rows(texts: list[str], predictions) -> Iterator[_Row]:
+    for text, entities in zip(texts, predictions):
+        found = [(f"{entity.text} ({entity.label})", entity.score) for entity in entities]
+        yield from _rows(text, found) if found else [(text, "none", "")]
 
 
 def _rows(text: str, answers: Iterable[tuple[str, float]]) -> Iterator[_Row]:

@@ -7,19 +7,33 @@ from albert_tf.lazy import lazy_names
 if TYPE_CHECKING:
     from albert_tf.export.folder import ModelFolder, load_folder
     from albert_tf.export.loaded import RestoredModel, is_saved_model, load_saved_model
-    from albert_tf.export.prediction import ClassPrediction, MaskPrediction, classify, embed, fill_mask, sentence_order
+    from albert_tf.export.prediction import (
+        ClassPrediction,
+        MaskPrediction,
+        choose,
+        classify,
+        embed,
+        fill_mask,
+        sentence_order,
+    )
     from albert_tf.export.saved_model import ExportReport, export_saved_model
+    from albert_tf.export.spans import AnswerPrediction, Entity, answer_questions, find_entities
 
 _MODULE_OF = {
+    "AnswerPrediction": "spans",
     "ClassPrediction": "prediction",
+    "Entity": "spans",
     "ExportReport": "saved_model",
     "MaskPrediction": "prediction",
     "ModelFolder": "folder",
     "RestoredModel": "loaded",
+    "answer_questions": "spans",
+    "choose": "prediction",
     "classify": "prediction",
     "embed": "prediction",
     "export_saved_model": "saved_model",
     "fill_mask": "prediction",
+    "find_entities": "spans",
     "is_saved_model": "loaded",
     "load_folder": "folder",
     "load_saved_model": "loaded",
@@ -27,15 +41,20 @@ _MODULE_OF = {
 }
 
 __all__ = [
+    "AnswerPrediction",
     "ClassPrediction",
+    "Entity",
     "ExportReport",
     "MaskPrediction",
     "ModelFolder",
     "RestoredModel",
+    "answer_questions",
+    "choose",
     "classify",
     "embed",
     "export_saved_model",
     "fill_mask",
+    "find_entities",
     "is_saved_model",
     "load_folder",
     "load_saved_model",

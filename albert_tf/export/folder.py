@@ -1,22 +1,20 @@
 """Loads a model and its tokenizer from a folder; the task is detected automatically."""
 
 import dataclasses
+import math
 import pathlib
+from typing import Any
 
 from albert_tf import checkpoints, models
 from albert_tf.json_files import read_json
-from albert_tf.models import (
-    AlbertForMaskedLM,
-    AlbertForPreTraining,
-    AlbertForSentenceEmbedding,
-    AlbertForSequenceClassification,
-)
-from albert_tf.tasks import find_task
+from albert_tf.models import AlbertForSentenceEmbedding
+from albert_tf.models.base import AlbertBase
+from albert_tf.tasks import TASKS, find_task
 from albert_tf.tokenization import AlbertTokenizer
 
-TaskModel = AlbertForSequenceClassification | AlbertForPreTraining | AlbertForMaskedLM | AlbertForSentenceEmbedding
-
-_RECIPE_FILE = "recipe.json"
+_RECIPE_FILE, _REPORT_FILE = "recipe.json", "metrics.json"
+_NUMBERS = ("max_length", "doc_stride", "max_question_length", "max_answer_length")
+_CURE = "restore it, or remove it to use the defaults"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,22 +26,27 @@ class ModelFolder:
         tokenizer: AlbertTokenizer.
         max_length: maximum number of tokens; longer texts are truncated.
         takes_pairs: whether it is a classifier of pairs of texts.
+        doc_stride: distance in tokens of the starts of two windows of a long text.
+        max_question_length: maximum number of tokens of a question.
+        max_answer_length: maximum number of tokens of an answer.
+        no_answer_threshold: a question is not answered if its score of "no answer" is above this; None: never.
+        tags_words: whether tags were trained on words, not on spans of characters.
     """
 
-    model: TaskModel
+    model: AlbertBase
     tokenizer: AlbertTokenizer
     max_length: int
     takes_pairs: bool = False
+    doc_stride: int = 128
+    max_question_length: int = 64
+    max_answer_length: int = 30
+    no_answer_threshold: float | None = None
+    tags_words: bool = False
 
     @property
-    def is_classifier(self) -> bool:
-        """Whether the model labels texts."""
-        return isinstance(self.model, AlbertForSequenceClassification)
-
-    @property
-    def is_embedding(self) -> bool:
-        """Whether the model computes embeddings of sentences."""
-        return isinstance(self.model, AlbertForSentenceEmbedding)
+    def task(self) -> str:
+        """Name of the first task of `albert_tf.tasks.TASKS` that the model is for."""
+        return next(task.name for task in TASKS if task.model == type(self.model).__name__)
 
     def check_pairs(self, given: bool) -> None:
         """Raises ValueError if a classifier of pairs gets single texts, or the reverse."""
@@ -68,34 +71,44 @@ def load_folder(folder: str | pathlib.Path) -> ModelFolder:
     kind = _kind(checkpoint)
     tokenizer = AlbertTokenizer.from_pretrained(folder)
     tokenizer.check_fits(checkpoint.config.vocab_size)
-    max_length, takes_pairs = _recipe(folder / _RECIPE_FILE, checkpoint.config.max_position_embeddings)
+    options = _options(folder, checkpoint.config.max_position_embeddings)
     model = kind.from_pretrained(folder)
     if isinstance(model, AlbertForSentenceEmbedding):
-        max_length, takes_pairs = model.max_length, False
-    return ModelFolder(model, tokenizer, max_length, takes_pairs)
+        options |= {"max_length": model.max_length, "takes_pairs": False}
+    return ModelFolder(model, tokenizer, **options)
 
 
-def _kind(checkpoint: checkpoints.Checkpoint) -> type[TaskModel]:
+def _kind(checkpoint: checkpoints.Checkpoint) -> type[AlbertBase]:
     """The model class in the config, or else the one that matches the heads of the checkpoint."""
     parts = {path.split("/", 1)[0] for path in checkpoint.arrays}
     named = checkpoint.settings.get("architectures")
     task = find_task(parts, named or ())
-    if task is None or task.serving is None:
+    if task is None:
         raise ValueError(
-            f"{checkpoint.source} ({' and '.join(named) if named else ', '.join(sorted(parts))}) neither labels texts "
-            "nor fills in masks, nor embeds sentences; fine-tune it first."
+            f"{checkpoint.source} ({' and '.join(named) if named else ', '.join(sorted(parts))}) has no head for a "
+            "task; fine-tune it first."
         )
     return getattr(models, task.model)
 
 
-def _recipe(file: pathlib.Path, longest: int) -> tuple[int, bool]:
-    """`max_length` and `takes_pairs` as recorded by `finetune`."""
-    recipe = read_json(file, cure="restore it, or remove it to use the defaults") if file.is_file() else {}
-    max_length, pairs = recipe.get("max_length") or longest, recipe.get("pair_column")
-    if not isinstance(max_length, int) or not 3 <= max_length <= longest or not isinstance(pairs, str | None):
-        raise ValueError(
-            f"{file}: `max_length` must be an integer from 3 to {longest} and `pair_column` a name or null. Received: "
-            f"{str(recipe.get('max_length'))[:60]} and {str(pairs)[:60]}; restore the file, or remove it to use the "
-            "defaults."
-        )
-    return max_length, pairs is not None
+def _options(folder: pathlib.Path, longest: int) -> dict[str, Any]:
+    """The fields of ModelFolder as recorded by `finetune`."""
+    recipe, report = (
+        read_json(folder / name, cure=_CURE) if (folder / name).is_file() else {}
+        for name in (_RECIPE_FILE, _REPORT_FILE)
+    )
+    numbers = {name: recipe[name] for name in _NUMBERS if recipe.get(name) is not None}
+    threshold, pairs = report.get("no_answer_threshold"), recipe.get("pair_column")
+    for name, value in numbers.items():
+        limits = (3, longest) if name == "max_length" else (1, math.inf)
+        if type(value) is not int or not limits[0] <= value <= limits[1]:
+            raise ValueError(
+                f"{folder / _RECIPE_FILE}: `{name}` must be an integer from {limits[0]} to {limits[1]}. Received: "
+                f"{str(value)[:60]}; {_CURE}."
+            )
+    if not isinstance(pairs, str | None):
+        raise ValueError(f"{folder / _RECIPE_FILE}: `pair_column` must be a name or null. Received: {pairs}; {_CURE}.")
+    if not isinstance(threshold, float | int | None):
+        raise ValueError(f"{folder / _REPORT_FILE}: `no_answer_threshold` must be a number; {_CURE}.")
+    others = {"takes_pairs": pairs is not None, "no_answer_threshold": threshold}
+    return {"max_length": longest, **numbers, **others, "tags_words": report.get("tags_words") is True}

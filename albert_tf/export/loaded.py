@@ -14,8 +14,17 @@ import tensorflow_text  # noqa: F401  # registers the operations that the SavedM
 
 from albert_tf import checkpoints
 from albert_tf.export.prediction import ClassPrediction, MaskPrediction
+from albert_tf.export.spans import AnswerPrediction, Entity
 
 _FILE = "saved_model.pb"
+# Outputs of `serving_default` by which a task is known.
+_TASK_OF_OUTPUT = {
+    "answer": "question_answering",
+    "choice": "multiple_choice",
+    "entity_label": "token_classification",
+    "pieces": "masked_lm",
+    "sentence_embedding": "sentence_embedding",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,22 +40,14 @@ class RestoredModel:
     restored: Any
 
     @property
-    def is_classifier(self) -> bool:
-        """Whether the model labels texts."""
-        return "score" in self._outputs
-
-    @property
-    def is_embedding(self) -> bool:
-        """Whether the model computes embeddings of sentences."""
-        return "sentence_embedding" in self._outputs
-
-    @property
-    def _outputs(self) -> dict[str, Any]:
-        return self.restored.signatures["serving_default"].structured_outputs
+    def task(self) -> str:
+        """As `ModelFolder.task`."""
+        outputs = self.restored.signatures["serving_default"].structured_outputs
+        return next((task for name, task in _TASK_OF_OUTPUT.items() if name in outputs), "sequence_classification")
 
     def classify(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[ClassPrediction]:
         """As `albert_tf.export.classify`."""
-        outputs = self._call("serving_default", texts, pairs)
+        outputs = self._call("serving_default", text=texts, text_pair=pairs)
         scores = outputs["score"].numpy().tolist()
         if "probabilities" not in outputs:
             return [ClassPrediction(None, score, {}) for score in scores]
@@ -60,33 +61,56 @@ class RestoredModel:
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """As `albert_tf.export.embed`."""
-        return self._call("serving_default", texts)["sentence_embedding"].numpy()
+        return self._call("serving_default", text=texts)["sentence_embedding"].numpy()
 
-    def fill_mask(self, texts: Sequence[str]) -> list[MaskPrediction]:
+    def fill_mask(self, texts: Sequence[str]) -> list[tuple[MaskPrediction, ...]]:
         """As `albert_tf.export.fill_mask`, with the number of pieces fixed at export."""
         try:
-            outputs = self._call("serving_default", texts)
+            outputs = self._call("serving_default", text=texts)
         except tf.errors.InvalidArgumentError:
-            raise ValueError(f"Each text must contain [MASK] exactly once. Received: {list(texts)}.") from None
-        pieces, probabilities = outputs["pieces"].numpy(), outputs["probabilities"].numpy().tolist()  # [B, K]
+            raise ValueError(f"Each text must contain [MASK]. Received: {list(texts)}.") from None
+        pieces, probabilities = outputs["pieces"].numpy(), outputs["probabilities"].numpy()  # [B, M, K]
         return [
-            MaskPrediction(tuple(piece.decode() for piece in row), tuple(values))
-            for row, values in zip(pieces, probabilities)
+            tuple(
+                MaskPrediction(tuple(piece.decode() for piece in mask), tuple(values.tolist()))
+                for mask, values in zip(*row)
+                if mask[0]
+            )
+            for row in zip(pieces, probabilities)
+        ]
+
+    def answer_questions(self, questions: Sequence[str], contexts: Sequence[str]) -> list[AnswerPrediction]:
+        """As `albert_tf.export.answer_questions`."""
+        outputs = self._call("serving_default", question=questions, context=contexts)
+        names = ("start", "end", "score", "null_odds")
+        columns = (outputs[name].numpy().tolist() for name in names)
+        return [AnswerPrediction(text.decode(), *row) for text, *row in zip(outputs["answer"].numpy(), *columns)]
+
+    def find_entities(self, texts: Sequence[str]) -> list[list[Entity]]:
+        """As `albert_tf.export.find_entities`."""
+        outputs = self._call("serving_default", text=texts)
+        names = ("entity_label", "entity_text", "entity_start", "entity_end", "entity_score")
+        return [
+            [
+                Entity(label.decode(), text.decode(), *(value.item() for value in values))
+                for label, text, *values in zip(*row)
+                if label
+            ]
+            for row in zip(*(outputs[name].numpy() for name in names))
         ]
 
     def sentence_order(self, texts: Sequence[str], pairs: Sequence[str]) -> list[float]:
         """As `albert_tf.export.sentence_order`."""
-        return self._call("sentence_order", texts, pairs)["in_order"].numpy().tolist()
+        return self._call("sentence_order", text=texts, text_pair=pairs)["in_order"].numpy().tolist()
 
-    def _call(self, name: str, texts: Sequence[str] | None = None, pairs: Sequence[str] | None = None) -> dict:
+    def _call(self, name: str, **texts: Sequence[str] | None) -> dict:
         if name not in self.restored.signatures:
             raise ValueError(
                 f"{self.folder} has no signature {name!r}, only {', '.join(sorted(self.restored.signatures))}; export "
                 "a model for this task."
             )
         signature = self.restored.signatures[name]
-        given = {"text": texts, "text_pair": pairs}
-        given = {key: tf.constant(list(value)) for key, value in given.items() if value is not None}
+        given = {key: tf.constant(list(value)) for key, value in texts.items() if value is not None}
         expected = set(signature.structured_input_signature[1])
         if set(given) != expected:
             raise ValueError(

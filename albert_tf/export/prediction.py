@@ -1,6 +1,6 @@
-"""Prediction from raw text: labels, embeddings, pieces for [MASK], and the order of two segments.
+"""Prediction from raw text: labels, choices, embeddings, pieces for [MASK], and the order of two segments.
 
-Letters: B batch, L sequence, C classes, D hidden, K best pieces, V vocabulary.
+Letters: B batch, L sequence, C classes, D hidden, M masks of a text, K best pieces.
 """
 
 import dataclasses
@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from keras import ops
 
+from albert_tf.data.finetuning.choices import ChoiceQuestion, encode_choices
 from albert_tf.export.folder import ModelFolder
 from albert_tf.models import (
     AlbertForMaskedLM,
+    AlbertForMultipleChoice,
     AlbertForPreTraining,
     AlbertForSentenceEmbedding,
     AlbertForSequenceClassification,
@@ -76,39 +78,38 @@ def classify(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[str] | N
     ]
 
 
-def fill_mask(loaded: ModelFolder, texts: Sequence[str], top: int = 5) -> list[MaskPrediction]:
-    """Predicts the piece for the [MASK] of each text.
+def fill_mask(loaded: ModelFolder, texts: Sequence[str], top: int = 5) -> list[tuple[MaskPrediction, ...]]:
+    """Predicts the piece for each [MASK] of each text.
 
     Args:
         loaded: a model with a masked-LM head.
-        texts: B texts, each with one [MASK], which stands for one piece.
+        texts: B texts, each with at least one [MASK], which stands for one piece.
         top: K, the number of candidates.
 
     Returns:
-        B predictions.
+        For each text, a prediction for each [MASK], in their order.
 
     Raises:
-        ValueError: the model has no such head, or a text does not have exactly one [MASK].
+        ValueError: the model has no such head, or a text has no [MASK].
     """
     if not isinstance(loaded.model, AlbertForMaskedLM | AlbertForPreTraining):
         raise ValueError(
             f"The model must have a masked-LM head. Received: {type(loaded.model).__name__}; use a pretrained model."
         )
     inputs = loaded.tokenizer(texts, max_length=loaded.max_length, allow_special=True)
-    counts = (inputs["input_ids"] == loaded.tokenizer.mask_token_id).sum(axis=1)
-    if (counts != 1).any():
-        text = texts[int((counts != 1).argmax())]
-        raise ValueError(
-            f"Each text must contain {MASK} exactly once, within its first {loaded.max_length - 2} pieces. "
-            f"Received: {text!r}."
-        )
-    inputs = with_mask_positions(inputs, loaded.tokenizer.mask_token_id)
+    has_mask = (inputs["input_ids"] == loaded.tokenizer.mask_token_id).any(axis=1)
+    if not has_mask.all():
+        raise ValueError(f"{no_mask_message(loaded)} Received: {texts[int(has_mask.argmin())]!r}.")
     pieces, predictions = loaded.tokenizer.pieces, {}
     for rows, batch in _batches(inputs):
-        logits = loaded.model(batch, training=False)[mask_output(loaded.model)][:, 0]
-        for number, probabilities in zip(rows, ops.convert_to_numpy(ops.softmax(logits))):  # [V] each
-            best = np.argsort(-probabilities, kind="stable")[:top]  # [K]
-            predictions[number] = MaskPrediction(tuple(pieces[i] for i in best), tuple(probabilities[best].tolist()))
+        batch, is_mask = with_mask_positions(batch, loaded.tokenizer.mask_token_id)
+        logits = loaded.model(batch, training=False)[mask_output(loaded.model)]
+        for number, probabilities, own in zip(rows, ops.convert_to_numpy(ops.softmax(logits)), np.asarray(is_mask)):
+            best = np.argsort(-probabilities[own], axis=1, kind="stable")[:, :top]  # [M, K]
+            predictions[number] = tuple(
+                MaskPrediction(tuple(pieces[i] for i in ids), tuple(row[ids].tolist()))
+                for ids, row in zip(best, probabilities[own])
+            )
     return [predictions[number] for number in range(len(predictions))]
 
 
@@ -137,6 +138,35 @@ def sentence_order(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[st
         logits = loaded.model(batch, training=False)["sentence_order_logits"]
         first[rows] = ops.convert_to_numpy(ops.softmax(logits))[:, 0]
     return first.tolist()
+
+
+def choose(loaded: ModelFolder, contexts: Sequence[str], choices: Sequence[Sequence[str]]) -> np.ndarray:
+    """Probabilities of the choices that complete each passage.
+
+    Args:
+        loaded: a model of multiple choice.
+        contexts: B passages.
+        choices: C statements for each, such as a question followed by one of its answers.
+
+    Returns:
+        float32 [B, C].
+
+    Raises:
+        ValueError: the model is another one, or the numbers of choices differ.
+    """
+    if not isinstance(loaded.model, AlbertForMultipleChoice):
+        raise ValueError(f"The model must be one of multiple choice. Received: {type(loaded.model).__name__}.")
+    if len(contexts) != len(choices) or len({len(row) for row in choices}) != 1:
+        raise ValueError(
+            "`choices` must have one row for each passage, all of the same length. Received: "
+            f"{len(contexts)} passages, rows of {', '.join(str(len(row)) for row in choices[:5])} choices."
+        )
+    questions = [ChoiceQuestion("", context, "_", tuple(row), -1) for context, row in zip(contexts, choices)]
+    encoded = encode_choices(loaded.tokenizer, questions, loaded.max_length, loaded.max_question_length)
+    logits = np.empty([len(questions), encoded.num_choices], np.float32)  # [B, C]
+    for rows in rows_by_length(encoded.lengths, _BATCH_SIZE // 4):
+        logits[rows] = ops.convert_to_numpy(loaded.model(encoded.batch(rows, multiple=1), training=False)["logits"])
+    return ops.convert_to_numpy(ops.softmax(logits))
 
 
 def embed(loaded: ModelFolder, texts: Sequence[str]) -> np.ndarray:
@@ -169,18 +199,36 @@ def mask_output(model: AlbertForMaskedLM | AlbertForPreTraining) -> str:
     return "masked_lm_logits" if isinstance(model, AlbertForPreTraining) else "logits"
 
 
-def with_mask_positions(inputs: Mapping[str, Any], mask_token_id: int) -> dict[str, Any]:
-    """Adds the position of each row's mask, `masked_lm_positions` int32 [B, 1]."""
-    is_mask = ops.equal(inputs["input_ids"], mask_token_id)  # [B, L]
-    positions = ops.cast(ops.argmax(ops.cast(is_mask, "int32"), axis=1), "int32")
-    return {**inputs, "masked_lm_positions": ops.expand_dims(positions, 1)}
+def no_mask_message(loaded: ModelFolder) -> str:
+    """The error of a text without [MASK]."""
+    return f"Each text must contain {MASK}, within its first {loaded.max_length - 2} pieces."
+
+
+def with_mask_positions(inputs: Mapping[str, Any], mask_token_id: int) -> tuple[dict[str, Any], Any]:
+    """Adds the positions of each row's masks, `masked_lm_positions` int32 [B, M], M being the most masks of a row.
+
+    Returns:
+        The inputs, and bool [B, M]: false where a row has fewer masks.
+    """
+    is_mask = ops.cast(ops.equal(inputs["input_ids"], mask_token_id), "int32")  # [B, L]
+    counts = ops.sum(is_mask, axis=1)
+    length = ops.shape(is_mask)[1]
+    # Masks come first if positions are sorted with all others moved behind the sequence.
+    positions = ops.sort(ops.where(is_mask == 1, 0, length) + ops.arange(length), axis=1)[:, : ops.max(counts)]
+    is_used = positions < length
+    return {**inputs, "masked_lm_positions": ops.where(is_used, positions, 0)}, is_used
+
+
+def rows_by_length(lengths: np.ndarray, batch_size: int = _BATCH_SIZE) -> Iterator[np.ndarray]:
+    """Indices of the rows of batches of similar length."""
+    order = np.argsort(lengths, kind="stable")
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]
 
 
 def _batches(inputs: Mapping[str, Any]) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
     """Row indices and inputs of batches of similar length, each truncated to its longest row."""
     arrays = {name: ops.convert_to_numpy(array) for name, array in inputs.items()}
     lengths = arrays["attention_mask"].sum(axis=1)
-    order = np.argsort(lengths, kind="stable")
-    for start in range(0, len(order), _BATCH_SIZE):
-        rows = order[start : start + _BATCH_SIZE]
+    for rows in rows_by_length(lengths):
         yield rows, {name: array[rows, : lengths[rows[-1]]] for name, array in arrays.items()}

@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import importlib
 import os
 import pathlib
 
@@ -9,18 +10,9 @@ import tensorflow as tf
 
 from albert_tf.atomic_files import temporary_folder, tensorflow_writes
 from albert_tf.export.folder import ModelFolder, load_folder
-from albert_tf.export.serve_classifier import ServedClassifier
-from albert_tf.export.serve_embedding import ServedEmbedding
-from albert_tf.export.serve_masked_lm import ServedMaskedLM
-from albert_tf.models import AlbertForSentenceEmbedding, AlbertForSequenceClassification
-from albert_tf.models.base import AlbertBase
+from albert_tf.tasks import TASKS
 
 TOLERANCE = 1e-5
-_SERVED = {
-    AlbertForSequenceClassification: ServedClassifier,
-    AlbertForSentenceEmbedding: ServedEmbedding,
-    AlbertBase: ServedMaskedLM,
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +58,8 @@ def export_saved_model(
     if max_length is not None:
         loaded = dataclasses.replace(loaded, max_length=max_length)
     folder = _version_folder(pathlib.Path(output), name, version)
-    served = next(served for kind, served in _SERVED.items() if isinstance(loaded.model, kind))(loaded)
+    module, _, kind = next(task.serving for task in TASKS if task.model == type(loaded.model).__name__).partition(".")
+    served = getattr(importlib.import_module(f"albert_tf.export.{module}"), kind)(loaded)
     with temporary_folder(folder) as partial:
         with tensorflow_writes(folder):
             tf.saved_model.save(served, str(partial), signatures=served.signatures())

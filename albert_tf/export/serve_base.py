@@ -1,23 +1,84 @@
-"""Base class of the objects that are exported."""
+"""Base class of the objects that are exported.
 
-from collections.abc import Callable
+Letters: B batch, L sequence.
+"""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.export.folder import ModelFolder
 
 # Texts on which an export is compared with its Keras model.
 SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
+TOKENS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class ServedModel(tf.Module):
-    """Weights and tokenizer; a subclass defines the signatures."""
+    """Weights and tokenizer, and the signatures that every model has; a subclass computes the answers.
+
+    Attributes:
+        text_ranks: rank of the string tensors that `serving_default` takes, by name.
+        token_rank: rank of the tensors that `tokens` takes.
+        expected: method from texts by name to some of the Keras model's numbers by name of the output.
+    """
+
+    expected: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+    text_ranks: Mapping[str, int] = {"text": 1}
+    token_rank = 2
 
     def __init__(self, loaded: ModelFolder):
         super().__init__()
         self._loaded = loaded  # not tracked, so that only weights are saved, not the Keras model
         self.weights = [variable.value for variable in loaded.model.weights]
         self.tokenizer = loaded.tokenizer.as_layer(max_length=loaded.max_length)
+
+    def signatures(self) -> dict[str, Any]:
+        """The signatures by name."""
+        texts = {name: tf.TensorSpec([None] * rank, tf.string) for name, rank in self.text_ranks.items()}
+        ids = dict.fromkeys(TOKENS, tf.TensorSpec([None] * self.token_rank, tf.int32))
+        functions = {
+            "serving_default": traced(lambda **texts: self.answer(self.encode(texts), texts), **texts),
+            "tokenize": traced(lambda **texts: self.model_inputs(self.encode(texts)), **texts),
+            "tokens": traced(lambda **ids: self.outputs(ids), **ids),
+        }
+        model = self._loaded.model
+        if hasattr(model, "labels") and getattr(model, "problem", "") != "regression":
+            functions["labels"] = traced(lambda: {"labels": tf.constant(model.labels)})
+        return functions
+
+    def encode(self, texts: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Tokenizes texts: the model's inputs, and whatever else `answer` needs."""
+        return self.tokenizer(tuple(texts.values()) if len(texts) > 1 else texts["text"])
+
+    @staticmethod
+    def model_inputs(encoded: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """The model's inputs among what `encode` returns."""
+        return {name: encoded[name] for name in TOKENS}
+
+    def outputs(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """The model's numbers for tokens."""
+        return self._loaded.model(inputs, training=False)
+
+    def answer(self, encoded: Mapping[str, tf.Tensor], texts: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """The outputs of `serving_default`."""
+        return self.outputs(self.model_inputs(encoded))
+
+    def samples(self) -> dict[str, Any]:
+        """Texts to compare the export with the Keras model, for `serving_default`."""
+        return {name: SAMPLES[:: 1 - 2 * index] for index, name in enumerate(self.text_ranks)}
+
+    def largest_difference(self, restored: Any) -> float:
+        """Maximum absolute difference between numbers of the Keras model and the SavedModel."""
+        texts = self.samples()
+        outputs = restored.signatures["serving_default"](**{name: tf.constant(text) for name, text in texts.items()})
+        return max(
+            float(np.abs(outputs[name].numpy() - np.asarray(expected)).max())
+            for name, expected in self.expected(texts).items()
+        )
 
 
 def traced(function: Callable, **specs: tf.TensorSpec):

@@ -1,61 +1,79 @@
-"""Export of classifiers: TensorFlow functions from raw text to scores.
+"""Export of classifiers and of multiple choice: TensorFlow functions from raw text to scores.
 
-Letters: B batch, L sequence, C classes.
+Letters: B batch, L sequence, C classes or choices, T ids of a text.
 """
 
-import numpy as np
+# The checker's stubs of TensorFlow know little of ragged tensors.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+
 import tensorflow as tf
 
-from albert_tf.export.prediction import classify
-from albert_tf.export.serve_base import SAMPLES, ServedModel, traced
+from albert_tf.export.folder import ModelFolder
+from albert_tf.export.prediction import choose, classify
+from albert_tf.export.serve_base import SAMPLES, ServedModel
 
 
 class ServedClassifier(ServedModel):
     """The exported object of a classifier."""
 
-    def signatures(self) -> dict:
-        """The signatures by name."""
-        texts = tf.TensorSpec([None], tf.string)
-        ids = tf.TensorSpec([None, None], tf.int32)
-        of_text = self._of_pair if self._loaded.takes_pairs else self._of_text
-        names = ("text", "text_pair") if self._loaded.takes_pairs else ("text",)
-        functions = {
-            "serving_default": traced(of_text, **dict.fromkeys(names, texts)),
-            "token_ids": traced(self._of_ids, input_ids=ids, attention_mask=ids, token_type_ids=ids),
-        }
-        if self._loaded.model.problem != "regression":
-            functions["labels"] = traced(lambda: {"labels": tf.constant(self._loaded.model.labels)})
-        return functions
+    def __init__(self, loaded: ModelFolder):
+        super().__init__(loaded)
+        self.text_ranks = {"text": 1, "text_pair": 1} if loaded.takes_pairs else {"text": 1}
 
-    def largest_difference(self, restored) -> float:
-        """Maximum absolute difference between scores of the Keras model and the SavedModel."""
-        pairs = SAMPLES[::-1] if self._loaded.takes_pairs else None
-        expected = np.array([_scores(prediction) for prediction in classify(self._loaded, SAMPLES, pairs)])
-        texts = {"text": tf.constant(SAMPLES)} | ({} if pairs is None else {"text_pair": tf.constant(pairs)})
-        inputs = self._loaded.tokenizer(SAMPLES, pairs, max_length=self._loaded.max_length)
-        ids = {name: tf.constant(array) for name, array in inputs.items()}
-        given = (restored.signatures["serving_default"](**texts), restored.signatures["token_ids"](**ids))
-        name = "score" if self._loaded.model.problem == "regression" else "probabilities"
-        return max(float(np.abs(np.reshape(outputs[name], expected.shape) - expected).max()) for outputs in given)
-
-    def _of_text(self, text):
-        return self._scores(self.tokenizer(text))
-
-    def _of_pair(self, text, text_pair):
-        return self._scores(self.tokenizer((text, text_pair)))
-
-    def _of_ids(self, input_ids, attention_mask, token_type_ids):
-        inputs = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
-        return self._scores(inputs)
-
-    def _scores(self, inputs):
-        logits = self._loaded.model(inputs, training=False)["logits"]  # [B, C]
+    def outputs(self, inputs):
+        logits = super().outputs(inputs)["logits"]  # [B, C]
         if self._loaded.model.problem == "regression":
             return {"score": logits[:, 0]}
         probabilities = self._loaded.model.probabilities(logits)
         labels = tf.gather(tf.constant(self._loaded.model.labels), tf.argmax(probabilities, axis=-1))
         return {"label": labels, "score": tf.reduce_max(probabilities, axis=-1), "probabilities": probabilities}
 
+    def expected(self, texts):
+        found = classify(self._loaded, texts["text"], texts.get("text_pair"))
+        scores = {"score": [prediction.score for prediction in found]}
+        if self._loaded.model.problem == "regression":
+            return scores
+        return {**scores, "probabilities": [list(prediction.probabilities.values()) for prediction in found]}
 
-def _scores(prediction) -> list[float]:
-    return list(prediction.probabilities.values()) or [prediction.score]
+
+class ServedChoices(ServedModel):
+    """The exported object of a model of multiple choice; a choice is a whole statement, see `choose`."""
+
+    text_ranks = {"context": 1, "choices": 2}
+    token_rank = 3
+
+    def encode(self, texts):
+        context, choices = texts["context"], texts["choices"]
+        loaded, special = self._loaded, self._loaded.tokenizer
+        count = tf.shape(choices)[1]
+        statement = self.tokenizer.tokenize(tf.reshape(choices, [-1]))["input_ids"]  # [B C, (T)]
+        statement = statement[:, -min(loaded.max_question_length, loaded.max_length - 4) :]
+        passage = self.tokenizer.tokenize(context)["input_ids"]  # [B, (T)]
+        passage = tf.gather(passage, tf.repeat(tf.range(tf.size(context)), count))
+        room = loaded.max_length - 3 - statement.row_lengths()
+        kept = tf.minimum(passage.row_lengths(), tf.cast(room, passage.row_splits.dtype))
+        positions = tf.ragged.range(kept, row_splits_dtype=passage.row_splits.dtype)
+        passage = tf.gather(passage, positions, batch_dims=1)
+        cls, sep = (tf.fill([tf.size(choices), 1], token) for token in (special.cls_token_id, special.sep_token_id))
+        parts = tf.concat([cls, passage, sep], axis=1), tf.concat([statement, sep], axis=1)
+        rows = {
+            "input_ids": tf.concat(parts, axis=1).to_tensor(special.pad_token_id),
+            "attention_mask": tf.ones_like(tf.concat(parts, axis=1)).to_tensor(),
+            "token_type_ids": tf.concat([tf.zeros_like(parts[0]), tf.ones_like(parts[1])], axis=1).to_tensor(),
+        }  # [B C, L]
+        shape = tf.stack([tf.size(context), count, -1])
+        return {name: tf.reshape(row, shape) for name, row in rows.items()}
+
+    def outputs(self, inputs):
+        probabilities = tf.nn.softmax(super().outputs(inputs)["logits"])  # [B, C]
+        return {
+            "choice": tf.argmax(probabilities, axis=-1, output_type=tf.int32),
+            "score": tf.reduce_max(probabilities, axis=-1),
+            "probabilities": probabilities,
+        }
+
+    def samples(self):
+        return {"context": SAMPLES, "choices": [[text, "Another choice."] for text in SAMPLES[::-1]]}
+
+    def expected(self, texts):
+        return {"probabilities": choose(self._loaded, texts["context"], texts["choices"])}

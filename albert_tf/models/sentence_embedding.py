@@ -98,17 +98,20 @@ class AlbertForSentenceEmbedding(AlbertBase):
         rows = {
             name: ops.reshape(value, (-1, ops.shape(ids)[-1])) if has_texts else value for name, value in inputs.items()
         }
-        sequence_output = ops.cast(self.encoder(rows, training=training)["sequence_output"], "float32")
-        if "attention_mask" in rows:
-            mask = ops.expand_dims(ops.cast(rows["attention_mask"], "float32"), -1)  # [B, L, 1]
-            embedding = ops.sum(sequence_output * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1e-9)
-        else:
-            embedding = ops.mean(sequence_output, axis=1)  # [B, D]
-        if self.normalize:
-            embedding = _unit(embedding)
+        embedding = self.pool(self.encoder(rows, training=training)["sequence_output"], rows.get("attention_mask"))
         if has_texts:
             embedding = ops.reshape(embedding, (-1, ops.shape(ids)[1], self.config.hidden_size))
         return {"sentence_embedding": embedding}
+
+    def pool(self, sequence_output, attention_mask=None):
+        """The embeddings [B, D] of texts: the mean of their outputs [B, L, D] where the mask [B, L] is 1."""
+        sequence_output = ops.cast(sequence_output, "float32")
+        if attention_mask is not None:
+            mask = ops.expand_dims(ops.cast(attention_mask, "float32"), -1)  # [B, L, 1]
+            embedding = ops.sum(sequence_output * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1e-9)
+        else:
+            embedding = ops.mean(sequence_output, axis=1)
+        return _unit(embedding) if self.normalize else embedding
 
     def loss_terms(self, y, outputs, sample_weight=None):
         embeddings = self._rows_of_texts(outputs)

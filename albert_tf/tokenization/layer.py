@@ -27,7 +27,9 @@ from albert_tf.tokenization.ragged import follows_in_row, positions_in_rows, sel
 
 # Invalid UTF-8 that does not occur in texts.
 _BORDER = b"\xff\x00[special]\xff"
-_BEGINS_WITH_SPACE = rf"[{''.join(filter(str.isspace, map(chr, range(sys.maxunicode + 1))))}]\C*"
+# All characters that `str.strip` removes.
+WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(sys.maxunicode + 1))))
+_BEGINS_WITH_SPACE = rf"[{WHITE_SPACE}]\C*"
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -72,7 +74,10 @@ class TokenizerLayer(keras.layers.Layer):
         self._pieces = SpecialTokensInGraph(pieces, model.special_tokens()) if allow_special else pieces
 
     def call(self, texts: tf.Tensor | tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
-        rows = [self._tokenize(text) for text in _as_tensors(texts)]
+        return self.arrange([self.tokenize(text) for text in _as_tensors(texts)])
+
+    def arrange(self, rows: list[dict[str, tf.RaggedTensor]]) -> dict[str, tf.Tensor]:
+        """What a call returns, from the results of `tokenize` for texts and, in pairs, second texts."""
         cuts = self._choose_cuts([row["input_ids"].row_lengths() for row in rows])
         rows = [cut.apply(row) for row, cut in zip(rows, cuts, strict=True)]
         special = self._model.special
@@ -114,7 +119,8 @@ class TokenizerLayer(keras.layers.Layer):
             model = load_piece_model(find_vocabulary(folder))
         return cls(model, BatchLayout(**config.pop("layout")), **config)
 
-    def _tokenize(self, texts: tf.Tensor) -> dict[str, tf.RaggedTensor]:
+    def tokenize(self, texts: tf.Tensor) -> dict[str, tf.RaggedTensor]:
+        """Converts tf.string [B] to `input_ids` [B, (T)], without special ids, and `starts` and `ends` in bytes."""
         if not self._return_offsets:
             return {"input_ids": self._pieces.tokenize(texts)}
         encoded = self._pieces.tokenize_with_offsets(texts)

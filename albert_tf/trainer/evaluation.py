@@ -99,7 +99,8 @@ def _options(folder: pathlib.Path, row: Task, model: Any, changes: dict[str, Any
             raise ValueError("The classifier was trained on single texts, but received pairs; remove the pair column.")
     problem = getattr(model, "problem", "classification")
     if (folder / REPORT_FILE).is_file():
-        values["no_answer_threshold"] = read_report(folder).no_answer_threshold
+        report = read_report(folder)
+        values |= {"no_answer_threshold": report.no_answer_threshold, "tag_words": report.tags_words or False}
     # Where an answer is does not count in scores.
     known = {"task": row.name, "problem": problem, "misplaced_answers": "drop"}
     source = str(file) if file.is_file() else "the options"

@@ -36,6 +36,7 @@ class FinetuneReport(pydantic.BaseModel):
         baseline_score: the main score of a linear model on TF-IDF features, None unless requested.
         no_answer_threshold: for questions without answers, the threshold with the best F1 on `dev`, which
             `evaluate` and `predict` then use.
+        tags_words: whether tags are of words, not of spans of characters; None for other tasks.
         full_share: fraction of training examples that fill `max_length`, most of them truncated or split.
         train_examples, dev_examples: number of examples.
         steps: number of updates.
@@ -56,6 +57,7 @@ class FinetuneReport(pydantic.BaseModel):
     majority_share: float | None
     baseline_score: float | None = None
     no_answer_threshold: float | None = None
+    tags_words: bool | None = None
     full_share: float
     train_examples: int
     dev_examples: int

@@ -239,6 +239,7 @@ class _Run:
             majority_share=evaluation.majority_share,
             baseline_score=self.task.baseline_score(train, dev, self.model) if options.tfidf_baseline else None,
             no_answer_threshold=getattr(evaluation, "threshold", None),
+            tags_words=getattr(evaluation, "tags_words", None),
             full_share=float(np.mean(self.examples.lengths == self.task.max_length)),
             train_examples=len(train),
             dev_examples=len(dev),

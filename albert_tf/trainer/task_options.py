@@ -49,6 +49,8 @@ class TaskOptions(pydantic.BaseModel):
         no_answer_threshold: a question is not answered if its score of "no answer" is above this. None: above the
             threshold that gives the best F1 on the questions that are evaluated.
         num_candidates: answers to a question that are written with their probabilities.
+        tag_words: whether to tag words, not tokens, in texts whose words are not given, as a model needs that was
+            trained on words. `evaluate` and `predict` know it from the report of `finetune`.
         misplaced_answers: what to do if an answer is not in its passage: `"refuse"` the file, or `"drop"` the answer
             from training.
     """
@@ -79,6 +81,7 @@ class TaskOptions(pydantic.BaseModel):
     dev_label_column: str | None = None
     normalize: bool | None = None
     scorer: Literal["squad", "korquad"] = "squad"
+    tag_words: bool = False
     misplaced_answers: Literal["refuse", "drop"] = "refuse"
 
     @pydantic.model_validator(mode="after")

@@ -17,7 +17,7 @@ def test_versions(folder, tmp_path):
     where = ("--name", "mood", "--output", tmp_path)
     printed = output_of("export", folder, *where)
     assert f"SavedModel in {tmp_path / 'mood' / '1'}\n" in printed
-    assert "labels, serving_default, token_ids" in printed
+    assert "labels, serving_default, tokenize, tokens" in printed
     assert (tmp_path / "mood" / "1" / "saved_model.pb").is_file()
     assert "version=1" in mistake("export", folder, *where, "--version", 1)
 

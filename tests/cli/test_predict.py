@@ -6,7 +6,7 @@ import json
 import pytest
 
 from albert_tf.cli import predict
-from albert_tf.export import classify, export_saved_model, fill_mask, load_folder, sentence_order
+from albert_tf.export import answer_questions, classify, export_saved_model, fill_mask, find_entities, load_folder
 from tests.toy_task import write_classifier, write_pretrained
 
 from .terminal import mistake, output_of
@@ -36,13 +36,26 @@ def test_labels_with_probabilities(files, where):
 @pytest.mark.parametrize("where", ["", "saved"])
 def test_pieces_and_orders(files, where):
     loaded, folder = load_folder(files / "pretrained"), files / where / "pretrained"
-    guess = fill_mask(loaded, ["the old [MASK]."])[0]
+    guess = fill_mask(loaded, ["the old [MASK]."])[0][0]
     printed = output_of("predict", folder, "the old [MASK].")
     assert all(piece in printed for piece in guess.pieces)
     share = sentence_order(loaded, ["one"], ["two"])[0]
     printed = output_of("predict", folder, "one", "--pair", "two")
     assert f"{max(share, 1 - share):.4f}" in printed
     assert "comes first" in printed
+
+
+@pytest.mark.exhaustive
+def test_answers_and_entities(folders):
+    printed = output_of("predict", folders["questions"], "Who is he?", "--pair", "He is the old man.", columns=100)
+    answer = answer_questions(load_folder(folders["questions"]), ["Who is he?"], ["He is the old man."])[0]
+    assert answer.text in printed
+    assert f"{answer.score:.4f}" in printed
+    printed = output_of("predict", folders["tags"], "He went to Rome", columns=100)
+    for entity in find_entities(load_folder(folders["tags"]), ["He went to Rome"])[0]:
+        assert f"{entity.text} ({entity.label})" in printed
+    assert "the passage that has the answer" in mistake("predict", folders["questions"], "Who is he?")
+    assert "`--data` must be given" in mistake("predict", folders["choices"], "a")
 
 
 def test_control_characters_are_escaped_and_long_texts_complete(files):
@@ -53,8 +66,8 @@ def test_control_characters_are_escaped_and_long_texts_complete(files):
 
 
 def test_mistakes(files):
-    assert "must contain [MASK] exactly once" in mistake("predict", files / "pretrained", "text")
-    assert "must contain [MASK] exactly once" in mistake("predict", files / "saved" / "pretrained", "text")
+    assert "must contain [MASK]" in mistake("predict", files / "pretrained", "text")
+    assert "must contain [MASK]" in mistake("predict", files / "saved" / "pretrained", "text")
     assert "must be given once for each text" in mistake("predict", files / "pretrained", "a", "b", "--pair", "c")
     assert "was trained on single texts" in mistake("predict", files / "classifier", "a", "--pair", "c")
     assert "was trained on text" in mistake("predict", files / "saved" / "classifier", "a", "--pair", "c")

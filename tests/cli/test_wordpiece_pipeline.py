@@ -57,7 +57,7 @@ def test_the_exported_model_answers_as_the_model_does(folder):
         for share in prediction.probabilities.values():
             assert f"{share:.4f}" in printed
     printed = output_of("predict", folder / "run" / "model", "the old [MASK].")
-    (guess,) = fill_mask(load_folder(folder / "run" / "model"), ["the old [MASK]."])
+    ((guess,),) = fill_mask(load_folder(folder / "run" / "model"), ["the old [MASK]."])
     assert all(piece in printed for piece in guess.pieces)
 
 

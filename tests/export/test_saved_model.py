@@ -72,7 +72,7 @@ print("ANSWERS" + json.dumps(answers, default=bytes.decode))
 @pytest.fixture(scope="module")
 def answers(exports, run_python, tmp_path_factory):
     """What the exports say in a process of their own, which runs elsewhere and isolated."""
-    folders = {kind: str(report.folder) for kind, report in exports.items()}
+    folders = {kind: str(exports[kind].folder) for kind in ("classifier", "pairs", "regression", "pretrained")}
     script = tmp_path_factory.mktemp("elsewhere") / "alone.py"
     script.write_text(ALONE)
     request = json.dumps({"folders": folders, "texts": TEXTS, "masked": MASKED})
@@ -114,8 +114,8 @@ def test_pieces_and_orders_are_the_models(answers, folders):
     loaded = load_folder(folders["pretrained"])
     predictions = fill_mask(loaded, MASKED, top=10)
     given = answers["pretrained"]["together"]
-    same(given["probabilities"], [prediction.probabilities for prediction in predictions])
-    assert [row[0] for row in given["pieces"]] == [prediction.pieces[0] for prediction in predictions]
+    same(given["probabilities"], [[prediction.probabilities for prediction in masks] for masks in predictions])
+    assert [row[0][0] for row in given["pieces"]] == [masks[0].pieces[0] for masks in predictions]
     same(answers["pretrained"]["in_order"], sentence_order(loaded, MASKED, MASKED[::-1]))
 
 
@@ -126,10 +126,10 @@ def test_a_score_does_not_depend_on_the_batch(answers, kind):
     same(answers[kind]["together"][name], answers[kind]["alone"][name])
 
 
-def test_token_ids_give_the_same(exports, folders):
+def test_tokens_give_the_same(exports, folders):
     loaded, restored = load_folder(folders["pairs"]), tf.saved_model.load(str(exports["pairs"].folder))
     inputs = loaded.tokenizer(TEXTS, TEXTS[::-1], max_length=loaded.max_length, padding="max_length")
-    outputs = restored.signatures["token_ids"](**{name: tf.constant(array) for name, array in inputs.items()})
+    outputs = restored.signatures["tokens"](**{name: tf.constant(array) for name, array in inputs.items()})
     expected = [list(p.probabilities.values()) for p in classify(loaded, TEXTS, TEXTS[::-1])]
     same(outputs["probabilities"].numpy(), expected)
 
@@ -151,9 +151,9 @@ def test_reports_say_what_was_checked(exports):
     for kind, report in exports.items():
         assert report.largest_difference <= 1e-5
         assert (report.folder.name, report.version, report.folder.parent.name) == ("1", 1, kind)
-    assert exports["classifier"].signatures == ("labels", "serving_default", "token_ids")
-    assert exports["regression"].signatures == ("serving_default", "token_ids")
-    assert exports["pretrained"].signatures == ("sentence_order", "serving_default")
+    assert exports["classifier"].signatures == ("labels", "serving_default", "tokenize", "tokens")
+    assert exports["regression"].signatures == ("serving_default", "tokenize", "tokens")
+    assert exports["pretrained"].signatures == ("sentence_order", "serving_default", "tokenize", "tokens")
 
 
 def test_weights_are_stored_once_and_no_path_is(exports, folders):

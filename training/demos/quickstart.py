@@ -73,7 +73,7 @@ def show_predictions(exported: Any, folders: Folders) -> None:
     pretrained = export.load_folder(folders.pretraining / "model")
     classifier = export.load_folder(folders.finetuning / "pretrained")
     masked = "He put his hand in his [MASK] and drew out a letter."
-    prediction = export.fill_mask(pretrained, [masked])[0]
+    (prediction,) = export.fill_mask(pretrained, [masked])[0]
     pieces = ", ".join(f"{piece} {value:.2f}" for piece, value in zip(prediction.pieces, prediction.probabilities))
     typer.echo(f"masked word     {masked}\n                {pieces}")
     first, second = "The old man opened the door and looked out.", "There was nobody there, and he shut it again."

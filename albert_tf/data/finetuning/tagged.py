@@ -3,6 +3,7 @@
 Letters: N texts, T tokens of a text, W windows, B batch, L sequence.
 """
 
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -181,7 +182,7 @@ class EncodedTags:
         return inputs, labels
 
     def join(self, predictions: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The predictions for the tokens of each text, int [T], from those for the tokens of each window.
+        """The predictions for the tokens of each text, [T, ...], from those for the tokens of each window.
 
         A token's prediction is that of the window that shows most of its surroundings.
         """
@@ -189,7 +190,7 @@ class EncodedTags:
         for index, spans in enumerate(self.spans):
             first, end = np.searchsorted(self.text, [index, index + 1]).tolist()
             best = best_windows(len(spans), self.start[first:end], self.count[first:end])
-            tokens = np.empty(len(spans), np.int64)
+            tokens = np.empty([len(spans), *predictions[first].shape[1:]], predictions[first].dtype)
             for window in range(first, end):
                 own = np.flatnonzero(best == window - first)
                 tokens[own] = predictions[window][own - self.start[window]]
@@ -238,6 +239,34 @@ def first_tokens(text: TaggedText, spans: np.ndarray) -> list[int | None]:
         tokens = np.flatnonzero((spans[:, 1] > start) & (spans[:, 1] <= end))
         found.append(int(tokens[0]) if tokens.size else None)
     return found
+
+
+def find_words(text: str, spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Words of a text whose words are not given: runs of letters and digits, and single other characters or tokens.
+
+    Args:
+        text: the text.
+        spans: start and exclusive end of its tokens in characters, int [T, 2].
+
+    Returns:
+        For each word, the index of its first token, int [words], and its start and end, int [words, 2].
+    """
+    first, words, end = [], [], -1
+    for index, (start, stop) in enumerate(spans.tolist()):
+        token = text[start:stop]
+        if not token.strip():
+            continue
+        if start == end and _is_letter(text[start - 1]) and _is_letter(token[0]):
+            words[-1][1] = stop
+        else:
+            first.append(index)
+            words.append([start, stop])
+        end = stop
+    return np.array(first, np.int64), np.array(words, np.int64).reshape(-1, 2)
+
+
+def _is_letter(character: str) -> bool:
+    return character == "_" or unicodedata.category(character)[0] in "LMN"
 
 
 def _labels(text: TaggedText, spans: np.ndarray, names: Sequence[str]) -> np.ndarray:

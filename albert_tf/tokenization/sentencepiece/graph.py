@@ -11,6 +11,8 @@ Letters: B batch, T ids of a text, S characters of a cleaned text, V vocabulary.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportReturnType=false, reportCallIssue=false
 # pyright: reportOptionalMemberAccess=false, reportOptionalCall=false
 
+import hashlib
+
 import numpy as np
 import tensorflow as tf
 import tensorflow_text
@@ -28,7 +30,7 @@ class SentencePieceInGraph(tf.Module):
 
     def __init__(self, model_proto: bytes, digit_comma: DigitCommaTable, spans: "SpansInGraph | None" = None):
         super().__init__()
-        self._op = tensorflow_text.SentencepieceTokenizer(model=model_proto, out_type=tf.int32)
+        self._op = _create_op(model_proto, tf.int32)
         self._digit_comma = digit_comma
         self._spans = spans
 
@@ -61,11 +63,9 @@ class SpansInGraph(tf.Module):
 
     def __init__(self, model_proto: bytes, pieces: tuple[str, ...], unk: int, parts: PieceParts):
         super().__init__()
-        self._pieces = tensorflow_text.SentencepieceTokenizer(model=model_proto, out_type=tf.string)
+        self._pieces = _create_op(model_proto, tf.string)
         user_defined = [piece for index, piece in enumerate(pieces) if index in parts.user_defined]
-        self._bytes = tensorflow_text.SentencepieceTokenizer(
-            model=bytes_as_pieces(model_proto, user_defined), out_type=tf.int32
-        )
+        self._bytes = _create_op(bytes_as_pieces(model_proto, user_defined), tf.int32)
         counts = [1] * FIRST_BYTE_ID + [int(starts_character(byte)) for byte in range(256)]
         self._characters = np.array(counts + list(map(len, user_defined)), np.int32)
         self._unk = unk
@@ -119,6 +119,16 @@ class SpansInGraph(tf.Module):
         last = tf.maximum(tf.reduce_max(tf.cast(limits, tf.int32), axis=1), 0)  # [B], 0 where the text is empty
         begins_bare = tf.equal(tf.squeeze(ids[:, :1].to_tensor(shape=[None, 1]), axis=1), WORD_START_ID)
         return tf.concat([origins, last[:, tf.newaxis]], axis=1), begins_bare
+
+
+def _create_op(model_proto: bytes, out_type: tf.DType) -> tensorflow_text.SentencepieceTokenizer:
+    """The op for a model.
+
+    Its name is the model's digest: in a process, the ops of loaded SavedModels share one resource if their names are
+    equal, so that the second model would tokenize with the vocabulary of the first.
+    """
+    digest = hashlib.sha256(model_proto).hexdigest()
+    return tensorflow_text.SentencepieceTokenizer(model=model_proto, out_type=out_type, name=f"sentencepiece_{digest}")
 
 
 def _next_origin(origins: tf.RaggedTensor, indices: tf.Tensor) -> tf.Tensor:

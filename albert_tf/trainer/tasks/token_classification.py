@@ -20,6 +20,7 @@ from albert_tf.data.finetuning.tagged import (
     EncodedTags,
     TaggedText,
     encode_tagged,
+    find_words,
     first_tokens,
     read_tagged,
     tag_names,
@@ -91,7 +92,8 @@ class TokenClassification(FinetuneTask):
                 for row, line in zip(rows.tolist(), classes):
                     found[row] = line[1 : 1 + encoded.count[row]]
             tokens = encoded.join([found[row] for row in range(len(found))])
-            return TagEvaluation.of(encoded, [[names[index] for index in row] for row in tokens], names)
+            tags = [[names[index] for index in row] for row in tokens]
+            return TagEvaluation.of(encoded, tags, names, self.options.tag_words)
 
         return evaluate
 
@@ -115,21 +117,27 @@ class TagEvaluation:
     Attributes:
         tags, predictions: for each text, the tags of its words; without words, of its tokens.
         spans: for each text, start, exclusive end and label of the predicted entities, in characters.
+        tags_words: whether the texts consist of words.
     """
 
     tags: list[list[str]]
     predictions: list[list[str]]
     spans: list[list[tuple[int, int, str]]]
+    tags_words: bool
 
     @classmethod
-    def of(cls, encoded: EncodedTags, tokens: Sequence[Sequence[str]], names: Sequence[str]) -> "TagEvaluation":
-        """From the predicted tag of each token."""
+    def of(
+        cls, encoded: EncodedTags, tokens: Sequence[Sequence[str]], names: Sequence[str], tag_words: bool = False
+    ) -> "TagEvaluation":
+        """From the predicted tag of each token; `tag_words` as in TaskOptions."""
         tags, predictions, spans = [], [], []
         for text, offsets, labels, found in zip(encoded.texts, encoded.spans, encoded.labels, tokens):
             if text.words is None:
-                places = [(int(start), int(end)) for start, end in offsets]
-                tags.append([names[label] for label in labels])
-                predictions.append(list(found))
+                first, places = range(len(offsets)), offsets
+                if tag_words:
+                    first, places = find_words(text.text, offsets)
+                tags.append([names[labels[token]] for token in first])
+                predictions.append([found[token] for token in first])
             else:
                 places = list(text.words)
                 tags.append(list(text.tags))
@@ -137,7 +145,7 @@ class TagEvaluation:
                 predictions.append([OUTSIDE if token is None else found[token] for token in first])
             entities = find_entities(predictions[-1])
             spans.append([(*_cut(text.text, places, first, last), label) for label, first, last in entities])
-        return cls(tags, predictions, spans)
+        return cls(tags, predictions, spans, tags_words=all(text.words is not None for text in encoded.texts))
 
     @property
     def scores(self) -> TagScores:
@@ -161,9 +169,9 @@ class TagEvaluation:
         return max(counts.values()) / sum(counts.values())
 
 
-def _cut(text: str, places: list[tuple[int, int]], first: int, last: int) -> tuple[int, int]:
+def _cut(text: str, places: Any, first: int, last: int) -> tuple[int, int]:
     """Start and end of some words or tokens, without surrounding white space."""
-    start, end = places[first][0], places[last - 1][1]
+    start, end = int(places[first][0]), int(places[last - 1][1])
     part = text[start:end]
     start += len(part) - len(part.lstrip())
     return start, start + len(part.strip())

@@ -1,0 +1,135 @@
+"""Export of question answering: TensorFlow functions from question and passage to the answer in the passage.
+
+Letters: B questions, R windows of all passages, L sequence, K starts, J ends of each.
+"""
+
+# The checker's stubs of TensorFlow know little of ragged tensors.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+
+import tensorflow as tf
+
+from albert_tf.export.folder import ModelFolder
+from albert_tf.export.serve_base import TOKENS, ServedModel
+from albert_tf.export.spans import IMPOSSIBLE, answer_questions
+from albert_tf.export.windows import Windows, cut
+
+_CANDIDATES = 20
+_NEVER = -float("inf")
+
+
+class ServedAnswers(ServedModel):
+    """The exported object of a model of question answering; computes what `answer_questions` does."""
+
+    text_ranks = {"question": 1, "context": 1}
+
+    def __init__(self, loaded: ModelFolder):
+        super().__init__(loaded)
+        stride = min(loaded.doc_stride, loaded.max_length - 2)
+        self._doc_stride = stride
+        self.tokenizer = loaded.tokenizer.as_layer(loaded.max_length, return_offsets=True, doc_stride=stride)
+        self._is_beam = loaded.model.head == "beam"
+
+    def encode(self, texts):
+        asked = self.tokenizer.tokenize(texts["question"])
+        longest = min(self._loaded.max_question_length, self._loaded.max_length - 4)
+        asked = {name: rows[:, :longest] for name, rows in asked.items()}
+        return self.tokenizer.arrange([asked, self.tokenizer.tokenize(texts["context"])])
+
+    def answer(self, encoded, texts):
+        windows = Windows.of(encoded, self._loaded.max_length, self._doc_stride)
+        inputs, (_, is_token) = {name: encoded[name] for name in TOKENS}, windows.tokens()
+        is_open = is_token | (tf.range(tf.shape(is_token)[1]) == 0)
+        if self._is_beam:
+            inputs["p_mask"] = 1 - tf.cast(is_open, tf.int32)
+        starts, ends, start_scores, end_scores, no_answer, total = self._scores(inputs, is_open, windows.samples)
+        # [R, K, J], from the first window's scores of a start and of an end
+        first, last = (places - windows.position[:, tf.newaxis, tf.newaxis] for places in (starts, ends))
+        is_best = tf.gather(windows.is_best(), starts[:, :, 0], batch_dims=1)[..., tf.newaxis]
+        is_valid = is_best & (first >= 0) & (first <= last) & (last < windows.count[:, tf.newaxis, tf.newaxis])
+        is_valid &= last - first < self._loaded.max_answer_length
+        scores = tf.where(is_valid, start_scores + end_scores, _NEVER)
+        rows, best = _best_windows(tf.reshape(scores, [tf.shape(scores)[0], -1]), windows.samples)  # [B] each
+        offsets = tf.gather(windows.offsets, rows)  # [B, L, 2]
+        chosen = [
+            tf.gather(
+                tf.reshape(tf.gather(tf.broadcast_to(places, tf.shape(scores)), rows), [tf.size(rows), -1]),
+                best,
+                batch_dims=1,
+            )
+            for places in (starts, ends)
+        ]
+        start, end = (tf.gather(offsets[..., edge], place, batch_dims=1) for edge, place in enumerate(chosen))
+        score = tf.math.segment_max(tf.reduce_max(scores, axis=[1, 2]), windows.samples)
+        null_odds = tf.math.segment_min(no_answer, windows.samples)
+        if not self._is_beam:
+            null_odds -= tf.where(tf.math.is_finite(score), score, 0.0)
+        return self._texts(texts["context"], start, end, tf.exp(score - total), null_odds)
+
+    def _scores(self, inputs, is_open, samples):
+        """Places and scores of the best starts [R, K, 1] and ends [R, K or 1, J], "no answer" [R], and totals [B]."""
+        outputs = self.outputs(inputs)
+        if self._is_beam:
+            starts, start_scores = outputs["start_top_index"], outputs["start_top_log_probs"]
+            shape = tf.concat([tf.shape(starts), [-1]], axis=0)
+            ends, end_scores = (tf.reshape(outputs[name], shape) for name in ("end_top_index", "end_top_log_probs"))
+            starts, start_scores = starts[..., tf.newaxis], start_scores[..., tf.newaxis]
+            windows = tf.math.segment_sum(tf.ones_like(outputs["cls_logits"]), samples)
+            return starts, ends, start_scores, end_scores, outputs["cls_logits"], 2.0 * tf.math.log(windows)
+        logits = [tf.where(is_open, outputs[f"{edge}_logits"], IMPOSSIBLE) for edge in ("start", "end")]
+        best = [tf.math.top_k(edge, tf.minimum(_CANDIDATES, tf.shape(edge)[1])) for edge in logits]
+        total = tf.add_n([_log_sum(edge, samples) for edge in logits])
+        no_answer = logits[0][:, 0] + logits[1][:, 0]
+        (start_scores, starts), (end_scores, ends) = best
+        return (
+            starts[..., tf.newaxis],
+            ends[:, tf.newaxis],
+            start_scores[..., tf.newaxis],
+            end_scores[:, tf.newaxis],
+            no_answer,
+            total,
+        )
+
+    def _texts(self, context, start, end, score, null_odds):
+        text, first, last = cut(context, start, end)
+        threshold = self._loaded.no_answer_threshold
+        is_answered = text != ""
+        if threshold is not None:
+            is_answered &= null_odds <= threshold
+        return {
+            "answer": tf.where(is_answered, text, ""),
+            "start": tf.where(is_answered, first, -1),
+            "end": tf.where(is_answered, last, -1),
+            "score": score,
+            "null_odds": null_odds,
+        }
+
+    def samples(self):
+        # Windows of a passage that repeats itself would have equal scores.
+        passage = "ALBERT shares the weights of all layers. It was published in 2019. " + " ".join(
+            map(str, range(99, 300))
+        )
+        return {
+            "question": ("What does ALBERT share?", "When was it published?", "Who? " * 40),
+            "context": (passage, "It was published in 2019.", passage[::-1]),
+        }
+
+    def expected(self, texts):
+        found = answer_questions(self._loaded, texts["question"], texts["context"])
+        return {name: [getattr(answer, name) for answer in found] for name in ("start", "end", "score", "null_odds")}
+
+
+def _best_windows(scores, samples):
+    """The window with the highest of the scores [R, K J] of each text, and where it is in its row: int32 [B] each."""
+    highest = tf.reduce_max(scores, axis=1)  # [R]
+    most = tf.math.segment_max(highest, samples)
+    rows = tf.range(tf.size(samples))
+    is_most = tf.equal(highest, tf.gather(most, samples))
+    rows = tf.math.segment_min(tf.where(is_most, rows, tf.size(samples) - 1), samples)
+    return rows, tf.argmax(tf.gather(scores, rows), axis=1, output_type=tf.int32)
+
+
+def _log_sum(logits, samples):
+    """Logarithm of the sum of the exponentials of all windows of each text: from [R, L] to [B]."""
+    sums = tf.reduce_logsumexp(logits, axis=1)
+    most = tf.math.segment_max(sums, samples)
+    return most + tf.math.log(tf.math.segment_sum(tf.exp(sums - tf.gather(most, samples)), samples))

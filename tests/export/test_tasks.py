@@ -1,0 +1,177 @@
+"""Proves that exports of every task answer as the Keras model does, whatever else is in the batch or in the process."""
+
+import dataclasses
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import AlbertTokenizer
+from albert_tf.export import answer_questions, choose, classify, find_entities, load_folder, load_saved_model
+from albert_tf.trainer.evaluation import predict_folder
+from tests.conftest import OTHER_TASKS
+
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+# No two windows are alike, so that no two answers have equal scores.
+LONG = "  Jürgen Müller of 서울 🙂 said:\u3000yes. " + " ".join(map(str, range(99, 200)))
+SHORT = "He lives in New York (U.S.A.)"
+TEXTS = {
+    "questions": {"question": ["Who is he?", "Where does he live? " * 9, "What?"], "context": [LONG, SHORT, "x"]},
+    "tags": {"text": [LONG, SHORT, "", "word " * 90]},
+    "choices": {"context": [LONG, SHORT], "choices": [["It is 150.", "a_b"], ["New York", "no " * 200]]},
+    "embedding": {"text": [LONG, SHORT, ""]},
+    "multi_label": {"text": [LONG, SHORT, ""]},
+}
+TEXTS["questions_beam"] = TEXTS["questions"]
+
+
+@pytest.fixture(scope="module")
+def signatures(exports):
+    return {kind: tf.saved_model.load(str(exports[kind].folder)).signatures for kind in ("questions", "tags")}
+
+
+def outputs_of(signatures, texts, name="serving_default"):
+    outputs = signatures[name](**{key: tf.constant(value) for key, value in texts.items()})
+    return {key: value.numpy() for key, value in outputs.items()}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", [*OTHER_TASKS, "multi_label"])
+def test_answers_do_not_depend_on_the_batch(exports, kind):
+    loaded = tf.saved_model.load(str(exports[kind].folder))
+    together = outputs_of(loaded.signatures, TEXTS[kind])
+    for row in range(len(next(iter(TEXTS[kind].values())))):
+        alone = outputs_of(loaded.signatures, {name: texts[row : row + 1] for name, texts in TEXTS[kind].items()})
+        for name, values in alone.items():
+            given = (
+                together[name][row : row + 1, : values.shape[1]] if values.ndim > 1 else together[name][row : row + 1]
+            )
+            if values.dtype == object:
+                assert given.tolist() == values.tolist(), name
+            else:
+                np.testing.assert_allclose(given, values, rtol=0, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", [*OTHER_TASKS, "multi_label"])
+def test_tokenize_and_tokens(exports, folders, kind):
+    restored = tf.saved_model.load(str(exports[kind].folder))
+    ids = outputs_of(restored.signatures, TEXTS[kind], "tokenize")
+    outputs = outputs_of(restored.signatures, ids, "tokens")
+    expected = load_folder(folders[kind]).model(ids, training=False)
+    for name in set(outputs) & set(expected):
+        np.testing.assert_allclose(outputs[name], expected[name], atol=1e-5, err_msg=name)
+    assert set(outputs) & {*expected, "probabilities"}
+
+
+def test_an_answer_is_in_its_passage(signatures):
+    outputs = outputs_of(signatures["questions"], TEXTS["questions"])
+    for text, start, end, context in zip(
+        outputs["answer"], outputs["start"], outputs["end"], TEXTS["questions"]["context"], strict=True
+    ):
+        assert text
+        assert context[start:end] == text.decode()
+
+
+def test_an_entity_is_in_its_text(signatures):
+    outputs = outputs_of(signatures["tags"], TEXTS["tags"])
+    for row, text in enumerate(TEXTS["tags"]["text"]):
+        for part, start, end in zip(*(outputs[f"entity_{name}"][row] for name in ("text", "start", "end"))):
+            if start >= 0:
+                assert text[start:end] == part.decode()
+                assert part.decode().strip() == part.decode() != ""
+    assert outputs["entity_start"][0, 0] >= 0
+    assert (outputs["entity_label"][2] == b"").all()
+
+
+@pytest.mark.exhaustive
+def test_what_was_read_back_answers_like_the_model(exports, folders):
+    def same(given, expected):
+        for one, other in zip(given, expected, strict=True):
+            for field in dataclasses.fields(other):
+                mine, theirs = getattr(one, field.name), getattr(other, field.name)
+                assert mine == (theirs if isinstance(theirs, str) else pytest.approx(theirs, abs=1e-5))
+
+    for kind in ("questions", "questions_beam"):
+        expected = answer_questions(load_folder(folders[kind]), *TEXTS[kind].values())
+        same(load_saved_model(exports[kind].folder).answer_questions(*TEXTS[kind].values()), expected)
+    texts, restored = TEXTS["tags"]["text"], load_saved_model(exports["tags"].folder)
+    for given, expected in zip(restored.find_entities(texts), find_entities(load_folder(folders["tags"]), texts)):
+        same(given, expected)
+    assert restored.task == "token_classification"
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", ["questions", "questions_beam"])
+def test_answers_are_those_of_fine_tuning(folders, tmp_path, kind):
+    questions, contexts = TEXTS[kind].values()
+    paragraphs = [
+        {"context": context, "qas": [{"id": str(number), "question": question, "answers": []}]}
+        for number, (question, context) in enumerate(zip(questions, contexts))
+    ]
+    (tmp_path / "a.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    predict_folder(folders[kind], tmp_path / "a.json", tmp_path / "b.json")
+    answers = json.loads((tmp_path / "b.json").read_text())
+    found = answer_questions(load_folder(folders[kind]), questions, contexts)
+    assert [answer.text for answer in found] == list(answers.values())
+
+
+def test_questions_without_an_answer(folders):
+    loaded = load_folder(folders["questions"])
+    odds = answer_questions(loaded, *TEXTS["questions"].values())[1].null_odds
+    refused = dataclasses.replace(loaded, no_answer_threshold=odds - 0.01)
+    answer = answer_questions(refused, *(texts[1:2] for texts in TEXTS["questions"].values()))[0]
+    assert (answer.text, answer.start, answer.end) == ("", -1, -1)
+
+
+def test_words_decide_where_words_were_trained(folders):
+    loaded = load_folder(folders["tags"])
+    by_words, by_tokens = (
+        find_entities(dataclasses.replace(loaded, tags_words=tags_words), ["Jürgenstein, (Müllerhaus)."])[0]
+        for tags_words in (True, False)
+    )
+    ends = {0, 11, 12, 13, 14, 24, 25, 26}
+    assert {entity.start for entity in by_words} | {entity.end for entity in by_words} <= ends
+    assert not {entity.start for entity in by_tokens} | {entity.end for entity in by_tokens} <= ends
+
+
+def test_mistakes_are_explained(folders):
+    with pytest.raises(ValueError, match=r"must answer questions\. Received: AlbertForSequence"):
+        answer_questions(load_folder(folders["classifier"]), ["a"], ["b"])
+    with pytest.raises(ValueError, match=r"passage for each question. Received: 2 and 1 texts"):
+        answer_questions(load_folder(folders["questions"]), ["a", "b"], ["c"])
+    with pytest.raises(ValueError, match="must tag tokens"):
+        find_entities(load_folder(folders["classifier"]), ["a"])
+    with pytest.raises(ValueError, match="must be one of multiple choice"):
+        choose(load_folder(folders["classifier"]), ["a"], [["b"]])
+    with pytest.raises(ValueError, match=r"1 passages, rows of 1, 2 choices"):
+        choose(load_folder(folders["choices"]), ["a"], [["b"], ["c", "d"]])
+    with pytest.raises(ValueError, match="must be a classifier"):
+        classify(load_folder(folders["choices"]), ["a"])
+
+
+class _Tokenizes(tf.Module):
+    def __init__(self, tokenizer):
+        super().__init__()
+        self.layer = tokenizer.as_layer(32, return_offsets=True)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def __call__(self, text):
+        return self.layer(text)
+
+
+def test_models_of_different_vocabularies_in_one_process(tmp_path):
+    tokenizers = {
+        "english": AlbertTokenizer.english(),
+        "other": AlbertTokenizer.from_pretrained(GOLDEN / "keras_hub_tokenizer" / "spm.model"),
+    }
+    for name, tokenizer in tokenizers.items():
+        tf.saved_model.save(_Tokenizes(tokenizer), str(tmp_path / name))
+    loaded = {name: tf.saved_model.load(str(tmp_path / name)) for name in tokenizers}
+    for name, tokenizer in tokenizers.items():
+        expected = tokenizer(["the quick brown fox"], max_length=32, return_offsets=True)
+        given = loaded[name](tf.constant(["the quick brown fox"]))
+        for key in ("input_ids", "offsets"):
+            np.testing.assert_array_equal(given[key], expected[key], err_msg=f"{name} {key}")
