@@ -8,9 +8,10 @@ Letters: B questions, R windows of all passages, L sequence, K starts, J ends of
 
 import tensorflow as tf
 
+from albert_tf.data.finetuning.answers import IMPOSSIBLE
 from albert_tf.export.folder import ModelFolder
 from albert_tf.export.serve_base import TOKENS, ServedModel
-from albert_tf.export.spans import IMPOSSIBLE, answer_questions
+from albert_tf.export.spans import answer_questions
 from albert_tf.export.windows import Windows, cut
 
 _CANDIDATES = 20

@@ -10,15 +10,12 @@ import numpy as np
 from keras import ops
 
 from albert_tf import metrics
-from albert_tf.data.finetuning.answers import SpanScores, find_answers
+from albert_tf.data.finetuning.answers import IMPOSSIBLE, SpanScores, find_answers
 from albert_tf.data.finetuning.questions import Question, QuestionWindows, encode_questions
 from albert_tf.data.finetuning.tagged import OUTSIDE, EncodedTags, TaggedText, encode_tagged, find_words
 from albert_tf.export.folder import ModelFolder
 from albert_tf.export.prediction import rows_by_length
 from albert_tf.models import AlbertForQuestionAnswering, AlbertForTokenClassification
-
-# Logits of tokens that cannot be in an answer.
-IMPOSSIBLE = -1e9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,14 +96,13 @@ def _span_scores(model: AlbertForQuestionAnswering, windows: QuestionWindows) ->
     parts, order, totals = [], [], np.zeros([len(windows), 2])
     for rows in rows_by_length(windows.encoded.lengths):
         batch = windows.batch(rows, multiple=1)
-        is_open = batch["p_mask"] == 0
         given = batch if model.head == "beam" else {name: batch[name] for name in batch if name != "p_mask"}
         outputs = {name: ops.convert_to_numpy(value) for name, value in model(given, training=False).items()}
         if model.head == "span":
             for edge, name in enumerate(("start_logits", "end_logits")):
-                outputs[name] = np.where(is_open, outputs[name], np.float32(IMPOSSIBLE))
-                totals[rows, edge] = np.logaddexp.reduce(outputs[name].astype(np.float64), axis=1)
-        parts.append(SpanScores.from_outputs(outputs))
+                logits = np.where(batch["p_mask"] == 0, outputs[name], IMPOSSIBLE).astype(np.float64)
+                totals[rows, edge] = np.logaddexp.reduce(logits, axis=1)
+        parts.append(SpanScores.from_outputs(outputs, p_mask=batch["p_mask"]))
         order.append(rows)
     return SpanScores.concatenate(parts).reordered(np.argsort(np.concatenate(order), kind="stable")), totals
 

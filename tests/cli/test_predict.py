@@ -6,7 +6,15 @@ import json
 import pytest
 
 from albert_tf.cli import predict
-from albert_tf.export import answer_questions, classify, export_saved_model, fill_mask, find_entities, load_folder
+from albert_tf.export import (
+    answer_questions,
+    classify,
+    export_saved_model,
+    fill_mask,
+    find_entities,
+    load_folder,
+    sentence_order,
+)
 from tests.toy_task import write_classifier, write_pretrained
 
 from .terminal import mistake, output_of

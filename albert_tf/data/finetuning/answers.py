@@ -10,6 +10,9 @@ import numpy as np
 
 from albert_tf.data.finetuning.questions import QuestionWindows
 
+# Logit of a token that cannot be in an answer.
+IMPOSSIBLE = np.float32(-1e9)
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -69,12 +72,16 @@ class SpanScores:
     is_relative: bool
 
     @classmethod
-    def from_outputs(cls, outputs: Mapping[str, np.ndarray], n_best: int = 20) -> "SpanScores":
+    def from_outputs(
+        cls, outputs: Mapping[str, np.ndarray], n_best: int = 20, p_mask: np.ndarray | None = None
+    ) -> "SpanScores":
         """Reduces a model's outputs for a batch of windows to the best starts and ends.
 
         Args:
             outputs: outputs of AlbertForQuestionAnswering without `start_positions` in its inputs.
             n_best: K and J for `head="span"`; the beam head has its own.
+            p_mask: int [W, L], 1 where no answer can be, which `head="span"` does not know. Without it, as in the
+                reference, question and padding take places among the best starts and ends.
         """
         outputs = {name: np.asarray(value) for name, value in outputs.items()}
         if "cls_logits" in outputs:
@@ -87,9 +94,10 @@ class SpanScores:
                 outputs["cls_logits"],
                 is_relative=False,
             )
-        (starts, start_scores), (ends, end_scores) = (
-            _best(outputs[f"{edge}_logits"], n_best) for edge in ("start", "end")
-        )
+        logits = {edge: outputs[f"{edge}_logits"] for edge in ("start", "end")}
+        if p_mask is not None:
+            logits = {edge: np.where(p_mask == 0, scores, IMPOSSIBLE) for edge, scores in logits.items()}
+        (starts, start_scores), (ends, end_scores) = (_best(logits[edge], n_best) for edge in ("start", "end"))
         shape = (len(starts), n_best, n_best)
         ends, end_scores = (np.broadcast_to(array[:, None], shape) for array in (ends, end_scores))
         no_answer = outputs["start_logits"][:, 0].astype(np.float64) + outputs["end_logits"][:, 0]

@@ -209,7 +209,8 @@ class AnswerFinder:
             batch = self.windows.batch(by_length[start : start + self.batch_size], multiple=1)
             outputs = self._outputs_of({name: tf.constant(batch[name]) for name in self._names})
             # Only the best starts and ends are kept, so that memory does not grow with the length of windows.
-            parts.append(SpanScores.from_outputs({name: value.numpy() for name, value in outputs.items()}))
+            numbers = {name: value.numpy() for name, value in outputs.items()}
+            parts.append(SpanScores.from_outputs(numbers, p_mask=batch["p_mask"]))
         scores = SpanScores.concatenate(parts).reordered(np.argsort(by_length, kind="stable"))
         return find_answers(self.windows, scores, num_candidates, max_answer_length)
 
