@@ -91,12 +91,20 @@ def _kind(checkpoint: checkpoints.Checkpoint) -> type[AlbertBase]:
     return getattr(models, task.model)
 
 
+def read_record(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The recipe and the report that `finetune` left in a folder; empty if it did not.
+
+    Raises:
+        ValueError: they are damaged.
+    """
+    files = (folder / _RECIPE_FILE, folder / _REPORT_FILE)
+    recipe, report = (read_json(file, cure=_CURE) if file.is_file() else {} for file in files)
+    return recipe, report
+
+
 def _options(folder: pathlib.Path, longest: int) -> dict[str, Any]:
     """The fields of ModelFolder as recorded by `finetune`."""
-    recipe, report = (
-        read_json(folder / name, cure=_CURE) if (folder / name).is_file() else {}
-        for name in (_RECIPE_FILE, _REPORT_FILE)
-    )
+    recipe, report = read_record(folder)
     numbers = {name: recipe[name] for name in _NUMBERS if recipe.get(name) is not None}
     threshold, pairs = report.get("no_answer_threshold"), recipe.get("pair_column")
     for name, value in numbers.items():

@@ -10,6 +10,8 @@ import tensorflow as tf
 
 from albert_tf.atomic_files import temporary_folder, tensorflow_writes
 from albert_tf.export.folder import ModelFolder, load_folder
+from albert_tf.export.model_card import write_model_card
+from albert_tf.export.warmup import check_serving_api, write_warmup_requests
 from albert_tf.tasks import TASKS
 
 TOLERANCE = 1e-5
@@ -38,6 +40,8 @@ def export_saved_model(
     name: str,
     version: int | None = None,
     max_length: int | None = None,
+    license: str | None = None,
+    warmup: bool = False,
 ) -> ExportReport:
     """Writes a model as a SavedModel that only needs TensorFlow and tensorflow-text.
 
@@ -50,10 +54,15 @@ def export_saved_model(
         name: name of the model, a folder in `output`.
         version: version number. None: the next one.
         max_length: maximum number of tokens. None: as in training, else the model's maximum.
+        license: of the model, for its description, such as `"Apache-2.0"`.
+        warmup: whether to write requests that TensorFlow Serving runs before the first one of a client; needs
+            tensorflow-serving-api.
 
     Raises:
         ValueError: the version exists, `name` is not a folder name, or scores differ by more than 1e-5.
     """
+    if warmup:
+        check_serving_api()
     loaded = source if isinstance(source, ModelFolder) else load_folder(source)
     if max_length is not None:
         loaded = dataclasses.replace(loaded, max_length=max_length)
@@ -70,6 +79,11 @@ def export_saved_model(
                 f"The scores of the SavedModel differ by {difference:.2e} from those of the Keras model (tolerance "
                 f"{TOLERANCE}). Nothing was written; please report this as a bug."
             )
+        if warmup:
+            write_warmup_requests(partial, name, served.samples())
+        write_model_card(
+            partial, loaded, name, None if isinstance(source, ModelFolder) else pathlib.Path(source), license
+        )
         folder = _publish(partial, folder, may_increment=version is None)
     return ExportReport(folder, int(folder.name), tuple(sorted(restored.signatures)), difference)
 

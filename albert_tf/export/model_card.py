@@ -1,0 +1,75 @@
+"""The description of an exported model: `model.json` for programs, `MODEL.md` for people."""
+
+import importlib.metadata
+import json
+import pathlib
+from typing import Any
+
+import albert_tf
+from albert_tf.atomic_files import atomic_write, sha256
+from albert_tf.export.folder import ModelFolder, read_record
+
+CARD_FILE, TEXT_FILE = "model.json", "MODEL.md"
+# Options of fine-tuning that are paths, of which only the last part is published.
+_PATHS = ("pretrained", "train", "dev", "output")
+_LIBRARIES = ("tensorflow", "tensorflow-text", "keras")
+
+
+def write_model_card(
+    folder: pathlib.Path, loaded: ModelFolder, name: str, source: pathlib.Path | None, license: str | None
+) -> None:
+    """Describes an export in two files, the last that are written to its folder.
+
+    Args:
+        folder: of the exported version, complete but for these files.
+        loaded: the model.
+        name: its name.
+        source: the folder that it comes from, whose recipe and scores are published; None if there is none.
+        license: such as `"Apache-2.0"`; None if it is unknown.
+    """
+    recipe, report = ({}, {}) if source is None else read_record(source)
+    card = {
+        "name": name,
+        "task": loaded.task,
+        "license": license,
+        "labels": getattr(loaded.model, "labels", None),
+        "max_length": loaded.max_length,
+        "config": loaded.model.config.to_dict(),
+        "parameters": int(sum(variable.value.shape.num_elements() for variable in loaded.model.weights)),
+        "scores": report.get("scores"),
+        "evaluated_on": report.get("dev_examples"),
+        "recipe": {key: pathlib.PurePath(value).name if key in _PATHS else value for key, value in recipe.items()},
+        "files": {
+            path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)}
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        },
+        "versions": {
+            "albert-tf": albert_tf.__version__,
+            **{library: importlib.metadata.version(library) for library in _LIBRARIES},
+        },
+    }
+    atomic_write(folder / TEXT_FILE, _text(card).encode())
+    atomic_write(folder / CARD_FILE, (json.dumps(card, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def _text(card: dict[str, Any]) -> str:
+    config, scores = card["config"], card["scores"]
+    facts = {
+        "Task": card["task"].replace("_", " "),
+        "Labels": ", ".join(card["labels"] or ()) or "none",
+        "Longest input": f"{card['max_length']} tokens",
+        "Network": f"{config['num_hidden_layers']} layers of {config['hidden_size']} units",
+        "Parameters": f"{card['parameters']:,}",
+        "Size": f"{sum(file['bytes'] for file in card['files'].values()) / 1e6:.1f} MB",
+        "Licence": card["license"] or "not stated",
+    }
+    lines = [f"# {card['name']}", "", "An ALBERT model, exported with albert_tf.", "", "| | |", "|---|---|"]
+    lines += [f"| {key} | {value} |" for key, value in facts.items()]
+    if scores:
+        lines += ["", f"## Scores on {card['evaluated_on']:,} examples", "", "| score | value |", "|---|---|"]
+        lines += [f"| {key} | {value:.4f} |" for key, value in scores.items() if isinstance(value, float)]
+    if card["recipe"]:
+        lines += ["", "## Fine-tuning", "", "| option | value |", "|---|---|"]
+        lines += [f"| `{key}` | {value} |" for key, value in card["recipe"].items() if value is not None]
+    return "\n".join([*lines, "", f"`{CARD_FILE}` has all of this, and the checksums of all files.", ""])

@@ -1,0 +1,54 @@
+"""Proves that an export describes itself, without a path of the machine that wrote it, and brings warm-up requests."""
+
+import json
+
+import tensorflow as tf
+
+from albert_tf.atomic_files import sha256
+from albert_tf.export.folder import load_folder
+from albert_tf.export.model_card import write_model_card
+from albert_tf.export.warmup import write_warmup_requests
+
+
+def test_the_card_tells_what_the_model_is(folders, tmp_path):
+    source, folder = tmp_path / "source", tmp_path / "export"
+    source.mkdir()
+    folder.mkdir()
+    recipe = {"pretrained": "/home/me/base", "train": "/home/me/train.tsv", "learning_rate": 1e-3, "patience": None}
+    (source / "recipe.json").write_text(json.dumps(recipe))
+    (source / "metrics.json").write_text(json.dumps({"scores": {"accuracy": 0.875}, "dev_examples": 1200}))
+    (folder / "weights").write_bytes(b"12345")
+    loaded = load_folder(folders["classifier"])
+    write_model_card(folder, loaded, "mood", source, "Apache-2.0")
+    card = json.loads((folder / "model.json").read_text())
+    assert (card["name"], card["task"], card["license"]) == ("mood", "sequence_classification", "Apache-2.0")
+    assert card["labels"] == ["gloomy", "mixed", "pleasant"]
+    assert card["parameters"] == loaded.model.count_params()
+    assert card["config"] == loaded.model.config.to_dict()
+    assert card["files"]["weights"] == {"bytes": 5, "sha256": sha256(folder / "weights")}
+    assert card["recipe"] == {**recipe, "pretrained": "base", "train": "train.tsv"}
+    text = (folder / "MODEL.md").read_text()
+    assert "| accuracy | 0.8750 |" in text
+    assert "## Scores on 1,200 examples" in text
+    assert "| Licence | Apache-2.0 |" in text
+    assert "/home" not in text + json.dumps(card)
+
+
+def test_a_model_without_a_record_has_a_card(folders, tmp_path):
+    write_model_card(tmp_path, load_folder(folders["pretrained"]), "base", None, None)
+    assert json.loads((tmp_path / "model.json").read_text())["scores"] is None
+    assert "| Licence | not stated |" in (tmp_path / "MODEL.md").read_text()
+
+
+def test_warmup_requests(tmp_path):
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    write_warmup_requests(tmp_path, "pairs", {"text": ["a", "둘"], "text_pair": ["b", ""]})
+    file = tmp_path / "assets.extra" / "tf_serving_warmup_requests"
+    logs = [
+        prediction_log_pb2.PredictionLog.FromString(record.numpy()) for record in tf.data.TFRecordDataset(str(file))
+    ]
+    requests = [log.predict_log.request for log in logs]
+    assert {request.model_spec.name for request in requests} == {"pairs"}
+    given = [[tf.make_ndarray(request.inputs[name]).tolist() for name in ("text", "text_pair")] for request in requests]
+    assert given == [[[b"a"], [b"b"]], [["둘".encode()], [b""]], [[b"a", "둘".encode()], [b"b", b""]]]
