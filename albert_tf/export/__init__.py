@@ -6,6 +6,7 @@ from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
     from albert_tf.export.folder import ModelFolder, load_folder
+    from albert_tf.export.hub import HubEncoder, HubReport, export_hub
     from albert_tf.export.loaded import RestoredModel, is_saved_model, load_saved_model
     from albert_tf.export.prediction import ClassPrediction, MaskPrediction, classify, embed, fill_mask, sentence_order
     from albert_tf.export.saved_model import ExportReport, export_saved_model
@@ -13,11 +14,14 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     "ClassPrediction": "prediction",
     "ExportReport": "saved_model",
+    "HubEncoder": "hub",
+    "HubReport": "hub",
     "MaskPrediction": "prediction",
     "ModelFolder": "folder",
     "RestoredModel": "loaded",
     "classify": "prediction",
     "embed": "prediction",
+    "export_hub": "hub",
     "export_saved_model": "saved_model",
     "fill_mask": "prediction",
     "is_saved_model": "loaded",
@@ -29,11 +33,14 @@ _MODULE_OF = {
 __all__ = [
     "ClassPrediction",
     "ExportReport",
+    "HubEncoder",
+    "HubReport",
     "MaskPrediction",
     "ModelFolder",
     "RestoredModel",
     "classify",
     "embed",
+    "export_hub",
     "export_saved_model",
     "fill_mask",
     "is_saved_model",

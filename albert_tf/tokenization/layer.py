@@ -90,6 +90,10 @@ class TokenizerLayer(keras.layers.Layer):
             inputs["overflow_to_sample_mapping"] = cuts[0].samples
         return inputs
 
+    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Converts tf.string [B] to int32 ids [B, (T)], without special ids and truncation."""
+        return self._pieces.tokenize(texts)
+
     def get_config(self) -> dict[str, Any]:
         """The vocabulary's files and all options."""
         with tempfile.TemporaryDirectory() as folder:
