@@ -146,7 +146,7 @@ class _Functions:
         outputs = self.model.encoder(given, training=training, output_hidden_states=True)
         sequence = outputs["sequence_output"]  # [B, L, D]
         if "pooler" in self.parts:
-            pooled = dict.fromkeys(("default", "pooled_output"), outputs["pooled_output"])
+            pooled: dict[str, Any] = dict.fromkeys(("default", "pooled_output"), outputs["pooled_output"])
         else:  # as sentence embeddings are computed
             mask = tf.cast(inputs["input_mask"], tf.bool)
             pooled = {"default": keras.layers.GlobalAveragePooling1D()(sequence, mask=mask)}
