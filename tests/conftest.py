@@ -74,7 +74,7 @@ def run_python() -> Callable[..., subprocess.CompletedProcess]:
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory) -> Mapping[str, pathlib.Path]:
     """Folders of tiny models by kind, each made when it is first asked for."""
-    from tests.toy_task import write_classifier, write_pretrained
+    from tests.toy_task import write_classifier, write_embedding, write_pretrained
 
     root = tmp_path_factory.mktemp("models")
     return MadeOnce(
@@ -83,6 +83,7 @@ def folders(tmp_path_factory) -> Mapping[str, pathlib.Path]:
             "pairs": lambda: write_classifier(root / "pairs", pairs=True),
             "regression": lambda: write_classifier(root / "regression", problem="regression"),
             "pretrained": lambda: write_pretrained(root / "pretrained"),
+            "embedding": lambda: write_embedding(root / "embedding"),
         }
     )
 

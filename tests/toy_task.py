@@ -7,7 +7,13 @@ import random
 
 import keras
 
-from albert_tf import AlbertConfig, AlbertForPreTraining, AlbertForSequenceClassification, AlbertTokenizer
+from albert_tf import (
+    AlbertConfig,
+    AlbertForPreTraining,
+    AlbertForSentenceEmbedding,
+    AlbertForSequenceClassification,
+    AlbertTokenizer,
+)
 
 # The initialiser is wide, so that untrained models give scores that differ.
 CONFIG = AlbertConfig(
@@ -34,6 +40,14 @@ def write_pretrained(folder: pathlib.Path, seed: int = 1) -> pathlib.Path:
     """A folder as pretraining leaves it, with random weights."""
     keras.utils.set_random_seed(seed)
     AlbertForPreTraining(CONFIG).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+def write_embedding(folder: pathlib.Path) -> pathlib.Path:
+    """A folder of a model of sentence embeddings, with random weights."""
+    keras.utils.set_random_seed(3)
+    AlbertForSentenceEmbedding(CONFIG).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return folder
 
