@@ -1,10 +1,7 @@
 """Export to TF Hub: SavedModels that are called like functions and can be fine-tuned without `albert_tf`.
 
-Letters: B batch, L sequence, T tokens of a text, P predictions, D hidden, V vocabulary.
+Letters: B batch, L sequence, P predictions, D hidden, V vocabulary.
 """
-
-# The checker's stubs of TensorFlow know little of ragged tensors, and tensorflow-text has none.
-# pyright: reportAttributeAccessIssue=false, reportOptionalCall=false, reportOptionalMemberAccess=false
 
 import dataclasses
 import pathlib
@@ -14,10 +11,10 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-import tensorflow_text
 
 from albert_tf import checkpoints
 from albert_tf.atomic_files import temporary_folder, tensorflow_writes
+from albert_tf.export.hub_preprocess import Preprocessor
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import find_vocabulary
@@ -79,7 +76,7 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
         tokenizer.save_pretrained(partial / "vocabulary")
         encoder, signatures = _make_encoder(functions, find_vocabulary(partial / "vocabulary"), tokenizer)
         with tensorflow_writes(output):
-            tf.saved_model.save(_Preprocessor(tokenizer, seq_length), str(partial / "hub" / "preprocess"))
+            tf.saved_model.save(Preprocessor(tokenizer, seq_length), str(partial / "hub" / "preprocess"))
             tf.saved_model.save(encoder, str(partial / "hub" / "encoder"), signatures=signatures)
         expected = tokenizer(_SAMPLES, max_length=seq_length, padding="max_length")
         difference = _largest_difference(partial / "hub", functions, expected)
@@ -221,67 +218,6 @@ def _traced(function: Callable, **specs: tf.TensorSpec):
     """A concrete function with named inputs."""
     named = {name: tf.TensorSpec(spec.shape, spec.dtype, name=name) for name, spec in specs.items()}
     return tf.function(function, autograph=False).get_concrete_function(**named)
-
-
-class _Preprocessor(tf.Module):
-    """From string [B] to the encoder's inputs, int32 [B, L]."""
-
-    def __init__(self, tokenizer: AlbertTokenizer, seq_length: int):
-        super().__init__()
-        self.tokenize = _Tokenize(tokenizer)
-        self.bert_pack_inputs = _PackInputs(tokenizer, seq_length)
-
-    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string)])
-    def __call__(self, inputs):
-        return self.bert_pack_inputs([self.tokenize(inputs)])
-
-
-class _Tokenize(tf.Module):
-    """From string [B] to int32 [B, (T)], without special ids."""
-
-    def __init__(self, tokenizer: AlbertTokenizer):
-        super().__init__()
-        self._layer = tokenizer.as_layer()
-        self._special = {
-            "vocab_size": tokenizer.vocab_size,
-            "padding_id": tokenizer.pad_token_id,
-            "start_of_sequence_id": tokenizer.cls_token_id,
-            "end_of_segment_id": tokenizer.sep_token_id,
-            "mask_id": tokenizer.mask_token_id,
-        }
-
-    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string)])
-    def __call__(self, inputs):
-        return self._layer.tokenize(inputs).with_row_splits_dtype(tf.int64)
-
-    @tf.function(autograph=False, input_signature=[])
-    def get_special_tokens_dict(self):
-        return {name: tf.constant(number) for name, number in self._special.items()}
-
-
-class _PackInputs(tf.Module):
-    """From one or two ragged segments int32 [B, (T)] to the encoder's inputs, int32 [B, seq_length].
-
-    Of two segments that are too long together, ids are removed from the end of the longer one.
-    """
-
-    def __init__(self, tokenizer: AlbertTokenizer, seq_length: int):
-        super().__init__()
-        self._cls, self._sep, self._pad = tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id
-        self._seq_length = seq_length
-        segment = tf.RaggedTensorSpec([None, None], tf.int32)
-        for segments in ([segment], [segment, segment]):
-            for length in (None, tf.TensorSpec([], tf.int32)):
-                self.__call__.get_concrete_function(segments, seq_length=length)
-
-    @tf.function(autograph=False)
-    def __call__(self, inputs, seq_length=None):
-        seq_length = self._seq_length if seq_length is None else seq_length
-        trimmer = tensorflow_text.RoundRobinTrimmer(seq_length - len(inputs) - 1)
-        ids, types = tensorflow_text.combine_segments(trimmer.trim(inputs), self._cls, self._sep)
-        ids, mask = tensorflow_text.pad_model_inputs(ids, seq_length, pad_value=self._pad)  # [B, L]
-        types, _ = tensorflow_text.pad_model_inputs(types, seq_length)
-        return {"input_word_ids": ids, "input_mask": mask, "input_type_ids": types}
 
 
 def _largest_difference(folder: pathlib.Path, functions: _Functions, inputs: Mapping[str, np.ndarray]) -> float:

@@ -7,9 +7,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 from albert_tf import AlbertForMaskedLM, AlbertForPreTraining, AlbertForSequenceClassification
-from albert_tf.export import HubEncoder, export_hub
+from albert_tf.export import HubEncoder, export_hub, load_saved_model
 from tests.toy_task import CONFIG, mood_rows, tokenizer
 
 TEXTS = ("One short text.", "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more ", "many words " * 40)
@@ -110,6 +111,16 @@ def test_texts_become_the_ids_of_the_tokenizer(preprocess):
     special = {name: int(number) for name, number in preprocess.tokenize.get_special_tokens_dict().items()}
     names = ("vocab_size", "padding_id", "start_of_sequence_id", "end_of_segment_id", "mask_id")
     assert special == dict(zip(names, (30000, 0, 2, 3, 4)))
+
+
+def test_preprocessing_runs_in_tensorflow_serving(folder):
+    content = saved_model_pb2.SavedModel.FromString((folder / "preprocess" / "saved_model.pb").read_bytes())
+    functions = content.meta_graphs[0].graph_def.library.function
+    ops = {node.op for function in functions for node in function.node_def}
+    assert {op for op in ops if op.startswith(("TFText>", "Sentencepiece"))} == {
+        "SentencepieceOp",
+        "SentencepieceTokenizeOp",
+    }
 
 
 def test_the_vocabulary_lies_inside(folder, encoder):
@@ -223,7 +234,9 @@ def test_parts_that_a_checkpoint_lacks_are_not_exported(kind, tmp_path):
         assert not hasattr(restored, "mlm")
 
 
-def test_mistakes_are_explained(folders, tmp_path):
+def test_mistakes_are_explained(folders, folder, tmp_path):
+    with pytest.raises(ValueError, match=r"encoder does not take texts, like modules for TF Hub; export it with"):
+        load_saved_model(folder / "encoder")
     with pytest.raises(ValueError, match=r"`output` must not exist yet. Received: output="):
         export_hub(folders["pretrained"], tmp_path)
     with pytest.raises(ValueError, match=r"`seq_length` must be from 3 to 64. Received: seq_length=65"):
