@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Without bytecode, each of the tests' processes compiles TensorFlow's sources again, for ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz soak parity-tfa parity-google parity-peers test-backends
+.PHONY: quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz soak parity-tfa parity-google parity-peers parity-hub test-backends
 
 $(STAMP): pyproject.toml setup.py
 	@if command -v uv >/dev/null 2>&1; then \
@@ -49,7 +49,7 @@ format: $(STAMP)
 	@.venv-parity-$*/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
-parity-tfa parity-google parity-peers: export TF_CPP_MIN_LOG_LEVEL := 3
+parity-tfa parity-google parity-peers parity-hub: export TF_CPP_MIN_LOG_LEVEL := 3
 
 parity-tfa: $(STAMP) .venv-parity-tfa/.installed
 	$(BIN)/python tests/parity/lamb_ours.py runs/parity/lamb.npz
@@ -66,6 +66,11 @@ parity-peers: $(STAMP) $(PEERS:%=.venv-parity-%/.installed)
 	$(BIN)/python tests/parity/peer_ours.py runs/parity/peers
 	@for peer in $(PEERS); do .venv-parity-$$peer/bin/python tests/parity/peer_$$peer.py runs/parity/peers || exit 1; done
 	@$(BIN)/python tests/parity/peer_table.py runs/parity/peers
+
+parity-hub: $(STAMP) .venv-parity-hub/.installed
+	rm -rf runs/parity/hub
+	$(BIN)/python tests/parity/hub_ours.py runs/parity/hub
+	.venv-parity-hub/bin/python tests/parity/hub_theirs.py runs/parity/hub
 
 # Environments without TensorFlow, for the packages that import only Keras.
 .venv-jax/.installed .venv-torch/.installed: .venv-%/.installed: tests/backends/requirements-%.txt

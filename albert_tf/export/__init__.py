@@ -6,6 +6,7 @@ from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
     from albert_tf.export.folder import ModelFolder, load_folder
+    from albert_tf.export.hub import HubEncoder, HubReport, export_hub
     from albert_tf.export.loaded import RestoredModel, is_saved_model, load_saved_model
     from albert_tf.export.prediction import (
         ClassPrediction,
@@ -24,6 +25,8 @@ _MODULE_OF = {
     "ClassPrediction": "prediction",
     "Entity": "spans",
     "ExportReport": "saved_model",
+    "HubEncoder": "hub",
+    "HubReport": "hub",
     "MaskPrediction": "prediction",
     "ModelFolder": "folder",
     "RestoredModel": "loaded",
@@ -31,6 +34,7 @@ _MODULE_OF = {
     "choose": "prediction",
     "classify": "prediction",
     "embed": "prediction",
+    "export_hub": "hub",
     "export_saved_model": "saved_model",
     "fill_mask": "prediction",
     "find_entities": "spans",
@@ -45,6 +49,8 @@ __all__ = [
     "ClassPrediction",
     "Entity",
     "ExportReport",
+    "HubEncoder",
+    "HubReport",
     "MaskPrediction",
     "ModelFolder",
     "RestoredModel",
@@ -52,6 +58,7 @@ __all__ = [
     "choose",
     "classify",
     "embed",
+    "export_hub",
     "export_saved_model",
     "fill_mask",
     "find_entities",

@@ -140,10 +140,13 @@ def load_saved_model(folder: str | pathlib.Path) -> RestoredModel:
     if newest is None:
         raise ValueError(f"{folder} has no {_FILE}; export a model first.")
     try:
-        return RestoredModel(newest, tf.saved_model.load(str(newest)))
+        restored = tf.saved_model.load(str(newest))
     except Exception as error:  # damaged graphs raise almost anything
         reason = (str(error).splitlines() or [type(error).__name__])[0][:300]
         raise ValueError(f"{newest} is not a SavedModel, or is damaged ({reason}); export it again.") from None
+    if "serving_default" not in restored.signatures:
+        raise ValueError(f"{newest} does not take texts, like modules for TF Hub; export it with --format saved_model.")
+    return RestoredModel(newest, restored)
 
 
 def _newest(folder: pathlib.Path) -> pathlib.Path | None:

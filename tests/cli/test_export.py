@@ -26,3 +26,21 @@ def test_mistakes(folder, tmp_path):
     assert "must be a folder name" in mistake("export", folder, "--name", "a/b", "--output", tmp_path)
     assert "check the spelling" in mistake("export", tmp_path / "nowhere", "--name", "a", "--output", tmp_path)
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.exhaustive
+def test_modules_for_tf_hub(folder, tmp_path):
+    where = ("--name", "mood", "--output", tmp_path, "--format", "hub")
+    printed = output_of("export", folder, *where, "--max-length", 16)
+    assert f"SavedModels in {tmp_path / 'mood'}\n" in printed
+    assert "tokenization_info, tokens" in printed
+    assert {path.parent.name for path in tmp_path.rglob("saved_model.pb")} == {"encoder", "preprocess"}
+    assert "must not exist yet" in mistake("export", folder, *where)
+
+
+def test_mistakes_with_formats(folder, tmp_path):
+    where = ("--output", tmp_path, "--format")
+    assert "must be saved_model or hub. Received: onix." in mistake("export", folder, "--name", "a", *where, "onix")
+    assert "must be a folder name" in mistake("export", folder, "--name", "a/b", *where, "hub")
+    assert "`--version` must be omitted" in mistake("export", folder, "--name", "a", *where, "hub", "--version", 2)
+    assert not any(tmp_path.iterdir())

@@ -1,0 +1,135 @@
+"""Proves that TensorFlow Serving's files in `saved_models` are valid and fit each other; no server is started."""
+
+import functools
+import http.server
+import os
+import pathlib
+import shutil
+import subprocess
+import threading
+
+import pytest
+import yaml
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format, wrappers_pb2
+
+FOLDER = pathlib.Path(__file__).parents[2] / "saved_models"
+METADATA = "/v1/models/task/metadata"
+# tensorflow-serving-api lacks these two. Fields by message: number, name and type, from tensorflow/serving's
+# session_bundle_config.proto and monitoring_config.proto.
+FIELDS = {
+    "BatchingParameters": [
+        (1, "max_batch_size", ".google.protobuf.Int64Value"),
+        (2, "batch_timeout_micros", ".google.protobuf.Int64Value"),
+        (3, "max_enqueued_batches", ".google.protobuf.Int64Value"),
+        (4, "num_batch_threads", ".google.protobuf.Int64Value"),
+        (7, "pad_variable_length_inputs", "bool"),
+    ],
+    "PrometheusConfig": [(1, "enable", "bool"), (2, "path", "string")],
+    "MonitoringConfig": [(1, "prometheus_config", ".serving.PrometheusConfig")],
+}
+
+KINDS = descriptor_pb2.FieldDescriptorProto
+SCALARS = {"bool": KINDS.TYPE_BOOL, "string": KINDS.TYPE_STRING}
+
+
+@functools.cache
+def messages():
+    """The classes of FIELDS by name."""
+    file = descriptor_pb2.FileDescriptorProto(name="serving.proto", package="serving", syntax="proto3")
+    file.dependency.append(wrappers_pb2.DESCRIPTOR.name)
+    for message, fields in FIELDS.items():
+        declared = file.message_type.add(name=message)
+        for number, name, kind in fields:
+            field = declared.field.add(number=number, name=name, label=KINDS.LABEL_OPTIONAL)
+            if kind in SCALARS:
+                field.type = SCALARS[kind]
+            else:
+                field.type_name = kind
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(wrappers_pb2.DESCRIPTOR.serialized_pb)
+    pool.Add(file)
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"serving.{name}")) for name in FIELDS}
+
+
+def read(name, message):
+    return text_format.Parse((FOLDER / name).read_text(encoding="utf-8"), message)
+
+
+def documents(name):
+    return {document.get("kind"): document for document in yaml.safe_load_all((FOLDER / name).read_text("utf-8"))}
+
+
+def test_the_models():
+    from tensorflow_serving.config import model_server_config_pb2
+
+    (model,) = read("models.config", model_server_config_pb2.ModelServerConfig()).model_config_list.config
+    assert (model.name, model.base_path, model.model_platform) == ("task", "/models/task", "tensorflow")
+
+
+def test_batches_are_not_padded_and_metrics_are_on():
+    batching = read("batching.config", messages()["BatchingParameters"]())
+    assert batching.max_batch_size.value >= 1
+    assert batching.num_batch_threads.value >= 1
+    assert not batching.pad_variable_length_inputs
+    monitoring = read("monitoring.config", messages()["MonitoringConfig"]()).prometheus_config
+    annotations = documents("kubernetes.yaml")["Deployment"]["spec"]["template"]["metadata"]["annotations"]
+    assert monitoring.enable
+    assert annotations["prometheus.io/path"] == monitoring.path
+
+
+def test_compose_and_kubernetes_start_the_server_alike():
+    compose = documents("compose.yaml")[None]["services"]["serving"]
+    cluster = documents("kubernetes.yaml")
+    pod = cluster["Deployment"]["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    of_compose, of_cluster = (
+        [flag.replace(folder, "FOLDER") for flag in flags]
+        for flags, folder in ((compose["command"], "=/models"), (container["args"], "=/config"))
+    )
+    assert of_compose == of_cluster
+    named = [flag.rpartition("/")[2] for flag in of_compose if "FOLDER" in flag]
+    assert sorted(named) == sorted(path.name for path in FOLDER.glob("*.config"))
+    assert all(f"--from-file {name}" in (FOLDER / "kubernetes.yaml").read_text("utf-8") for name in named)
+
+    labels = pod["metadata"]["labels"]
+    assert cluster["Deployment"]["spec"]["selector"]["matchLabels"] == cluster["Service"]["spec"]["selector"] == labels
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {"grpc": 8500, "rest": 8501}
+    assert {port["targetPort"]: port["port"] for port in cluster["Service"]["spec"]["ports"]} == ports
+    assert container["startupProbe"]["httpGet"] == {"path": METADATA, "port": "rest"}
+    assert container["readinessProbe"]["httpGet"] == {"path": METADATA, "port": "rest"}
+    volumes = {volume["name"] for volume in pod["spec"]["volumes"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} == volumes
+    target = cluster["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]
+    assert (target["kind"], target["name"]) == ("Deployment", cluster["Deployment"]["metadata"]["name"])
+    assert container["resources"]["requests"]["cpu"]  # else the autoscaler has no utilization to go by
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_the_container_is_healthy_once_the_model_is_loaded(status):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(status if self.path == METADATA else 500)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    _, *command = documents("compose.yaml")[None]["services"]["serving"]["healthcheck"]["test"]
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        command[-1] = command[-1].replace("8501", str(server.server_port))
+        done = subprocess.run(command, capture_output=True, timeout=30)
+        server.shutdown()
+    assert (done.returncode == 0) is (status == 200)
+
+
+def test_the_check_says_that_docker_is_missing(tmp_path):
+    (tmp_path / "dirname").symlink_to(shutil.which("dirname"))
+    command = [shutil.which("bash"), str(FOLDER / "check_tf_serving.sh")]
+    done = subprocess.run(
+        command, env={**os.environ, "PATH": str(tmp_path)}, capture_output=True, text=True, timeout=30
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Docker is not installed or not running" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
