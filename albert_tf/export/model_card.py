@@ -5,14 +5,13 @@ import json
 import pathlib
 from typing import Any
 
-import albert_tf
 from albert_tf.atomic_files import atomic_write, sha256
 from albert_tf.export.folder import ModelFolder, read_record
 
 CARD_FILE, TEXT_FILE = "model.json", "MODEL.md"
 # Options of fine-tuning that are paths, of which only the last part is published.
 _PATHS = ("pretrained", "train", "dev", "output")
-_LIBRARIES = ("tensorflow", "tensorflow-text", "keras")
+_LIBRARIES = ("albert-tf", "tensorflow", "tensorflow-text", "keras")
 
 
 def write_model_card(
@@ -44,10 +43,7 @@ def write_model_card(
             for path in sorted(folder.rglob("*"))
             if path.is_file()
         },
-        "versions": {
-            "albert-tf": albert_tf.__version__,
-            **{library: importlib.metadata.version(library) for library in _LIBRARIES},
-        },
+        "versions": {library: importlib.metadata.version(library) for library in _LIBRARIES},
     }
     atomic_write(folder / TEXT_FILE, _text(card).encode())
     atomic_write(folder / CARD_FILE, (json.dumps(card, indent=2, ensure_ascii=False) + "\n").encode())

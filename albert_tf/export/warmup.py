@@ -1,5 +1,8 @@
 """Requests that TensorFlow Serving runs when it loads a model, so that the first client does not wait for it."""
 
+# The generated modules of tensorflow-serving-api have no stubs.
+# pyright: reportAttributeAccessIssue=false
+
 import importlib.util
 import pathlib
 from collections.abc import Mapping, Sequence
