@@ -1,8 +1,6 @@
 """Export to SavedModels that take raw text, in the numbered folders of TF Serving."""
 
 import dataclasses
-import errno
-import os
 import pathlib
 
 import tensorflow as tf
@@ -12,6 +10,7 @@ from albert_tf.export.folder import ModelFolder, load_folder
 from albert_tf.export.serve_classifier import ServedClassifier
 from albert_tf.export.serve_embedding import ServedEmbedding
 from albert_tf.export.serve_masked_lm import ServedMaskedLM
+from albert_tf.export.versions import publish, version_folder
 from albert_tf.models import AlbertForSentenceEmbedding, AlbertForSequenceClassification
 from albert_tf.models.base import AlbertBase
 
@@ -65,7 +64,7 @@ def export_saved_model(
     loaded = source if isinstance(source, ModelFolder) else load_folder(source)
     if max_length is not None:
         loaded = dataclasses.replace(loaded, max_length=max_length)
-    folder = _version_folder(pathlib.Path(output), name, version)
+    folder = version_folder(pathlib.Path(output), name, version)
     served = next(served for kind, served in _SERVED.items() if isinstance(loaded.model, kind))(loaded)
     with temporary_folder(folder) as partial:
         with tensorflow_writes(folder):
@@ -77,35 +76,5 @@ def export_saved_model(
                 f"The scores of the SavedModel differ by {difference:.2e} from those of the Keras model (tolerance "
                 f"{TOLERANCE}). Nothing was written; please report this as a bug."
             )
-        folder = _publish(partial, folder, may_increment=version is None)
+        folder = publish(partial, folder, may_increment=version is None)
     return ExportReport(folder, int(folder.name), tuple(sorted(restored.signatures)), difference)
-
-
-def _version_folder(output: pathlib.Path, name: str, version: int | None) -> pathlib.Path:
-    if not name or name != pathlib.Path(name).name or name.startswith("."):
-        raise ValueError(f"`name` must be a folder name without slashes or a leading dot. Received: name={name!r}.")
-    taken = [int(path.name) for path in (output / name).glob("*") if path.name.isdecimal()]
-    if version is None:
-        version = max(taken, default=0) + 1
-    if version < 1 or version in taken:
-        raise ValueError(
-            f"`version` must be at least 1 and not exist yet. Received: version={version}; {output / name} has "
-            f"{', '.join(map(str, sorted(taken))) or 'no versions'}. Omit it to get the next one."
-        )
-    return output / name / str(version)
-
-
-def _publish(partial: pathlib.Path, folder: pathlib.Path, may_increment: bool) -> pathlib.Path:
-    """Renames a complete folder, so that a server never sees a partial version; returns its final name."""
-    os.chmod(partial, 0o755)  # temporary folders are private
-    while True:
-        try:
-            return partial.rename(folder)
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
-            if not may_increment:
-                raise ValueError(
-                    f"{folder} was written by another process meanwhile; omit the version to get the next one."
-                ) from None
-            folder = folder.with_name(str(int(folder.name) + 1))
