@@ -90,13 +90,14 @@ def export_onnx(
     source = pathlib.Path(source)
     folder = version_folder(pathlib.Path(output), name, version)
     loaded = _load(source, max_length)
+    graph = onnx_graph(loaded.manifest.task, loaded.config, loaded.model.arrays_by_path())
     with temporary_folder(folder) as partial:
         (partial / "onnx").mkdir()
         _write_tokenizer(partial, loaded)
-        differences = _write_graphs(partial, loaded, precisions, calibration)
+        differences = _write_graphs(partial, loaded, graph, precisions, calibration)
         files = {MODEL_FILES[precision]: sha256(partial / MODEL_FILES[precision]) for precision in differences}
         sizes = {precision: (partial / MODEL_FILES[precision]).stat().st_size for precision in differences}
-        loaded.manifest.model_copy(update={"files": files}).write(partial)
+        dataclasses.replace(loaded.manifest, files=files).write(partial)
         folder = publish(partial, folder, may_increment=version is None)
     return OnnxReport(folder, int(folder.name), sizes, differences)
 
@@ -133,16 +134,18 @@ def _load(source: pathlib.Path, max_length: int | None) -> _Loaded:
     if not isinstance(length, int) or not 3 <= length <= longest:
         raise ValueError(f"`max_length` must be an integer from 3 to {longest}. Received: max_length={length!r}.")
     problems = {name: problem for problem, name in PROBLEM_TYPES.items()}
-    manifest = OnnxManifest.checked(
-        source / _RECIPE_FILE,
-        task="sentence_embedding" if task is None else task.name,
-        max_length=length,
-        labels=getattr(model, "labels", ()),
-        problem=problems.get(settings.get("problem_type", ""), "classification"),
-        takes_pairs=recipe.get("pair_column") is not None,
-        normalize=sentence.get("normalize", False),
-        **{name: recipe[name] for name in _RECIPE_VALUES if name in recipe},
-    )
+    try:
+        manifest = OnnxManifest(
+            task="sentence_embedding" if task is None else task.name,
+            max_length=length,
+            labels=tuple(getattr(model, "labels", ())),
+            problem=problems.get(settings.get("problem_type", ""), "classification"),
+            takes_pairs=recipe.get("pair_column") is not None,
+            normalize=sentence.get("normalize", False),
+            **{name: recipe[name] for name in _RECIPE_VALUES if name in recipe},
+        )
+    except ValueError as error:
+        raise ValueError(f"{source / _RECIPE_FILE}: {error} Restore the file, or remove it.") from None
     return _Loaded(model, tokenizer, manifest)
 
 
@@ -186,25 +189,36 @@ def _write_tokenizer(folder: pathlib.Path, loaded: _Loaded) -> None:
 
 
 def _write_graphs(
-    folder: pathlib.Path, loaded: _Loaded, precisions: Sequence[Precision], calibration: Sequence[str]
+    folder: pathlib.Path,
+    loaded: _Loaded,
+    graph: OnnxGraph,
+    precisions: Sequence[Precision],
+    calibration: Sequence[str],
 ) -> dict[str, float]:
-    """Writes the files; returns the largest difference of each from the Keras model."""
-    task, arrays, ranges, differences = loaded.manifest.task, loaded.model.arrays_by_path(), [], {}
-    for precision in dict.fromkeys(("float32", *precisions)):
+    """Writes the float32 `graph` and other files; returns the largest difference of each from the Keras model."""
+    differences = {"float32": _write(graph, folder / MODEL_FILES["float32"], loaded)}
+    if not differences["float32"] <= TOLERANCE:
+        raise ValueError(
+            f"The outputs of the ONNX file differ by {differences['float32']:.2e} from those of the Keras model "
+            f"(tolerance {TOLERANCE}). Nothing was written; please report this as a bug."
+        )
+    arrays = loaded.model.arrays_by_path()
+    for precision in dict.fromkeys(precisions):
         if precision not in MODEL_FILES:
             raise ValueError(f"`precisions` must be of {', '.join(MODEL_FILES)}. Received: {precision!r}.")
-        graph = onnx_graph(task, loaded.config, arrays, precision, ranges)
-        if precision == "float32" and "int8" in precisions:
-            ranges = _measure(graph, _calibration_inputs(loaded, calibration))
-        atomic_write(folder / MODEL_FILES[precision], graph.model.SerializeToString())
-        session = onnxruntime.InferenceSession(folder / MODEL_FILES[precision], providers=["CPUExecutionProvider"])
-        differences[precision] = _largest_difference(session, loaded)
-        if not differences[precision] <= (TOLERANCE if precision == "float32" else np.finfo(np.float32).max):
-            raise ValueError(
-                f"The outputs of the ONNX file in {precision} differ by {differences[precision]:.2e} from those of the "
-                "Keras model. Nothing was written; please report this as a bug."
-            )
+        if precision != "float32":
+            ranges = _measure(graph, _calibration_inputs(loaded, calibration)) if precision == "int8" else []
+            other = onnx_graph(loaded.manifest.task, loaded.config, arrays, precision, ranges)
+            differences[precision] = _write(other, folder / MODEL_FILES[precision], loaded)
+            if np.isnan(differences[precision]):
+                raise ValueError(f"The model's outputs in {precision} are not finite; leave this precision out.")
     return differences
+
+
+def _write(graph: OnnxGraph, file: pathlib.Path, loaded: _Loaded) -> float:
+    """Writes a file; returns the largest difference of its outputs from those of the Keras model."""
+    atomic_write(file, graph.model.SerializeToString())
+    return _largest_difference(onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"]), loaded)
 
 
 def _largest_difference(session: onnxruntime.InferenceSession, loaded: _Loaded) -> float:
