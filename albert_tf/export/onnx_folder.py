@@ -25,7 +25,7 @@ from albert_tf.export.versions import publish, version_folder
 from albert_tf.json_files import read_json
 from albert_tf.tasks import find_task
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.tokenization.files import TOKENIZERS_FILE
+from albert_tf.tokenization.files import TOKENIZERS_FILE, TokenizerOptions
 
 TOLERANCE = 1e-4
 _RECIPE_FILE, _METRICS_FILE = "recipe.json", "metrics.json"
@@ -180,12 +180,23 @@ def _write_tokenizer(folder: pathlib.Path, loaded: _Loaded) -> None:
         return
     content = read_json(file)
     if content["model"]["type"] == "Unigram":
-        # transformers.js reads the rules as NFKC alone; after these steps they change nothing else.
-        options = loaded.tokenizer.options
-        steps = [] if options.keep_accents else [{"type": "NFKD"}, {"type": "StripAccents"}]
-        steps += [{"type": "Lowercase"}] if options.do_lower_case else []
-        content["normalizer"] = {"type": "Sequence", "normalizers": [*steps, content["normalizer"]]}
-        atomic_write(file, json.dumps(content, ensure_ascii=False).encode())
+        atomic_write(file, json.dumps(_for_browsers(content, loaded.tokenizer.options), ensure_ascii=False).encode())
+
+
+def _for_browsers(content: dict[str, Any], options: TokenizerOptions) -> dict[str, Any]:
+    """A `tokenizer.json` with the same ids in transformers.js, and the pieces after a [MASK] as they are here.
+
+    transformers.js takes the compiled rules for NFKC, so what else they do is done before. A word start is put only
+    where white space was: not before the full stop in "[MASK].".
+    """
+    steps = [] if options.keep_accents else [{"type": "NFKD"}, {"type": "StripAccents"}]
+    steps += [{"type": "Lowercase"}] if options.do_lower_case else []
+    collapse = [
+        {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
+        {"type": "Strip", "strip_left": False, "strip_right": True},
+    ]
+    normalizer = {"type": "Sequence", "normalizers": [*steps, content["normalizer"], *collapse]}
+    return {**content, "normalizer": normalizer, "pre_tokenizer": {**content["decoder"], "prepend_scheme": "first"}}
 
 
 def _write_graphs(
