@@ -25,7 +25,13 @@ from albert_tf.export.versions import publish, version_folder
 from albert_tf.json_files import read_json
 from albert_tf.tasks import find_task
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.tokenization.files import TOKENIZERS_FILE, TokenizerOptions
+from albert_tf.tokenization.files import (
+    CONFIG_FILE,
+    TOKENIZERS_FILE,
+    TokenizerOptions,
+    read_config,
+    write_config,
+)
 
 TOLERANCE = 1e-4
 _RECIPE_FILE, _METRICS_FILE = "recipe.json", "metrics.json"
@@ -181,6 +187,8 @@ def _write_tokenizer(folder: pathlib.Path, loaded: _Loaded) -> None:
     content = read_json(file)
     if content["model"]["type"] == "Unigram":
         atomic_write(file, json.dumps(_for_browsers(content, loaded.tokenizer.options), ensure_ascii=False).encode())
+        # transformers.js would also remove the white space after a [MASK], which begins a word.
+        write_config(folder, {**read_config(folder / CONFIG_FILE), "remove_space": False})
 
 
 def _for_browsers(content: dict[str, Any], options: TokenizerOptions) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from albert_tf.serving.onnx_engine import load
 from tests.toy_task import CONFIG, tokenizer
 
 TEXTS = ("The old man, of 1,000 words, put his HAT on.", "  Café “two”  ", "한국어 text")
-MASKED = ("The old man put his [MASK] on.", "He put his hand in his [MASK].")
+MASKED = ("The old man  put his [MASK] on.", "He put his hand in his [MASK].", "[MASK]s sang")
 QUESTION, CONTEXT = "Who went by?", "The old man went by the garden with a very cold house."
 MODELS = {
     "classes": lambda: models.AlbertForSequenceClassification(CONFIG, labels=["gloomy", "mixed", "pleasant"]),
@@ -40,7 +40,7 @@ def main(output: pathlib.Path) -> None:
         "masked": MASKED,
         "question": QUESTION,
         "context": CONTEXT,
-        "ids": [tokenizer()(text)["input_ids"][0].tolist() for text in TEXTS],
+        "ids": [tokenizer()(text, allow_special=True)["input_ids"][0].tolist() for text in (*TEXTS, *MASKED)],
         "probabilities": classes["probabilities"].tolist(),
         "mask_probabilities": masks["probabilities"][:, 0].tolist(),
         "answer": answer["answer"][0].decode().lower(),
