@@ -1,4 +1,4 @@
-"""Prediction from raw text, and export to SavedModels that run without `albert_tf`."""
+"""Prediction from raw text, and export to SavedModels, which run without `albert_tf`, and to ONNX files."""
 
 from typing import TYPE_CHECKING
 
@@ -7,6 +7,7 @@ from albert_tf.lazy import lazy_names
 if TYPE_CHECKING:
     from albert_tf.export.folder import ModelFolder, load_folder
     from albert_tf.export.loaded import RestoredModel, is_saved_model, load_saved_model
+    from albert_tf.export.onnx_folder import OnnxReport, export_onnx
     from albert_tf.export.prediction import ClassPrediction, MaskPrediction, classify, embed, fill_mask, sentence_order
     from albert_tf.export.saved_model import ExportReport, export_saved_model
 
@@ -15,9 +16,11 @@ _MODULE_OF = {
     "ExportReport": "saved_model",
     "MaskPrediction": "prediction",
     "ModelFolder": "folder",
+    "OnnxReport": "onnx_folder",
     "RestoredModel": "loaded",
     "classify": "prediction",
     "embed": "prediction",
+    "export_onnx": "onnx_folder",
     "export_saved_model": "saved_model",
     "fill_mask": "prediction",
     "is_saved_model": "loaded",
@@ -31,9 +34,11 @@ __all__ = [
     "ExportReport",
     "MaskPrediction",
     "ModelFolder",
+    "OnnxReport",
     "RestoredModel",
     "classify",
     "embed",
+    "export_onnx",
     "export_saved_model",
     "fill_mask",
     "is_saved_model",

@@ -33,7 +33,7 @@ from albert_tf.tokenization.files import (
     write_config,
 )
 
-TOLERANCE = 1e-4
+TOLERANCE, MAX_CALIBRATION_TEXTS = 1e-4, 500
 _RECIPE_FILE, _METRICS_FILE = "recipe.json", "metrics.json"
 _SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
 _RECIPE_VALUES = ("doc_stride", "max_question_length", "max_answer_length", "no_answer_threshold")
@@ -84,8 +84,8 @@ def export_onnx(
         version: version number. None: the next one.
         max_length: maximum number of tokens. None: as in training, else the model's maximum.
         precisions: the files to write; `"float32"` always is.
-        calibration: texts like those of use, from which the ranges of an int8 file are measured. By default a few
-            samples and random pieces.
+        calibration: texts like those of use, from which the ranges of an int8 file are measured, of which the first
+            500 are taken. By default a few samples and random pieces.
 
     Raises:
         ValueError: the task has no ONNX form, the version exists, or outputs differ by more than 1e-4.
@@ -265,6 +265,7 @@ def _calibration_inputs(loaded: _Loaded, texts: Sequence[str]) -> Iterator[dict[
         types = np.broadcast_to(np.arange(ids.shape[1]) * 2 >= ids.shape[1], ids.shape)
         yield {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": types}
         texts = _SAMPLES
+    texts = texts[:MAX_CALIBRATION_TEXTS]
     for text, pair in zip(texts, [*texts[1:], *texts[:1]]):
         for pairs in (None, [pair]):
             yield loaded.tokenizer([text], pairs, max_length=length, allow_special=True)
