@@ -283,7 +283,7 @@ def _measure(graph: OnnxGraph, batches: Iterator[dict[str, np.ndarray]]) -> list
     for batch in batches:
         inputs = {name: array.astype(np.int64) for name, array in batch.items()}
         inputs = {name: array[:, None] if has_choices else array for name, array in inputs.items()}
-        found.append(np.array([(array.min(), array.max()) for array in session.run(names, inputs)]))
+        found.append(np.array([(array.min(), array.max()) for array in map(np.asarray, session.run(names, inputs))]))
     low, high = np.min(found, axis=0)[:, 0], np.max(found, axis=0)[:, 1]
     ranges = dict(zip(names, zip(low.tolist(), high.tolist())))
     return [ranges[name] for name in graph.measured]

@@ -256,29 +256,29 @@ def _feed_forward(graph: _Graph, hidden: str, path: str) -> str:
 
 def _outputs(graph: _Graph, task: str, hidden: str) -> list[onnx.ValueInfoProto]:
     """Adds the heads; returns the outputs."""
-    width, per_token = graph.config.hidden_size, ["batch_size", "sequence_length"]
+    width, per_token = graph.config.hidden_size, ("batch_size", "sequence_length")
     pooled = _pooled(graph, hidden) if "encoder/pooler/kernel" in graph.arrays else ""
-    found: dict[str, tuple[str, list[str | int]]] = {}
+    found: dict[str, tuple[str, tuple[str | int, ...]]] = {}
     if task in ("masked_lm", "pretraining"):
-        found["logits"] = _masked_lm(graph, hidden), [*per_token, graph.config.vocab_size]
+        found["logits"] = _masked_lm(graph, hidden), (*per_token, graph.config.vocab_size)
         if "sentence_order/kernel" in graph.arrays:
-            found["sop_logits"] = graph.linear(pooled, "sentence_order"), ["batch_size", 2]
+            found["sop_logits"] = graph.linear(pooled, "sentence_order"), ("batch_size", 2)
     elif task == "sequence_classification":
-        found["logits"] = graph.linear(pooled, "classifier"), ["batch_size", _num_labels(graph)]
+        found["logits"] = graph.linear(pooled, "classifier"), ("batch_size", _num_labels(graph))
     elif task == "token_classification":
-        found["logits"] = graph.linear(hidden, "classifier"), [*per_token, _num_labels(graph)]
+        found["logits"] = graph.linear(hidden, "classifier"), (*per_token, _num_labels(graph))
     elif task == "multiple_choice":
         shape = graph.add("Shape", INPUTS[0], end=2)
         logits = graph.add("Reshape", graph.linear(pooled, "classifier"), shape)
-        found["logits"] = logits, ["batch_size", "num_choices"]
+        found["logits"] = logits, ("batch_size", "num_choices")
     elif task == "question_answering":
         edges = graph.add_several(2, "Split", graph.linear(hidden, "qa_span"), axis=-1, num_outputs=2)
         for name, edge in zip(("start_logits", "end_logits"), edges):
             found[name] = graph.add("Squeeze", edge, graph.integers(-1)), per_token
     else:
-        found["last_hidden_state"] = hidden, [*per_token, width]
+        found["last_hidden_state"] = hidden, (*per_token, width)
         if pooled:
-            found["pooler_output"] = pooled, ["batch_size", width]
+            found["pooler_output"] = pooled, ("batch_size", width)
     for name, (tensor, _) in found.items():
         graph.nodes.append(helper.make_node("Cast", [tensor], [name], to=TensorProto.FLOAT))
     return [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, (_, shape) in found.items()]

@@ -22,7 +22,7 @@ from albert_tf.tokenization import AlbertTokenizer
 
 OUTPUTS = ("logits", "sop_logits", "start_logits", "end_logits", "last_hidden_state", "pooler_output")
 TOP = 10
-_IDS = ("input_ids", "attention_mask", "token_type_ids")
+_IDS: tuple[str, ...] = ("input_ids", "attention_mask", "token_type_ids")
 # Outputs over the vocabulary are large.
 _TOKENS_AT_ONCE, _PREDICTED_TOKENS_AT_ONCE = 8192, 1024
 _STRING, _NUMBER = "string", "float32"
@@ -61,8 +61,10 @@ class Answers:
             "tokenize": Signature(texts, ids),
         }
         if "sop_logits" in sample:
-            pair = dict.fromkeys(("text", "text_pair"), TensorSpec(_STRING, (None,)))
-            found["sentence_order"] = Signature(pair, {"in_order": TensorSpec(_NUMBER, (None,))})
+            pair = TensorSpec(_STRING, (None,))
+            found["sentence_order"] = Signature(
+                {"text": pair, "text_pair": pair}, {"in_order": TensorSpec(_NUMBER, (None,))}
+            )
         if self.manifest.labels and self.manifest.problem != "regression":
             found["labels"] = Signature({}, {"labels": TensorSpec(_STRING, (len(self.manifest.labels),))})
         return found
@@ -179,7 +181,9 @@ class Answers:
     def embed(self, texts: Mapping[str, list[str]]) -> dict[str, np.ndarray]:
         """The embedding of each text: the mean over its tokens."""
         inputs = self._tokenize(texts)
-        rows = self._map(inputs, lambda outputs, rows: [{n: a[i] for n, a in outputs.items()} for i in range(len(rows))])
+        rows = self._map(
+            inputs, lambda outputs, rows: [{n: a[i] for n, a in outputs.items()} for i in range(len(rows))]
+        )
         sequences = np.zeros([*inputs["input_ids"].shape, self.config.hidden_size], np.float32)  # [B, L, D]
         for sequence, row, mask in zip(sequences, rows, inputs["attention_mask"]):
             length = int(mask.sum())

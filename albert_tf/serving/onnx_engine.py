@@ -3,6 +3,7 @@
 Letters: B rows, C choices or labels, L sequence.
 """
 
+import contextlib
 import dataclasses
 import pathlib
 import queue
@@ -72,22 +73,10 @@ def load(folder: str | pathlib.Path, engine: EngineName = "auto", precision: Pre
     folder = pathlib.Path(folder)
     manifest = OnnxManifest.read(folder)
     file, found = _find_file(folder, manifest, precision)
-    compute = None
-    for name, start in _ENGINES.items():
-        if engine in ("auto", name) and compute is None:
-            try:
-                compute, engine = start(file), name
-            except ImportError:
-                if engine == name:
-                    raise ValueError(f"{name} is not installed; pip install 'albert-tf[{_EXTRAS[name]}]'.") from None
-    if compute is None:
-        raise ValueError(
-            f"`engine` must be one of auto, {', '.join(_ENGINES)}, and be installed. Received: {engine!r}; "
-            "pip install 'albert-tf[openvino]'."
-        )
+    started, compute = _start(file, engine)
     tokenizer = AlbertTokenizer.from_pretrained(folder)
     answers = onnx_answers.Answers(manifest, AlbertConfig.from_json(folder / "config.json"), tokenizer, compute)
-    return OnnxEngine(engine, found, answers.signatures(), answers)
+    return OnnxEngine(started, found, answers.signatures(), answers)
 
 
 def _find_file(folder: pathlib.Path, manifest: OnnxManifest, precision: str) -> tuple[pathlib.Path, str]:
@@ -103,6 +92,18 @@ def _find_file(folder: pathlib.Path, manifest: OnnxManifest, precision: str) -> 
     if sha256(file) != manifest.files[MODEL_FILES[chosen]]:
         raise ValueError(f"{file} was changed after it was written (its checksum differs); export the model again.")
     return file, chosen
+
+
+def _start(file: pathlib.Path, engine: str) -> tuple[str, Compute]:
+    """Loads a file with the engine, or the first one that is installed; returns its name too."""
+    if engine not in ("auto", *_ENGINES):
+        raise ValueError(f"`engine` must be one of auto, {', '.join(_ENGINES)}. Received: engine={engine!r}.")
+    for name, start in _ENGINES.items():
+        if engine in ("auto", name):
+            with contextlib.suppress(ImportError):
+                return name, start(file)
+    name = "openvino" if engine == "auto" else engine
+    raise ValueError(f"{name} is not installed; pip install 'albert-tf[{_EXTRAS[name]}]'.")
 
 
 def _start_openvino(file: pathlib.Path) -> Compute:
@@ -137,7 +138,7 @@ def _start_onnxruntime(file: pathlib.Path) -> Compute:
 
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    return lambda inputs: dict(zip(names, session.run(names, dict(inputs))))
+    return lambda inputs: dict(zip(names, map(np.asarray, session.run(names, dict(inputs)))))
 
 
 _ENGINES: dict[str, Callable[[pathlib.Path], Compute]] = {

@@ -31,9 +31,7 @@ def main(output: pathlib.Path) -> None:
         tokenizer().save_pretrained(output / "models" / name)
         report = export_onnx(output / "models" / name, output / "onnx", name, version=1, precisions=("float32",))
         engines[name] = load(report.folder, "onnxruntime")
-    classes, masks = (
-        ask(engines[name], text=texts) for name, texts in (("classes", TEXTS), ("masks", MASKED))
-    )
+    classes, masks = (ask(engines[name], text=texts) for name, texts in (("classes", TEXTS), ("masks", MASKED)))
     answer = ask(engines["answers"], question=[QUESTION], context=[CONTEXT])
     expected = {
         "texts": TEXTS,
