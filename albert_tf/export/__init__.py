@@ -6,6 +6,7 @@ from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
     from albert_tf.export.folder import ModelFolder, load_folder
+    from albert_tf.export.litert import write_litert
     from albert_tf.export.loaded import RestoredModel, is_saved_model, load_saved_model
     from albert_tf.export.onnx_folder import OnnxReport, export_onnx
     from albert_tf.export.prediction import ClassPrediction, MaskPrediction, classify, embed, fill_mask, sentence_order
@@ -27,6 +28,7 @@ _MODULE_OF = {
     "load_folder": "folder",
     "load_saved_model": "loaded",
     "sentence_order": "prediction",
+    "write_litert": "litert",
 }
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "load_folder",
     "load_saved_model",
     "sentence_order",
+    "write_litert",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

@@ -48,6 +48,7 @@ NAMES = {
     "question_answering": ("start_logits", "end_logits"),
     "sentence_embedding": ("sequence_output", "pooled_output"),
 }
+SLOW = pytest.mark.exhaustive
 TEXTS = ("The Café, 1999, [MASK]s", "put on his [MASK].", " \t a\u3000b  ``two'' ", "\ufeff한국어 ㅋㅣ", "x" * 300, "")
 
 
@@ -83,7 +84,13 @@ def in_openvino(model, inputs):
     return list(compiled(inputs).values())
 
 
-@pytest.mark.parametrize("task", MODELS)
+@pytest.mark.parametrize(
+    "task",
+    [
+        pytest.param(task, marks=() if task in ("pretraining", "multiple_choice", "question_answering") else SLOW)
+        for task in MODELS
+    ],
+)
 def test_outputs_are_the_models(task):
     model, inputs = random_model(task), padded_batch(task)
     graph = onnx_graph.onnx_graph(task, GROUPS, model.arrays_by_path()).model
@@ -154,6 +161,7 @@ def test_int8_is_close_in_both_engines(report, engine):
     assert 0 < np.abs(exact - rounded).max() < 0.2 * np.abs(exact).max()
 
 
+@pytest.mark.exhaustive
 def test_wrong_outputs_are_not_published(folders, tmp_path, monkeypatch):
     monkeypatch.setattr(onnx_folder, "TOLERANCE", -1.0)
     with pytest.raises(ValueError, match=r"The outputs of the ONNX file differ by .* Nothing was written"):
