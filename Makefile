@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Without bytecode, each of the tests' processes compiles TensorFlow's sources again, for ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz soak parity-tfa parity-google parity-peers parity-hub test-backends
+.PHONY: quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz soak parity-tfa parity-google parity-peers parity-hub parity-web test-backends
 
 $(STAMP): pyproject.toml setup.py
 	@if command -v uv >/dev/null 2>&1; then \
@@ -49,11 +49,18 @@ format: $(STAMP)
 	@.venv-parity-$*/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
-parity-tfa parity-google parity-peers parity-hub: export TF_CPP_MIN_LOG_LEVEL := 3
+parity-tfa parity-google parity-peers parity-hub parity-web: export TF_CPP_MIN_LOG_LEVEL := 3
 
 parity-tfa: $(STAMP) .venv-parity-tfa/.installed
 	$(BIN)/python tests/parity/lamb_ours.py runs/parity/lamb.npz
 	.venv-parity-tfa/bin/python tests/parity/lamb_tfa.py runs/parity/lamb.npz
+
+parity-web: $(STAMP)
+	rm -rf runs/parity/web
+	PYTHONPATH=. $(BIN)/python tests/parity/web_ours.py runs/parity/web
+	npm install --silent --ignore-scripts --prefix runs/parity/web @huggingface/transformers@4.3.1
+	cp tests/parity/transformers_js.mjs runs/parity/web
+	node runs/parity/web/transformers_js.mjs runs/parity/web
 
 parity-google: $(STAMP) .venv-parity-google/.installed
 	rm -rf runs/parity/google

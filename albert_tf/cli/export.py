@@ -1,13 +1,12 @@
-"""`albert-tf export`: exports a model to a SavedModel, or to modules for TF Hub."""
+"""`albert-tf export`: exports a model to a SavedModel, to ONNX files or to modules for TF Hub."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 NAME = "export"
 KEPT = "no version was written"
-_FORMATS = ("saved_model", "hub")
 
 
 def run(
@@ -18,29 +17,48 @@ def run(
     max_length: Annotated[
         int | None, typer.Option(help="Maximum number of tokens; default: as in training, and 128 for hub.", min=3)
     ] = None,
-    to: Annotated[str, typer.Option("--format", help=f"Format to write: {' or '.join(_FORMATS)}.")] = _FORMATS[0],
+    form: Annotated[
+        Literal["saved_model", "onnx", "hub"],
+        typer.Option("--format", help="onnx: for OpenVINO, onnxruntime and browsers; hub: for TF Hub."),
+    ] = "saved_model",
+    license: Annotated[str | None, typer.Option(help="saved_model: licence that MODEL.md states.")] = None,
+    warmup: Annotated[
+        bool, typer.Option("--warmup", help="saved_model: add requests that warm the server up.")
+    ] = False,
+    calibration: Annotated[
+        Path | None, typer.Option(help="onnx: file with a text per line like those of use, for the int8 file.")
+    ] = None,
+    float16: Annotated[bool, typer.Option("--float16", help="onnx: also write a float16 file, for WebGPU.")] = False,
 ) -> None:
     """Writes a SavedModel that takes raw text and only needs TensorFlow and tensorflow-text.
 
-    With --format hub: two SavedModels, NAME/preprocess and NAME/encoder, for fine-tuning with TF Hub.
+    With --format onnx, a folder of ONNX files; with --format hub, two SavedModels, NAME/preprocess and NAME/encoder,
+    for fine-tuning with TF Hub.
 
     Example: albert-tf export runs/task --name task
+
+    Example: albert-tf export runs/task --name task --format onnx
     """
+    if form != "onnx" and (calibration is not None or float16):
+        raise ValueError("`--calibration` and `--float16` must be given with `--format onnx` alone; leave them out.")
+    if form != "saved_model" and (license is not None or warmup):
+        raise ValueError("`--license` and `--warmup` must be given for SavedModels alone; leave them out.")
+    if form == "onnx":
+        _export_onnx(folder, output, name, version, max_length, calibration, float16)
+        return
     from albert_tf.cli.tables import print_table
     from albert_tf.export import export_hub, export_saved_model
 
-    if to not in _FORMATS:
-        raise ValueError(f"`--format` must be {' or '.join(_FORMATS)}. Received: {to}.")
-    if to == "hub":
+    if form == "hub":
         report = export_hub(folder, _folder_of_modules(output, name, version), max_length)
     else:
-        report = export_saved_model(folder, output, name, version=version, max_length=max_length)
+        report = export_saved_model(folder, output, name, version, max_length, license=license, warmup=warmup)
     rows = {
         "signatures": ", ".join(report.signatures),
         "largest difference from the Keras model": f"{report.largest_difference:.1e}",
     }
     print_table("", ("", "value"), rows.items())
-    typer.echo(f"{'SavedModels' if to == 'hub' else 'SavedModel'} in {report.folder}")
+    typer.echo(f"{'SavedModels' if form == 'hub' else 'SavedModel'} in {report.folder}")
 
 
 def _folder_of_modules(output: Path, name: str, version: int | None) -> Path:
@@ -49,3 +67,30 @@ def _folder_of_modules(output: Path, name: str, version: int | None) -> Path:
     if version is not None:
         raise ValueError(f"`--version` must be omitted with --format hub. Received: {version}; choose another --name.")
     return output / name
+
+
+def _export_onnx(
+    folder: Path,
+    output: Path,
+    name: str,
+    version: int | None,
+    max_length: int | None,
+    calibration: Path | None,
+    float16: bool,
+) -> None:
+    from albert_tf.cli.tables import print_table
+    from albert_tf.text_files import read_lines
+
+    try:
+        from albert_tf.export.onnx_folder import export_onnx
+    except ImportError:
+        raise ValueError("ONNX files need onnx and onnxruntime; pip install 'albert-tf[onnx]'.") from None
+    texts = [] if calibration is None else [line.text for line in read_lines(calibration) if line.text.strip()]
+    precisions = ("float32", "float16", "int8") if float16 else ("float32", "int8")
+    report = export_onnx(folder, output, name, version, max_length, precisions, texts)
+    rows = [
+        (precision, f"{size / 1e6:.1f} MB", f"{report.largest_differences[precision]:.1e}")
+        for precision, size in report.sizes.items()
+    ]
+    print_table("", ("", "size", "largest difference from the Keras model"), rows)
+    typer.echo(f"ONNX files in {report.folder}")

@@ -1,4 +1,4 @@
-"""Prediction from raw text, and export to SavedModels that run without `albert_tf`."""
+"""Prediction from raw text, and export to SavedModels, which run without `albert_tf`, and to ONNX files."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,9 @@ from albert_tf.lazy import lazy_names
 if TYPE_CHECKING:
     from albert_tf.export.folder import ModelFolder, load_folder
     from albert_tf.export.hub import HubEncoder, HubReport, export_hub
+    from albert_tf.export.litert import write_litert
     from albert_tf.export.loaded import RestoredModel, is_saved_model, load_saved_model
+    from albert_tf.export.onnx_folder import OnnxReport, export_onnx
     from albert_tf.export.prediction import (
         ClassPrediction,
         MaskPrediction,
@@ -29,12 +31,14 @@ _MODULE_OF = {
     "HubReport": "hub",
     "MaskPrediction": "prediction",
     "ModelFolder": "folder",
+    "OnnxReport": "onnx_folder",
     "RestoredModel": "loaded",
     "answer_questions": "spans",
     "choose": "prediction",
     "classify": "prediction",
     "embed": "prediction",
     "export_hub": "hub",
+    "export_onnx": "onnx_folder",
     "export_saved_model": "saved_model",
     "fill_mask": "prediction",
     "find_entities": "spans",
@@ -42,6 +46,7 @@ _MODULE_OF = {
     "load_folder": "folder",
     "load_saved_model": "loaded",
     "sentence_order": "prediction",
+    "write_litert": "litert",
 }
 
 __all__ = [
@@ -53,12 +58,14 @@ __all__ = [
     "HubReport",
     "MaskPrediction",
     "ModelFolder",
+    "OnnxReport",
     "RestoredModel",
     "answer_questions",
     "choose",
     "classify",
     "embed",
     "export_hub",
+    "export_onnx",
     "export_saved_model",
     "fill_mask",
     "find_entities",
@@ -66,6 +73,7 @@ __all__ = [
     "load_folder",
     "load_saved_model",
     "sentence_order",
+    "write_litert",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

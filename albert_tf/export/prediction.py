@@ -97,9 +97,10 @@ def fill_mask(loaded: ModelFolder, texts: Sequence[str], top: int = 5) -> list[t
             f"The model must have a masked-LM head. Received: {type(loaded.model).__name__}; use a pretrained model."
         )
     inputs = loaded.tokenizer(texts, max_length=loaded.max_length, allow_special=True)
-    has_mask = (inputs["input_ids"] == loaded.tokenizer.mask_token_id).any(axis=1)
-    if not has_mask.all():
-        raise ValueError(f"{no_mask_message(loaded)} Received: {texts[int(has_mask.argmin())]!r}.")
+    counts = (inputs["input_ids"] == loaded.tokenizer.mask_token_id).sum(axis=1)
+    for text, count in zip(texts, counts.tolist()):
+        if count < max(text.count(MASK), 1):
+            raise ValueError(f"{no_mask_message(loaded)} Received: {text!r}.")
     pieces, predictions = loaded.tokenizer.pieces, {}
     for rows, batch in _batches(inputs):
         batch, is_mask = with_mask_positions(batch, loaded.tokenizer.mask_token_id)
@@ -200,8 +201,8 @@ def mask_output(model: AlbertForMaskedLM | AlbertForPreTraining) -> str:
 
 
 def no_mask_message(loaded: ModelFolder) -> str:
-    """The error of a text without [MASK]."""
-    return f"Each text must contain {MASK}, within its first {loaded.max_length - 2} pieces."
+    """The error of a text without [MASK], or with one that is cut off."""
+    return f"Each text must contain {MASK}, all of them within its first {loaded.max_length - 2} pieces."
 
 
 def with_mask_positions(inputs: Mapping[str, Any], mask_token_id: int) -> tuple[dict[str, Any], Any]:

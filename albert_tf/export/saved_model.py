@@ -1,9 +1,7 @@
 """Export to SavedModels that take raw text, in the numbered folders of TF Serving."""
 
 import dataclasses
-import errno
 import importlib
-import os
 import pathlib
 
 import tensorflow as tf
@@ -11,6 +9,7 @@ import tensorflow as tf
 from albert_tf.atomic_files import temporary_folder, tensorflow_writes
 from albert_tf.export.folder import ModelFolder, load_folder
 from albert_tf.export.model_card import write_model_card
+from albert_tf.export.versions import publish, version_folder
 from albert_tf.export.warmup import check_serving_api, write_warmup_requests
 from albert_tf.tasks import TASKS
 
@@ -66,7 +65,7 @@ def export_saved_model(
     loaded = source if isinstance(source, ModelFolder) else load_folder(source)
     if max_length is not None:
         loaded = dataclasses.replace(loaded, max_length=max_length)
-    folder = _version_folder(pathlib.Path(output), name, version)
+    folder = version_folder(pathlib.Path(output), name, version)
     module, _, kind = next(task.serving for task in TASKS if task.model == type(loaded.model).__name__).partition(".")
     served = getattr(importlib.import_module(f"albert_tf.export.{module}"), kind)(loaded)
     with temporary_folder(folder) as partial:
@@ -84,35 +83,5 @@ def export_saved_model(
         write_model_card(
             partial, loaded, name, None if isinstance(source, ModelFolder) else pathlib.Path(source), license
         )
-        folder = _publish(partial, folder, may_increment=version is None)
+        folder = publish(partial, folder, may_increment=version is None)
     return ExportReport(folder, int(folder.name), tuple(sorted(restored.signatures)), difference)
-
-
-def _version_folder(output: pathlib.Path, name: str, version: int | None) -> pathlib.Path:
-    if not name or name != pathlib.Path(name).name or name.startswith("."):
-        raise ValueError(f"`name` must be a folder name without slashes or a leading dot. Received: name={name!r}.")
-    taken = [int(path.name) for path in (output / name).glob("*") if path.name.isdecimal()]
-    if version is None:
-        version = max(taken, default=0) + 1
-    if version < 1 or version in taken:
-        raise ValueError(
-            f"`version` must be at least 1 and not exist yet. Received: version={version}; {output / name} has "
-            f"{', '.join(map(str, sorted(taken))) or 'no versions'}. Omit it to get the next one."
-        )
-    return output / name / str(version)
-
-
-def _publish(partial: pathlib.Path, folder: pathlib.Path, may_increment: bool) -> pathlib.Path:
-    """Renames a complete folder, so that a server never sees a partial version; returns its final name."""
-    os.chmod(partial, 0o755)  # temporary folders are private
-    while True:
-        try:
-            return partial.rename(folder)
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
-            if not may_increment:
-                raise ValueError(
-                    f"{folder} was written by another process meanwhile; omit the version to get the next one."
-                ) from None
-            folder = folder.with_name(str(int(folder.name) + 1))

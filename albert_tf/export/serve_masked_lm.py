@@ -3,11 +3,20 @@
 Letters: B batch, L sequence, M masks of a text, K best pieces, V vocabulary.
 """
 
+import re
+
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.export.folder import ModelFolder
-from albert_tf.export.prediction import fill_mask, mask_output, no_mask_message, sentence_order, with_mask_positions
+from albert_tf.export.prediction import (
+    MASK,
+    fill_mask,
+    mask_output,
+    no_mask_message,
+    sentence_order,
+    with_mask_positions,
+)
 from albert_tf.export.serve_base import ServedModel, traced
 from albert_tf.models import AlbertForPreTraining
 
@@ -35,8 +44,11 @@ class ServedMaskedLM(ServedModel):
 
     def answer(self, encoded, texts):
         mask_token_id, pieces = self._loaded.tokenizer.mask_token_id, self._loaded.tokenizer.pieces
-        has_mask = tf.reduce_any(encoded["input_ids"] == mask_token_id, axis=1)
-        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(has_mask), [no_mask_message(self._loaded)])]):
+        found = tf.math.count_nonzero(encoded["input_ids"] == mask_token_id, axis=1, dtype=tf.int32)
+        without = tf.strings.regex_replace(texts["text"], re.escape(MASK), "")
+        wanted = (tf.strings.length(texts["text"]) - tf.strings.length(without)) // len(MASK)
+        is_complete = tf.reduce_all((found >= wanted) & (wanted > 0))
+        with tf.control_dependencies([tf.debugging.Assert(is_complete, [no_mask_message(self._loaded)])]):
             inputs, is_mask = with_mask_positions(encoded, mask_token_id)
         logits = self.outputs(inputs)[mask_output(self._loaded.model)]  # [B, M, V]
         best = tf.math.top_k(tf.nn.softmax(logits), min(TOP, len(pieces)))  # [B, M, K]

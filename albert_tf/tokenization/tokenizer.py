@@ -124,9 +124,9 @@ class AlbertTokenizer:
         """Writes the vocabulary and `tokenizer_config.json` in the format of Hugging Face.
 
         SentencePiece models are written unchanged to `spiece.model`, and as complete tokenizers to `tokenizer.json`,
-        for AlbertTokenizer; vocabulary files to `vocab.txt`, for BertTokenizer (which decomposes Hangul when it drops
-        accents). If ids would differ there, no `tokenizer_class` is written: for the scheme "word_end", a segmenter,
-        BPE, byte fallback, or user-defined symbols that the clean-up would change.
+        for AlbertTokenizer; vocabulary files to `vocab.txt` and `tokenizer.json`, for BertTokenizer. If ids would
+        differ there, neither `tokenizer.json` nor a `tokenizer_class` is written: for the scheme "word_end", a
+        segmenter, BPE, byte fallback, or user-defined symbols that the clean-up would change.
 
         Args:
             folder: folder to write, created if necessary.

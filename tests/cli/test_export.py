@@ -22,9 +22,20 @@ def test_versions(folder, tmp_path):
     assert "version=1" in mistake("export", folder, *where, "--version", 1)
 
 
+def test_onnx_files(folder, tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("One text.\nAnother one.\n")
+    where = ("--name", "mood", "--output", tmp_path, "--format", "onnx", "--calibration", texts)
+    printed = output_of("export", folder, *where)
+    assert f"ONNX files in {tmp_path / 'mood' / '1'}\n" in printed
+    assert "int8" in printed
+    assert (tmp_path / "mood" / "1" / "onnx" / "model_quantized.onnx").is_file()
+
+
 def test_mistakes(folder, tmp_path):
     assert "must be a folder name" in mistake("export", folder, "--name", "a/b", "--output", tmp_path)
     assert "check the spelling" in mistake("export", tmp_path / "nowhere", "--name", "a", "--output", tmp_path)
+    assert "with `--format onnx` alone" in mistake("export", folder, "--name", "a", "--output", tmp_path, "--float16")
     assert not any(tmp_path.iterdir())
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows, encode_with_spans
 from albert_tf.data.finetuning.tables import listed, nearest
 from albert_tf.json_files import parse_json, read_bytes
+from albert_tf.metrics.entities import find_entities
 from albert_tf.text_files import read_lines
 from albert_tf.tokenization.batching import BatchLayout, choose_windows
 
@@ -239,6 +240,42 @@ def first_tokens(text: TaggedText, spans: np.ndarray) -> list[int | None]:
         tokens = np.flatnonzero((spans[:, 1] > start) & (spans[:, 1] <= end))
         found.append(int(tokens[0]) if tokens.size else None)
     return found
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A labelled span of a text: start and exclusive end in characters, and the mean probability of its tags."""
+
+    label: str
+    text: str
+    start: int
+    end: int
+    score: float
+
+
+def predict_entities(
+    text: str, spans: np.ndarray, probabilities: np.ndarray, names: Sequence[str], tag_words: bool
+) -> list[Entity]:
+    """The entities of a text, in order.
+
+    Args:
+        text: the text.
+        spans: start and exclusive end of its tokens in characters, int [T, 2].
+        probabilities: of the tags of each token, float [T, tags].
+        names: the tags.
+        tag_words: whether the tag of a word's first token counts for the word; see `find_words`.
+    """
+    if tag_words:
+        first, spans = find_words(text, spans)
+        probabilities = probabilities[first]
+    best, entities = probabilities.max(axis=-1), []
+    for label, first, last in find_entities([names[index] for index in probabilities.argmax(axis=-1).tolist()]):
+        start = int(spans[first, 0])
+        part = text[start : int(spans[last - 1, 1])]
+        start += len(part) - len(part.lstrip())
+        part = part.strip()
+        entities.append(Entity(label, part, start, start + len(part), float(best[first:last].mean())))
+    return entities
 
 
 def find_words(text: str, spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ user-defined piece, of which the published vocabulary has eight: ( ) " - . â€“ Â
 import base64
 import json
 import struct
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +42,16 @@ def tokenizers_file(
     """
     pieces = list(scores)
     vocabulary = [[piece, score - _PENALTY * (index in split)] for index, (piece, score) in enumerate(scores.items())]
-    special_ids = sorted((special.pad, special.unk, special.cls, special.sep, special.mask))
     rules = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap).decode()}
     word_starts = {"type": "Metaspace", "replacement": WORD_START, "prepend_scheme": "always", "split": True}
     content = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [_added(index, pieces[index], index == special.mask) for index in special_ids],
+        "added_tokens": added_tokens(pieces, special),
         "normalizer": {"type": "Sequence", "normalizers": [rules, {"type": "NFC"}]} if composes else rules,
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, word_starts]},
-        "post_processor": _template(pieces[special.cls], pieces[special.sep], special),
+        "post_processor": template(pieces[special.cls], pieces[special.sep], special),
         "decoder": word_starts,
         "model": {"type": "Unigram", "unk_id": special.unk, "vocab": vocabulary, "byte_fallback": False},
     }
@@ -99,12 +98,23 @@ def _is_rules(normalizer: dict[str, Any]) -> bool:
     return normalizer["type"] == "Precompiled"
 
 
-def _added(index: int, piece: str, is_mask: bool) -> dict[str, Any]:
-    sides = {"single_word": False, "lstrip": is_mask, "rstrip": False}
-    return {"id": index, "content": piece, **sides, "normalized": False, "special": True}
+def added_tokens(pieces: Sequence[str], special: SpecialPieceIds) -> list[dict[str, Any]]:
+    """The entries of the special pieces; white space before a mask is dropped."""
+    return [
+        {
+            "id": index,
+            "content": pieces[index],
+            "single_word": False,
+            "lstrip": index == special.mask,
+            "rstrip": False,
+            "normalized": False,
+            "special": True,
+        }
+        for index in sorted({special.pad, special.unk, special.cls, special.sep, special.mask})
+    ]
 
 
-def _template(cls: str, sep: str, special: SpecialPieceIds) -> dict[str, Any]:
+def template(cls: str, sep: str, special: SpecialPieceIds) -> dict[str, Any]:
     """[CLS] text [SEP] pair [SEP], the last two of type 1."""
 
     def part(kind: str, name: str, token_type: int) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Vocabulary files with one piece per line, and the two schemes by which pieces form words."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,12 +10,15 @@ from albert_tf.atomic_files import atomic_write
 from albert_tf.json_files import read_bytes
 from albert_tf.tokenization.files import (
     CONFIG_FILE,
+    TOKENIZERS_FILE,
     VOCABULARY_FILE,
     check_no_other_vocabulary,
     read_config,
     write_config,
 )
 from albert_tf.tokenization.interface import SpecialPieceIds
+from albert_tf.tokenization.sentencepiece.huggingface_json import added_tokens, template
+from albert_tf.tokenization.wordpiece.longest_match import MAX_WORD_LENGTH
 
 WORDPIECE, WORD_END = SCHEMES = ("wordpiece", "word_end")
 CONTINUATION = "##"
@@ -58,6 +62,7 @@ def read_wordpiece(content: dict[str, Any], file: Path) -> tuple[tuple[str, ...]
         if list(range(len(ids))) != [ids[piece] for piece in pieces]:
             raise ValueError("the ids of its pieces have gaps")
         rules = content["normalizer"]
+        rules = rules["normalizers"][0] if rules["type"] == "Sequence" else rules
         if (rules["type"], prefix) != ("BertNormalizer", CONTINUATION):
             raise ValueError(f"the normaliser {rules['type']} and the prefix {prefix!r} cannot be reproduced")
         lower, strip = rules["lowercase"], rules["strip_accents"]
@@ -69,6 +74,40 @@ def read_wordpiece(content: dict[str, Any], file: Path) -> tuple[tuple[str, ...]
             f"{file} is no WordPiece tokenizer that can be read ({type(error).__name__}: {error}); use the vocab.txt "
             "that the model was published with."
         ) from None
+
+
+def tokenizers_file(pieces: Sequence[str], options: "WordPieceOptions") -> bytes:
+    """The content of a `tokenizer.json` of the scheme "wordpiece"."""
+    special = find_special_ids(pieces, "the vocabulary")
+    normalizers: list[dict[str, Any]] = [
+        {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": options.tokenize_chinese_chars,
+            "strip_accents": not options.keep_accents,
+            "lowercase": options.do_lower_case,
+        }
+    ]
+    if not options.keep_accents and not options.reference_accents:
+        normalizers.append({"type": "NFC"})  # composes Hangul again
+    content = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": added_tokens(pieces, special),
+        "normalizer": {"type": "Sequence", "normalizers": normalizers},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": template(CLS_PIECE, SEP_PIECE, special),
+        "decoder": {"type": "WordPiece", "prefix": CONTINUATION, "cleanup": False},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": UNK_PIECE,
+            "continuing_subword_prefix": CONTINUATION,
+            "max_input_chars_per_word": MAX_WORD_LENGTH,
+            "vocab": {piece: index for index, piece in enumerate(pieces)},
+        },
+    }
+    return json.dumps(content, ensure_ascii=False).encode()
 
 
 def find_special_ids(pieces: Sequence[str], source: str) -> SpecialPieceIds:
@@ -167,12 +206,16 @@ def read_wordpiece_options(
 
 
 def write_wordpiece_folder(folder: str | Path, pieces: Sequence[str], options: WordPieceOptions) -> None:
-    """Writes `vocab.txt` and `tokenizer_config.json`; Hugging Face only supports the scheme "wordpiece"."""
+    """Writes `vocab.txt`, `tokenizer_config.json` and, for the scheme "wordpiece", `tokenizer.json`."""
     folder = Path(folder)
     check_no_other_vocabulary(folder, VOCABULARY_FILE)
     folder.mkdir(parents=True, exist_ok=True)
     atomic_write(folder / VOCABULARY_FILE, "".join(piece + "\n" for piece in pieces).encode())
     named = {"tokenizer_class": "BertTokenizer"} if options.scheme == WORDPIECE else {}
+    if options.scheme == WORDPIECE:
+        atomic_write(folder / TOKENIZERS_FILE, tokenizers_file(pieces, options))
+    else:
+        (folder / TOKENIZERS_FILE).unlink(missing_ok=True)
     special = {"unk": UNK_PIECE, "cls": CLS_PIECE, "sep": SEP_PIECE, "mask": MASK_PIECE}
     if PAD_PIECE in pieces:
         special["pad"] = PAD_PIECE

@@ -1,0 +1,290 @@
+"""Export to a folder of ONNX files, for onnxruntime, OpenVINO and transformers.js.
+
+Letters: B batch, C choices, L sequence.
+"""
+
+import dataclasses
+import json
+import pathlib
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper
+
+from albert_tf import checkpoints, models
+from albert_tf.atomic_files import atomic_write, sha256, temporary_folder
+from albert_tf.checkpoints.names import PROBLEM_TYPES, num_file_groups
+from albert_tf.config import AlbertConfig
+from albert_tf.export.onnx_graph import OnnxGraph, Precision, onnx_graph
+from albert_tf.export.onnx_manifest import MODEL_FILES, OnnxManifest
+from albert_tf.export.versions import publish, version_folder
+from albert_tf.json_files import read_json
+from albert_tf.tasks import find_task
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.files import (
+    CONFIG_FILE,
+    TOKENIZERS_FILE,
+    TokenizerOptions,
+    read_config,
+    write_config,
+)
+
+TOLERANCE, MAX_CALIBRATION_TEXTS = 1e-4, 500
+_RECIPE_FILE, _METRICS_FILE = "recipe.json", "metrics.json"
+_SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
+_RECIPE_VALUES = ("doc_stride", "max_question_length", "max_answer_length", "no_answer_threshold")
+# Without texts to calibrate with, ranges are those of samples and of random pieces.
+_RANDOM_ROWS = 16
+# The names of the Keras models' outputs, where they differ.
+_KERAS_OUTPUTS = {
+    "pretraining": {"logits": "masked_lm_logits", "sop_logits": "sentence_order_logits"},
+    "sentence_embedding": {"last_hidden_state": "sequence_output", "pooler_output": "pooled_output"},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class OnnxReport:
+    """Result of an export.
+
+    Attributes:
+        folder: `<output>/<name>/<version>`.
+        version: the version number.
+        sizes: bytes of each file by precision.
+        largest_differences: by precision, the maximum absolute difference from the outputs of the Keras model.
+    """
+
+    folder: pathlib.Path
+    version: int
+    sizes: Mapping[str, int]
+    largest_differences: Mapping[str, float]
+
+
+def export_onnx(
+    source: str | pathlib.Path,
+    output: str | pathlib.Path,
+    name: str,
+    version: int | None = None,
+    max_length: int | None = None,
+    precisions: Sequence[Precision] = ("float32", "int8"),
+    calibration: Sequence[str] = (),
+) -> OnnxReport:
+    """Writes a model as ONNX files with its tokenizer.
+
+    It is published only after onnxruntime has reproduced the Keras model's outputs with the float32 file. The folder is
+    read by `albert_tf.serving.onnx_engine`, which needs neither TensorFlow nor Keras, and by transformers.js.
+
+    Args:
+        source: a folder with a model and its vocabulary.
+        output: folder of all models, such as `saved_models`.
+        name: name of the model, a folder in `output`.
+        version: version number. None: the next one.
+        max_length: maximum number of tokens. None: as in training, else the model's maximum.
+        precisions: the files to write; `"float32"` always is.
+        calibration: texts like those of use, from which the ranges of an int8 file are measured, of which the first
+            500 are taken. By default a few samples and random pieces.
+
+    Raises:
+        ValueError: the task has no ONNX form, the version exists, or outputs differ by more than 1e-4.
+
+    Warns:
+        UserWarning: there is no `tokenizer.json` for this vocabulary, so transformers.js cannot read texts.
+    """
+    source = pathlib.Path(source)
+    folder = version_folder(pathlib.Path(output), name, version)
+    loaded = _load(source, max_length)
+    graph = onnx_graph(loaded.manifest.task, loaded.config, loaded.model.arrays_by_path())
+    with temporary_folder(folder) as partial:
+        (partial / "onnx").mkdir()
+        _write_tokenizer(partial, loaded)
+        differences = _write_graphs(partial, loaded, graph, precisions, calibration)
+        files = {MODEL_FILES[precision]: sha256(partial / MODEL_FILES[precision]) for precision in differences}
+        sizes = {precision: (partial / MODEL_FILES[precision]).stat().st_size for precision in differences}
+        dataclasses.replace(loaded.manifest, files=files).write(partial)
+        folder = publish(partial, folder, may_increment=version is None)
+    return OnnxReport(folder, int(folder.name), sizes, differences)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Loaded:
+    model: Any
+    tokenizer: AlbertTokenizer
+    manifest: OnnxManifest
+
+    @property
+    def config(self) -> AlbertConfig:
+        return self.model.config
+
+
+def _load(source: pathlib.Path, max_length: int | None) -> _Loaded:
+    checkpoint = checkpoints.read(source)
+    tokenizer = AlbertTokenizer.from_pretrained(source)
+    tokenizer.check_fits(checkpoint.config.vocab_size)
+    settings = checkpoint.settings
+    parts = {path.split("/", 1)[0] for path in checkpoint.arrays}
+    task = find_task(parts, settings.get("architectures") or ())
+    if task is None and parts != {"encoder"}:
+        raise ValueError(f"{source} ({', '.join(sorted(parts))}) holds no model of a task; fine-tune it first.")
+    if task is None or task.name == "sentence_embedding":  # pooling is left to the program that uses the file
+        has_pooler = "encoder/pooler/kernel" in checkpoint.arrays
+        model = models.AlbertEncoder.from_pretrained(source, add_pooling_layer=has_pooler)
+    else:
+        model = getattr(models, task.model).from_pretrained(source)
+    longest = checkpoint.config.max_position_embeddings
+    recipe = _recipe(source)
+    sentence = settings.get(checkpoints.SENTENCE_SETTINGS, {})
+    length = max_length or sentence.get("max_length") or recipe.get("max_length") or longest
+    if not isinstance(length, int) or not 3 <= length <= longest:
+        raise ValueError(f"`max_length` must be an integer from 3 to {longest}. Received: max_length={length!r}.")
+    problems = {name: problem for problem, name in PROBLEM_TYPES.items()}
+    try:
+        manifest = OnnxManifest(
+            task="sentence_embedding" if task is None else task.name,
+            max_length=length,
+            labels=tuple(getattr(model, "labels", ())),
+            problem=problems.get(settings.get("problem_type", ""), "classification"),
+            takes_pairs=recipe.get("pair_column") is not None,
+            normalize=sentence.get("normalize", False),
+            tags_words=recipe.get("tags_words") is True,
+            **{name: recipe[name] for name in _RECIPE_VALUES if name in recipe},
+        )
+    except ValueError as error:
+        raise ValueError(f"{source / _RECIPE_FILE}: {error} Restore the file, or remove it.") from None
+    return _Loaded(model, tokenizer, manifest)
+
+
+def _recipe(source: pathlib.Path) -> dict[str, Any]:
+    """What `finetune` recorded; the threshold that it found for questions without answers is in its report."""
+    recipe: dict[str, Any] = {}
+    for file in (_RECIPE_FILE, _METRICS_FILE):
+        if (source / file).is_file():
+            found = read_json(source / file, cure="restore it, or remove it to use the defaults")
+            recipe |= {name: value for name, value in found.items() if name not in recipe or recipe[name] is None}
+    return recipe
+
+
+def _write_tokenizer(folder: pathlib.Path, loaded: _Loaded) -> None:
+    """Writes the tokenizer's files and `config.json`."""
+    model, config = loaded.model, loaded.config
+    loaded.tokenizer.save_pretrained(folder)
+    published = {
+        **config.to_hugging_face(),
+        "num_hidden_groups": num_file_groups(config),
+        "architectures": [model.architecture],
+        **model.head_settings(),
+    }
+    atomic_write(folder / "config.json", (json.dumps(published, indent=2, sort_keys=True) + "\n").encode())
+    file = folder / TOKENIZERS_FILE
+    if not file.is_file():
+        warnings.warn(
+            f"The vocabulary {loaded.tokenizer!r} has no form in {TOKENIZERS_FILE}; transformers.js cannot read texts "
+            "for this model. `albert-tf serve` can.",
+            stacklevel=3,
+        )
+        return
+    content = read_json(file)
+    if content["model"]["type"] == "Unigram":
+        atomic_write(file, json.dumps(_for_browsers(content, loaded.tokenizer.options), ensure_ascii=False).encode())
+        # transformers.js would also remove the white space after a [MASK], which begins a word.
+        write_config(folder, {**read_config(folder / CONFIG_FILE), "remove_space": False})
+
+
+def _for_browsers(content: dict[str, Any], options: TokenizerOptions) -> dict[str, Any]:
+    """A `tokenizer.json` with the same ids in transformers.js, and the pieces after a [MASK] as they are here.
+
+    transformers.js takes the compiled rules for NFKC, so what else they do is done before. A word start is put only
+    where white space was: not before the full stop in "[MASK].".
+    """
+    steps = [] if options.keep_accents else [{"type": "NFKD"}, {"type": "StripAccents"}]
+    steps += [{"type": "Lowercase"}] if options.do_lower_case else []
+    collapse = [
+        {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
+        {"type": "Strip", "strip_left": False, "strip_right": True},
+    ]
+    normalizer = {"type": "Sequence", "normalizers": [*steps, content["normalizer"], *collapse]}
+    return {**content, "normalizer": normalizer, "pre_tokenizer": {**content["decoder"], "prepend_scheme": "first"}}
+
+
+def _write_graphs(
+    folder: pathlib.Path,
+    loaded: _Loaded,
+    graph: OnnxGraph,
+    precisions: Sequence[Precision],
+    calibration: Sequence[str],
+) -> dict[str, float]:
+    """Writes the float32 `graph` and other files; returns the largest difference of each from the Keras model."""
+    differences = {"float32": _write(graph, folder / MODEL_FILES["float32"], loaded)}
+    if not differences["float32"] <= TOLERANCE:
+        raise ValueError(
+            f"The outputs of the ONNX file differ by {differences['float32']:.2e} from those of the Keras model "
+            f"(tolerance {TOLERANCE}). Nothing was written; please report this as a bug."
+        )
+    arrays = loaded.model.arrays_by_path()
+    for precision in dict.fromkeys(precisions):
+        if precision not in MODEL_FILES:
+            raise ValueError(f"`precisions` must be of {', '.join(MODEL_FILES)}. Received: {precision!r}.")
+        if precision != "float32":
+            ranges = _measure(graph, _calibration_inputs(loaded, calibration)) if precision == "int8" else []
+            other = onnx_graph(loaded.manifest.task, loaded.config, arrays, precision, ranges)
+            differences[precision] = _write(other, folder / MODEL_FILES[precision], loaded)
+            if np.isnan(differences[precision]):
+                raise ValueError(f"The model's outputs in {precision} are not finite; leave this precision out.")
+    return differences
+
+
+def _write(graph: OnnxGraph, file: pathlib.Path, loaded: _Loaded) -> float:
+    """Writes a file; returns the largest difference of its outputs from those of the Keras model."""
+    atomic_write(file, graph.model.SerializeToString())
+    return _largest_difference(onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"]), loaded)
+
+
+def _largest_difference(session: onnxruntime.InferenceSession, loaded: _Loaded) -> float:
+    """Maximum absolute difference from the Keras model on a padded batch; for large outputs in units of the largest."""
+    inputs = loaded.tokenizer(_SAMPLES, _SAMPLES[::-1], max_length=loaded.manifest.max_length)
+    if loaded.manifest.task == "multiple_choice":
+        inputs = {name: array.reshape(2, 2, -1) for name, array in inputs.items()}
+    outputs = loaded.model(inputs, training=False)
+    names = [output.name for output in session.get_outputs()]
+    given = session.run(names, {name: array.astype(np.int64) for name, array in inputs.items()})
+    keras_names = _KERAS_OUTPUTS.get(loaded.manifest.task, {})
+    differences = []
+    for name, array in zip(names, given):
+        expected = np.asarray(outputs[keras_names.get(name, name)])
+        differences.append(np.abs(array - expected).max() / max(1.0, np.abs(expected).max()))
+    return float(np.max(differences))  # NaN if any is
+
+
+def _calibration_inputs(loaded: _Loaded, texts: Sequence[str]) -> Iterator[dict[str, np.ndarray]]:
+    """Rows without padding: each text alone, and with the next one as its pair."""
+    length = loaded.manifest.max_length
+    if not texts:
+        rng = np.random.default_rng(0)
+        ids = rng.integers(loaded.tokenizer.vocab_size, size=[_RANDOM_ROWS, min(length, 64)])
+        types = np.broadcast_to(np.arange(ids.shape[1]) * 2 >= ids.shape[1], ids.shape)
+        yield {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": types}
+        texts = _SAMPLES
+    texts = texts[:MAX_CALIBRATION_TEXTS]
+    for text, pair in zip(texts, [*texts[1:], *texts[:1]]):
+        for pairs in (None, [pair]):
+            yield loaded.tokenizer([text], pairs, max_length=length, allow_special=True)
+
+
+def _measure(graph: OnnxGraph, batches: Iterator[dict[str, np.ndarray]]) -> list[tuple[float, float]]:
+    """Smallest and largest value of each tensor in `graph.measured`."""
+    names = list(dict.fromkeys(graph.measured))
+    model = onnx.ModelProto()
+    model.CopyFrom(graph.model)
+    model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    has_choices = len(session.get_inputs()[0].shape) == 3
+    found: list[np.ndarray] = []
+    for batch in batches:
+        inputs = {name: array.astype(np.int64) for name, array in batch.items()}
+        inputs = {name: array[:, None] if has_choices else array for name, array in inputs.items()}
+        found.append(np.array([(array.min(), array.max()) for array in map(np.asarray, session.run(names, inputs))]))
+    low, high = np.min(found, axis=0)[:, 0], np.max(found, axis=0)[:, 1]
+    ranges = dict(zip(names, zip(low.tolist(), high.tolist())))
+    return [ranges[name] for name in graph.measured]

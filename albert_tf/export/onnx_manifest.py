@@ -1,0 +1,99 @@
+"""`model.json` of an exported ONNX folder: what a program needs to know to turn text into answers."""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from albert_tf.atomic_files import atomic_write
+from albert_tf.json_files import read_json, verify_checksum, with_checksum
+
+MANIFEST_FILE = "model.json"
+# The names that transformers.js knows, in the subfolder where it looks.
+MODEL_FILES = {
+    "float32": "onnx/model.onnx",
+    "float16": "onnx/model_fp16.onnx",
+    "int8": "onnx/model_quantized.onnx",
+}
+_CURE = "export the model again"
+
+
+@dataclasses.dataclass(frozen=True)
+class OnnxManifest:
+    """The task of an exported model and its options.
+
+    Attributes:
+        task: name of a row of `albert_tf.tasks.TASKS`.
+        max_length: maximum number of ids of a row.
+        labels: class names in order of their ids.
+        problem: of a classifier of texts, as in AlbertForSequenceClassification.
+        takes_pairs: whether a classifier of texts takes pairs.
+        normalize: whether sentence embeddings have length 1.
+        doc_stride, max_question_length, max_answer_length: as in fine-tuning; None if they are not known.
+        no_answer_threshold: a question is not answered if its score of "no answer" is above this; None: all are.
+        tags_words: whether tags were trained on words, not on spans of characters.
+        files: SHA-256 of each ONNX file by its path.
+
+    Raises:
+        ValueError: a value has a wrong type.
+    """
+
+    task: str
+    max_length: int
+    labels: tuple[str, ...] = ()
+    problem: str = "classification"
+    takes_pairs: bool = False
+    normalize: bool = False
+    doc_stride: int | None = None
+    max_question_length: int | None = None
+    max_answer_length: int | None = None
+    no_answer_threshold: float | None = None
+    tags_words: bool = False
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            is_valid, expected = _CHECKS[field.name]
+            if not is_valid(value):
+                raise ValueError(f"`{field.name}` must be {expected}. Received: {str(value)[:60]}.")
+
+    def write(self, folder: pathlib.Path) -> None:
+        """Writes the file, with a checksum."""
+        content = with_checksum({**dataclasses.asdict(self), "labels": list(self.labels)})
+        atomic_write(folder / MANIFEST_FILE, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+
+    @classmethod
+    def read(cls, folder: pathlib.Path) -> "OnnxManifest":
+        """Reads the file; raises ValueError if it is missing, damaged or changed."""
+        file = folder / MANIFEST_FILE
+        values = verify_checksum(read_json(file, cure=_CURE), file, _CURE)
+        try:
+            return cls(**{**values, "labels": tuple(values.get("labels", ()))})
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{file}: {error} {_CURE[:1].upper()}{_CURE[1:]}.") from None
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: Any) -> bool:
+    return value is None or (type(value) is int and value >= 1)
+
+
+_CHECKS = {
+    "task": (_is_string, "a string"),
+    "max_length": (lambda value: type(value) is int and value >= 3, "an integer of at least 3"),
+    "labels": (lambda value: isinstance(value, tuple) and all(map(_is_string, value)), "a list of strings"),
+    "problem": (_is_string, "a string"),
+    "takes_pairs": (lambda value: isinstance(value, bool), "true or false"),
+    "tags_words": (lambda value: isinstance(value, bool), "true or false"),
+    "normalize": (lambda value: isinstance(value, bool), "true or false"),
+    **dict.fromkeys(
+        ("doc_stride", "max_question_length", "max_answer_length"), (_is_count, "an integer of at least 1, or null")
+    ),
+    "no_answer_threshold": (lambda value: value is None or type(value) in (int, float), "a number or null"),
+    "files": (lambda value: isinstance(value, Mapping) and all(map(_is_string, value.values())), "an object"),
+}

@@ -1,0 +1,45 @@
+"""The numbered folders of exported models: `<output>/<name>/<version>`."""
+
+import errno
+import os
+import pathlib
+
+
+def version_folder(output: pathlib.Path, name: str, version: int | None) -> pathlib.Path:
+    """The folder of a new version.
+
+    Args:
+        output: folder of all models.
+        name: name of the model.
+        version: version number. None: the next one.
+
+    Raises:
+        ValueError: the version exists, or `name` is not a folder name.
+    """
+    if not name or name != pathlib.Path(name).name or name.startswith("."):
+        raise ValueError(f"`name` must be a folder name without slashes or a leading dot. Received: name={name!r}.")
+    taken = [int(path.name) for path in (output / name).glob("*") if path.name.isdecimal()]
+    if version is None:
+        version = max(taken, default=0) + 1
+    if version < 1 or version in taken:
+        raise ValueError(
+            f"`version` must be at least 1 and not exist yet. Received: version={version}; {output / name} has "
+            f"{', '.join(map(str, sorted(taken))) or 'no versions'}. Omit it to get the next one."
+        )
+    return output / name / str(version)
+
+
+def publish(partial: pathlib.Path, folder: pathlib.Path, may_increment: bool) -> pathlib.Path:
+    """Renames a complete folder, so that a server never sees a partial version; returns its final name."""
+    os.chmod(partial, 0o755)  # temporary folders are private
+    while True:
+        try:
+            return partial.rename(folder)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+            if not may_increment:
+                raise ValueError(
+                    f"{folder} was written by another process meanwhile; omit the version to get the next one."
+                ) from None
+            folder = folder.with_name(str(int(folder.name) + 1))
