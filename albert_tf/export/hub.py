@@ -15,16 +15,16 @@ import tensorflow as tf
 from albert_tf import checkpoints
 from albert_tf.atomic_files import temporary_folder, tensorflow_writes
 from albert_tf.export.hub_preprocess import Preprocessor
+from albert_tf.export.saved_model import TOLERANCE
+from albert_tf.export.serve_base import SAMPLES
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import find_vocabulary
 
-TOLERANCE = 1e-5
 DEFAULT_LENGTH = 128
 # Our inputs by TF Hub's names, and TF Hub's by those of the reference's signatures.
 _INPUTS = {"input_word_ids": "input_ids", "input_mask": "attention_mask", "input_type_ids": "token_type_ids"}
 _OF_SIGNATURES = {"input_ids": "input_word_ids", "input_mask": "input_mask", "segment_ids": "input_type_ids"}
-_SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +78,7 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
         with tensorflow_writes(output):
             tf.saved_model.save(Preprocessor(tokenizer, seq_length), str(partial / "hub" / "preprocess"))
             tf.saved_model.save(encoder, str(partial / "hub" / "encoder"), signatures=signatures)
-        expected = tokenizer(_SAMPLES, max_length=seq_length, padding="max_length")
+        expected = tokenizer(SAMPLES, max_length=seq_length, padding="max_length")
         difference = _largest_difference(partial / "hub", functions, expected)
         if not difference <= TOLERANCE:
             raise ValueError(
@@ -221,14 +221,14 @@ def _traced(function: Callable, **specs: tf.TensorSpec):
 
 
 def _largest_difference(folder: pathlib.Path, functions: _Functions, inputs: Mapping[str, np.ndarray]) -> float:
-    """Maximum absolute difference between the SavedModels, and tokenizer and Keras model; `inputs` are of _SAMPLES."""
+    """Maximum absolute difference between the SavedModels, and tokenizer and Keras model; `inputs` are of SAMPLES."""
     expected: list[Any] = [{name: inputs[ours] for name, ours in _INPUTS.items()}]
-    given: list[Any] = [tf.saved_model.load(str(folder / "preprocess"))(tf.constant(_SAMPLES))]
+    given: list[Any] = [tf.saved_model.load(str(folder / "preprocess"))(tf.constant(SAMPLES))]
     encoder = tf.saved_model.load(str(folder / "encoder"))
     expected.append(functions.encode(given[0]))
     given.append(encoder(given[0]))
     if "masked_lm" in functions.parts:
-        masked = {**given[0], "masked_lm_positions": tf.zeros([len(_SAMPLES), 1], tf.int32)}
+        masked = {**given[0], "masked_lm_positions": tf.zeros([len(SAMPLES), 1], tf.int32)}
         expected.append(functions.fill_masks(masked)["mlm_logits"])
         given.append(encoder.mlm(masked)["mlm_logits"])
     pairs = zip(tf.nest.flatten(given), tf.nest.flatten(expected), strict=True)

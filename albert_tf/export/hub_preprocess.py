@@ -12,6 +12,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.ragged import take
 
 
 class Preprocessor(tf.Module):
@@ -80,13 +81,13 @@ def _trim(segments: list[tf.RaggedTensor], capacity: Any) -> list[tf.RaggedTenso
 
     TensorFlow Serving's tensorflow-text is too old for the operation of `tensorflow_text.RoundRobinTrimmer`.
     """
-    capacity, lengths = tf.cast(capacity, tf.int64), [segment.row_lengths() for segment in segments]
-    if len(lengths) == 1:
-        kept = [tf.minimum(lengths[0], capacity)]
-    else:
+    segments = [segment.with_row_splits_dtype(tf.int32) for segment in segments]
+    lengths = [segment.row_lengths() for segment in segments]
+    kept = [tf.minimum(lengths[0], capacity)]
+    if len(lengths) == 2:
         first, second = lengths
         kept = [
             tf.minimum(first, tf.maximum(capacity - second, (capacity + 1) // 2)),
             tf.minimum(second, tf.maximum(capacity - first, capacity // 2)),
         ]
-    return [tf.gather(segment, tf.ragged.range(length), batch_dims=1) for segment, length in zip(segments, kept)]
+    return [take(rows, tf.range(rows.nrows()), tf.zeros_like(length), length) for rows, length in zip(segments, kept)]
