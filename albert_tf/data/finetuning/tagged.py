@@ -269,7 +269,7 @@ def predict_entities(
         first, spans = find_words(text, spans)
         probabilities = probabilities[first]
     best, entities = probabilities.max(axis=-1), []
-    for label, first, last in find_entities([names[index] for index in probabilities.argmax(axis=-1).tolist()]):
+    for label, first, last in find_entities([names[int(index)] for index in np.argmax(probabilities, axis=-1)]):
         start = int(spans[first, 0])
         part = text[start : int(spans[last - 1, 1])]
         start += len(part) - len(part.lstrip())
