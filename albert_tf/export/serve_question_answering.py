@@ -100,7 +100,7 @@ class ServedAnswers(ServedModel):
             "answer": tf.where(is_answered, text, ""),
             "start": tf.where(is_answered, first, -1),
             "end": tf.where(is_answered, last, -1),
-            "score": score,
+            "score": tf.where(text != "", score, 0.0),
             "null_odds": null_odds,
         }
 

@@ -51,7 +51,8 @@ def test_modules_for_tf_hub(folder, tmp_path):
 
 def test_mistakes_with_formats(folder, tmp_path):
     where = ("--output", tmp_path, "--format")
-    assert "must be saved_model or hub. Received: onix." in mistake("export", folder, "--name", "a", *where, "onix")
+    assert "for SavedModels alone" in mistake("export", folder, "--name", "a", *where, "onnx", "--warmup")
+    assert "with `--format onnx` alone" in mistake("export", folder, "--name", "a", "--float16")
     assert "must be a folder name" in mistake("export", folder, "--name", "a/b", *where, "hub")
     assert "`--version` must be omitted" in mistake("export", folder, "--name", "a", *where, "hub", "--version", 2)
     assert not any(tmp_path.iterdir())

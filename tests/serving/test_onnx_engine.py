@@ -11,9 +11,8 @@ import pytest
 
 from albert_tf import models
 from albert_tf.data.finetuning.choices import ChoiceQuestion
-from albert_tf.data.finetuning.questions import Question
 from albert_tf.data.finetuning.tagged import TaggedText
-from albert_tf.export import classify, embed, export_onnx, fill_mask, load_folder, sentence_order
+from albert_tf.export import answer_questions, classify, embed, export_onnx, fill_mask, load_folder, sentence_order
 from albert_tf.serving.onnx_engine import load
 from albert_tf.trainer import tasks
 from albert_tf.trainer.task_options import TaskOptions
@@ -126,8 +125,8 @@ def test_pieces_and_orders_are_the_models(sources, engines):
     for engine in engines["pretrained"]:
         outputs = ask(engine, text=[*texts, "[MASK] and [MASK]"])
         assert outputs["pieces"].shape == (4, 2, 10)
-        same(outputs["probabilities"][:3, 0], [prediction.probabilities for prediction in predictions])
-        assert [row[0].decode() for row in outputs["pieces"][:3, 0]] == [each.pieces[0] for each in predictions]
+        same(outputs["probabilities"][:3, 0], [masks[0].probabilities for masks in predictions])
+        assert [row[0].decode() for row in outputs["pieces"][:3, 0]] == [masks[0].pieces[0] for masks in predictions]
         assert set(outputs["pieces"][:3, 1].flat) == {b""}
         assert not outputs["probabilities"][:3, 1].any()
         assert outputs["probabilities"][3].min() > 0
@@ -174,21 +173,13 @@ def test_choices_are_the_models(sources, engines):
 
 def test_answers_are_the_models(sources, engines):
     contexts, questions = [LONG, "In Berlin.", LONG[::-1]], ["Where is Anna?", "Where?", "Who went by the house?"]
-    task = tasks.QuestionAnswering(TaskOptions(task="question_answering", **OPTIONS))
-    model = models.AlbertForQuestionAnswering.from_pretrained(sources["answers"])
-    asked = [Question(str(n), question, context) for n, (question, context) in enumerate(zip(questions, contexts))]
-    # Without padding, which takes places among the best starts and ends there.
-    expected = task.predict(model, tokenizer(), asked, batch_size=1).answers.values()
+    expected = answer_questions(load_folder(sources["answers"]), questions, contexts)
     for engine in engines["answers"]:
         outputs = ask(engine, question=questions, context=contexts)
-        best = [answer.candidates[0] for answer in expected]
-        assert [answer.decode() for answer in outputs["answer"]] == [candidate.text for candidate in best]
-        # A candidate may be white space, which is no answer.
-        assert outputs["start"].tolist() == [candidate.start if candidate.text else -1 for candidate in best]
-        assert outputs["end"].tolist() == [candidate.end if candidate.text else -1 for candidate in best]
+        assert [answer.decode() for answer in outputs["answer"]] == [answer.text for answer in expected]
+        for name in ("start", "end", "score", "null_odds"):
+            same(outputs[name], [getattr(answer, name) for answer in expected])
         assert max(outputs["start"]) > 30
-        same(outputs["score"], [candidate.probability for candidate in best])
-        same(outputs["null_odds"], [answer.no_answer_score for answer in expected])
         with pytest.raises(ValueError, match=r"The passage of question 1 has no tokens"):
             ask(engine, question=questions[:2], context=["The sun.", " "])
 
