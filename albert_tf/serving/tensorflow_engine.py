@@ -1,0 +1,63 @@
+"""Answers of a SavedModel, computed by TensorFlow."""
+
+import pathlib
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  # registers the operations that the SavedModel calls
+
+from albert_tf.serving.engine import Signature, TensorSpec
+
+
+class TensorFlowEngine:
+    """A SavedModel in memory, see `Engine`."""
+
+    name = "tensorflow"
+
+    def __init__(self, folder: pathlib.Path):
+        self._restored = tf.saved_model.load(str(folder))  # owns the variables
+        self._functions = dict(self._restored.signatures)
+        self.signatures = {name: _signature(function) for name, function in self._functions.items()}
+
+    def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Calls a signature, see `Engine.run`."""
+        try:
+            outputs = self._functions[signature](**{name: tf.constant(array) for name, array in inputs.items()})
+        except tf.errors.InvalidArgumentError as error:
+            raise ValueError(_reason(error)) from None
+        return {name: tensor.numpy() for name, tensor in outputs.items()}
+
+
+def load(folder: pathlib.Path, threads: int | None = None) -> TensorFlowEngine:
+    """Loads a SavedModel.
+
+    Args:
+        folder: the folder of a version.
+        threads: number of threads of an operation. None: one per core. It is set when TensorFlow starts.
+
+    Raises:
+        ValueError: the SavedModel is damaged, or was written by something that this TensorFlow cannot read.
+    """
+    if threads is not None and tf.config.threading.get_intra_op_parallelism_threads() != threads:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+    try:
+        return TensorFlowEngine(folder)
+    except (OSError, KeyError, tf.errors.OpError) as error:
+        raise ValueError(f"{folder} could not be loaded as a SavedModel ({error}); export the model again.") from None
+
+
+def _signature(function) -> Signature:
+    _, inputs = function.structured_input_signature
+    specs = (inputs, function.structured_outputs)
+    return Signature(*({name: _spec(spec) for name, spec in by_name.items()} for by_name in specs))
+
+
+def _spec(spec) -> TensorSpec:
+    return TensorSpec(spec.dtype.name, tuple(spec.shape) if spec.shape.rank is not None else (None,))
+
+
+def _reason(error: tf.errors.OpError) -> str:
+    """The sentence of a failed assertion, without the name of the node and the compared tensors."""
+    text = str(error.message).split("assertion failed: [")[-1]
+    return text.split("] [")[0].partition("\n")[0].rstrip("] ") or "The model refused the input."
