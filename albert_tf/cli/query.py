@@ -45,7 +45,8 @@ def run(
         answers = _by_row(_call(f"{url}:predict", body, timeout)["outputs"], metadata[signature]["outputs"])
     firsts = [{"text": text} for text in texts]
     table = [first | answer for first, answer in zip(firsts, answers, strict=True)]
-    print_table("", list(table[0]), [[_cell(value) for value in row.values()] for row in table])
+    num_text_columns = sum(isinstance(value, str) for value in table[0].values())
+    print_table("", list(table[0]), [[_cell(value) for value in row.values()] for row in table], num_text_columns)
 
 
 def _url(model: str) -> str:

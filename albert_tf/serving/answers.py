@@ -71,12 +71,18 @@ async def predict(
 ) -> dict[str, np.ndarray]:
     """Answers a request after checking it; see `Batcher.run`."""
     check_inputs(find_signature(served, signature), inputs)
-    return await served.batcher.run(signature, inputs, timeout)
+    outputs = await served.batcher.run(signature, inputs, timeout)
+    for name, array in outputs.items():
+        if array.dtype != object and np.isnan(array).any():
+            raise ValueError(
+                f"`{name}` of the answer is not a number; token ids must be in the vocabulary."
+            )
+    return outputs
 
 
 async def classify(
     served: ServedVersion, signature: str, examples: Sequence[Mapping[str, bytes]], timeout: float | None = None
-) -> list[list[tuple[str, float]]]:
+) -> list[list[tuple[str, np.float32]]]:
     """Labels with their probabilities for each example, in the order of the model's labels.
 
     Raises:
@@ -87,20 +93,20 @@ async def classify(
     outputs = await predict(served, signature, _columns(served, signature, examples), timeout)
     names = await served.batcher.run("labels", {}, timeout)
     labels = [name.decode() for name in names["labels"]]
-    return [list(zip(labels, row)) for row in outputs["probabilities"].tolist()]
+    return [list(zip(labels, row)) for row in outputs["probabilities"]]
 
 
 async def regress(
     served: ServedVersion, signature: str, examples: Sequence[Mapping[str, bytes]], timeout: float | None = None
-) -> list[float]:
-    """The number of each example.
+) -> np.ndarray:
+    """The number of each example, float32 [B].
 
     Raises:
         ValueError: the model is no regression, or an example lacks a text.
     """
     if set(find_signature(served, signature).outputs) != {"score"}:
         raise ValueError(f"{served.version.model} does not predict a number; use :predict.")
-    return (await predict(served, signature, _columns(served, signature, examples), timeout))["score"].tolist()
+    return (await predict(served, signature, _columns(served, signature, examples), timeout))["score"]
 
 
 def _columns(served: ServedVersion, signature: str, examples: Sequence[Mapping[str, bytes]]) -> dict[str, np.ndarray]:

@@ -16,8 +16,8 @@ import numpy as np
 
 from albert_tf.serving.engine import Engine
 
-# Texts shorter than this, in bytes, count as equally long.
-SHORT = 64
+# Texts of up to so many bytes count as equally long.
+SHORT = 127
 _PADDING = {"O": b"", "i": -1, "f": 0}  # by kind of dtype, as the signatures pad
 _logger = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ class Batcher:
     async def _run_batches(self) -> None:
         while True:
             group, due = self._next_group()
-            if group is None or due > self._loop.time():
+            if group is None or (due is not None and due > self._loop.time()):
                 self._changed.clear()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout_at(due):

@@ -1,4 +1,7 @@
-"""TensorFlow Serving's gRPC interface. Its messages import TensorFlow, so this module is imported when it is asked for."""
+"""TensorFlow Serving's gRPC interface; its messages import TensorFlow, so only servers with gRPC import this module."""
+
+# The generated modules of the messages have no type stubs.
+# pyright: reportAttributeAccessIssue=false
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -90,10 +93,10 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     async def _answer(self, method: str, request, context, answer: Callable[..., Awaitable[Any]]):
         async def measured():
-            with self._door.models.hold(*_requested(request.model_spec)) as served:
-                with self._door.metrics.measured(served.version.model, method, "grpc"):
-                    signature = request.model_spec.signature_name or answers.DEFAULT_SIGNATURE
-                    return await answer(served, signature, context.time_remaining())
+            name, version = _requested(request.model_spec)
+            signature = request.model_spec.signature_name or answers.DEFAULT_SIGNATURE
+            with self._door.models.hold(name, version) as served, self._door.metrics.measured(name, method, "grpc"):
+                return await answer(served, signature, context.time_remaining())
 
         return await _or_abort(context, measured())
 

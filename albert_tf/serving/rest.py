@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 import orjson
 from starlette.applications import Starlette
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
-from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.routing import Route
 
 from albert_tf.serving import answers, tensor_json
@@ -144,7 +144,8 @@ async def _regress(served: ServedVersion, body: bytes) -> bytes:
 async def _results(answer: Callable, served: ServedVersion, body: bytes) -> bytes:
     fields = tensor_json.parse_object(body)
     examples = tensor_json.parse_examples(fields)
-    return orjson.dumps({"results": await answer(served, tensor_json.parse_signature(fields), examples)})
+    results = await answer(served, tensor_json.parse_signature(fields), examples)
+    return orjson.dumps({"results": results}, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 async def _status(door: Door, request: Request) -> Response:

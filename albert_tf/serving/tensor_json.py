@@ -134,14 +134,14 @@ def _array(name: str, values: Any, spec: TensorSpec) -> np.ndarray:
 
 
 def _scalar(name: str, value: Any, dtype: str) -> Any:
-    if dtype == "string":
-        if isinstance(value, str):
-            return value.encode()
-        if _is_base64(value):
-            return _decoded(name, value[_BASE64])
-    elif isinstance(value, int if dtype == "int32" else (int, float)) and not isinstance(value, bool):
-        if dtype == "float32" or value in _INT32:
-            return value
+    if dtype == "string" and isinstance(value, str):
+        return value.encode()
+    if dtype == "string" and _is_base64(value):
+        return _decoded(name, value[_BASE64])
+    if dtype == "int32" and type(value) is int and value in _INT32:
+        return value
+    if dtype == "float32" and type(value) in (int, float):
+        return value
     received = orjson.dumps(value).decode()[:60] if not isinstance(value, (list, dict)) else type(value).__name__
     raise ValueError(f"`{name}` must contain {_KINDS[dtype]}. Received: {received}.")
 

@@ -58,6 +58,9 @@ def _spec(spec) -> TensorSpec:
 
 
 def _reason(error: tf.errors.OpError) -> str:
-    """The sentence of a failed assertion, without the name of the node and the compared tensors."""
-    text = str(error.message).split("assertion failed: [")[-1]
-    return text.split("] [")[0].partition("\n")[0].rstrip("] ") or "The model refused the input."
+    """The sentence in an error of the graph: of a failed assertion, or of the operation."""
+    text = str(error.message).partition("\n\t [[")[0]
+    _, is_assertion, assertion = text.partition("assertion failed: [")
+    if is_assertion:
+        return assertion.partition("] [")[0]
+    return f"The model refused the input: {text.splitlines()[-1]}."

@@ -92,12 +92,11 @@ class ModelRoot:
         )
 
     def check_links(self, folder: pathlib.Path) -> None:
-        """Raises ValueError if a link below `folder` leaves the root."""
+        """Raises ValueError if a link below `folder` leaves the root, or leads to a folder, which might in turn."""
         for parent, folders, files in os.walk(folder):
-            for name in (*folders, *files):
-                path = pathlib.Path(parent, name)
-                if path.is_symlink() and not path.resolve().is_relative_to(self._folder):
-                    raise ValueError(f"{path} is a link to outside {self._folder}; copy what it points to.")
+            for path in (pathlib.Path(parent, name) for name in (*folders, *files)):
+                if path.is_symlink() and not (path.is_file() and path.resolve().is_relative_to(self._folder)):
+                    raise ValueError(f"{path} is a link to outside {self._folder} or to a folder; copy what it points to.")
 
     def _named(self, models: dict[str, list[tuple[pathlib.Path, str]]]) -> dict[str, list[Version]]:
         found = {}
@@ -186,7 +185,7 @@ class ServedModels:
             raise NotFoundError(f"Could not find any versions of model {name[:100]}; /v1/models lists the models.")
         if version is not None and str(version) != str(served.version.number):
             raise NotFoundError(
-                f"Could not find version {str(version)[:20]} of model {name}; version {served.version.number} is served."
+                f"Could not find version {str(version)[:20]} of model {name}; version {served.version.number} is."
             )
         return served
 
