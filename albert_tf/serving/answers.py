@@ -74,9 +74,7 @@ async def predict(
     outputs = await served.batcher.run(signature, inputs, timeout)
     for name, array in outputs.items():
         if array.dtype != object and np.isnan(array).any():
-            raise ValueError(
-                f"`{name}` of the answer is not a number; token ids must be in the vocabulary."
-            )
+            raise ValueError(f"`{name}` of the answer is not a number; token ids must be in the vocabulary.")
     return outputs
 
 

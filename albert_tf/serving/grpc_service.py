@@ -4,10 +4,12 @@
 # pyright: reportAttributeAccessIssue=false
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import grpc
+import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
 from grpc_health.v1 import health, health_pb2_grpc
@@ -28,6 +30,7 @@ from albert_tf.serving.rest import Door
 from albert_tf.serving.tensorflow_names import metadata_of
 from albert_tf.serving.versions import ServedVersion
 
+_MAX_VALUES = 1 << 22
 _logger = logging.getLogger(__name__)
 
 
@@ -161,11 +164,17 @@ def _spec(served: ServedVersion, signature: str) -> model_pb2.ModelSpec:
     return spec
 
 
-def _array(name: str, tensor):
+def _array(name: str, tensor) -> np.ndarray:
+    # A tensor may name a large shape and one value for all of it.
+    if math.prod(dim.size for dim in tensor.tensor_shape.dim) > _MAX_VALUES:
+        raise ValueError(f"`{name}` must have at most {_MAX_VALUES} values; split the request.")
     try:
-        return tf.make_ndarray(tensor)
+        array = tf.make_ndarray(tensor)
     except (TypeError, ValueError) as error:
         raise ValueError(f"`{name}` is not a valid tensor ({error}).") from None
+    if array.dtype == object and not all(isinstance(value, bytes) for value in array.flat):
+        raise ValueError(f"`{name}` is not a valid tensor (it has fewer values than its shape says).")
+    return array
 
 
 def _filtered(names: Iterable[str], outputs: Mapping[str, Any]) -> list[str]:

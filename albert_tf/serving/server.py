@@ -23,7 +23,7 @@ from albert_tf.serving.versions import ModelRoot, ServedModels
 
 # Connections at a time: with the default size of bodies they hold at most 2 GiB.
 _MAX_CONNECTIONS = 512
-_HEADER_SECONDS = 10
+HEADER_SECONDS = 10
 _logger = logging.getLogger(__name__)
 
 
@@ -180,7 +180,7 @@ class _TimedProtocol(H11Protocol):
 
     def connection_made(self, transport) -> None:
         super().connection_made(transport)
-        self._deadline = self.loop.call_later(_HEADER_SECONDS, transport.close)
+        self._deadline = self.loop.call_later(HEADER_SECONDS, transport.close)
 
     def data_received(self, data: bytes) -> None:
         is_idle = self.conn.their_state is h11.IDLE
@@ -188,7 +188,7 @@ class _TimedProtocol(H11Protocol):
         if self.conn.their_state is not h11.IDLE:
             self._stop_waiting()
         elif is_idle and self._deadline is None:
-            self._deadline = self.loop.call_later(_HEADER_SECONDS, self.transport.close)
+            self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()

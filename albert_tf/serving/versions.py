@@ -96,7 +96,9 @@ class ModelRoot:
         for parent, folders, files in os.walk(folder):
             for path in (pathlib.Path(parent, name) for name in (*folders, *files)):
                 if path.is_symlink() and not (path.is_file() and path.resolve().is_relative_to(self._folder)):
-                    raise ValueError(f"{path} is a link to outside {self._folder} or to a folder; copy what it points to.")
+                    raise ValueError(
+                        f"{path} is a link to outside {self._folder} or to a folder; copy what it points to."
+                    )
 
     def _named(self, models: dict[str, list[tuple[pathlib.Path, str]]]) -> dict[str, list[Version]]:
         found = {}
@@ -185,7 +187,7 @@ class ServedModels:
             raise NotFoundError(f"Could not find any versions of model {name[:100]}; /v1/models lists the models.")
         if version is not None and str(version) != str(served.version.number):
             raise NotFoundError(
-                f"Could not find version {str(version)[:20]} of model {name}; version {served.version.number} is."
+                f"Could not find version {str(version)[:20]} of {name}; version {served.version.number} is served."
             )
         return served
 

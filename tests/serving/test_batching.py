@@ -80,7 +80,7 @@ def test_a_crash_is_an_error_and_the_next_request_is_answered():
 
 
 def test_the_queue_is_bounded():
-    answers, engine, _ = answered([texts("a", "b"), texts("c", "d"), texts("e")], max_queue=3)
+    answers, _, _ = answered([texts("a", "b"), texts("c", "d"), texts("e")], max_queue=3)
     assert [type(answer) for answer in answers] == [dict, QueueFullError, dict]
     with pytest.raises(ValueError, match=r"must have at most 3 rows\. Received: 4; split it"):
         raise answered([texts(*"abcd")], max_queue=3)[0][0]

@@ -22,7 +22,9 @@ def asked(tmp_path, *requests, server_options=None, **keywords):
 
 
 def test_state_and_signatures_are_told(tmp_path):
-    replies = asked(tmp_path, ("GET", MODEL), ("GET", f"{MODEL}/versions/3"), ("GET", f"{MODEL}/metadata"), ("GET", "/v1/models"))
+    replies = asked(
+        tmp_path, ("GET", MODEL), ("GET", f"{MODEL}/versions/3"), ("GET", f"{MODEL}/metadata"), ("GET", "/v1/models")
+    )
     available = {"version": "3", "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
     assert replies[0].json() == replies[1].json() == {"model_version_status": [available]}
     metadata = replies[2].json()
@@ -91,7 +93,7 @@ def test_rows_columns_classes_and_signatures_are_answered(tmp_path, path):
             "equal numbers of rows",
         ),
         ("POST", f"{MODEL}:predict", b'{"instances": ["a"], "signature_name": "x"}', 404, 'name: "x" not found'),
-        ("POST", f"{MODEL}/versions/4:predict", b"{}", 404, "Could not find version 4 of model task"),
+        ("POST", f"{MODEL}/versions/4:predict", b"{}", 404, "Could not find version 4 of task"),
         ("POST", "/v1/models/none:predict", b"{}", 404, "Could not find any versions of model none"),
         ("POST", "/v1/models/..%2ftask:predict", b"{}", 404, "Malformed request"),
         ("GET", f"{MODEL}:predict", None, 405, "does not take this method"),
@@ -201,7 +203,9 @@ def test_readiness_ends_before_the_server(tmp_path):
 def test_the_document_lists_each_model_and_its_inputs(tmp_path):
     (reply,) = asked(tmp_path, ("GET", "/openapi.json"))
     document = reply.json()
-    assert {"/v1/models", MODEL, f"{MODEL}/metadata", f"{MODEL}:predict", f"{MODEL}/versions/3:classify"} <= set(document["paths"])
+    assert {"/v1/models", MODEL, f"{MODEL}/metadata", f"{MODEL}:predict", f"{MODEL}/versions/3:classify"} <= set(
+        document["paths"]
+    )
     schema = document["paths"][f"{MODEL}:predict"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     signatures = {body["properties"]["signature_name"]["const"] for body in schema["anyOf"]}
     assert signatures == set(ToyEngine.signatures)

@@ -36,8 +36,14 @@ def test_what_is_incomplete_or_has_a_bad_name_is_logged_once(tmp_path, caplog):
     (tmp_path / "README.md").touch()
     root = ModelRoot(tmp_path)
     for _ in range(2):
-        assert {name: [version.number for version in versions] for name, versions in root.scan().items()} == {"task": [1]}
-    assert sorted(message.split(" is ")[0].rpartition("/")[2] for message in caplog.messages) == ["'bad name'", "2", "3"]
+        assert {name: [version.number for version in versions] for name, versions in root.scan().items()} == {
+            "task": [1]
+        }
+    assert sorted(message.split(" is ")[0].rpartition("/")[2] for message in caplog.messages) == [
+        "'bad name'",
+        "2",
+        "3",
+    ]
 
 
 def test_links_that_leave_the_root_are_refused(tmp_path, caplog):
@@ -77,7 +83,7 @@ def test_a_new_version_replaces_the_old_one_after_its_last_request(tmp_path, cap
             assert {reply.status_code for reply in await asyncio.gather(*asking)} == {200}
             with pytest.raises(RuntimeError, match="after shutdown"):
                 await old.batcher.run("labels", {})
-            with pytest.raises(NotFoundError, match=r"version 1 of model task; version 2 is served"):
+            with pytest.raises(NotFoundError, match=r"version 1 of task; version 2 is served"):
                 server.models.find("task", "1")
 
     run(scenario)

@@ -99,13 +99,13 @@ def write_version(model: pathlib.Path, number: int, content: str = "{}") -> path
 
 @contextlib.asynccontextmanager
 async def toy_server(
-    root: pathlib.Path, engine: Any = None, batches: BatchOptions = BatchOptions(delay=0.001), **door
+    root: pathlib.Path, engine: Any = None, batches: BatchOptions | None = None, **door
 ) -> AsyncIterator[SimpleNamespace]:
     """A client of a server in this event loop, its models and its engine."""
     engine, metrics = engine or ToyEngine(), Metrics()
 
     def make_batcher(name, engine):
-        return Batcher(engine, batches, lambda rows: metrics.observe_batch(name, rows))
+        return Batcher(engine, batches or BatchOptions(delay=0.001), lambda rows: metrics.observe_batch(name, rows))
 
     models = ServedModels(ModelRoot(root), lambda folder: engine, make_batcher)
     await models.refresh()
