@@ -43,8 +43,7 @@ def run(
     else:
         body = {"signature_name": signature, "inputs": rows}
         answers = _by_row(_call(f"{url}:predict", body, timeout)["outputs"], metadata[signature]["outputs"])
-    firsts = [{"text": text} for text in texts]
-    table = [first | answer for first, answer in zip(firsts, answers, strict=True)]
+    table = [line for text, answer in zip(texts, answers, strict=True) for line in _lines({"text": text} | answer)]
     num_text_columns = sum(isinstance(value, str) for value in table[0].values())
     print_table("", list(table[0]), [[_cell(value) for value in row.values()] for row in table], num_text_columns)
 
@@ -116,6 +115,18 @@ def _cosines(url: str, texts: list[str], pair: list[str], timeout: float) -> Ite
     for text, first, second in zip(pair, vectors, vectors[len(texts) :]):
         norm = sum(x * x for x in first) ** 0.5 * sum(y * y for y in second) ** 0.5
         yield {"compared with": text, "cosine": sum(x * y for x, y in zip(first, second)) / norm if norm else 0.0}
+
+
+def _lines(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The lines of a row: one for each of its pieces or entities, if it has such."""
+    lists = [value for value in row.values() if isinstance(value, list)]
+    count = max((len(value) for value in lists if value and isinstance(value[0], str)), default=0)
+    if not count:
+        yield row
+        return
+    for index in range(min(count, SHOWN)):
+        first = index == 0
+        yield {name: value[index] if isinstance(value, list) else value if first else "" for name, value in row.items()}
 
 
 def _cell(value: Any) -> str:

@@ -27,8 +27,8 @@ from albert_tf.serving.versions import ServedModels, ServedVersion
 PLAYGROUND = pathlib.Path(__file__).parent / "playground"
 _NO_KEY_NEEDED = ("/", "/playground.js", "/healthz", "/readyz")
 _PAGE_HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "content-security-policy": "default-src 'none'; img-src data:; script-src 'self'; style-src 'unsafe-inline'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "cache-control": "no-cache",
 }

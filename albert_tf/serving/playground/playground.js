@@ -99,11 +99,12 @@ async function submit(event) {
   event.preventDefault();
   const { model, task, signature } = chosen();
   const button = byId("form").querySelector("button");
+  if (button.ariaBusy === "true") return;
   const inputs = {};
   for (const field of byId("fields").querySelectorAll("textarea")) {
     inputs[field.name] = field.name === "choices" ? field.value.split("\n").filter((line) => line.trim()) : field.value;
   }
-  button.disabled = true;
+  button.ariaBusy = "true"; // a disabled button would lose the focus
   byId("error").textContent = "";
   try {
     const { other, ...own } = inputs;
@@ -119,7 +120,7 @@ async function submit(event) {
     byId("result").hidden = true;
     byId("error").textContent = error.message;
   }
-  button.disabled = false;
+  button.ariaBusy = "false";
 }
 
 // A single output has no name in the reply.
