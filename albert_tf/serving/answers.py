@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from albert_tf.serving.batching import QueueFullError
-from albert_tf.serving.engine import Signature
+from albert_tf.serving.engine import Signature, TensorSpec
 from albert_tf.serving.versions import NotFoundError, ServedVersion
 
 DEFAULT_SIGNATURE = "serving_default"
 DTYPES = {"string": np.dtype(object), "int32": np.dtype(np.int32), "float32": np.dtype(np.float32)}
+# Tokens or choices of a row: far more than a model has positions, and few enough not to exhaust the memory.
+MAX_COLUMNS = 4096
 # HTTP status and gRPC code by exception, as TensorFlow Serving pairs them.
 _CODES = {
     ValueError: (400, "INVALID_ARGUMENT"),
@@ -48,14 +50,21 @@ def check_inputs(signature: Signature, inputs: Mapping[str, np.ndarray]) -> None
         spec = signature.inputs[name]
         if array.dtype != DTYPES[spec.dtype]:
             raise ValueError(f"`{name}` must be {spec.dtype}. Received: {array.dtype}.")
-        shape = [size if known is None else known for known, size in zip(spec.shape, array.shape)]
-        if array.ndim != len(spec.shape) or list(array.shape) != shape or not array.size:
-            wanted = [-1 if size is None else size for size in spec.shape]
-            raise ValueError(f"`{name}` must have the shape {wanted}, and no size of 0. Received: {list(array.shape)}.")
+        check_shape(name, array.shape, spec)
         if spec.dtype == "string":
             _check_strings(name, array)
     if len(sizes := {name: len(array) for name, array in inputs.items()}) and len(set(sizes.values())) > 1:
         raise ValueError(f"The inputs must have equal numbers of rows. Received: {sizes}.")
+
+
+def check_shape(name: str, shape: Sequence[int], spec: TensorSpec) -> None:
+    """Raises ValueError if an input cannot have this shape."""
+    fits = len(shape) == len(spec.shape) and all(known in (None, size) for known, size in zip(spec.shape, shape))
+    if not fits or 0 in shape:
+        wanted = [-1 if size is None else size for size in spec.shape]
+        raise ValueError(f"`{name}` must have the shape {wanted}, and no size of 0. Received: {list(shape)}.")
+    if max(shape[1:], default=0) > MAX_COLUMNS:
+        raise ValueError(f"`{name}` must have at most {MAX_COLUMNS} columns. Received: {list(shape)}.")
 
 
 def _check_strings(name: str, array: np.ndarray) -> None:

@@ -78,6 +78,11 @@ class Batcher:
         self._task = self._loop.create_task(self._run_batches())
 
     @property
+    def max_rows(self) -> int:
+        """The most rows of a request."""
+        return self._options.max_queue
+
+    @property
     def waiting(self) -> int:
         """Number of rows that wait."""
         return sum(map(len, self._groups.values()))

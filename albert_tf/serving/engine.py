@@ -90,7 +90,11 @@ def load_engine(
 
 
 def _warm_up(engine: Engine) -> None:
+    if "serving_default" not in engine.signatures:
+        raise ValueError("The model has no signature serving_default; export it with `albert-tf export`.")
     inputs = engine.signatures["serving_default"].inputs
+    if any(spec.dtype != "string" for spec in inputs.values()):
+        return
     sample = {name: np.full([1] * len(spec.shape), b"[MASK]", object) for name, spec in inputs.items()}
     with contextlib.suppress(ValueError):  # the sample need not be one that the model answers
         engine.run("serving_default", sample)

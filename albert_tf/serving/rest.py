@@ -128,7 +128,7 @@ async def _measured(method: str, handler: Callable, door: Door, request: Request
 async def _predict(served: ServedVersion, body: bytes) -> bytes:
     request = await asyncio.to_thread(tensor_json.parse_predict, body)
     signature = answers.find_signature(served, request.signature)
-    inputs = await asyncio.to_thread(tensor_json.parse_inputs, request, signature)
+    inputs = await asyncio.to_thread(tensor_json.parse_inputs, request, signature, served.batcher.max_rows)
     outputs = await answers.predict(served, request.signature, inputs)
     return await asyncio.to_thread(tensor_json.format_predictions, outputs, request.by_row)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from albert_tf.serving.answers import DEFAULT_SIGNATURE, DTYPES
+from albert_tf.serving.answers import DEFAULT_SIGNATURE, DTYPES, check_shape
 from albert_tf.serving.engine import Signature, TensorSpec
 
 _BASE64 = "b64"
@@ -66,8 +66,8 @@ def parse_predict(body: bytes) -> PredictRequest:
     return PredictRequest(parse_signature(fields), keys[0] == "instances", fields[keys[0]])
 
 
-def parse_inputs(request: PredictRequest, signature: Signature) -> dict[str, np.ndarray]:
-    """The arrays of a request by name; raises ValueError if they do not fit the signature."""
+def parse_inputs(request: PredictRequest, signature: Signature, max_rows: int) -> dict[str, np.ndarray]:
+    """The arrays of a request by name; raises ValueError if they do not fit the signature, or have too many rows."""
     columns = _columns(request.values, signature) if request.by_row else request.values
     if not isinstance(columns, dict) or _is_base64(columns):
         if len(signature.inputs) != 1:
@@ -76,7 +76,7 @@ def parse_inputs(request: PredictRequest, signature: Signature) -> dict[str, np.
     if set(columns) != set(signature.inputs):
         received = ", ".join(map(str, columns))[:200] or "nothing"
         raise ValueError(f"The inputs must be {_names(signature)}. Received: {received}.")
-    return {name: _array(name, columns[name], spec) for name, spec in signature.inputs.items()}
+    return {name: _array(name, columns[name], spec, max_rows) for name, spec in signature.inputs.items()}
 
 
 def parse_examples(body: Mapping[str, Any]) -> list[dict[str, bytes]]:
@@ -116,7 +116,7 @@ def _columns(instances: Any, signature: Signature) -> dict[str, list]:
     return {name: [instance[name] for instance in instances] for name in signature.inputs}
 
 
-def _array(name: str, values: Any, spec: TensorSpec) -> np.ndarray:
+def _array(name: str, values: Any, spec: TensorSpec, max_rows: int) -> np.ndarray:
     rank = len(spec.shape)
     shape, flat = [], [values]
     for _ in range(rank):
@@ -127,6 +127,9 @@ def _array(name: str, values: Any, spec: TensorSpec) -> np.ndarray:
             raise ValueError(f"`{name}` must have rows of equal length. Received: {sorted(lengths)[:5]}.")
         shape.append(lengths.pop() if lengths else 0)
         flat = [item for value in flat for item in value]
+    if shape[0] > max_rows:
+        raise ValueError(f"A request must have at most {max_rows} rows. Received: {shape[0]}; split it.")
+    check_shape(name, shape, spec)
     array = np.empty(len(flat), DTYPES[spec.dtype])
     for index, value in enumerate(flat):
         array[index] = _scalar(name, value, spec.dtype)

@@ -54,7 +54,9 @@ def _signature(function) -> Signature:
 
 
 def _spec(spec) -> TensorSpec:
-    return TensorSpec(spec.dtype.name, tuple(spec.shape) if spec.shape.rank is not None else (None,))
+    if spec.dtype.name not in ("string", "int32", "float32") or not spec.shape.rank:
+        raise ValueError(f"The SavedModel has the tensor {spec}, which this server does not know.")
+    return TensorSpec(spec.dtype.name, tuple(spec.shape))
 
 
 def _reason(error: tf.errors.OpError) -> str:

@@ -19,7 +19,7 @@ NUMBERS = Signature({"x": TensorSpec("float32", (None,))}, {})
 
 def parse(body, signature):
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return {name: array.tolist() for name, array in parse_inputs(parse_predict(content), signature).items()}
+    return {name: array.tolist() for name, array in parse_inputs(parse_predict(content), signature, max_rows=8).items()}
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,9 @@ def test_rows_and_columns_are_read(body, signature, expected):
         ({"instances": [[1.5]]}, TOKENS, "integers of 32 bits. Received: 1.5"),
         ({"instances": [[True]]}, TOKENS, "Received: true"),
         ({"instances": [[2**31]]}, TOKENS, "Received: 2147483648"),
+        ({"instances": ["a"] * 9}, SINGLE, "at most 8 rows. Received: 9; split it"),
+        ({"instances": [[1] * 4097]}, TOKENS, "at most 4096 columns. Received: [1, 4097]"),
+        ({"instances": [[]]}, TOKENS, "no size of 0. Received: [1, 0]"),
         ({"instances": ["1"]}, NUMBERS, "`x` must contain numbers"),
     ],
 )
