@@ -181,6 +181,8 @@ class Batcher:
         """Computes a batch; if a row of it cannot be answered, searches for its request by halves."""
         try:
             outputs = await self._call(signature, _stack(rows))
+            if wrong := {name: len(array) for name, array in outputs.items() if len(array) != len(rows)}:
+                raise RuntimeError(f"The model answered {len(rows)} rows with other numbers of rows: {wrong}.")
         except ValueError as error:
             requests = list(dict.fromkeys(row.request for row in rows))
             if len(requests) == 1:

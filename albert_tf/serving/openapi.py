@@ -72,7 +72,7 @@ def _model_paths(path: str, signatures: Mapping[str, Signature]) -> dict[str, An
     method = "classify" if "labels" in signatures else "regress" if set(default.outputs) == {"score"} else None
     if method is not None:
         example = _object(dict.fromkeys(default.inputs, _TEXT))
-        body = _object({"examples": {"type": "array", "items": example, "minItems": 1, "maxItems": 64}})
+        body = _body({"examples": {"type": "array", "items": example, "minItems": 1, "maxItems": 64}})
         paths[f"{path}:{method}"] = {"post": _operation("Labels or numbers of examples.", body)}
     return paths
 
@@ -83,7 +83,7 @@ def _predict_bodies(name: str, signature: Signature) -> list[dict[str, Any]]:
     columns = _object({key: _tensor(spec.shape, spec) for key, spec in signature.inputs.items()})
     row_body = {"instances": {"type": "array", "items": rows, "minItems": 1, "maxItems": 64}}
     signature_name = {"signature_name": {"const": name}}
-    return [_object(signature_name | row_body), _object(signature_name | {"inputs": columns})]
+    return [_body(signature_name | row_body), _body(signature_name | {"inputs": columns})]
 
 
 def _tensor(shape: tuple[int | None, ...], spec: TensorSpec) -> dict[str, Any]:
@@ -93,13 +93,13 @@ def _tensor(shape: tuple[int | None, ...], spec: TensorSpec) -> dict[str, Any]:
     return schema
 
 
+def _body(properties: dict[str, Any]) -> dict[str, Any]:
+    """Unknown keys of a body are ignored, as by TensorFlow Serving."""
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return _body(properties) | {"additionalProperties": False}
 
 
 def _operation(summary: str, body: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ A request holds the version that answers it; a version that was replaced is rele
 import asyncio
 import contextlib
 import dataclasses
+import gc
 import logging
 import os
 import pathlib
@@ -177,8 +178,7 @@ class ServedModels:
             yield served
         finally:
             served.requests -= 1
-            if served.replaced and not served.requests:
-                served.batcher.close()
+            _release_if_unused(served)
 
     def find(self, name: str, version: str | int | None = None) -> ServedVersion:
         """The model that `hold` holds."""
@@ -223,8 +223,7 @@ class ServedModels:
         _logger.info("%s %d is served by %s.", version.model, version.number, engine.name)
         if current is not None:
             current.replaced = True
-            if not current.requests:
-                current.batcher.close()
+            _release_if_unused(current)
         return True
 
     def close(self) -> None:
@@ -236,3 +235,10 @@ class ServedModels:
     def _load_checked(self, folder: pathlib.Path) -> Engine:
         self._root.check_links(folder)
         return self._load(folder)
+
+
+def _release_if_unused(served: ServedVersion) -> None:
+    if served.replaced and not served.requests:
+        served.batcher.close()
+        # A SavedModel is freed with the cycles of its functions, later, when no frame holds it.
+        asyncio.get_running_loop().call_later(_SECONDS, gc.collect)

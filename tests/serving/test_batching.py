@@ -128,3 +128,19 @@ def test_padding_does_not_depend_on_the_batch():
 def test_a_signature_without_inputs_is_answered():
     answers, _, _ = answered([{}], signature="labels")
     assert answers[0]["labels"].tolist() == [b"consonants", b"vowels"]
+
+
+def test_an_answer_with_the_wrong_number_of_rows_is_an_error_and_not_the_end():
+    class Short(ToyEngine):
+        def _tokens(self, input_ids):
+            return {"sum": np.zeros(1, np.int32)}
+
+    async def scenario():
+        batcher = Batcher(Short(), BatchOptions(delay=0))
+        with pytest.raises(RuntimeError, match="answered 2 rows with other numbers of rows"):
+            await batcher.run("tokens", {"input_ids": np.ones((2, 1), np.int32)})
+        answer = await batcher.run("serving_default", texts("a"))
+        batcher.close()
+        return answer
+
+    assert run(scenario)["score"].tolist() == [1]

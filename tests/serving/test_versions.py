@@ -1,8 +1,10 @@
 """Proves which folders are served, and that versions are swapped without losing a request."""
 
 import asyncio
+import gc
 import logging
 import shutil
+import weakref
 
 import pytest
 
@@ -83,6 +85,11 @@ def test_a_new_version_replaces_the_old_one_after_its_last_request(tmp_path, cap
             assert {reply.status_code for reply in await asyncio.gather(*asking)} == {200}
             with pytest.raises(RuntimeError, match="after shutdown"):
                 await old.batcher.run("labels", {})
+            engine = weakref.ref(old.engine)
+            del old
+            await asyncio.sleep(0)
+            gc.collect()
+            assert engine() is None
             with pytest.raises(NotFoundError, match=r"version 1 of task; version 2 is served"):
                 server.models.find("task", "1")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import copy
 import pathlib
 import time
 from collections.abc import AsyncIterator, Callable
@@ -107,7 +108,7 @@ async def toy_server(
     def make_batcher(name, engine):
         return Batcher(engine, batches or BatchOptions(delay=0.001), lambda rows: metrics.observe_batch(name, rows))
 
-    models = ServedModels(ModelRoot(root), lambda folder: engine, make_batcher)
+    models = ServedModels(ModelRoot(root), lambda _: copy.copy(engine), make_batcher)
     await models.refresh()
     door = Door(models, metrics, **door)
     transport = httpx.ASGITransport(make_app(door), raise_app_exceptions=False)
