@@ -45,7 +45,8 @@ def run(
         answers = _by_row(_call(f"{url}:predict", body, timeout)["outputs"], metadata[signature]["outputs"])
     table = [line for text, answer in zip(texts, answers, strict=True) for line in _lines({"text": text} | answer)]
     num_text_columns = sum(isinstance(value, str) for value in table[0].values())
-    print_table("", list(table[0]), [[_cell(value) for value in row.values()] for row in table], num_text_columns)
+    columns = [name.removeprefix("entity_") for name in table[0]]
+    print_table("", columns, [[_cell(value) for value in row.values()] for row in table], num_text_columns)
 
 
 def _url(model: str) -> str:

@@ -142,9 +142,8 @@ async def _regress(served: ServedVersion, body: bytes) -> bytes:
 
 
 async def _results(answer: Callable, served: ServedVersion, body: bytes) -> bytes:
-    fields = tensor_json.parse_object(body)
-    examples = tensor_json.parse_examples(fields)
-    results = await answer(served, tensor_json.parse_signature(fields), examples)
+    signature, examples = await asyncio.to_thread(tensor_json.parse_examples, body)
+    results = await answer(served, signature, examples)
     return orjson.dumps({"results": results}, option=orjson.OPT_SERIALIZE_NUMPY)
 
 

@@ -36,34 +36,15 @@ class PredictRequest:
     values: Any
 
 
-def parse_object(body: bytes) -> dict[str, Any]:
-    """Parses a JSON object; raises ValueError if it is none."""
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise ValueError(f"JSON Parse error: {error}.") from None
-    if not isinstance(value, dict):
-        raise ValueError("The body must be a JSON object.")
-    return value
-
-
-def parse_signature(body: Mapping[str, Any]) -> str:
-    """The name of the signature in a body."""
-    name = body.get("signature_name", DEFAULT_SIGNATURE)
-    if not isinstance(name, str):
-        raise ValueError("`signature_name` must be a string.")
-    return name or DEFAULT_SIGNATURE
-
-
 def parse_predict(body: bytes) -> PredictRequest:
     """Parses the body of a `:predict` request, all but its values."""
-    fields = parse_object(body)
+    fields = _parse_object(body)
     keys = [key for key in ("instances", "inputs") if key in fields]
     if len(keys) != 1:
         raise ValueError(
             f"The body must have either `instances` or `inputs`. Received: {', '.join(keys) or 'neither'}."
         )
-    return PredictRequest(parse_signature(fields), keys[0] == "instances", fields[keys[0]])
+    return PredictRequest(_signature(fields), keys[0] == "instances", fields[keys[0]])
 
 
 def parse_inputs(request: PredictRequest, signature: Signature, max_rows: int) -> dict[str, np.ndarray]:
@@ -79,14 +60,15 @@ def parse_inputs(request: PredictRequest, signature: Signature, max_rows: int) -
     return {name: _array(name, columns[name], spec, max_rows) for name, spec in signature.inputs.items()}
 
 
-def parse_examples(body: Mapping[str, Any]) -> list[dict[str, bytes]]:
-    """The features of each of `examples`, over those of `context`."""
-    examples, context = body.get("examples"), body.get("context", {})
+def parse_examples(body: bytes) -> tuple[str, list[dict[str, bytes]]]:
+    """The signature and the features of each of `examples`, over those of `context`."""
+    fields = _parse_object(body)
+    examples, context = fields.get("examples"), fields.get("context", {})
     if not isinstance(examples, list) or not isinstance(context, dict):
         raise ValueError("`examples` must be a list of objects, and `context` an object.")
     if not all(isinstance(example, dict) for example in examples):
         raise ValueError("Each of `examples` must be an object.")
-    return [_features(context | example, index) for index, example in enumerate(examples)]
+    return _signature(fields), [_features(context | example, index) for index, example in enumerate(examples)]
 
 
 def format_predictions(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
@@ -100,6 +82,25 @@ def format_predictions(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes
     else:
         answer = {"predictions": [dict(zip(values, row)) for row in zip(*values.values())]}
     return orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _parse_object(body: bytes) -> dict[str, Any]:
+    """Parses a JSON object; raises ValueError if it is none."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"JSON Parse error: {error}.") from None
+    if not isinstance(value, dict):
+        raise ValueError("The body must be a JSON object.")
+    return value
+
+
+def _signature(body: Mapping[str, Any]) -> str:
+    """The name of the signature in a body."""
+    name = body.get("signature_name", DEFAULT_SIGNATURE)
+    if not isinstance(name, str):
+        raise ValueError("`signature_name` must be a string.")
+    return name or DEFAULT_SIGNATURE
 
 
 def _columns(instances: Any, signature: Signature) -> dict[str, list]:

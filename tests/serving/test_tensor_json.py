@@ -105,11 +105,14 @@ def test_answers_have_the_shape_of_the_request():
 
 def test_examples_are_features_over_those_of_the_context():
     body = {"context": {"text_pair": "c"}, "examples": [{"text": "a"}, {"text": ["b"], "text_pair": {"b64": "ZA=="}}]}
-    assert parse_examples(body) == [{"text": b"a", "text_pair": b"c"}, {"text": b"b", "text_pair": b"d"}]
+    assert parse_examples(json.dumps(body).encode()) == (
+        "serving_default",
+        [{"text": b"a", "text_pair": b"c"}, {"text": b"b", "text_pair": b"d"}],
+    )
     for wrong, complaint in (
         ({"examples": {}}, "must be a list"),
         ({"examples": ["a"]}, "must be an object"),
         ({"examples": [{"text": ["a", "b"]}]}, r"examples\[0\].text"),
     ):
         with pytest.raises(ValueError, match=complaint):
-            parse_examples(wrong)
+            parse_examples(json.dumps(wrong).encode())
