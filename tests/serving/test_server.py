@@ -135,6 +135,11 @@ def test_a_taken_port_and_a_folder_without_models_are_mistakes(toy, tmp_path_fac
         run(lambda: serve(tmp_path_factory.mktemp("empty"), ServerOptions(), print))
 
 
+def test_answers_are_not_held_back():
+    with server.listen("127.0.0.1", 0) as listening:
+        assert listening.proto == socket.IPPROTO_TCP  # what asyncio asks before it sets TCP_NODELAY
+
+
 @pytest.mark.exhaustive
 def test_a_process_reloads_and_ends_with_zero_after_sigterm(exports, tmp_path):
     shutil.copytree(exports["classifier"].folder, tmp_path / "task" / "1")
