@@ -72,7 +72,7 @@ def _model_paths(path: str, signatures: Mapping[str, Signature]) -> dict[str, An
     method = "classify" if "labels" in signatures else "regress" if set(default.outputs) == {"score"} else None
     if method is not None:
         example = _object(dict.fromkeys(default.inputs, _TEXT))
-        body = _body({"examples": {"type": "array", "items": example, "minItems": 1, "maxItems": 64}})
+        body = _body({"examples": {"type": "array", "items": example, "minItems": 1}})
         paths[f"{path}:{method}"] = {"post": _operation("Labels or numbers of examples.", body)}
     return paths
 
@@ -81,9 +81,13 @@ def _predict_bodies(name: str, signature: Signature) -> list[dict[str, Any]]:
     """The row format and the column format of a signature."""
     rows = _object({key: _tensor(spec.shape[1:], spec) for key, spec in signature.inputs.items()})
     columns = _object({key: _tensor(spec.shape, spec) for key, spec in signature.inputs.items()})
-    row_body = {"instances": {"type": "array", "items": rows, "minItems": 1, "maxItems": 64}}
+    row_body = {"instances": {"type": "array", "items": rows, "minItems": 1}}
     signature_name = {"signature_name": {"const": name}}
-    return [_body(signature_name | row_body), _body(signature_name | {"inputs": columns})]
+    bodies = [_body(signature_name | row_body), _body(signature_name | {"inputs": columns})]
+    if name == DEFAULT_SIGNATURE:
+        for body in bodies:
+            body["required"].remove("signature_name")
+    return bodies
 
 
 def _tensor(shape: tuple[int | None, ...], spec: TensorSpec) -> dict[str, Any]:
