@@ -78,9 +78,13 @@ def _model_paths(path: str, signatures: Mapping[str, Signature]) -> dict[str, An
 
 
 def _predict_bodies(name: str, signature: Signature) -> list[dict[str, Any]]:
-    """The row format and the column format of a signature."""
+    """The row format and the column format of a signature; the values of a single input need no name."""
     rows = _object({key: _tensor(spec.shape[1:], spec) for key, spec in signature.inputs.items()})
     columns = _object({key: _tensor(spec.shape, spec) for key, spec in signature.inputs.items()})
+    if len(signature.inputs) == 1:
+        (spec,) = signature.inputs.values()
+        rows = {"anyOf": [rows, _tensor(spec.shape[1:], spec)]}
+        columns = {"anyOf": [columns, _tensor(spec.shape, spec)]}
     row_body = {"instances": {"type": "array", "items": rows, "minItems": 1}}
     signature_name = {"signature_name": {"const": name}}
     bodies = [_body(signature_name | row_body), _body(signature_name | {"inputs": columns})]

@@ -19,6 +19,7 @@ LEFT_OUT = "positive_data_acceptance"
 
 def main(schemathesis: str, examples: str = "1000") -> int:
     """Returns the exit code of the program, or 1 if the server failed on a request or on its end."""
+    program = pathlib.Path(schemathesis).resolve()
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder, "models")
         export_saved_model(write_classifier(pathlib.Path(folder, "classifier")), root, "classifier")
@@ -29,8 +30,8 @@ def main(schemathesis: str, examples: str = "1000") -> int:
         address = re.search(r"http://[\d.:]+", server.stdout.readline())[0]
         try:
             document = f"{address}/openapi.json"
-            fuzz = [schemathesis, "run", document, "--max-examples", examples, "--exclude-checks", LEFT_OUT]
-            code = subprocess.run(fuzz).returncode
+            fuzz = [program, "run", document, "--max-examples", examples, "--exclude-checks", LEFT_OUT]
+            code = subprocess.run(fuzz, cwd=folder).returncode  # it leaves files
             with urllib.request.urlopen(f"{address}/metrics") as reply:
                 counters = [
                     line for line in reply.read().decode().splitlines() if line.startswith("albert_tf_requests_total")
