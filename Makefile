@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Without bytecode, each of the tests' processes compiles TensorFlow's sources again, for ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz soak parity-tfa parity-google parity-peers parity-hub parity-web test-backends
+.PHONY: quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz fuzz-rest soak parity-tfa parity-google parity-peers parity-hub parity-web test-backends
 
 $(STAMP): pyproject.toml setup.py
 	@if command -v uv >/dev/null 2>&1; then \
@@ -94,6 +94,9 @@ test-backends: $(STAMP) .venv-jax/.installed .venv-torch/.installed
 
 fuzz: $(STAMP)
 	$(BIN)/python -m tests.fuzz
+
+fuzz-rest: $(STAMP) .venv-parity-schemathesis/.installed
+	$(BIN)/python -m tests.fuzz.rest .venv-parity-schemathesis/bin/schemathesis
 
 soak: $(STAMP)
 	$(BIN)/python -m tests.trainer.soak

@@ -14,8 +14,8 @@ LEVELS = {
     **dict.fromkeys(("models", "data"), 2),
     "training_step": 3,
     **dict.fromkeys(("trainer", "export", "verify"), 4),
-    "report": 5,
-    **dict.fromkeys(("serving", "cli"), 6),
+    **dict.fromkeys(("report", "serving"), 5),
+    "cli": 6,
     "__main__": 7,
 }
 # Keras calls a model's hooks for the steps of `fit`; there, inside functions, the base class looks upwards.

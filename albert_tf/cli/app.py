@@ -18,13 +18,29 @@ from albert_tf.cli import (
     predict,
     prepare,
     pretrain,
+    query,
     report,
+    serve,
     train_tokenizer,
     verify,
 )
 from albert_tf.cli.session import PROGRAM, user_errors
 
-COMMANDS = (train_tokenizer, prepare, pretrain, report, finetune, evaluate, predict, convert, verify, export, info)
+COMMANDS = (
+    train_tokenizer,
+    prepare,
+    pretrain,
+    report,
+    finetune,
+    evaluate,
+    predict,
+    convert,
+    verify,
+    export,
+    serve,
+    query,
+    info,
+)
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 

@@ -1,6 +1,9 @@
 """What computes the answers of a served model: TensorFlow, OpenVINO or ONNX Runtime, behind one interface."""
 
+import contextlib
 import dataclasses
+import importlib
+import pathlib
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -59,3 +62,39 @@ class Engine(Protocol):
             ValueError: a row cannot be answered, such as a text without `[MASK]`.
         """
         ...
+
+
+def load_engine(
+    folder: pathlib.Path, engine: str = "auto", precision: str = "auto", threads: int | None = None
+) -> Engine:
+    """Loads a version and answers a first request, which compiles the model.
+
+    Args:
+        folder: a SavedModel, or a folder with `model.json` and `onnx/`.
+        engine: `"auto"`, `"tensorflow"` for a SavedModel, `"openvino"` or `"onnxruntime"` for an ONNX model.
+        precision: of an ONNX model.
+        threads: number of threads of TensorFlow. None: one per core.
+
+    Raises:
+        ValueError: the engine does not run what is in the folder.
+    """
+    if engine in ("auto", "tensorflow") and (folder / "saved_model.pb").is_file():
+        loaded = importlib.import_module("albert_tf.serving.tensorflow_engine").load(folder, threads)
+    elif engine != "tensorflow" and (folder / "model.json").is_file():
+        loaded = importlib.import_module("albert_tf.serving.onnx_engine").load(folder, engine, precision)
+    else:
+        wanted = "a SavedModel" if engine == "tensorflow" else "an ONNX model"
+        raise ValueError(f"--engine {engine} runs {wanted}, which {folder} has not; use --engine auto.")
+    _warm_up(loaded)
+    return loaded
+
+
+def _warm_up(engine: Engine) -> None:
+    if "serving_default" not in engine.signatures:
+        raise ValueError("The model has no signature serving_default; export it with `albert-tf export`.")
+    inputs = engine.signatures["serving_default"].inputs
+    if any(spec.dtype != "string" for spec in inputs.values()):
+        return
+    sample = {name: np.full([1] * len(spec.shape), b"[MASK]", object) for name, spec in inputs.items()}
+    with contextlib.suppress(ValueError):  # the sample need not be one that the model answers
+        engine.run("serving_default", sample)

@@ -1,0 +1,72 @@
+"""`albert-tf serve`: answers requests over HTTP and gRPC."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+NAME = "serve"
+KEPT = "the server has ended"
+KEY_VARIABLE = "ALBERT_TF_API_KEY"
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def run(
+    folder: Annotated[Path, typer.Argument(help="Folder of exported models, of one model, or of one version.")],
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for other machines.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port of HTTP; 0 for a free one.", min=0, max=65535)] = 8501,
+    grpc_port: Annotated[int | None, typer.Option(help="Port of gRPC; default: none.", min=0, max=65535)] = None,
+    engine: Annotated[str, typer.Option(help="auto, tensorflow, openvino or onnxruntime.")] = "auto",
+    precision: Annotated[str, typer.Option(help="Precision of ONNX models.")] = "auto",
+    threads: Annotated[int | None, typer.Option(help="Threads of TensorFlow; default: one per core.", min=1)] = None,
+    max_batch_size: Annotated[int, typer.Option(help="Rows of a batch.", min=1)] = 32,
+    batch_delay_ms: Annotated[float, typer.Option(help="Milliseconds that a row waits for others.", min=0)] = 5.0,
+    max_queue: Annotated[int, typer.Option(help="Rows that may wait; more are refused.", min=1)] = 1024,
+    timeout: Annotated[float, typer.Option(help="Seconds after which a request fails.", min=0.001)] = 30.0,
+    max_body_mb: Annotated[float, typer.Option(help="Largest request in MiB.", min=0.001)] = 4.0,
+    api_key_file: Annotated[
+        Path | None, typer.Option(help=f"File with the key that requests must have; or set {KEY_VARIABLE}.")
+    ] = None,
+) -> None:
+    """Answers requests as TensorFlow Serving does, and reloads a model when a new version is exported.
+
+    Example: albert-tf serve saved_models
+
+    Example: albert-tf serve saved_models/task --port 8080 --grpc-port 8500
+    """
+    import asyncio
+    import logging
+
+    if engine not in ("auto", "tensorflow", "openvino", "onnxruntime"):
+        raise ValueError(f"`--engine` must be auto, tensorflow, openvino or onnxruntime. Received: {engine}.")
+    api_key = _api_key(api_key_file)
+    try:
+        from albert_tf.serving.batching import BatchOptions
+        from albert_tf.serving.server import ServerOptions, serve
+    except ModuleNotFoundError as error:
+        raise ValueError(f"{error.name} is not installed; run: pip install 'albert-tf[serve]'.") from None
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    if host not in _LOOPBACK and api_key is None:
+        logging.warning("Whoever can reach %s can use the models; set --api-key-file to require a key.", host)
+    options = ServerOptions(
+        host=host,
+        port=port,
+        grpc_port=grpc_port,
+        engine=engine,
+        precision=precision,
+        threads=threads,
+        batches=BatchOptions(max_batch_size, batch_delay_ms / 1000, max_queue, timeout),
+        max_body=round(max_body_mb * 2**20),
+        api_key=api_key,
+    )
+    asyncio.run(serve(folder, options, typer.echo))
+
+
+def _api_key(file: Path | None) -> str | None:
+    if file is None:
+        return os.environ.get(KEY_VARIABLE) or None
+    key = file.read_text(encoding="utf-8").strip()
+    if not key:
+        raise ValueError(f"{file} is empty; write the key into it.")
+    return key

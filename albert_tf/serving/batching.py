@@ -1,0 +1,273 @@
+"""Merges the rows of concurrent requests into batches of similar length.
+
+A row waits until its group fills a batch, or for a few milliseconds. Rows of a group have equal shapes, apart from the
+batch, and strings of similar length, so that little of a batch is padding.
+"""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import dataclasses
+import heapq
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from albert_tf.serving.engine import Engine
+
+# Texts of up to so many bytes count as equally long.
+SHORT = 127
+_PADDING = {"O": b"", "i": -1, "f": 0}  # by kind of dtype, as the signatures pad
+_logger = logging.getLogger(__name__)
+
+
+class QueueFullError(Exception):
+    """More rows wait than the queue holds; the client has to try again later."""
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchOptions:
+    """How requests are merged.
+
+    Attributes:
+        max_batch_size: rows of a batch.
+        delay: seconds that a row waits for others.
+        max_queue: rows that may wait; also the most rows of a request.
+        timeout: seconds after which a request fails.
+    """
+
+    max_batch_size: int = 32
+    delay: float = 0.005
+    max_queue: int = 1024
+    timeout: float = 30.0
+
+
+@dataclasses.dataclass(eq=False)
+class _Request:
+    signature: str
+    inputs: Mapping[str, np.ndarray]
+    future: asyncio.Future
+    unanswered: int
+    outputs: list  # of each row: arrays by name, [1, ...]
+
+
+@dataclasses.dataclass(eq=False)
+class _Row:
+    request: _Request
+    index: int
+    length: int
+    due: float
+
+
+class Batcher:
+    """Runs an engine in a thread of its own, one batch at a time.
+
+    Args:
+        engine: Engine.
+        options: BatchOptions.
+        observe: called with the number of rows of each batch.
+    """
+
+    def __init__(self, engine: Engine, options: BatchOptions, observe: Callable[[int], None] = lambda _: None):
+        self._engine, self._options, self._observe = engine, options, observe
+        self._groups: dict[tuple, list[_Row]] = {}
+        self._changed = asyncio.Event()
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, "engine")
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._run_batches())
+
+    @property
+    def max_rows(self) -> int:
+        """The most rows of a request."""
+        return self._options.max_queue
+
+    @property
+    def waiting(self) -> int:
+        """Number of rows that wait."""
+        return sum(map(len, self._groups.values()))
+
+    async def run(
+        self, signature: str, inputs: Mapping[str, np.ndarray], timeout: float | None = None
+    ) -> dict[str, np.ndarray]:
+        """Answers a request, as `Engine.run`.
+
+        Args:
+            signature: name.
+            inputs: arrays that fit the signature.
+            timeout: seconds, if less than that of the options.
+
+        Raises:
+            ValueError: a row cannot be answered, or there are more rows than the queue holds.
+            QueueFullError: there is no room in the queue.
+            TimeoutError: the answer took too long.
+        """
+        rows = len(next(iter(inputs.values()), ()))
+        if rows > self._options.max_queue:
+            raise ValueError(f"A request must have at most {self._options.max_queue} rows. Received: {rows}; split it.")
+        if self.waiting + rows > self._options.max_queue:
+            raise QueueFullError(f"{self.waiting} rows are waiting, and at most {self._options.max_queue} may; retry.")
+        timeout = min(self._options.timeout, self._options.timeout if timeout is None else timeout)
+        request = _Request(signature, inputs, self._loop.create_future(), rows, [None] * rows)
+        try:
+            async with asyncio.timeout(timeout):
+                if not inputs:
+                    return await self._call(signature, {})
+                self._enqueue(request)
+                await request.future
+        except TimeoutError:
+            raise TimeoutError(f"The answer took longer than {timeout:g} seconds.") from None
+        finally:
+            if not request.future.done() or request.future.cancelled() or request.future.exception():
+                self._remove(request)
+        return await asyncio.to_thread(join_rows, request.outputs, self._free_outputs(signature))
+
+    def close(self) -> None:
+        """Ends the thread; no request may be running."""
+        self._task.cancel()
+        self._thread.shutdown(wait=False)
+
+    def _enqueue(self, request: _Request) -> None:
+        due = self._loop.time() + self._options.delay
+        shapes = tuple((name, array.shape[1:]) for name, array in sorted(request.inputs.items()))
+        for index, length in enumerate(_lengths(request.inputs)):
+            group = (request.signature, shapes, max(length, SHORT).bit_length())
+            self._groups.setdefault(group, []).append(_Row(request, index, length, due))
+        self._changed.set()
+
+    def _remove(self, request: _Request) -> None:
+        for group, rows in list(self._groups.items()):
+            self._replace(group, [row for row in rows if row.request is not request])
+
+    def _replace(self, group: tuple, rows: list[_Row]) -> None:
+        self._groups[group] = rows
+        if not rows:
+            del self._groups[group]
+
+    async def _run_batches(self) -> None:
+        while True:
+            group, due = self._next_group()
+            if group is None or (due is not None and due > self._loop.time()):
+                self._changed.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(due):
+                        await self._changed.wait()
+                continue
+            rows = self._take(group)
+            self._observe(len(rows))
+            await self._answer(group[0], rows)
+
+    def _next_group(self) -> tuple[tuple | None, float | None]:
+        """The group that runs next, and when: at once if it fills a batch, else once its first row is due."""
+        first = {
+            group: (rows[0].due if len(rows) < self._options.max_batch_size else min(rows[0].due, self._loop.time()))
+            for group, rows in self._groups.items()
+        }
+        group = min(first, key=first.__getitem__, default=None)
+        return group, None if group is None else first[group]
+
+    def _take(self, group: tuple) -> list[_Row]:
+        """The row that has waited longest, and those whose lengths are closest to its own."""
+        rows = self._groups[group]
+        taken = [rows[0]]
+        taken += heapq.nsmallest(
+            self._options.max_batch_size - 1, rows[1:], key=lambda row: abs(row.length - rows[0].length)
+        )
+        chosen = set(map(id, taken))
+        self._replace(group, [row for row in rows if id(row) not in chosen])
+        return taken
+
+    async def _answer(self, signature: str, rows: Sequence[_Row]) -> None:
+        """Computes a batch; if a row of it cannot be answered, searches for its request by halves."""
+        try:
+            outputs = await self._call(signature, _stack(rows))
+            if wrong := {name: len(array) for name, array in outputs.items() if len(array) != len(rows)}:
+                raise RuntimeError(f"The model answered {len(rows)} rows with other numbers of rows: {wrong}.")
+        except ValueError as error:
+            requests = list(dict.fromkeys(row.request for row in rows))
+            if len(requests) == 1:
+                _fail(rows, error)
+                return
+            half = set(requests[: len(requests) // 2])
+            await self._answer(signature, [row for row in rows if row.request in half])
+            await self._answer(signature, [row for row in rows if row.request not in half])
+        except Exception as error:
+            _logger.exception("The model failed on a batch of %d rows.", len(rows))
+            _fail(rows, error)
+        else:
+            for position, row in enumerate(rows):
+                _deliver(row, {name: array[position : position + 1] for name, array in outputs.items()})
+
+    async def _call(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return await self._loop.run_in_executor(self._thread, self._engine.run, signature, inputs)
+
+    def _free_outputs(self, signature: str) -> list[str]:
+        """The outputs whose second dimension depends on the texts of a batch, and not on the shapes of the inputs."""
+        spec = self._engine.signatures[signature]
+        if any(len(given.shape) > 1 for given in spec.inputs.values()):
+            return []
+        return [name for name, output in spec.outputs.items() if len(output.shape) > 1 and output.shape[1] is None]
+
+
+def _lengths(inputs: Mapping[str, np.ndarray]) -> Iterator[int]:
+    """The length of each row: bytes of its strings, or number of its tokens."""
+    for row in zip(*inputs.values()):
+        yield sum(_length(value) for value in row)
+
+
+def _length(value) -> int:
+    if isinstance(value, bytes):
+        return len(value)
+    return sum(map(len, value.flat)) if value.dtype == object else value.size
+
+
+def _stack(rows: Sequence[_Row]) -> dict[str, np.ndarray]:
+    return {
+        name: np.stack([row.request.inputs[name][row.index] for row in rows])
+        if array.ndim > 1
+        else np.array([row.request.inputs[name][row.index] for row in rows], array.dtype)
+        for name, array in rows[0].request.inputs.items()
+    }
+
+
+def _fail(rows: Sequence[_Row], error: Exception) -> None:
+    for row in rows:
+        if not row.request.future.done():
+            row.request.future.set_exception(error)
+
+
+def _deliver(row: _Row, outputs: dict) -> None:
+    row.request.outputs[row.index] = outputs
+    row.request.unanswered -= 1
+    if not row.request.unanswered and not row.request.future.done():
+        row.request.future.set_result(None)
+
+
+def join_rows(rows: Sequence[Mapping[str, np.ndarray]], free: Collection[str]) -> dict[str, np.ndarray]:
+    """Concatenates rows that were computed in several batches.
+
+    Args:
+        rows: arrays by name, [1, ...].
+        free: names of the arrays whose second dimension differs from batch to batch. They are padded with `""`, -1 or
+            0, and what is padding in all rows is removed, so that an answer does not depend on other requests.
+    """
+    arrays = {name: [row[name] for row in rows] for name in rows[0]}
+    joined = {name: np.concatenate(list(_padded(array)) if name in free else array) for name, array in arrays.items()}
+    # A text says where padding begins; a number may be 0 itself.
+    deciding = [joined[name] for name in free if joined[name].dtype == object] or [joined[name] for name in free]
+    used = max(map(_used, deciding), default=0)
+    return {name: array[:, :used] if name in free else array for name, array in joined.items()}
+
+
+def _padded(arrays: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+    longest = max(array.shape[1] for array in arrays)
+    for array in arrays:
+        padded = np.full((1, longest, *array.shape[2:]), _PADDING[array.dtype.kind], array.dtype)
+        padded[:, : array.shape[1]] = array
+        yield padded
+
+
+def _used(array: np.ndarray) -> int:
+    """The number of columns before those that are padding in every row."""
+    is_used = (array != _PADDING[array.dtype.kind]).reshape(*array.shape[:2], -1).any(axis=(0, 2))  # [S]
+    return int(is_used.nonzero()[0].max(initial=-1)) + 1

@@ -1,0 +1,251 @@
+// The playground: a form for the signatures of each model, and its answers in words.
+"use strict";
+
+const byId = (id) => document.getElementById(id);
+const has = (group, ...names) => names.every((name) => name in group);
+
+// The first task whose condition a signature meets shows it. `fields`: input, caption, example.
+const TASKS = [
+  {
+    title: "Fill the mask",
+    fits: (inputs, outputs) => has(outputs, "pieces"),
+    fields: [["text", "Text with [MASK]", "He put his hand in his [MASK]."]],
+    show: showPieces,
+  },
+  {
+    title: "Sentence order",
+    fits: (inputs, outputs) => has(outputs, "in_order"),
+    fields: [["text", "First segment", "He opened the door."], ["text_pair", "Second segment", "Then he went in."]],
+    show: (row) => showNumber(percent(row.in_order), "probability that the segments are in this order"),
+  },
+  {
+    title: "Question answering",
+    fits: (inputs, outputs) => has(inputs, "question", "context") && has(outputs, "answer"),
+    fields: [
+      ["question", "Question", "Who wrote the book?"],
+      ["context", "Context", "Jane Austen wrote the book in 1811."],
+    ],
+    show: showAnswer,
+  },
+  {
+    title: "Tagging",
+    fits: (inputs, outputs) => has(outputs, "entity_label"),
+    fields: [["text", "Text", "Jane Austen lived in Bath."]],
+    show: showEntities,
+  },
+  {
+    title: "Multiple choice",
+    fits: (inputs) => has(inputs, "choices"),
+    fields: [["context", "Context", "She opened the umbrella because"], ["choices", "Choices, one a line", "it rained.\nit was dark."]],
+    show: (row, inputs) => [bars(inputs.choices.map((choice, index) => [choice, row.probabilities[index]]))],
+  },
+  {
+    title: "Similarity",
+    fits: (inputs, outputs) => has(outputs, "sentence_embedding"),
+    fields: [["text", "First text", "A man is eating."], ["other", "Second text", "Someone eats."]],
+    show: (row, inputs, rows) => showNumber(cosine(...rows.map(embedding)).toFixed(4), "cosine of the two embeddings"),
+  },
+  {
+    title: "Classification",
+    fits: (inputs, outputs) => has(outputs, "label", "probabilities"),
+    fields: [["text", "Text", "A garden in the sun."], ["text_pair", "Second text", "Flowers bloom."]],
+    show: (row, inputs, rows, labels) => [
+      element("p", "big", row.label),
+      bars(row.probabilities.map((value, index) => [labels[index] ?? `label ${index}`, value]).sort((a, b) => b[1] - a[1])),
+    ],
+  },
+  {
+    title: "Number",
+    fits: (inputs, outputs) => has(inputs, "text") && has(outputs, "score"),
+    fields: [["text", "Text", "A garden in the sun."], ["text_pair", "Second text", "Flowers bloom."]],
+    show: (row) => showNumber((typeof row === "number" ? row : row.score).toFixed(4), "predicted number"),
+  },
+];
+
+let models = [];
+
+// === Server ===
+
+async function call(path, body) {
+  const headers = { "content-type": "application/json" };
+  if (byId("key").value) headers["x-api-key"] = byId("key").value;
+  const options = body ? { method: "POST", body: JSON.stringify(body), headers } : { headers };
+  let reply;
+  try {
+    reply = await fetch(path, options);
+  } catch {
+    throw new Error("The server cannot be reached.");
+  }
+  const answer = await reply.json().catch(() => ({ error: `The server answered ${reply.status} without JSON.` }));
+  if (reply.status === 401) byId("access").open = true;
+  if (!reply.ok) throw new Error(answer.error);
+  return answer;
+}
+
+async function loadModels() {
+  byId("list-error").textContent = "";
+  try {
+    models = (await call("v1/models")).models;
+  } catch (error) {
+    byId("about").textContent = "";
+    byId("list-error").textContent = error.message;
+    return;
+  }
+  byId("model").replaceChildren(...models.map(({ name }) => new Option(name)));
+  chooseModel();
+}
+
+async function submit(event) {
+  event.preventDefault();
+  const { model, task, signature } = chosen();
+  const button = byId("form").querySelector("button");
+  if (button.ariaBusy === "true") return;
+  const inputs = {};
+  for (const field of byId("fields").querySelectorAll("textarea")) {
+    inputs[field.name] = field.name === "choices" ? field.value.split("\n").filter((line) => line.trim()) : field.value;
+  }
+  button.ariaBusy = "true"; // a disabled button would lose the focus
+  byId("error").textContent = "";
+  try {
+    const { other, ...own } = inputs;
+    const instances = other === undefined ? [own] : [own, { text: other }];
+    const path = `v1/models/${model.name}:predict`;
+    const rows = (await call(path, { signature_name: signature, instances })).predictions;
+    const labels = "labels" in model.signatures && task.title === "Classification"
+      ? (await call(path, { signature_name: "labels", inputs: {} })).outputs : [];
+    const row = named(rows[0], model.signatures[signature].outputs);
+    byId("result").replaceChildren(element("h2", "", task.title), ...task.show(row, inputs, rows, labels));
+    byId("result").hidden = false;
+  } catch (error) {
+    byId("result").hidden = true;
+    byId("error").textContent = error.message;
+  }
+  button.ariaBusy = "false";
+}
+
+// A single output has no name in the reply.
+function named(row, outputs) {
+  const names = Object.keys(outputs);
+  return names.length === 1 ? { [names[0]]: row } : row;
+}
+
+// === Form ===
+
+function tasksOf(model) {
+  return Object.entries(model.signatures)
+    .filter(([, { inputs }]) => Object.keys(inputs).length && Object.values(inputs).every(({ dtype }) => dtype === "string"))
+    .map(([signature, { inputs, outputs }]) => ({ signature, task: TASKS.find((task) => task.fits(inputs, outputs)) }))
+    .filter(({ task }) => task)
+    .sort((a, b) => (b.signature === "serving_default") - (a.signature === "serving_default"));
+}
+
+function chosen() {
+  const model = models[byId("model").selectedIndex];
+  return { model, ...tasksOf(model)[byId("task").selectedIndex] };
+}
+
+function chooseModel() {
+  const model = models[byId("model").selectedIndex];
+  byId("about").textContent = `Version ${model.version}, run by ${model.engine}.`;
+  byId("task").replaceChildren(...tasksOf(model).map(({ task }) => new Option(task.title)));
+  chooseTask();
+}
+
+function chooseTask() {
+  byId("result").hidden = true;
+  byId("error").textContent = "";
+  const { model, task, signature } = chosen();
+  if (!task) {
+    byId("fields").replaceChildren(element("p", "muted", "No form for this model; use its REST interface."));
+    byId("form").querySelector("button").disabled = true;
+    return;
+  }
+  byId("form").querySelector("button").disabled = false;
+  const inputs = model.signatures[signature].inputs;
+  const fields = task.fields.filter(([name]) => name in inputs || name === "other").map(([name, caption, example]) => {
+    const area = Object.assign(document.createElement("textarea"), { name, value: example, required: true });
+    area.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) byId("form").requestSubmit();
+    });
+    const label = element("label", "", caption);
+    label.append(area);
+    return label;
+  });
+  byId("fields").replaceChildren(...fields);
+}
+
+// === Answers ===
+
+function showPieces(row) {
+  const masks = Array.isArray(row.pieces[0]) ? row.pieces.map((pieces, i) => [pieces, row.probabilities[i]])
+    : [[row.pieces, row.probabilities]];
+  return masks.flatMap(([pieces, values], index) => [
+    ...(masks.length > 1 ? [element("h2", "", `Mask ${index + 1}`)] : []),
+    bars(pieces.map((piece, i) => [piece.replace(/^▁/, "").replace(/^##/, "…"), values[i]])),
+  ]);
+}
+
+function showAnswer(row, inputs) {
+  const confidence = `score ${row.score.toFixed(4)}`;
+  if (!row.answer) return [element("p", "big", "No answer"), element("p", "muted", confidence)];
+  const spans = [{ start: row.start, end: row.end, hue: 50 }];
+  return [element("p", "big", row.answer), marked(inputs.context, spans), element("p", "muted", confidence)];
+}
+
+function showEntities(row, inputs) {
+  const spans = row.entity_label.map((label, i) => ({ label, start: row.entity_start[i], end: row.entity_end[i], hue: hue(label) }))
+    .filter(({ label }) => label);
+  if (!spans.length) return [element("p", "muted", "Nothing was found in this text.")];
+  const found = spans.map(({ label }, i) => [`${row.entity_text[i]} (${label})`, row.entity_score[i]]);
+  return [marked(inputs.text, spans), bars(found)];
+}
+
+function showNumber(value, caption) {
+  return [element("p", "big", value), element("p", "muted", caption)];
+}
+
+// Spans count Unicode characters, of which JavaScript's strings may need two units each.
+function marked(text, spans) {
+  const characters = Array.from(text);
+  const passage = element("p", "passage");
+  let position = 0;
+  for (const { start, end, label, hue } of [...spans].sort((a, b) => a.start - b.start)) {
+    const mark = element("mark", "", characters.slice(start, end).join(""));
+    mark.style.setProperty("--hue", hue);
+    if (label) mark.append(element("b", "", label));
+    passage.append(characters.slice(position, start).join(""), mark);
+    position = end;
+  }
+  passage.append(characters.slice(position).join(""));
+  return passage;
+}
+
+function bars(rows) {
+  const list = element("ul", "rows");
+  for (const [name, value] of rows) {
+    const item = element("li", "");
+    item.style.setProperty("--share", `${Math.max(0, Math.min(1, value)) * 100}%`);
+    item.append(element("span", "", name), element("span", "value", percent(value)));
+    list.append(item);
+  }
+  return list;
+}
+
+function element(tag, className, text) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+const percent = (value) => `${(value * 100).toFixed(value < 0.01 ? 3 : 1)} %`;
+const hue = (label) => Array.from(label).reduce((sum, character) => (sum * 31 + character.codePointAt(0)) % 360, 7);
+const embedding = (row) => row.sentence_embedding ?? row;
+const dot = (a, b) => a.reduce((sum, value, index) => sum + value * b[index], 0);
+const cosine = (a, b) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b)) || 0;
+
+byId("model").addEventListener("change", chooseModel);
+byId("task").addEventListener("change", chooseTask);
+byId("key").addEventListener("change", loadModels);
+byId("form").addEventListener("submit", submit);
+loadModels();

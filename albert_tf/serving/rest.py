@@ -1,0 +1,249 @@
+"""TensorFlow Serving's REST interface, with health, metrics and the playground beside it."""
+
+import asyncio
+import contextlib
+import dataclasses
+import functools
+import hmac
+import logging
+import pathlib
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import orjson
+from starlette.applications import Starlette
+from starlette.convertors import StringConvertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+
+from albert_tf.serving import answers, tensor_json
+from albert_tf.serving.metrics import CONTENT_TYPE, Metrics
+from albert_tf.serving.openapi import describe
+from albert_tf.serving.tensorflow_names import metadata_of
+from albert_tf.serving.versions import ServedModels, ServedVersion
+
+PLAYGROUND = pathlib.Path(__file__).parent / "playground"
+_NO_KEY_NEEDED = ("/", "/playground.js", "/healthz", "/readyz")
+_PAGE_HEADERS = {
+    "content-security-policy": "default-src 'none'; img-src data:; script-src 'self'; style-src 'unsafe-inline'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-cache",
+}
+_logger = logging.getLogger(__name__)
+_Answer = TypeVar("_Answer")
+
+
+@dataclasses.dataclass
+class Door:
+    """What the handlers share.
+
+    Attributes:
+        models: ServedModels.
+        metrics: Metrics.
+        max_body: bytes of a request.
+        read_timeout: seconds in which a request must arrive.
+        api_key: what clients must send. None: nothing.
+        ready: whether new requests are welcome.
+    """
+
+    models: ServedModels
+    metrics: Metrics
+    max_body: int = 4 << 20
+    read_timeout: float = 10.0
+    api_key: str | None = None
+    ready: bool = True
+
+    def allows(self, authorization: str, x_api_key: str) -> bool:
+        """Whether a request with these headers has the key."""
+        if self.api_key is None:
+            return True
+        scheme, _, bearer = authorization.partition(" ")
+        given = bearer.strip() if scheme.lower() == "bearer" else x_api_key
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self.api_key.encode())
+
+
+class _NameConvertor(StringConvertor):
+    """A name that ends before the method."""
+
+    regex = "[^/:]+"
+
+
+def make_app(door: Door) -> Starlette:
+    """The application."""
+    register_url_convertor("name", _NameConvertor())
+    model = "/v1/models/{name:name}"
+    routes = []
+    for path in (model, model + "/versions/{version:name}"):
+        for method, handler in (("predict", _predict), ("classify", _classify), ("regress", _regress)):
+            routes.append(_route(door, f"{path}:{method}", functools.partial(_measured, method, handler), "POST"))
+        routes += [_route(door, path + "/metadata", _metadata), _route(door, path, _status)]
+    plain = {
+        "/v1/models": _models,
+        "/healthz": _healthz,
+        "/readyz": _readyz,
+        "/metrics": _metrics,
+        "/openapi.json": _openapi,
+        "/": functools.partial(_page, "index.html"),
+        "/playground.js": functools.partial(_page, "playground.js"),
+    }
+    routes += [_route(door, path, handler) for path, handler in plain.items()]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
+
+
+def _route(door: Door, path: str, handler: Callable[[Door, Request], Awaitable[Response]], method="GET") -> Route:
+    async def endpoint(request: Request) -> Response:
+        headers = request.headers
+        if path not in _NO_KEY_NEEDED and not door.allows(
+            headers.get("authorization", ""), headers.get("x-api-key", "")
+        ):
+            return _error(401, "The API key is missing or wrong.", {"www-authenticate": "Bearer"})
+        try:
+            return await handler(door, request)
+        except HTTPException as error:
+            return _http_error(request, error)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        except Exception as error:
+            status, _ = answers.codes_of(error)
+            if status == 500:
+                _logger.exception("%s %s failed.", request.method, request.url.path)
+            return _error(status, answers.message_of(error), {"retry-after": "1"} if status == 429 else None)
+
+    return Route(path, endpoint, methods=[method])
+
+
+# === Models ===
+
+
+async def _measured(method: str, handler: Callable, door: Door, request: Request) -> Response:
+    with door.models.hold(request.path_params["name"], request.path_params.get("version")) as served:
+        body = await _read_body(door, request)
+        with door.metrics.measured(served.version.model, method, "rest"):
+            return _json(await _unless_disconnected(request, handler(served, body)))
+
+
+async def _predict(served: ServedVersion, body: bytes) -> bytes:
+    request = await asyncio.to_thread(tensor_json.parse_predict, body)
+    signature = answers.find_signature(served, request.signature)
+    inputs = await asyncio.to_thread(tensor_json.parse_inputs, request, signature, served.batcher.max_rows)
+    outputs = await answers.predict(served, request.signature, inputs)
+    return await asyncio.to_thread(tensor_json.format_predictions, outputs, request.by_row)
+
+
+async def _classify(served: ServedVersion, body: bytes) -> bytes:
+    return await _results(answers.classify, served, body)
+
+
+async def _regress(served: ServedVersion, body: bytes) -> bytes:
+    return await _results(answers.regress, served, body)
+
+
+async def _results(answer: Callable, served: ServedVersion, body: bytes) -> bytes:
+    signature, examples = await asyncio.to_thread(tensor_json.parse_examples, body)
+    results = await answer(served, signature, examples)
+    return orjson.dumps({"results": results}, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+async def _status(door: Door, request: Request) -> Response:
+    served = door.models.find(request.path_params["name"], request.path_params.get("version"))
+    return _json(orjson.dumps({"model_version_status": [_version_status(served.version.number)]}))
+
+
+def _version_status(number: int) -> dict[str, Any]:
+    return {"version": str(number), "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
+
+
+async def _metadata(door: Door, request: Request) -> Response:
+    served = door.models.find(request.path_params["name"], request.path_params.get("version"))
+    return _json(orjson.dumps(metadata_of(served)))
+
+
+async def _models(door: Door, _: Request) -> Response:
+    models = [
+        {
+            "name": name,
+            "version": str(served.version.number),
+            "engine": served.engine.name,
+            "signatures": {key: dataclasses.asdict(signature) for key, signature in served.engine.signatures.items()},
+        }
+        for name, served in sorted(door.models.served.items())
+    ]
+    return _json(orjson.dumps({"models": models}))
+
+
+# === The server ===
+
+
+async def _healthz(door: Door, _: Request) -> Response:
+    return _json(b'{"status": "ok"}')
+
+
+async def _readyz(door: Door, _: Request) -> Response:
+    return _json(b'{"status": "ready"}') if door.ready else _error(503, "The server is shutting down.")
+
+
+async def _metrics(door: Door, _: Request) -> Response:
+    return Response(door.metrics.text(), headers={"content-type": CONTENT_TYPE})
+
+
+async def _openapi(door: Door, _: Request) -> Response:
+    return _json(orjson.dumps(describe(door.models.served, door.api_key is not None)))
+
+
+async def _page(file: str, door: Door, _: Request) -> Response:
+    return FileResponse(PLAYGROUND / file, headers=_PAGE_HEADERS)
+
+
+# === Requests and replies ===
+
+
+async def _read_body(door: Door, request: Request) -> bytes:
+    """The body, if it is small enough and arrives in time."""
+    too_large = HTTPException(413, f"The body must have at most {door.max_body} bytes.", {"connection": "close"})
+    if int(request.headers.get("content-length", 0)) > door.max_body:
+        raise too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(door.read_timeout):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > door.max_body:
+                    raise too_large
+    except TimeoutError:
+        message = f"The body did not arrive within {door.read_timeout:g} seconds."
+        raise HTTPException(408, message, {"connection": "close"}) from None
+    return bytes(body)
+
+
+async def _unless_disconnected(request: Request, answer: Awaitable[_Answer]) -> _Answer:
+    """Awaits an answer; if the client goes away, its rows leave the queue."""
+    answering = asyncio.ensure_future(answer)
+    leaving = asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not answering.done():
+            raise ConnectionError("The client closed the connection.")
+        return answering.result()
+    finally:
+        for task in (answering, leaving):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await task
+
+
+def _json(body: bytes) -> Response:
+    return Response(body, media_type="application/json")
+
+
+def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+    return Response(orjson.dumps({"error": message}), status, headers, "application/json")
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    """Also the answer to paths and methods that do not exist."""
+    status, headers = getattr(error, "status_code", 500), getattr(error, "headers", None)
+    message = {404: "Malformed request: no such path.", 405: "This path does not take this method."}.get(status)
+    return _error(status, message or getattr(error, "detail", ""), headers)

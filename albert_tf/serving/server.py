@@ -1,0 +1,211 @@
+"""A server of one process: REST by uvicorn, gRPC beside it, and an orderly end."""
+
+import asyncio
+import contextlib
+import dataclasses
+import functools
+import logging
+import os
+import pathlib
+import signal
+import socket
+from collections.abc import Callable, Iterator
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from albert_tf.serving.batching import Batcher, BatchOptions
+from albert_tf.serving.engine import Engine, load_engine
+from albert_tf.serving.metrics import Metrics
+from albert_tf.serving.rest import Door, make_app
+from albert_tf.serving.versions import ModelRoot, ServedModels
+
+# Connections at a time: with the default size of bodies they hold at most 2 GiB.
+_MAX_CONNECTIONS = 512
+HEADER_SECONDS = 10
+_logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerOptions:
+    """How models are served.
+
+    Attributes:
+        host, port: of REST; port 0 takes a free one.
+        grpc_port: of gRPC. None: no gRPC.
+        engine, precision, threads: see `load_engine`.
+        batches: BatchOptions.
+        max_body: bytes of a request.
+        api_key: what clients must send. None: nothing.
+        drain: seconds that running requests get at the end.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8501
+    grpc_port: int | None = None
+    engine: str = "auto"
+    precision: str = "auto"
+    threads: int | None = None
+    batches: BatchOptions = dataclasses.field(default_factory=BatchOptions)
+    max_body: int = 4 << 20
+    api_key: str | None = None
+    drain: float = 30.0
+
+
+async def serve(
+    folder: str | os.PathLike,
+    options: ServerOptions,
+    announce: Callable[[str], None],
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Serves the models in a folder until SIGTERM or SIGINT.
+
+    Args:
+        folder: a folder of models, a model, or a version.
+        options: ServerOptions.
+        announce: called with one line once requests are answered.
+        stop: ends the server when it is set. None: signals end it.
+
+    Raises:
+        ValueError: the folder has no model that can be loaded, or an address is taken.
+    """
+    metrics = Metrics()
+    models = await _load_models(folder, options, metrics)
+    door = Door(models, metrics, max_body=options.max_body, api_key=options.api_key)
+    listening = listen(options.host, options.port)
+    config = uvicorn.Config(
+        make_app(door),
+        http=_TimedProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level=logging.WARNING,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_MAX_CONNECTIONS,
+        timeout_graceful_shutdown=round(options.drain),
+    )
+    server = _Server(config)
+    watching = asyncio.create_task(models.watch())
+    grpc_server, grpc_port = await _start_grpc(door, options)
+    with _signals(stop := stop or asyncio.Event()):
+        serving = asyncio.create_task(server.serve([listening]))
+        announce(_started(listening, grpc_port, options.host, models))
+        await asyncio.wait((serving, asyncio.create_task(stop.wait())), return_when=asyncio.FIRST_COMPLETED)
+        door.ready = False
+        watching.cancel()
+        server.should_exit = True
+        await asyncio.gather(serving, *([grpc_server.stop(options.drain)] if grpc_server else []))
+    models.close()
+
+
+async def _load_models(folder: str | os.PathLike, options: ServerOptions, metrics: Metrics) -> ServedModels:
+    def make_batcher(model: str, engine: Engine) -> Batcher:
+        batcher = Batcher(engine, options.batches, functools.partial(metrics.observe_batch, model))
+        metrics.watch_queue(model, lambda: batcher.waiting)
+        return batcher
+
+    def load(version: pathlib.Path) -> Engine:
+        return load_engine(version, options.engine, options.precision, options.threads)
+
+    models = ServedModels(ModelRoot(folder), load, make_batcher)
+    await models.refresh()
+    if not models.served:
+        reasons = "; ".join(models.failed.values()) or "it has no complete version of a model"
+        raise ValueError(f"No model in {folder} can be served: {reasons}.")
+    return models
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A bound socket; raises ValueError if the address is taken or unknown."""
+    listening = None
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # Only for sockets that name TCP, asyncio switches off Nagle's algorithm, which delays each answer by 40 ms.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as error:
+        if listening is not None:
+            listening.close()
+        raise ValueError(
+            f"{host}:{port} could not be opened ({error.strerror}); choose another --host or --port."
+        ) from None
+    return listening
+
+
+async def _start_grpc(door: Door, options: ServerOptions):
+    if options.grpc_port is None:
+        return None, None
+    from albert_tf.serving.grpc_service import make_server
+
+    server, address = make_server(door), f"{_in_url(options.host)}:{options.grpc_port}"
+    try:
+        port = server.add_insecure_port(address)
+    except RuntimeError:
+        raise ValueError(f"{address} could not be opened; choose another --grpc-port.") from None
+    await server.start()
+    return server, port
+
+
+def _started(listening: socket.socket, grpc_port: int | None, host: str, models: ServedModels) -> str:
+    served = ", ".join(
+        f"{name} {model.version.number} ({model.engine.name})" for name, model in sorted(models.served.items())
+    )
+    grpc = "" if grpc_port is None else f", gRPC at {_in_url(host)}:{grpc_port}"
+    return f"http://{_in_url(host)}:{listening.getsockname()[1]}/{grpc} serves {served}"
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+@contextlib.contextmanager
+def _signals(stop: asyncio.Event) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    kinds = (signal.SIGTERM, signal.SIGINT)
+    try:
+        previous = {kind: signal.signal(kind, lambda *_: loop.call_soon_threadsafe(stop.set)) for kind in kinds}
+    except ValueError:  # signals reach the main thread only
+        previous = {}
+    try:
+        yield
+    finally:
+        for kind, handler in previous.items():
+            signal.signal(kind, handler)
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to `serve`, which exits with 0."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class _TimedProtocol(H11Protocol):
+    """Closes connections whose headers do not arrive in time."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport) -> None:
+        super().connection_made(transport)
+        self._deadline = self.loop.call_later(HEADER_SECONDS, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        is_idle = self.conn.their_state is h11.IDLE
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._stop_waiting()
+        elif is_idle and self._deadline is None:
+            self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

@@ -1,0 +1,146 @@
+"""Proves that rows of many requests share batches of similar length, and that each request gets its own answers."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from albert_tf.serving.batching import Batcher, BatchOptions, QueueFullError
+from tests.serving.toy_server import ToyEngine, run, shares
+
+
+def texts(*values):
+    return {"text": np.array([value.encode() for value in values], object)}
+
+
+def answered(requests, seconds=0.0, signature="serving_default", **options):
+    """Answers of requests that are sent at once, exceptions included, and the engine."""
+
+    async def scenario():
+        engine = ToyEngine(seconds)
+        batcher = Batcher(engine, BatchOptions(**{"delay": 0.02, **options}))
+        sent = (batcher.run(signature, request) for request in requests)
+        answers = await asyncio.gather(*sent, return_exceptions=True)
+        waiting = batcher.waiting
+        batcher.close()
+        return answers, engine, waiting
+
+    return run(scenario)
+
+
+def sizes(engine):
+    return [len(batch["text"]) for batch in engine.batches]
+
+
+def test_requests_share_a_batch_and_get_their_own_rows():
+    requests = [texts("aa", "bb"), texts("ab"), texts("aab", "xyz", "i")]
+    answers, engine, _ = answered(requests)
+    assert sizes(engine) == [6]
+    for request, answer in zip(requests, answers):
+        np.testing.assert_allclose(answer["probabilities"][:, 1], [shares(text) for text in request["text"]])
+        assert answer["label"].dtype == object
+
+
+def test_long_and_short_texts_do_not_share_a_batch():
+    answers, engine, _ = answered([texts("a", "b" * 1000), texts("c" * 900, "d")])
+    assert sorted(sizes(engine)) == [2, 2]
+    assert all(np.ptp([len(text) for text in batch["text"]]) <= 100 for batch in engine.batches)
+    assert [answer["score"].tolist() for answer in answers] == [[1, 1], [1, 1]]
+
+
+def test_a_full_batch_does_not_wait():
+    answers, engine, _ = answered([texts(*"abcdefg")], max_batch_size=3, delay=0.3)
+    assert sizes(engine) == [3, 3, 1]
+    assert answers[0]["probabilities"][:, 1].tolist() == [1, 0, 0, 0, 1, 0, 0]
+
+
+def test_a_batch_takes_the_closest_lengths():
+    lengths = [70, 120, 71, 119, 72, 118]
+    _, engine, _ = answered([texts(*("x" * length for length in lengths))], max_batch_size=3)
+    assert [[len(text) for text in batch["text"]] for batch in engine.batches] == [[70, 71, 72], [120, 119, 118]]
+
+
+def test_a_bad_text_fails_its_own_request_alone():
+    answers, engine, _ = answered([texts("a"), texts("b", "bad"), *(texts("c") for _ in range(14))])
+    assert isinstance(answers[1], ValueError)
+    assert [answer["score"].tolist() for answer in (answers[0], *answers[2:])] == [[1]] * 15
+    assert len(engine.batches) <= 1 + 2 * 4  # a search by halves
+
+
+def test_a_crash_is_an_error_and_the_next_request_is_answered():
+    async def scenario():
+        batcher = Batcher(ToyEngine(), BatchOptions(delay=0))
+        with pytest.raises(RuntimeError):
+            await batcher.run("serving_default", texts("crash"))
+        answer = await batcher.run("serving_default", texts("a"))
+        batcher.close()
+        return answer
+
+    assert run(scenario)["score"].tolist() == [1]
+
+
+def test_the_queue_is_bounded():
+    answers, _, _ = answered([texts("a", "b"), texts("c", "d"), texts("e")], max_queue=3)
+    assert [type(answer) for answer in answers] == [dict, QueueFullError, dict]
+    with pytest.raises(ValueError, match=r"must have at most 3 rows\. Received: 4; split it"):
+        raise answered([texts(*"abcd")], max_queue=3)[0][0]
+
+
+def test_a_late_answer_is_a_timeout_and_its_rows_leave_the_queue():
+    answers, engine, waiting = answered([texts("a"), texts("b" * 200)], seconds=0.2, timeout=0.1, delay=0)
+    assert all(isinstance(answer, TimeoutError) for answer in answers)
+    assert "0.1 seconds" in str(answers[0])
+    assert (len(engine.batches), waiting) == (1, 0)
+
+
+def test_rows_of_a_cancelled_request_leave_the_queue():
+    async def scenario():
+        batcher = Batcher(ToyEngine(), BatchOptions(delay=10))
+        task = asyncio.create_task(batcher.run("serving_default", texts("a")))
+        await asyncio.sleep(0.01)
+        assert batcher.waiting == 1
+        task.cancel()
+        await asyncio.wait([task])
+        waiting = batcher.waiting
+        batcher.close()
+        return waiting
+
+    assert run(scenario) == 0
+
+
+def test_shapes_are_kept_apart():
+    requests = [{"input_ids": np.ones((2, length), np.int32)} for length in (3, 5, 3)]
+    answers, engine, _ = answered(requests, signature="tokens")
+    assert [answer["sum"].tolist() for answer in answers] == [[3, 3], [5, 5], [3, 3]]
+    assert sorted(batch["input_ids"].shape for batch in engine.batches) == [(2, 5), (4, 3)]
+
+
+def test_padding_does_not_depend_on_the_batch():
+    long = "x" * 200 + "ABC"
+    answers, engine, _ = answered([texts("Ab", long), texts("none"), texts("Xy", "ABCD", "q")], signature="entities")
+    assert len(engine.batches) == 2
+    assert answers[0]["entity_text"].tolist() == [[b"A", b"", b""], [b"A", b"B", b"C"]]
+    assert answers[0]["entity_start"].tolist() == [[0, -1, -1], [200, 201, 202]]
+    assert answers[1]["entity_text"].shape == (1, 0)
+    assert answers[2]["entity_start"].tolist() == [[0, -1, -1, -1], [0, 1, 2, 3], [-1, -1, -1, -1]]
+
+
+def test_a_signature_without_inputs_is_answered():
+    answers, _, _ = answered([{}], signature="labels")
+    assert answers[0]["labels"].tolist() == [b"consonants", b"vowels"]
+
+
+def test_an_answer_with_the_wrong_number_of_rows_is_an_error_and_not_the_end():
+    class Short(ToyEngine):
+        def _tokens(self, input_ids):
+            return {"sum": np.zeros(1, np.int32)}
+
+    async def scenario():
+        batcher = Batcher(Short(), BatchOptions(delay=0))
+        with pytest.raises(RuntimeError, match="answered 2 rows with other numbers of rows"):
+            await batcher.run("tokens", {"input_ids": np.ones((2, 1), np.int32)})
+        answer = await batcher.run("serving_default", texts("a"))
+        batcher.close()
+        return answer
+
+    assert run(scenario)["score"].tolist() == [1]

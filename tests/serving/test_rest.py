@@ -1,0 +1,222 @@
+"""Proves that clients of TensorFlow Serving's REST interface are answered, and mistakes with the right status."""
+
+import asyncio
+
+import pytest
+
+from albert_tf.serving.batching import BatchOptions
+from tests.serving.toy_server import ToyEngine, run, toy_server, write_version
+
+MODEL = "/v1/models/task"
+
+
+def asked(tmp_path, *requests, server_options=None, **keywords):
+    """The replies to requests `(method, path)`, sent one after the other with the same keywords."""
+    write_version(tmp_path / "task", 3)
+
+    async def scenario():
+        async with toy_server(tmp_path, **(server_options or {})) as server:
+            return [await server.client.request(*request, **keywords) for request in requests]
+
+    return run(scenario)
+
+
+def test_state_and_signatures_are_told(tmp_path):
+    replies = asked(
+        tmp_path, ("GET", MODEL), ("GET", f"{MODEL}/versions/3"), ("GET", f"{MODEL}/metadata"), ("GET", "/v1/models")
+    )
+    available = {"version": "3", "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
+    assert replies[0].json() == replies[1].json() == {"model_version_status": [available]}
+    metadata = replies[2].json()
+    assert metadata["model_spec"] == {"name": "task", "signature_name": "", "version": "3"}
+    described = metadata["metadata"]["signature_def"]["signature_def"]["tokens"]
+    assert described["inputs"]["input_ids"] == {
+        "dtype": "DT_INT32",
+        "tensor_shape": {"dim": [{"size": "-1", "name": ""}] * 2, "unknown_rank": False},
+        "name": "input_ids:0",
+    }
+    assert described["method_name"] == "tensorflow/serving/predict"
+    (model,) = replies[3].json()["models"]
+    assert (model["name"], model["version"], model["engine"]) == ("task", "3", "toy")
+
+
+@pytest.mark.parametrize("path", [MODEL, f"{MODEL}/versions/3"])
+def test_rows_columns_classes_and_signatures_are_answered(tmp_path, path):
+    write_version(tmp_path / "task", 3)
+
+    async def scenario():
+        async with toy_server(tmp_path) as server:
+
+            async def post(method, body):
+                reply = await server.client.post(f"{path}:{method}", json=body)
+                return reply.status_code, reply.json()
+
+            row = {"label": "vowels", "score": 0.75, "probabilities": [0.25, 0.75]}
+            assert await post("predict", {"instances": ["aaab"]}) == (200, {"predictions": [row]})
+            assert await post("predict", {"inputs": ["aaab"]}) == (
+                200,
+                {"outputs": {"label": ["vowels"], "score": [0.75], "probabilities": [[0.25, 0.75]]}},
+            )
+            tokens = {"signature_name": "tokens", "instances": [[1, 2], [3, 4]]}
+            assert await post("predict", tokens) == (200, {"predictions": [3, 7]})
+            assert await post("predict", {"signature_name": "labels", "inputs": {}}) == (
+                200,
+                {"outputs": ["consonants", "vowels"]},
+            )
+            assert await post("classify", {"examples": [{"text": "aaab"}]}) == (
+                200,
+                {"results": [[["consonants", 0.25], ["vowels", 0.75]]]},
+            )
+            assert await post("regress", {"examples": [{"text": "aaab"}]}) == (
+                400,
+                {"error": "task does not predict a number; use :predict."},
+            )
+            status, answer = await post("classify", {"examples": [{"words": "aaab"}]})
+            assert (status, answer["error"]) == (400, "examples[0] must have text. Received: words.")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "complaint"),
+    [
+        ("POST", f"{MODEL}:predict", b'{"instances": ["bad"]}', 400, "The text is bad."),
+        ("POST", f"{MODEL}:predict", b'{"instances": ["crash"]}', 500, "the log of the server says why"),
+        ("POST", f"{MODEL}:predict", b"no JSON", 400, "JSON Parse error"),
+        ("POST", f"{MODEL}:predict", b'{"instances": [{"b64": "/w=="}]}', 400, "`text` must be valid UTF-8"),
+        ("POST", f"{MODEL}:predict", b'{"inputs": [], "signature_name": "tokens"}', 400, "no size of 0"),
+        (
+            "POST",
+            f"{MODEL}:predict",
+            b'{"inputs": {"text": ["a"], "text_pair": ["b", "c"]}, "signature_name": "pair"}',
+            400,
+            "equal numbers of rows",
+        ),
+        ("POST", f"{MODEL}:predict", b'{"instances": ["a"], "signature_name": "x"}', 404, 'name: "x" not found'),
+        ("POST", f"{MODEL}/versions/4:predict", b"{}", 404, "Could not find version 4 of task"),
+        ("POST", "/v1/models/none:predict", b"{}", 404, "Could not find any versions of model none"),
+        ("POST", "/v1/models/..%2ftask:predict", b"{}", 404, "Malformed request"),
+        ("GET", f"{MODEL}:predict", None, 405, "does not take this method"),
+        ("POST", MODEL, b"", 405, "does not take this method"),
+        ("POST", f"{MODEL}:guess", b"", 404, "no such path"),
+        ("GET", "/etc/passwd", None, 404, "no such path"),
+    ],
+)
+def test_mistakes_have_their_status_and_one_sentence(tmp_path, caplog, method, path, body, status, complaint):
+    (reply,) = asked(tmp_path, (method, path), content=body)
+    assert reply.status_code == status
+    assert list(reply.json()) == ["error"]
+    assert complaint in reply.json()["error"]
+    assert "secret" not in reply.text
+    assert ("secret" in caplog.text) == (status == 500)
+
+
+def test_large_bodies_are_refused_with_and_without_a_length(tmp_path):
+    async def chunks():
+        for _ in range(3):
+            yield b" " * 50
+
+    for content in (b" " * 150, chunks()):
+        (reply,) = asked(tmp_path, ("POST", f"{MODEL}:predict"), content=content, server_options={"max_body": 100})
+        assert (reply.status_code, reply.json()) == (413, {"error": "The body must have at most 100 bytes."})
+        (tmp_path / "task" / "3" / "model.json").unlink()
+        (tmp_path / "task" / "3").rmdir()
+
+
+def test_slow_bodies_are_given_up(tmp_path):
+    async def slow():
+        yield b"{"
+        await asyncio.sleep(5)
+
+    (reply,) = asked(tmp_path, ("POST", f"{MODEL}:predict"), content=slow(), server_options={"read_timeout": 0.05})
+    assert (reply.status_code, reply.json()["error"]) == (408, "The body did not arrive within 0.05 seconds.")
+
+
+def test_a_full_queue_and_a_late_answer_have_their_status(tmp_path):
+    write_version(tmp_path / "task", 1)
+
+    async def scenario():
+        options = BatchOptions(delay=0, max_queue=4, timeout=0.2, max_batch_size=1)
+        async with toy_server(tmp_path, ToyEngine(seconds=0.15), options) as server:
+            bodies = [{"instances": ["a"] * count} for count in (2, 2, 3, 5)]
+            return await asyncio.gather(*(server.client.post(f"{MODEL}:predict", json=body) for body in bodies))
+
+    replies = run(scenario)
+    assert sorted(reply.status_code for reply in replies) == [400, 429, 504, 504]
+    full = next(reply for reply in replies if reply.status_code == 429)
+    assert full.headers["retry-after"] == "1"
+
+
+def test_the_key_is_needed_but_for_health_and_the_page(tmp_path):
+    write_version(tmp_path / "task", 1)
+
+    async def scenario():
+        async with toy_server(tmp_path, api_key="k\u00e9y") as server:
+
+            async def status(path, **headers):
+                encoded = {name.replace("_", "-"): value.encode() for name, value in headers.items()}
+                return (await server.client.get(path, headers=encoded)).status_code
+
+            for path in (MODEL, "/v1/models", "/metrics", "/openapi.json"):
+                assert await status(path) == 401
+                assert await status(path, authorization="Bearer wrong") == 401
+                assert await status(path, x_api_key="wrong") == 401
+            for path in ("/", "/playground.js", "/healthz", "/readyz"):
+                assert await status(path) == 200
+            server.door.api_key = "key"
+            assert await status(MODEL, authorization="Bearer key") == 200
+            assert await status(MODEL, x_api_key="key") == 200
+
+    run(scenario)
+
+
+def test_counters_say_what_happened(tmp_path):
+    write_version(tmp_path / "task", 1)
+
+    async def scenario():
+        async with toy_server(tmp_path) as server:
+            for texts in (["a", "b"], ["c"], ["bad"]):
+                await server.client.post(f"{MODEL}:predict", json={"instances": texts})
+            return (await server.client.get("/metrics")).text
+
+    lines = run(scenario).splitlines()
+    labels = 'method="predict",model="task",protocol="rest"'
+    assert f'albert_tf_requests_total{{code="OK",{labels}}} 2.0' in lines
+    assert f'albert_tf_requests_total{{code="INVALID_ARGUMENT",{labels}}} 1.0' in lines
+    assert f"albert_tf_request_seconds_count{{{labels}}} 3.0" in lines
+    assert 'albert_tf_batch_rows_sum{model="task"} 4.0' in lines
+
+
+def test_readiness_ends_before_the_server(tmp_path):
+    write_version(tmp_path / "task", 1)
+
+    async def scenario():
+        async with toy_server(tmp_path) as server:
+            assert (await server.client.get("/readyz")).status_code == 200
+            server.door.ready = False
+            assert (await server.client.get("/readyz")).status_code == 503
+            assert (await server.client.get("/healthz")).status_code == 200
+
+    run(scenario)
+
+
+def test_the_document_lists_each_model_and_its_inputs(tmp_path):
+    (reply,) = asked(tmp_path, ("GET", "/openapi.json"))
+    document = reply.json()
+    assert {"/v1/models", MODEL, f"{MODEL}/metadata", f"{MODEL}:predict", f"{MODEL}/versions/3:classify"} <= set(
+        document["paths"]
+    )
+    schema = document["paths"][f"{MODEL}:predict"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    signatures = {body["properties"]["signature_name"]["const"] for body in schema["anyOf"]}
+    assert signatures == set(ToyEngine.signatures)
+
+
+def test_the_page_is_complete_and_loads_nothing_from_elsewhere(tmp_path):
+    page, script = asked(tmp_path, ("GET", "/"), ("GET", "/playground.js"))
+    assert page.headers["content-type"].startswith("text/html")
+    assert "javascript" in script.headers["content-type"]
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    for content in (page.text, script.text):
+        assert "http://" not in content
+        assert "https://" not in content
+    assert 'src="playground.js"' in page.text

@@ -1,0 +1,168 @@
+"""Proves that a server starts, reloads, drains and ends, over real sockets with a real export."""
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import httpx
+import pytest
+
+from albert_tf.serving import server
+from albert_tf.serving.batching import BatchOptions
+from albert_tf.serving.server import ServerOptions, serve
+from tests.conftest import ROOT
+from tests.serving.toy_server import ToyEngine, run, write_version
+
+
+def with_server(folder, scenario, **options):
+    """Runs a blocking function with the address of a server, in a thread, and returns its result and the lines."""
+
+    async def serving():
+        lines, stop, started = [], asyncio.Event(), asyncio.Event()
+
+        def announce(line):
+            lines.append(line)
+            started.set()
+
+        task = asyncio.create_task(serve(folder, ServerOptions(port=0, **options), announce, stop))
+        waiting = asyncio.create_task(started.wait())
+        await asyncio.wait((task, waiting), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            waiting.cancel()
+            return task.result(), lines
+        loop = asyncio.get_running_loop()
+        address = re.search(r"http://[\d.:]+", lines[0])[0]
+        try:
+            result = await asyncio.to_thread(scenario, address, lambda: loop.call_soon_threadsafe(stop.set))
+        finally:
+            stop.set()
+            await task
+        return result, lines
+
+    return run(serving)
+
+
+@pytest.fixture
+def toy(monkeypatch, tmp_path):
+    """A folder with a model that ToyEngine answers, slowly."""
+    monkeypatch.setattr(server, "load_engine", lambda *_: ToyEngine(seconds=0.3))
+    write_version(tmp_path / "task", 1)
+    return tmp_path
+
+
+def post(address, text="a"):
+    return httpx.post(f"{address}/v1/models/task:predict", json={"instances": [text]}, timeout=10)
+
+
+def test_the_line_at_the_start_names_addresses_and_models(toy):
+    reply, lines = with_server(toy, lambda address, _: post(address), grpc_port=0)
+    assert reply.status_code == 200
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/, gRPC at 127\.0\.0\.1:\d+ serves task 1 \(toy\)", lines[0])
+
+
+def test_running_requests_are_answered_before_the_end(toy):
+    def scenario(address, stop):
+        replies = []
+        asking = threading.Thread(target=lambda: replies.append(post(address)))
+        asking.start()
+        time.sleep(0.1)
+        stop()
+        asking.join()
+        with pytest.raises(httpx.ConnectError):
+            post(address)
+        return replies
+
+    (reply,), _ = with_server(toy, scenario)
+    assert reply.status_code == 200
+
+
+def test_a_client_that_leaves_is_forgotten(toy):
+    def scenario(address, _):
+        for text in ("a", "b", "c"):
+            with pytest.raises(httpx.ReadTimeout):
+                httpx.post(f"{address}/v1/models/task:predict", json={"instances": [text]}, timeout=0.05)
+        time.sleep(0.1)
+        return httpx.get(f"{address}/metrics").text
+
+    text, _ = with_server(toy, scenario, batches=BatchOptions(max_batch_size=1, delay=0))
+    assert 'code="CANCELLED",method="predict",model="task",protocol="rest"} 3.0' in text
+    assert 'albert_tf_waiting_rows{model="task"} 0.0' in text
+
+
+def test_slow_headers_are_given_up(toy, monkeypatch):
+    monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
+
+    def scenario(address, _):
+        host, _, port = address.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), timeout=5) as connection:
+            start = time.monotonic()
+            for byte in b"GET /healthz HTTP/1.1\r\nhost: x\r\nx: " + b"y" * 100:
+                try:
+                    connection.send(bytes([byte]))
+                except OSError:
+                    break
+                time.sleep(0.02)
+            return time.monotonic() - start
+
+    seconds, _ = with_server(toy, scenario)
+    assert 0.2 < seconds < 2
+
+
+def test_a_request_may_take_longer_than_its_headers(toy, monkeypatch):
+    monkeypatch.setattr(server, "HEADER_SECONDS", 0.1)
+
+    def scenario(address, _):
+        with httpx.Client(base_url=address) as client:
+            body = {"instances": ["a"]}
+            return [client.post("/v1/models/task:predict", json=body).status_code for _ in range(2)]
+
+    assert with_server(toy, scenario)[0] == [200, 200]
+
+
+def test_a_taken_port_and_a_folder_without_models_are_mistakes(toy, tmp_path_factory):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ValueError, match=f"127.0.0.1:{port} could not be opened"):
+            run(lambda: serve(toy, ServerOptions(port=port), print))
+    with pytest.raises(ValueError, match=r"No model in .* can be served: it has no complete version"):
+        run(lambda: serve(tmp_path_factory.mktemp("empty"), ServerOptions(), print))
+
+
+def test_answers_are_not_held_back():
+    with server.listen("127.0.0.1", 0) as listening:
+        assert listening.proto == socket.IPPROTO_TCP  # what asyncio asks before it sets TCP_NODELAY
+
+
+@pytest.mark.exhaustive
+def test_a_process_reloads_and_ends_with_zero_after_sigterm(exports, tmp_path):
+    shutil.copytree(exports["classifier"].folder, tmp_path / "task" / "1")
+    command = [sys.executable, "-m", "albert_tf", "serve", str(tmp_path), "--port", "0", "--grpc-port", "0"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        line = process.stdout.readline()
+        assert line.endswith("serves task 1 (tensorflow)\n"), line + process.stderr.read()
+        address = re.search(r"http://[\d.:]+", line)[0]
+        first = post(address).json()
+        shutil.copytree(tmp_path / "task" / "1", tmp_path / "partial")
+        (tmp_path / "partial").rename(tmp_path / "task" / "2")
+        for _ in range(300):
+            assert post(address).json() == first
+            if httpx.get(f"{address}/v1/models/task/versions/2").status_code == 200:
+                break
+            time.sleep(0.1)
+        assert httpx.get(f"{address}/v1/models/task/versions/1").status_code == 404
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 0, errors
+    assert "task 2 is served by tensorflow" in errors
+    assert "Traceback" not in errors

@@ -1,0 +1,63 @@
+"""Proves that a SavedModel answers as its functions do, without the models of this package."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.serving.engine import Signature, TensorSpec, load_engine
+from albert_tf.serving.tensorflow_engine import load
+
+
+class Lengths(tf.Module):
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def lengths(self, text):
+        with tf.control_dependencies([tf.debugging.assert_greater(tf.strings.length(text), 0, "A text is empty.")]):
+            return {"length": tf.strings.length(text)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="input_ids")])
+    def lookup(self, input_ids):
+        return {"value": tf.gather(tf.constant([1.0, 2.0]), input_ids)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    module, folder = Lengths(), tmp_path_factory.mktemp("lengths") / "1"
+    tf.saved_model.save(module, str(folder), signatures={"serving_default": module.lengths, "lookup": module.lookup})
+    return folder
+
+
+def test_signatures_are_described_and_answered(folder):
+    engine = load_engine(folder)
+    assert engine.name == "tensorflow"
+    assert engine.signatures["serving_default"] == Signature(
+        {"text": TensorSpec("string", (None,))}, {"length": TensorSpec("int32", (None,))}
+    )
+    answer = engine.run("serving_default", {"text": np.array([b"a", "ü".encode()], object)})
+    assert answer["length"].tolist() == [1, 2]
+
+
+def test_what_the_graph_refuses_is_one_sentence(folder):
+    engine = load(folder)
+    with pytest.raises(ValueError, match=r"^A text is empty\.$"):
+        engine.run("serving_default", {"text": np.array([b"a", b""], object)})
+    with pytest.raises(ValueError, match=r"^The model refused the input: indices\[0\] = 2 is not in \[0, 2\)\.$"):
+        engine.run("lookup", {"input_ids": np.array([2], np.int32)})
+
+
+def test_a_damaged_folder_and_a_wrong_engine_are_refused(folder, tmp_path):
+    (tmp_path / "variables").mkdir()
+    (tmp_path / "saved_model.pb").write_bytes(b"no graph")
+    with pytest.raises(ValueError, match="could not be loaded as a SavedModel"):
+        load(tmp_path)
+    with pytest.raises(ValueError, match=r"--engine openvino runs an ONNX model, which .* has not"):
+        load_engine(folder, "openvino")
+
+
+@pytest.mark.exhaustive
+def test_neither_models_nor_the_trainer_are_imported(folder, run_python):
+    code = (
+        "import pathlib, sys; from albert_tf.serving import engine, server;"
+        "print('tensorflow' in sys.modules); engine.load_engine(pathlib.Path(sys.argv[1]));"
+        "print({name.split('.')[1] for name in sys.modules if name.startswith('albert_tf.')} - {'tasks'})"
+    )
+    assert run_python("-c", code, folder).stdout.splitlines() == ["False", "{'serving'}"]

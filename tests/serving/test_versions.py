@@ -1,0 +1,129 @@
+"""Proves which folders are served, and that versions are swapped without losing a request."""
+
+import asyncio
+import gc
+import logging
+import shutil
+import weakref
+
+import pytest
+
+from albert_tf.serving.versions import ModelRoot, NotFoundError
+from tests.serving.toy_server import ToyEngine, run, toy_server, write_version
+
+
+def found(root):
+    return {name: [version.number for version in versions] for name, versions in ModelRoot(root).scan().items()}
+
+
+def test_a_root_a_model_or_a_version_is_served(tmp_path):
+    for number in (1, 2, 10):
+        write_version(tmp_path / "task", number)
+    write_version(tmp_path / "other", 1)
+    assert found(tmp_path) == {"task": [10, 2, 1], "other": [1]}
+    assert found(tmp_path / "task") == {"task": [10, 2, 1]}
+    assert found(tmp_path / "task" / "2") == {"task": [2]}
+    assert found((tmp_path / "task" / "2").rename(tmp_path / "export")) == {"export": [1]}
+    with pytest.raises(ValueError, match="is not a folder"):
+        ModelRoot(tmp_path / "none")
+
+
+def test_what_is_incomplete_or_has_a_bad_name_is_logged_once(tmp_path, caplog):
+    write_version(tmp_path / "task", 1)
+    write_version(tmp_path / "bad name", 1)
+    (tmp_path / "task" / "2" / "variables").mkdir(parents=True)  # no saved_model.pb yet
+    (tmp_path / "task" / "3").mkdir()
+    (tmp_path / "task" / "3" / "saved_model.pb").touch()  # no variables yet
+    (tmp_path / "task" / "notes").mkdir()
+    (tmp_path / "README.md").touch()
+    root = ModelRoot(tmp_path)
+    for _ in range(2):
+        assert {name: [version.number for version in versions] for name, versions in root.scan().items()} == {
+            "task": [1]
+        }
+    assert sorted(message.split(" is ")[0].rpartition("/")[2] for message in caplog.messages) == [
+        "'bad name'",
+        "2",
+        "3",
+    ]
+
+
+def test_links_that_leave_the_root_are_refused(tmp_path, caplog):
+    root = tmp_path / "root"
+    write_version(root / "task", 1)
+    write_version(tmp_path / "secret", 1)
+    (root / "linked").symlink_to(tmp_path / "secret")
+    (root / "task" / "2").symlink_to(tmp_path / "secret" / "1")
+    write_version(root / "task", 3)
+    (root / "task" / "3" / "weights").symlink_to(tmp_path / "secret")
+    (root / "alias").symlink_to(root / "task")
+
+    async def scenario():
+        async with toy_server(root) as server:
+            return {name: served.version.number for name, served in server.models.served.items()}
+
+    assert run(scenario) == {"task": 1, "alias": 1}
+    assert sum("link to outside" in message for message in caplog.messages) == 5
+
+
+def test_a_new_version_replaces_the_old_one_after_its_last_request(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    write_version(tmp_path / "task", 1)
+
+    async def scenario():
+        async with toy_server(tmp_path, ToyEngine(seconds=0.05)) as server:
+            old = server.models.find("task")
+            asking = [
+                asyncio.create_task(server.client.post("/v1/models/task:predict", json={"instances": ["a", "b"]}))
+                for _ in range(20)
+            ]
+            await asyncio.sleep(0.02)
+            write_version(tmp_path / "task", 2)
+            await server.models.refresh()
+            assert server.models.find("task").version.number == 2
+            assert old.requests
+            assert {reply.status_code for reply in await asyncio.gather(*asking)} == {200}
+            with pytest.raises(RuntimeError, match="after shutdown"):
+                await old.batcher.run("labels", {})
+            engine = weakref.ref(old.engine)
+            del old
+            await asyncio.sleep(0)
+            gc.collect()
+            assert engine() is None
+            with pytest.raises(NotFoundError, match=r"version 1 of task; version 2 is served"):
+                server.models.find("task", "1")
+
+    run(scenario)
+    assert "task 2 is served by toy." in caplog.messages
+
+
+def test_a_version_that_does_not_load_leaves_the_old_one(tmp_path, caplog):
+    write_version(tmp_path / "task", 1)
+
+    def load(folder):
+        if folder.name != "1" and (folder / "model.json").read_text() == "{}":
+            raise ValueError("damaged")
+        return ToyEngine()
+
+    async def scenario():
+        async with toy_server(tmp_path) as server:
+            server.models._load = load
+            write_version(tmp_path / "task", 2)
+            for _ in range(2):
+                await server.models.refresh()
+            assert server.models.find("task").version.number == 1
+            shutil.rmtree(tmp_path / "task" / "2")
+            write_version(tmp_path / "task", 2, '{"repaired": true}')
+            await server.models.refresh()
+            assert server.models.find("task").version.number == 2
+            shutil.rmtree(tmp_path / "task" / "2")  # a step back
+            await server.models.refresh()
+            assert server.models.find("task").version.number == 1
+            shutil.rmtree(tmp_path / "task")
+            await server.models.refresh()
+            assert server.models.find("task").version.number == 1
+
+    run(scenario)
+    assert [message for message in caplog.messages if "could not be loaded" in message] == [
+        "Version 2 of task could not be loaded; version 1 stays: damaged"
+    ]
