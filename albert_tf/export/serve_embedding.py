@@ -3,6 +3,8 @@
 Letters: B batch, L sequence, D hidden.
 """
 
+import tensorflow as tf
+
 from albert_tf.export.prediction import embed
 from albert_tf.export.serve_base import ServedModel
 
@@ -14,7 +16,9 @@ class ServedEmbedding(ServedModel):
         model = self._loaded.model
         sequence_output = model.encoder(inputs, training=False)["sequence_output"]  # [B, L, D]
         embedding = model.pool(sequence_output, inputs["attention_mask"])  # [B, D]
-        return {"sentence_embedding": embedding, "sequence_output": sequence_output}
+        # Padding is 0, whatever else is in the batch.
+        mask = tf.cast(inputs["attention_mask"], sequence_output.dtype)[..., tf.newaxis]
+        return {"sentence_embedding": embedding, "sequence_output": sequence_output * mask}
 
     def expected(self, texts):
         return {"sentence_embedding": embed(self._loaded, texts["text"])}

@@ -16,7 +16,7 @@ _FILE = pathlib.PurePath("assets.extra", "tf_serving_warmup_requests")
 def check_serving_api() -> None:
     """Raises ValueError if tensorflow-serving-api is not installed."""
     if importlib.util.find_spec("tensorflow_serving") is None:
-        raise ValueError("Warm-up requests need tensorflow-serving-api; pip install 'albert-tf[serving]'.")
+        raise ValueError("Warm-up requests need tensorflow-serving-api; pip install 'albert-tf[serve]'.")
 
 
 def write_warmup_requests(folder: pathlib.Path, name: str, texts: Mapping[str, Sequence[Any]]) -> None:

@@ -80,7 +80,7 @@ def load_engine(
     """
     if engine in ("auto", "tensorflow") and (folder / "saved_model.pb").is_file():
         loaded = importlib.import_module("albert_tf.serving.tensorflow_engine").load(folder, threads)
-    elif engine != "tensorflow" and (folder / "model.json").is_file():
+    elif engine != "tensorflow" and (folder / "onnx").is_dir():
         loaded = importlib.import_module("albert_tf.serving.onnx_engine").load(folder, engine, precision)
     else:
         wanted = "a SavedModel" if engine == "tensorflow" else "an ONNX model"

@@ -115,7 +115,7 @@ class ModelRoot:
         marker = _marker(folder)
         if marker is None:
             self._report(
-                f"{folder} is incomplete and ignored: it has neither saved_model.pb and variables nor model.json."
+                f"{folder} is incomplete and ignored: it has neither saved_model.pb and variables nor model.json and onnx."
             )
             return None
         state = marker.stat()
@@ -139,7 +139,8 @@ def _marker(folder: pathlib.Path) -> pathlib.Path | None:
     """The file that a complete version has."""
     if (folder / "saved_model.pb").is_file() and (folder / "variables").is_dir():
         return folder / "saved_model.pb"
-    return folder / "model.json" if (folder / "model.json").is_file() else None
+    manifest = folder / "model.json"
+    return manifest if manifest.is_file() and (folder / "onnx").is_dir() else None
 
 
 class ServedModels:

@@ -25,6 +25,9 @@ def write(model, folder):
     return folder
 
 
+pytestmark = pytest.mark.exhaustive  # tracing and saving the modules takes most of their time
+
+
 @pytest.fixture(scope="module")
 def model():
     keras.utils.set_random_seed(3)
@@ -151,7 +154,6 @@ def test_fine_tuning_with_a_gradient_tape(encoder, batch):
     assert min(changed) > 0, list(zip([variable.name for variable in encoder.trainable_variables], changed))
 
 
-@pytest.mark.exhaustive
 def test_fine_tuning_with_keras(folder, preprocess, tmp_path):
     rows = mood_rows(32, seed=5)
     inputs = preprocess.bert_pack_inputs([preprocess.tokenize(tf.constant([text for text, _ in rows]))], seq_length=24)
@@ -202,7 +204,6 @@ print("ANSWER" + json.dumps([pooled.numpy().tolist(), [float(tf.norm(gradient)) 
 """
 
 
-@pytest.mark.exhaustive
 def test_modules_work_without_albert_tf(model, folder, run_python, tmp_path):
     (tmp_path / "alone.py").write_text(ALONE)
     printed = run_python("-I", tmp_path / "alone.py", folder, json.dumps(TEXTS)).stdout
@@ -213,7 +214,6 @@ def test_modules_work_without_albert_tf(model, folder, run_python, tmp_path):
     assert min(norms) > 0
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", [AlbertForMaskedLM, AlbertForSequenceClassification])
 def test_parts_that_a_checkpoint_lacks_are_not_exported(kind, tmp_path):
     model = kind(CONFIG, **({} if kind is AlbertForMaskedLM else {"num_labels": 3}))

@@ -66,6 +66,7 @@ def test_tokenize_and_tokens(exports, folders, kind):
     assert set(outputs) & {*expected, "probabilities"}
 
 
+@pytest.mark.exhaustive
 def test_an_answer_is_in_its_passage(signatures):
     outputs = outputs_of(signatures["questions"], TEXTS["questions"])
     for text, start, end, context in zip(
@@ -75,6 +76,7 @@ def test_an_answer_is_in_its_passage(signatures):
         assert context[start:end] == text.decode()
 
 
+@pytest.mark.exhaustive
 def test_an_entity_is_in_its_text(signatures):
     outputs = outputs_of(signatures["tags"], TEXTS["tags"])
     for row, text in enumerate(TEXTS["tags"]["text"]):
