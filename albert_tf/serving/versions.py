@@ -115,7 +115,8 @@ class ModelRoot:
         marker = _marker(folder)
         if marker is None:
             self._report(
-                f"{folder} is incomplete and ignored: it has neither saved_model.pb and variables nor model.json and onnx."
+                f"{folder} is incomplete and ignored: it has neither saved_model.pb with variables nor model.json with "
+                "onnx."
             )
             return None
         state = marker.stat()

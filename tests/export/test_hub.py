@@ -13,6 +13,8 @@ from albert_tf import AlbertForMaskedLM, AlbertForPreTraining, AlbertForSequence
 from albert_tf.export import HubEncoder, export_hub, load_saved_model
 from tests.toy_task import CONFIG, mood_rows, tokenizer
 
+pytestmark = pytest.mark.exhaustive  # tracing and saving the modules takes most of their time
+
 TEXTS = ("One short text.", "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more ", "many words " * 40)
 PAIRS = ("many words " * 40, "two", "a second text", "many more words " * 40)
 TO_OURS = {"input_word_ids": "input_ids", "input_mask": "attention_mask", "input_type_ids": "token_type_ids"}
@@ -23,9 +25,6 @@ def write(model, folder):
     model.save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return folder
-
-
-pytestmark = pytest.mark.exhaustive  # tracing and saving the modules takes most of their time
 
 
 @pytest.fixture(scope="module")

@@ -119,8 +119,7 @@ def test_large_bodies_are_refused_with_and_without_a_length(tmp_path):
     for content in (b" " * 150, chunks()):
         (reply,) = asked(tmp_path, ("POST", f"{MODEL}:predict"), content=content, server_options={"max_body": 100})
         assert (reply.status_code, reply.json()) == (413, {"error": "The body must have at most 100 bytes."})
-        (tmp_path / "task" / "3" / "model.json").unlink()
-        (tmp_path / "task" / "3").rmdir()
+        shutil.rmtree(tmp_path / "task" / "3")
 
 
 def test_slow_bodies_are_given_up(tmp_path):

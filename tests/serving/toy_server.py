@@ -94,6 +94,7 @@ def write_version(model: pathlib.Path, number: int, content: str = "{}") -> path
     """A version folder, published by one rename as an export is."""
     partial = model / f".{number}"
     partial.mkdir(parents=True)
+    (partial / "onnx").mkdir()
     (partial / "model.json").write_text(content)
     return partial.rename(model / str(number))
 
