@@ -1,6 +1,7 @@
 """Proves that clients of TensorFlow Serving's REST interface are answered, and mistakes with the right status."""
 
 import asyncio
+import shutil
 
 import pytest
 
