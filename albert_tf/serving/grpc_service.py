@@ -26,7 +26,7 @@ from tensorflow_serving.apis import (
 )
 
 from albert_tf.serving import answers
-from albert_tf.serving.rest import Door
+from albert_tf.serving.rest import ServerState
 from albert_tf.serving.tensorflow_names import metadata_of
 from albert_tf.serving.versions import ServedVersion
 
@@ -34,12 +34,12 @@ _MAX_VALUES = 1 << 22
 _logger = logging.getLogger(__name__)
 
 
-def make_server(door: Door) -> grpc.aio.Server:
+def make_server(state: ServerState) -> grpc.aio.Server:
     """A server without a port, with the prediction, model and health services."""
-    options = [("grpc.max_receive_message_length", door.max_body), ("grpc.max_send_message_length", -1)]
-    server = grpc.aio.server(options=options, interceptors=[_KeyInterceptor(door)])
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(PredictionService(door), server)
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(door), server)
+    options = [("grpc.max_receive_message_length", state.max_body), ("grpc.max_send_message_length", -1)]
+    server = grpc.aio.server(options=options, interceptors=[_KeyInterceptor(state)])
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(PredictionService(state), server)
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(state), server)
     health_pb2_grpc.add_HealthServicer_to_server(health.aio.HealthServicer(), server)
     return server
 
@@ -47,8 +47,8 @@ def make_server(door: Door) -> grpc.aio.Server:
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     """Predict, Classify, Regress and GetModelMetadata; MultiInference stays unimplemented."""
 
-    def __init__(self, door: Door):
-        self._door = door
+    def __init__(self, state: ServerState):
+        self._state = state
 
     async def Predict(self, request, context):  # noqa: N802  # names of the protocol
         async def answer(served: ServedVersion, signature: str, timeout: float | None):
@@ -98,7 +98,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         async def measured():
             name, version = _requested(request.model_spec)
             signature = request.model_spec.signature_name or answers.DEFAULT_SIGNATURE
-            with self._door.models.hold(name, version) as served, self._door.metrics.measured(name, method, "grpc"):
+            with self._state.models.hold(name, version) as served, self._state.metrics.measured(name, method, "grpc"):
                 return await answer(served, signature, context.time_remaining())
 
         return await _or_abort(context, measured())
@@ -107,12 +107,12 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):
     """GetModelStatus; HandleReloadConfigRequest stays unimplemented."""
 
-    def __init__(self, door: Door):
-        self._door = door
+    def __init__(self, state: ServerState):
+        self._state = state
 
     async def GetModelStatus(self, request, context):  # noqa: N802
         async def answer():
-            served = self._door.models.find(*_requested(request.model_spec))
+            served = self._state.models.find(*_requested(request.model_spec))
             response = get_model_status_pb2.GetModelStatusResponse()
             available = get_model_status_pb2.ModelVersionStatus.AVAILABLE
             response.model_version_status.add(version=served.version.number, state=available).status.error_code = 0
@@ -124,8 +124,8 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
 class _KeyInterceptor(grpc.aio.ServerInterceptor):
     """Refuses calls without the API key, except of the health service."""
 
-    def __init__(self, door: Door):
-        self._door = door
+    def __init__(self, state: ServerState):
+        self._state = state
 
         async def refuse(_, context):
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, "The API key is missing or wrong.")
@@ -134,7 +134,7 @@ class _KeyInterceptor(grpc.aio.ServerInterceptor):
 
     async def intercept_service(self, continuation, handler_call_details):
         sent = {key: value for key, value in handler_call_details.invocation_metadata if isinstance(value, str)}
-        is_allowed = self._door.allows(sent.get("authorization", ""), sent.get("x-api-key", ""))
+        is_allowed = self._state.allows(sent.get("authorization", ""), sent.get("x-api-key", ""))
         if is_allowed or handler_call_details.method.startswith("/grpc.health."):
             return await continuation(handler_call_details)
         return self._refuse

@@ -37,7 +37,7 @@ _Answer = TypeVar("_Answer")
 
 
 @dataclasses.dataclass
-class Door:
+class ServerState:
     """What the handlers share.
 
     Attributes:
@@ -71,15 +71,15 @@ class _NameConvertor(StringConvertor):
     regex = "[^/:]+"
 
 
-def make_app(door: Door) -> Starlette:
+def make_app(state: ServerState) -> Starlette:
     """The application."""
     register_url_convertor("name", _NameConvertor())
     model = "/v1/models/{name:name}"
     routes = []
     for path in (model, model + "/versions/{version:name}"):
         for method, handler in (("predict", _predict), ("classify", _classify), ("regress", _regress)):
-            routes.append(_route(door, f"{path}:{method}", functools.partial(_measured, method, handler), "POST"))
-        routes += [_route(door, path + "/metadata", _metadata), _route(door, path, _status)]
+            routes.append(_route(state, f"{path}:{method}", functools.partial(_measured, method, handler), "POST"))
+        routes += [_route(state, path + "/metadata", _metadata), _route(state, path, _status)]
     plain = {
         "/v1/models": _models,
         "/healthz": _healthz,
@@ -89,19 +89,21 @@ def make_app(door: Door) -> Starlette:
         "/": functools.partial(_page, "index.html"),
         "/playground.js": functools.partial(_page, "playground.js"),
     }
-    routes += [_route(door, path, handler) for path, handler in plain.items()]
+    routes += [_route(state, path, handler) for path, handler in plain.items()]
     return Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
 
 
-def _route(door: Door, path: str, handler: Callable[[Door, Request], Awaitable[Response]], method="GET") -> Route:
+def _route(
+    state: ServerState, path: str, handler: Callable[[ServerState, Request], Awaitable[Response]], method="GET"
+) -> Route:
     async def endpoint(request: Request) -> Response:
         headers = request.headers
-        if path not in _NO_KEY_NEEDED and not door.allows(
+        if path not in _NO_KEY_NEEDED and not state.allows(
             headers.get("authorization", ""), headers.get("x-api-key", "")
         ):
             return _error(401, "The API key is missing or wrong.", {"www-authenticate": "Bearer"})
         try:
-            return await handler(door, request)
+            return await handler(state, request)
         except HTTPException as error:
             return _http_error(request, error)
         except ClientDisconnect:
@@ -118,10 +120,10 @@ def _route(door: Door, path: str, handler: Callable[[Door, Request], Awaitable[R
 # === Models ===
 
 
-async def _measured(method: str, handler: Callable, door: Door, request: Request) -> Response:
-    with door.models.hold(request.path_params["name"], request.path_params.get("version")) as served:
-        body = await _read_body(door, request)
-        with door.metrics.measured(served.version.model, method, "rest"):
+async def _measured(method: str, handler: Callable, state: ServerState, request: Request) -> Response:
+    with state.models.hold(request.path_params["name"], request.path_params.get("version")) as served:
+        body = await _read_body(state, request)
+        with state.metrics.measured(served.version.model, method, "rest"):
             return _json(await _unless_disconnected(request, handler(served, body)))
 
 
@@ -147,8 +149,8 @@ async def _results(answer: Callable, served: ServedVersion, body: bytes) -> byte
     return orjson.dumps({"results": results}, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-async def _status(door: Door, request: Request) -> Response:
-    served = door.models.find(request.path_params["name"], request.path_params.get("version"))
+async def _status(state: ServerState, request: Request) -> Response:
+    served = state.models.find(request.path_params["name"], request.path_params.get("version"))
     return _json(orjson.dumps({"model_version_status": [_version_status(served.version.number)]}))
 
 
@@ -156,12 +158,12 @@ def _version_status(number: int) -> dict[str, Any]:
     return {"version": str(number), "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
 
 
-async def _metadata(door: Door, request: Request) -> Response:
-    served = door.models.find(request.path_params["name"], request.path_params.get("version"))
+async def _metadata(state: ServerState, request: Request) -> Response:
+    served = state.models.find(request.path_params["name"], request.path_params.get("version"))
     return _json(orjson.dumps(metadata_of(served)))
 
 
-async def _models(door: Door, _: Request) -> Response:
+async def _models(state: ServerState, _: Request) -> Response:
     models = [
         {
             "name": name,
@@ -169,7 +171,7 @@ async def _models(door: Door, _: Request) -> Response:
             "engine": served.engine.name,
             "signatures": {key: dataclasses.asdict(signature) for key, signature in served.engine.signatures.items()},
         }
-        for name, served in sorted(door.models.served.items())
+        for name, served in sorted(state.models.served.items())
     ]
     return _json(orjson.dumps({"models": models}))
 
@@ -177,43 +179,43 @@ async def _models(door: Door, _: Request) -> Response:
 # === The server ===
 
 
-async def _healthz(door: Door, _: Request) -> Response:
+async def _healthz(state: ServerState, _: Request) -> Response:
     return _json(b'{"status": "ok"}')
 
 
-async def _readyz(door: Door, _: Request) -> Response:
-    return _json(b'{"status": "ready"}') if door.ready else _error(503, "The server is shutting down.")
+async def _readyz(state: ServerState, _: Request) -> Response:
+    return _json(b'{"status": "ready"}') if state.ready else _error(503, "The server is shutting down.")
 
 
-async def _metrics(door: Door, _: Request) -> Response:
-    return Response(door.metrics.text(), headers={"content-type": CONTENT_TYPE})
+async def _metrics(state: ServerState, _: Request) -> Response:
+    return Response(state.metrics.text(), headers={"content-type": CONTENT_TYPE})
 
 
-async def _openapi(door: Door, _: Request) -> Response:
-    return _json(orjson.dumps(describe(door.models.served, door.api_key is not None)))
+async def _openapi(state: ServerState, _: Request) -> Response:
+    return _json(orjson.dumps(describe(state.models.served, state.api_key is not None)))
 
 
-async def _page(file: str, door: Door, _: Request) -> Response:
+async def _page(file: str, state: ServerState, _: Request) -> Response:
     return FileResponse(PLAYGROUND / file, headers=_PAGE_HEADERS)
 
 
 # === Requests and replies ===
 
 
-async def _read_body(door: Door, request: Request) -> bytes:
+async def _read_body(state: ServerState, request: Request) -> bytes:
     """The body, if it is small enough and arrives in time."""
-    too_large = HTTPException(413, f"The body must have at most {door.max_body} bytes.", {"connection": "close"})
-    if int(request.headers.get("content-length", 0)) > door.max_body:
+    too_large = HTTPException(413, f"The body must have at most {state.max_body} bytes.", {"connection": "close"})
+    if int(request.headers.get("content-length", 0)) > state.max_body:
         raise too_large
     body = bytearray()
     try:
-        async with asyncio.timeout(door.read_timeout):
+        async with asyncio.timeout(state.read_timeout):
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > door.max_body:
+                if len(body) > state.max_body:
                     raise too_large
     except TimeoutError:
-        message = f"The body did not arrive within {door.read_timeout:g} seconds."
+        message = f"The body did not arrive within {state.read_timeout:g} seconds."
         raise HTTPException(408, message, {"connection": "close"}) from None
     return bytes(body)
 

@@ -18,7 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from albert_tf.serving.batching import Batcher, BatchOptions
 from albert_tf.serving.engine import Engine, load_engine
 from albert_tf.serving.metrics import Metrics
-from albert_tf.serving.rest import Door, make_app
+from albert_tf.serving.rest import ServerState, make_app
 from albert_tf.serving.versions import ModelRoot, ServedModels
 
 # Connections at a time: with the default size of bodies they hold at most 2 GiB.
@@ -72,10 +72,10 @@ async def serve(
     """
     metrics = Metrics()
     models = await _load_models(folder, options, metrics)
-    door = Door(models, metrics, max_body=options.max_body, api_key=options.api_key)
+    state = ServerState(models, metrics, max_body=options.max_body, api_key=options.api_key)
     listening = listen(options.host, options.port)
     config = uvicorn.Config(
-        make_app(door),
+        make_app(state),
         http=_TimedProtocol,
         ws="none",
         lifespan="off",
@@ -88,12 +88,12 @@ async def serve(
     )
     server = _Server(config)
     watching = asyncio.create_task(models.watch())
-    grpc_server, grpc_port = await _start_grpc(door, options)
+    grpc_server, grpc_port = await _start_grpc(state, options)
     with _signals(stop := stop or asyncio.Event()):
         serving = asyncio.create_task(server.serve([listening]))
         announce(_started(listening, grpc_port, options.host, models))
         await asyncio.wait((serving, asyncio.create_task(stop.wait())), return_when=asyncio.FIRST_COMPLETED)
-        door.ready = False
+        state.ready = False
         watching.cancel()
         server.should_exit = True
         await asyncio.gather(serving, *([grpc_server.stop(options.drain)] if grpc_server else []))
@@ -135,12 +135,12 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-async def _start_grpc(door: Door, options: ServerOptions):
+async def _start_grpc(state: ServerState, options: ServerOptions):
     if options.grpc_port is None:
         return None, None
     from albert_tf.serving.grpc_service import make_server
 
-    server, address = make_server(door), f"{_in_url(options.host)}:{options.grpc_port}"
+    server, address = make_server(state), f"{_in_url(options.host)}:{options.grpc_port}"
     try:
         port = server.add_insecure_port(address)
     except RuntimeError:

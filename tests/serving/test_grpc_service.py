@@ -26,11 +26,11 @@ async def channel(root, **options):
     """A channel to a server of a toy model, and its metrics."""
     write_version(root / "task", 3)
     async with toy_server(root, **options) as server:
-        grpc_server = make_server(server.door)
+        grpc_server = make_server(server.state)
         port = grpc_server.add_insecure_port("127.0.0.1:0")
         await grpc_server.start()
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as opened:
-            yield opened, server.door.metrics
+            yield opened, server.state.metrics
         await grpc_server.stop(0)
 
 

@@ -163,7 +163,7 @@ def test_the_key_is_needed_but_for_health_and_the_page(tmp_path):
                 assert await status(path, x_api_key="wrong") == 401
             for path in ("/", "/playground.js", "/healthz", "/readyz"):
                 assert await status(path) == 200
-            server.door.api_key = "key"
+            server.state.api_key = "key"
             assert await status(MODEL, authorization="Bearer key") == 200
             assert await status(MODEL, x_api_key="key") == 200
 
@@ -193,7 +193,7 @@ def test_readiness_ends_before_the_server(tmp_path):
     async def scenario():
         async with toy_server(tmp_path) as server:
             assert (await server.client.get("/readyz")).status_code == 200
-            server.door.ready = False
+            server.state.ready = False
             assert (await server.client.get("/readyz")).status_code == 503
             assert (await server.client.get("/healthz")).status_code == 200
 

@@ -15,7 +15,7 @@ import numpy as np
 from albert_tf.serving.batching import Batcher, BatchOptions
 from albert_tf.serving.engine import Signature, TensorSpec
 from albert_tf.serving.metrics import Metrics
-from albert_tf.serving.rest import Door, make_app
+from albert_tf.serving.rest import ServerState, make_app
 from albert_tf.serving.versions import ModelRoot, ServedModels
 
 TEXT, IDS = TensorSpec("string", (None,)), TensorSpec("int32", (None, None))
@@ -101,7 +101,7 @@ def write_version(model: pathlib.Path, number: int, content: str = "{}") -> path
 
 @contextlib.asynccontextmanager
 async def toy_server(
-    root: pathlib.Path, engine: Any = None, batches: BatchOptions | None = None, **door
+    root: pathlib.Path, engine: Any = None, batches: BatchOptions | None = None, **state
 ) -> AsyncIterator[SimpleNamespace]:
     """A client of a server in this event loop, its models and its engine."""
     engine, metrics = engine or ToyEngine(), Metrics()
@@ -111,10 +111,10 @@ async def toy_server(
 
     models = ServedModels(ModelRoot(root), lambda _: copy.copy(engine), make_batcher)
     await models.refresh()
-    door = Door(models, metrics, **door)
-    transport = httpx.ASGITransport(make_app(door), raise_app_exceptions=False)
+    state = ServerState(models, metrics, **state)
+    transport = httpx.ASGITransport(make_app(state), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
-        yield SimpleNamespace(client=client, models=models, engine=engine, door=door)
+        yield SimpleNamespace(client=client, models=models, engine=engine, state=state)
     models.close()
 
 
