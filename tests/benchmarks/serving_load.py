@@ -69,9 +69,8 @@ def main() -> None:
     for name, found in rates.items():
         rate, seconds = statistics.median(found), sorted(latencies[name])
         p50, p95, p99 = (seconds[int(len(seconds) * share)] * 1000 for share in (0.5, 0.95, 0.99))
-        print(
-            f"{name}: {rate:.1f} requests/s, {rate / first:.2f} x the first; p50 {p50:.0f}, p95 {p95:.0f}, p99 {p99:.0f} ms"
-        )
+        latency = f"p50 {p50:.0f}, p95 {p95:.0f}, p99 {p99:.0f} ms"
+        print(f"{name}: {rate:.1f} requests/s, {rate / first:.2f} x the first; {latency}")
 
 
 if __name__ == "__main__":
