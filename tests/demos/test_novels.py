@@ -41,7 +41,13 @@ def test_the_quickstart(novels, tmp_path):
     printed = output_of(
         *("--output", tmp_path / "out", "--data", novels, "--recipe", recipe), program=PROGRAMS[quickstart]
     )
-    for line in ("masked-LM loss, nats", "author of a passage", "same network without pretraining", "sentence order  "):
+    for line in (
+        "masked-LM loss, nats",
+        "author of a passage",
+        "same network without pretraining",
+        "sentence order  ",
+        "serve both",
+    ):
         assert line in printed
     assert (tmp_path / "out/pretraining/losses.png").is_file()
     metrics = json.loads((tmp_path / "out/finetuning/pretrained/metrics.json").read_text())

@@ -45,6 +45,7 @@ def quickstart(
     classifiers = finetune_classifiers(folders, *passages, label_column="author")
     typer.echo("exporting")
     exported = export.export_saved_model(folders.finetuning / "pretrained", folders.saved_models, name="authors")
+    export.export_saved_model(folders.pretraining / "model", folders.saved_models, name="novels")
 
     show_results(pretrained, classifiers, exported, time.monotonic() - start)
     typer.echo(f"losses: {plot}")
@@ -82,7 +83,8 @@ def show_predictions(exported: Any, folders: Folders) -> None:
     passage = '"My dear Watson," said he, "the hound was upon the moor before you came."'
     label = export.classify(classifier, [passage])[0]
     typer.echo(f"author          {passage}\n                {label.label} {label.score:.2f}")
-    typer.echo(f"serve it        python saved_models/predict.py {exported.folder.parent} {passage!r}")
+    typer.echo(f"use it          python saved_models/predict.py {exported.folder.parent} {passage!r}")
+    typer.echo(f"serve both      .venv/bin/albert-tf serve {folders.saved_models}, then open http://127.0.0.1:8501/")
 
 
 if __name__ == "__main__":
