@@ -7,9 +7,10 @@ import threading
 
 import pytest
 
-from albert_tf.cli.app import main
 from albert_tf.serving import server
 from tests.serving.toy_server import ToyEngine, write_version
+
+from .terminal import run
 
 
 @contextlib.contextmanager
@@ -39,23 +40,9 @@ def folder(monkeypatch, tmp_path):
     return tmp_path
 
 
-@pytest.fixture
-def albert_tf(monkeypatch, capsys):
-    """Runs the command line; returns the exit code and what was printed."""
-
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["albert-tf", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        printed = capsys.readouterr()
-        return stop.value.code, printed.out, printed.err
-
-    return run
-
-
-def test_answers_are_a_table(folder, albert_tf):
+def test_answers_are_a_table(folder):
     with serving(folder) as address:
-        code, printed, _ = albert_tf("query", f"{address}/v1/models/task", "aaab", "bb")
+        code, printed, _ = run("query", f"{address}/v1/models/task", "aaab", "bb")
     rows = [re.findall(r"[\w., ]+", line) for line in printed.splitlines() if "│" in line]
     assert [[cell.strip() for cell in row] for row in rows] == [
         ["aaab", "vowels", "0.7500", "0.2500, 0.7500"],
@@ -64,13 +51,13 @@ def test_answers_are_a_table(folder, albert_tf):
     assert not code
 
 
-def test_the_key_is_read_from_the_environment(folder, albert_tf, monkeypatch):
+def test_the_key_is_read_from_the_environment(folder, monkeypatch):
     with serving(folder, api_key="key") as address:
-        code, _, errors = albert_tf("query", f"{address}/v1/models/task", "a")
+        code, _, errors = run("query", f"{address}/v1/models/task", "a")
         assert (code, errors.count("\n")) == (2, 1)
         assert "answered 401: The API key is missing or wrong." in errors
         monkeypatch.setenv("ALBERT_TF_API_KEY", "key")
-        assert not albert_tf("query", f"{address}/v1/models/task", "a")[0]
+        assert not run("query", f"{address}/v1/models/task", "a")[0]
 
 
 @pytest.mark.parametrize(
@@ -82,15 +69,15 @@ def test_the_key_is_read_from_the_environment(folder, albert_tf, monkeypatch):
         ("/", ["a"], "must be a name, or end in /v1/models/NAME"),
     ],
 )
-def test_mistakes_are_one_sentence(folder, albert_tf, path, arguments, complaint):
+def test_mistakes_are_one_sentence(folder, path, arguments, complaint):
     with serving(folder) as address:
-        code, _, errors = albert_tf("query", address + path, *arguments)
+        code, _, errors = run("query", address + path, *arguments)
     assert (code, errors.count("\n")) == (2, 1)
     assert complaint in errors
 
 
-def test_a_server_that_is_not_there_is_named(albert_tf):
-    code, _, errors = albert_tf("query", "http://127.0.0.1:9/v1/models/task", "a")
+def test_a_server_that_is_not_there_is_named():
+    code, _, errors = run("query", "http://127.0.0.1:9/v1/models/task", "a")
     assert code == 2
     assert "start the server with `albert-tf serve`" in errors
 
@@ -104,9 +91,9 @@ def test_a_server_that_is_not_there_is_named(albert_tf):
         ([".", "--api-key-file", "empty"], "empty is empty; write the key into it."),
     ],
 )
-def test_what_cannot_be_served_is_one_sentence(albert_tf, tmp_path, monkeypatch, arguments, complaint):
+def test_what_cannot_be_served_is_one_sentence(tmp_path, monkeypatch, arguments, complaint):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").touch()
-    code, _, errors = albert_tf("serve", *arguments)
+    code, _, errors = run("serve", *arguments)
     assert (code, errors.count("\n")) == (2, 1), errors
     assert complaint in errors
