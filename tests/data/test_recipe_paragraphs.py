@@ -13,7 +13,7 @@ SCRIPT = Path(__file__).parents[2] / "training" / "recipes" / "paragraphs.py"
 PARAGRAPHS = [
     "It was a dark night, and " + "the rain fell in torrents, and " * 6 + "nobody was abroad. No lamp was lit.",
     '"Who is there?" she asked.',
-    "Nobody answered her. " + "She waited a long while at the state, and heard the wind. " * 5 + "Then she went in.",
+    "Nobody answered her. " + "She waited a long while at the door, and heard the wind. " * 5 + "Then she went in.",
     '"Nobody," said he. "It was the wind."',
 ] * 12
 

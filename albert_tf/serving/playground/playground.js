@@ -15,7 +15,7 @@ const TASKS = [
   {
     title: "Sentence order",
     fits: (inputs, outputs) => has(outputs, "in_order"),
-    fields: [["text", "First segment", "He opened the state."], ["text_pair", "Second segment", "Then he went in."]],
+    fields: [["text", "First segment", "He opened the door."], ["text_pair", "Second segment", "Then he went in."]],
     show: (row) => showNumber(percent(row.in_order), "probability that the segments are in this order"),
   },
   {
