@@ -9,8 +9,6 @@ from albert_tf.atomic_files import atomic_write, sha256
 from albert_tf.export.folder import ModelFolder, read_record
 
 CARD_FILE, TEXT_FILE = "model.json", "MODEL.md"
-# Options of fine-tuning that are paths, of which only the last part is published.
-_PATHS = ("pretrained", "train", "dev", "output")
 _LIBRARIES = ("albert-tf", "tensorflow", "tensorflow-text", "keras")
 
 
@@ -37,7 +35,7 @@ def write_model_card(
         "parameters": int(sum(variable.value.shape.num_elements() for variable in loaded.model.weights)),
         "scores": report.get("scores"),
         "evaluated_on": report.get("dev_examples"),
-        "recipe": {key: pathlib.PurePath(value).name if key in _PATHS else value for key, value in recipe.items()},
+        "recipe": recipe,  # it has digests of its files, no paths
         "files": {
             path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)}
             for path in sorted(folder.rglob("*"))
@@ -67,5 +65,7 @@ def _text(card: dict[str, Any]) -> str:
         lines += [f"| {key} | {value:.4f} |" for key, value in scores.items() if isinstance(value, float)]
     if card["recipe"]:
         lines += ["", "## Fine-tuning", "", "| option | value |", "|---|---|"]
-        lines += [f"| `{key}` | {value} |" for key, value in card["recipe"].items() if value is not None]
+        lines += [
+            f"| `{key}` | {value} |" for key, value in card["recipe"].items() if isinstance(value, str | int | float)
+        ]
     return "\n".join([*lines, "", f"`{CARD_FILE}` has all of this, and the checksums of all files.", ""])
