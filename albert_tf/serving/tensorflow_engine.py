@@ -64,5 +64,5 @@ def _reason(error: tf.errors.OpError) -> str:
     text = str(error.message).partition("\n\t [[")[0]
     _, is_assertion, assertion = text.partition("assertion failed: [")
     if is_assertion:
-        return assertion.partition("] [")[0]
+        return assertion.partition("] [")[0].strip().removesuffix("]")
     return f"The model refused the input: {text.splitlines()[-1]}."

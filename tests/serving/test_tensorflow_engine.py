@@ -14,6 +14,12 @@ class Lengths(tf.Module):
         with tf.control_dependencies([tf.debugging.assert_greater(tf.strings.length(text), 0, "A text is empty.")]):
             return {"length": tf.strings.length(text)}
 
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def masked(self, text):
+        has_mask = tf.reduce_all(tf.strings.regex_full_match(text, r".*\[MASK\].*"))
+        with tf.control_dependencies([tf.debugging.Assert(has_mask, ["Each text must contain [MASK]."])]):
+            return {"length": tf.strings.length(text)}
+
     @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="input_ids")])
     def lookup(self, input_ids):
         return {"value": tf.gather(tf.constant([1.0, 2.0]), input_ids)}
@@ -22,7 +28,8 @@ class Lengths(tf.Module):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     module, folder = Lengths(), tmp_path_factory.mktemp("lengths") / "1"
-    tf.saved_model.save(module, str(folder), signatures={"serving_default": module.lengths, "lookup": module.lookup})
+    signatures = {"serving_default": module.lengths, "masked": module.masked, "lookup": module.lookup}
+    tf.saved_model.save(module, str(folder), signatures=signatures)
     return folder
 
 
@@ -40,6 +47,8 @@ def test_what_the_graph_refuses_is_one_sentence(folder):
     engine = load(folder)
     with pytest.raises(ValueError, match=r"^A text is empty\.$"):
         engine.run("serving_default", {"text": np.array([b"a", b""], object)})
+    with pytest.raises(ValueError, match=r"^Each text must contain \[MASK\]\.$"):
+        engine.run("masked", {"text": np.array([b"none"], object)})
     with pytest.raises(ValueError, match=r"^The model refused the input: indices\[0\] = 2 is not in \[0, 2\)\.$"):
         engine.run("lookup", {"input_ids": np.array([2], np.int32)})
 
