@@ -42,13 +42,10 @@ def folder(monkeypatch, tmp_path):
 
 def test_answers_are_a_table(folder):
     with serving(folder) as address:
-        code, printed, _ = run("query", f"{address}/v1/models/task", "aaab", "bb")
-    rows = [re.findall(r"[\w., ]+", line) for line in printed.splitlines() if "│" in line]
-    assert [[cell.strip() for cell in row] for row in rows] == [
-        ["aaab", "vowels", "0.7500", "0.2500, 0.7500"],
-        ["bb", "consonants", "1.0000", "1.0000, 0.0000"],
-    ]
-    assert not code
+        code, printed, errors = run("query", f"{address}/v1/models/task", "aaab", "bb")
+    assert not code, errors
+    for cells in (("aaab", "vowels", "0.7500", "0.2500, 0.7500"), ("bb", "consonants", "1.0000", "1.0000, 0.0000")):
+        assert re.search(r"\W+".join(map(re.escape, cells)), printed), printed
 
 
 def test_the_key_is_read_from_the_environment(folder, monkeypatch):
