@@ -5,7 +5,7 @@ import functools
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +24,8 @@ def run(
         list[str] | None, typer.Argument(help="Texts; for a pretrained model, with [MASK] for one piece.")
     ] = None,
     pair: Annotated[
-        list[str] | None, typer.Option(help="Second text, one for each text; a pretrained model predicts their order.")
+        list[str] | None,
+        typer.Option(help="Second text, one for each text; the passage of a question; each choice of one context."),
     ] = None,
     data: Annotated[
         Path | None,
@@ -51,42 +52,47 @@ def run(
     """
     if (data is None) == (not texts):
         raise ValueError("Either texts or `--data` must be given; pass a text in quotes, or a file.")
+    from albert_tf.serving.pipeline import pipeline
+
     if data is not None:
         if (task := _other_task(folder)) is not None:
             _predict_task(task, folder, data, output)
             return
-        _label_file(_load(folder), data, output, (text_column, pair_column, header))
+        _label_file(pipeline(folder), data, output, (text_column, pair_column, header))
         return
     from albert_tf.cli.tables import print_table
 
     texts = texts or []
-    if pair and len(pair) != len(texts):
+    model = pipeline(folder)
+    if pair and len(pair) != len(texts) and model.task != "multiple_choice":
         raise ValueError(f"`--pair` must be given once for each text. Received: {len(texts)} texts, {len(pair)} pairs.")
-    columns, rows = _table(_load(folder), texts, pair or [])
+    columns, rows = _table(model, texts, pair or [])
     title = "▁ begins a word, ## continues one" if columns[1] == "piece" else ""
     print_table(title, columns, rows, num_text_columns=2)
 
 
 def _table(model: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, str, str], Iterator[_Row]]:
     """Columns and rows of the answers for some texts."""
+    given = [texts, pairs] if pairs else [texts]
     if model.task == "sentence_embedding":
         if not pairs:
             raise ValueError("`--pair` must be given for each text, to compare them; --data writes embeddings.")
         return ("text", "compared with", "cosine"), _cosine_rows(texts, pairs, model)
     if model.task == "sequence_classification":
-        return ("text", "label", "value"), _label_rows(texts, model.classify(texts, pairs or None))
+        return ("text", "label", "value"), _label_rows(texts, model(*given))
     if model.task == "question_answering":
         if not pairs:
             raise ValueError("`--pair` must be given for each question: the passage that has the answer.")
-        return ("question", "answer", "probability"), _answer_rows(texts, model.answer_questions(texts, pairs))
+        return ("question", "answer", "probability"), _answer_rows(texts, model(*given))
     if model.task == "token_classification":
-        return ("text", "entity", "probability"), _entity_rows(texts, model.find_entities(texts))
+        return ("text", "entity", "probability"), _entity_rows(texts, model(*given))
     if model.task == "multiple_choice":
-        raise ValueError("`--data` must be given for a model of multiple choice; see `evaluate` for the files.")
+        if len(texts) != 1 or len(pairs) < 2:
+            raise ValueError("One text must be given, the context, and `--pair` for each of its choices; or `--data`.")
+        return ("context", "choice", "probability"), _rows(texts[0], zip(pairs, model(texts[0], pairs)))
     if pairs:
-        order = model.sentence_order(texts, pairs)
-        return ("comes first", "comes second", "probability"), _order_rows(texts, pairs, order)
-    return ("text", "piece", "probability"), _piece_rows(texts, model.fill_mask(texts))
+        return ("comes first", "comes second", "probability"), _order_rows(texts, pairs, model(*given))
+    return ("text", "piece", "probability"), _piece_rows(texts, model(*given))
 
 
 def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> None:
@@ -116,9 +122,9 @@ def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | 
 
 def _other_task(folder: Path) -> str | None:
     """The task of a checkpoint that neither labels nor embeds texts, such as question answering; else None."""
-    from albert_tf.export import is_saved_model
+    from albert_tf.checkpoints import holds_weights
 
-    if is_saved_model(folder):
+    if not holds_weights(folder):
         return None
     from albert_tf.trainer.evaluation import find_finetuned
 
@@ -165,35 +171,12 @@ def _values(model: Any, texts: list[str], pairs: list[str]) -> Iterator[tuple[An
         for _, _, cosine in _cosine_rows(texts, pairs, model):
             yield cosine, {}
     elif model.task == "sentence_embedding":
-        for embedding in model.embed(texts):
+        for embedding in model(texts):
             yield None, {"embedding": embedding.tolist()}
     else:
-        for prediction in model.classify(texts, pairs or None):
+        for prediction in model(*([texts, pairs] if pairs else [texts])):
             fields = {name: value for name, value in dataclasses.asdict(prediction).items() if value not in (None, {})}
             yield prediction.score if prediction.label is None else prediction.label, fields
-
-
-@dataclasses.dataclass(frozen=True)
-class _FolderModel:
-    """A Keras model with the interface of RestoredModel."""
-
-    task: str
-    classify: Callable
-    embed: Callable
-    fill_mask: Callable
-    sentence_order: Callable
-    answer_questions: Callable
-    find_entities: Callable
-
-
-def _load(folder: Path) -> Any:
-    from albert_tf import export
-
-    if export.is_saved_model(folder):
-        return export.load_saved_model(folder)
-    loaded = export.load_folder(folder)
-    names = [field.name for field in dataclasses.fields(_FolderModel)][1:]
-    return _FolderModel(loaded.task, *(functools.partial(getattr(export, name), loaded) for name in names))
 
 
 def _label_rows(texts: list[str], predictions) -> Iterator[_Row]:
@@ -204,9 +187,11 @@ def _label_rows(texts: list[str], predictions) -> Iterator[_Row]:
 
 
 def _cosine_rows(texts: list[str], pairs: list[str], model: Any) -> Iterator[_Row]:
+    import numpy as np
+
     from albert_tf.metrics import cosines
 
-    found = cosines(model.embed(texts), model.embed(pairs))
+    found = cosines(np.array(model(texts)), np.array(model(pairs)))
     return ((text, pair, f"{cosine:.4f}") for text, pair, cosine in zip(texts, pairs, found))
 
 
