@@ -123,12 +123,12 @@ class Pipeline:
     def _columns(self, texts: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs by name, in their order."""
         names = _TASKS[self.task][1]
-        given = {**dict(zip(names, texts)), **named}
-        if len(texts) == 1 and not named and (isinstance(texts[0], Mapping) or hasattr(texts[0], "columns")):
+        given, count = {**dict(zip(names, texts)), **named}, len(texts) + len(named)
+        if count == 1 and texts and (isinstance(texts[0], Mapping) or hasattr(texts[0], "columns")):
             known = getattr(texts[0], "columns", texts[0])
-            texts, given = (), {name: texts[0][name] for name in names if name in known}
+            given, count = {name: texts[0][name] for name in names if name in known}, 0
         is_complete = all(name in given for name in names if name != _OPTIONAL)
-        if not is_complete or len(given) < len(texts) + len(named) or not given.keys() <= set(names):
+        if not is_complete or len(given) < count or not given.keys() <= set(names):
             raise ValueError(
                 f"A model of {self.task.replace('_', ' ')} takes {' and '.join(names)}. Received: "
                 f"{', '.join([*map(repr, texts), *named])[:100] or 'none of them'}."
