@@ -94,7 +94,7 @@ def _find_file(folder: pathlib.Path, manifest: OnnxManifest, precision: str) -> 
             "or export the model again."
         )
     file = folder / MODEL_FILES[chosen]
-    if sha256(file) != manifest.files[MODEL_FILES[chosen]]:
+    if sha256(file) != manifest.files[MODEL_FILES[chosen]]["sha256"]:
         raise ValueError(f"{file} was changed after it was written (its checksum differs); export the model again.")
     return file, chosen
 

@@ -222,7 +222,8 @@ def load_model(model: str | os.PathLike, engine: EngineName | None = None, batch
             return _load_keras(model, batch_size)
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"{error.name} is not installed; the engine for {folder} needs it. Install it first."
+            f"{error.name} is not installed, which {folder} needs; install albert-tf with its requirements, or export "
+            "the model with --format onnx."
         ) from None
     kind = "SavedModel" if engine == "tensorflow" else "ONNX folder"
     raise ValueError(f"{folder} holds no {kind}; write one with `albert-tf export`, or choose another engine.")
