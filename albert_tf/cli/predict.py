@@ -99,7 +99,10 @@ def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | 
     """Labels the rows of a table, some at a time."""
     is_embedding = model.task == "sentence_embedding"
     if not is_embedding and model.task != "sequence_classification":
-        raise ValueError("`--data` needs a model that labels or embeds texts; pass other texts one by one.")
+        raise ValueError(
+            "`--data` needs a model that labels or embeds texts, or the weights of another task; pass the folder that "
+            "was exported, or the texts one by one."
+        )
     if is_embedding and (output.suffix == ".tsv") == (columns[1] is None):
         raise ValueError(
             "`--output` of embeddings must be .jsonl or -, and of the similarities of pairs .tsv. Received: "

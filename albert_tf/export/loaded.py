@@ -23,7 +23,11 @@ class RestoredModel(ExportedModel):
 
     folder: pathlib.Path
     restored: Any
-    engine = "tensorflow"
+
+    @property
+    def engine(self) -> str:
+        """TensorFlow."""
+        return "tensorflow"
 
     @property
     def name(self) -> str:

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import itertools
-import os
 import pathlib
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ _BATCHES_AHEAD = 16
 
 
 def pipeline(
-    model: str | os.PathLike, *others: Any, engine: EngineName | None = None, batch_size: int = 32
+    model: str | pathlib.Path, *others: Any, engine: EngineName | None = None, batch_size: int = 32
 ) -> "Pipeline":
     """Loads a model that takes texts; its task is read from the folder.
 
@@ -57,8 +56,8 @@ def pipeline(
     """
     if others:
         raise ValueError(
-            "`pipeline` takes the folder alone, because it holds the task. Received: "
-            f"{', '.join(map(repr, (model, *others)))}; write albert_tf.pipeline({others[0]!r})."
+            "`pipeline` takes the folder, which tells the task, and options by name. Received: "
+            f"{', '.join(map(repr, (model, *others)))}; write albert_tf.pipeline(folder)."
         )
     if type(batch_size) is not int or batch_size < 1:
         raise ValueError(f"`batch_size` must be an integer of at least 1. Received: batch_size={batch_size!r}.")
@@ -200,7 +199,7 @@ class _OnnxModel(ExportedModel):
         return self._engine.run(signature, arrays)
 
 
-def load_model(model: str | os.PathLike, engine: EngineName | None = None, batch_size: int = 32) -> Any:
+def load_model(model: str | pathlib.Path, engine: EngineName | None = None, batch_size: int = 32) -> Any:
     """Loads a model with what computes it; arguments are those of `pipeline`.
 
     Returns:
@@ -229,7 +228,7 @@ def load_model(model: str | os.PathLike, engine: EngineName | None = None, batch
     raise ValueError(f"{folder} holds no {kind}; write one with `albert-tf export`, or choose another engine.")
 
 
-def _load_keras(model: str | os.PathLike, batch_size: int) -> Any:
+def _load_keras(model: str | pathlib.Path, batch_size: int) -> Any:
     loaded = dataclasses.replace(export.load_folder(model), batch_size=batch_size)
     names = {"sentence_order", *(name for name, _ in _TASKS.values())}
     functions = {name: functools.partial(getattr(export, name), loaded) for name in names}

@@ -217,7 +217,7 @@ def test_mistakes_are_explained(classifier, chooser, folders, tmp_path):
             chooser("a", choices)
     with pytest.raises(ValueError, match=r"takes context and choices"):
         chooser("a")
-    with pytest.raises(ValueError, match=r"holds the task.*write albert_tf\.pipeline\('runs/x'\)"):
+    with pytest.raises(ValueError, match=r"which tells the task.*Received: 'text-classification', 'runs/x'; write"):
         albert_tf.pipeline("text-classification", "runs/x")
     with pytest.raises(ValueError, match=r"`engine` must be one of keras, tensorflow, onnxruntime, openvino"):
         albert_tf.pipeline(folders["classifier"], engine="torch")
