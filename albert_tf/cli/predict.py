@@ -97,11 +97,16 @@ def _table(model: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, s
 
 def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> None:
     """Labels the rows of a table, some at a time."""
+    if model.task in ("question_answering", "token_classification"):
+        _check_files(model.task, data, output)
+        count = (_answer_file if model.task == "question_answering" else _tag_file)(model, data, output)
+        typer.echo(f"{count:,} predictions in {output}")
+        return
     is_embedding = model.task == "sentence_embedding"
     if not is_embedding and model.task != "sequence_classification":
         raise ValueError(
-            "`--data` needs a model that labels or embeds texts, or the weights of another task; pass the folder that "
-            "was exported, or the texts one by one."
+            "`--data` needs a model that labels or embeds texts, answers questions or finds entities, or for multiple "
+            "choice the folder that was exported; pass other texts one by one."
         )
     if is_embedding and (output.suffix == ".tsv") == (columns[1] is None):
         raise ValueError(
@@ -123,6 +128,34 @@ def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | 
             file.write(line.encode("utf-8", "surrogatepass"))
 
 
+def _answer_file(model: Any, data: Path, output: Path) -> int:
+    """Writes what an export answers, by question id; returns the number of questions."""
+    from albert_tf.atomic_files import atomic_write
+    from albert_tf.data.finetuning.questions import read_questions
+
+    questions = read_questions(data, "drop")
+    answers = model([question.text for question in questions], [question.context for question in questions])
+    texts = {question.id: answer.text for question, answer in zip(questions, answers)}
+    atomic_write(output, (json.dumps(texts, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "surrogatepass"))
+    return len(questions)
+
+
+def _tag_file(model: Any, data: Path, output: Path) -> int:
+    """Writes the entities that an export finds, as JSON lines; returns the number of texts."""
+    from albert_tf.atomic_files import atomic_write
+    from albert_tf.data.finetuning.tagged import read_tagged
+
+    texts = read_tagged(data, labelled=False)
+    if any(text.words is not None for text in texts):
+        raise ValueError(f"{data} has words, whose tags are not among the outputs of an export; give texts instead.")
+    lines = []
+    for text, entities in zip(texts, model([text.text for text in texts])):
+        spans = [{name: getattr(one, name) for name in ("start", "end", "label", "text")} for one in entities]
+        lines.append(json.dumps({"text": text.text, "spans": spans}, ensure_ascii=False) + "\n")
+    atomic_write(output, "".join(lines).encode("utf-8", "surrogatepass"))
+    return len(texts)
+
+
 def _other_task(folder: Path) -> str | None:
     """The task of a checkpoint that neither labels nor embeds texts, such as question answering; else None."""
     from albert_tf.checkpoints import holds_weights
@@ -138,9 +171,13 @@ def _other_task(folder: Path) -> str | None:
 def _predict_task(task: str, folder: Path, data: Path, output: Path) -> None:
     from albert_tf.trainer.evaluation import predict_folder
 
+    _check_files(task, data, output)
+    typer.echo(f"{predict_folder(folder, data, output):,} predictions in {output}")
+
+
+def _check_files(task: str, data: Path, output: Path) -> None:
     if str(data) == "-" or str(output) == "-":
         raise ValueError(f"`--data` and `--output` must be files for {task}, not standard input and output.")
-    typer.echo(f"{predict_folder(folder, data, output):,} predictions in {output}")
 
 
 def _examples(data: Path, text_column: str, pair_column: str | None, header: bool) -> Iterator[tuple[str, str | None]]:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 
 import pytest
 
@@ -146,6 +147,35 @@ def test_files_of_texts(where, files, table, tmp_path, monkeypatch):
     for row, one in zip(rows, expected, strict=True):
         assert row["label"] == one.label
         assert row["probabilities"] == pytest.approx(one.probabilities, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["questions", pytest.param("tags", marks=pytest.mark.exhaustive)])
+def test_files_of_other_tasks(kind, folders, tmp_path):
+    source = shutil.copytree(folders[kind], tmp_path / "model", ignore=shutil.ignore_patterns("metrics.json"))
+    contexts = ["He is the old man of Rome.", "The sun.  A garden and 서울, by the house. " * 4, "very cold rain"]
+    paragraphs = [{"context": text, "qas": [{"id": text, "question": "Who is he?"}]} for text in contexts]
+    (tmp_path / "questions").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    (tmp_path / "tags").write_text("\n".join(contexts))
+    data = (tmp_path / kind).rename(tmp_path / {"questions": "data.json", "tags": "data.txt"}[kind])
+    onnx = export_onnx(source, tmp_path / "onnx", kind, precisions=["float32"]).folder
+    written = []
+    for folder in (source, export_saved_model(source, tmp_path / "saved", kind).folder, onnx):
+        printed = output_of("predict", folder, "--data", data, "--output", tmp_path / "predictions")
+        assert printed == f"3 predictions in {tmp_path / 'predictions'}\n"
+        written.append((tmp_path / "predictions").read_text("utf-8"))
+    assert written[0] == written[1] == written[2]
+    assert len(written[0]) > 100
+    assert f"must be files for {json.loads((onnx / 'model.json').read_text())['task']}" in mistake(
+        "predict", onnx, "--data", data
+    )
+
+
+@pytest.mark.exhaustive
+def test_files_that_exports_cannot_predict(folders, exports, tmp_path):
+    (tmp_path / "words.jsonl").write_text('{"words": ["a", "b"]}')
+    command = ("predict", exports["tags"].folder, "--data", tmp_path / "words.jsonl")
+    assert "has words, whose tags are not among" in mistake(*command, "--output", tmp_path / "a.jsonl")
+    assert "for multiple choice the folder" in mistake("predict", exports["choices"].folder, "--data", tmp_path / "x")
 
 
 def test_lines_from_standard_input(folders, monkeypatch):
