@@ -2,14 +2,14 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  # registers the operations that the SavedModel calls
 
-from albert_tf.export.results import SAVED_MODEL_FILE, ExportedModel, newest_first
+from albert_tf.export.results import SAVED_MODEL_FILE, ExportedModel, MaskPrediction, newest_first
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,22 +43,15 @@ class RestoredModel(ExportedModel):
 
     def run(self, signature: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """See `ExportedModel.run`."""
-        try:
-            outputs = self.restored.signatures[signature](
-                **{name: tf.constant(array) for name, array in arrays.items()}
-            )
-        except tf.errors.InvalidArgumentError as error:
-            raise ValueError(reason_of(error)) from None
+        outputs = self.restored.signatures[signature](**{name: tf.constant(array) for name, array in arrays.items()})
         return {name: tensor.numpy() for name, tensor in outputs.items()}
 
-
-def reason_of(error: tf.errors.OpError) -> str:
-    """The sentence in an error of the graph: of a failed assertion, or of the operation."""
-    text = str(error.message).partition("\n\t [[")[0]
-    _, is_assertion, assertion = text.partition("assertion failed: [")
-    if is_assertion:
-        return assertion.partition("] [")[0].strip().removesuffix("]")
-    return f"The model refused the input: {text.splitlines()[-1]}."
+    def fill_mask(self, texts: Sequence[str], top: int = 5) -> list[tuple[MaskPrediction, ...]]:
+        """As `albert_tf.export.fill_mask`, with at most the number of pieces fixed at export."""
+        try:
+            return super().fill_mask(texts, top)
+        except tf.errors.InvalidArgumentError:
+            raise ValueError(f"Each text must contain [MASK]. Received: {list(texts)}.") from None
 
 
 def load_saved_model(folder: str | pathlib.Path) -> RestoredModel:

@@ -67,7 +67,7 @@ class ExportedModel(abc.ABC):
 
     @abc.abstractmethod
     def run(self, signature: str, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Calls a signature; strings are UTF-8 bytes. Raises ValueError if a row cannot be answered."""
+        """Calls a signature; strings are UTF-8 bytes."""
 
     @property
     def task(self) -> str:

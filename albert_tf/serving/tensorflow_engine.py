@@ -7,7 +7,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  # registers the operations that the SavedModel calls
 
-from albert_tf.export.loaded import reason_of
 from albert_tf.serving.engine import Signature, TensorSpec
 
 
@@ -26,7 +25,7 @@ class TensorFlowEngine:
         try:
             outputs = self._functions[signature](**{name: tf.constant(array) for name, array in inputs.items()})
         except tf.errors.InvalidArgumentError as error:
-            raise ValueError(reason_of(error)) from None
+            raise ValueError(_reason(error)) from None
         return {name: tensor.numpy() for name, tensor in outputs.items()}
 
 
@@ -58,3 +57,12 @@ def _spec(spec) -> TensorSpec:
     if spec.dtype.name not in ("string", "int32", "float32") or not spec.shape.rank:
         raise ValueError(f"The SavedModel has the tensor {spec}, which this server does not know.")
     return TensorSpec(spec.dtype.name, tuple(spec.shape))
+
+
+def _reason(error: tf.errors.OpError) -> str:
+    """The sentence in an error of the graph: of a failed assertion, or of the operation."""
+    text = str(error.message).partition("\n\t [[")[0]
+    _, is_assertion, assertion = text.partition("assertion failed: [")
+    if is_assertion:
+        return assertion.partition("] [")[0].strip().removesuffix("]")
+    return f"The model refused the input: {text.splitlines()[-1]}."

@@ -105,3 +105,18 @@ def test_what_needs_keras_says_so(command, blocked, folders):
     assert done.returncode == 2
     expected = r"albert-tf: keras is not installed(, which \S+ needs)?; install albert-tf with its requirements.*\n"
     assert re.fullmatch(expected, done.stderr), done.stderr
+
+
+def test_a_saved_model_needs_tensorflow(blocked, run_python, tmp_path):
+    (tmp_path / "saved_model.pb").touch()
+    code = """
+import pathlib
+from albert_tf.serving.engine import load_engine
+try:
+    load_engine(pathlib.Path(sys.argv[1]))
+except ValueError as error:
+    print(error)
+"""
+    assert run_python("-c", blocked + code, tmp_path).stdout.startswith(
+        "tensorflow is not installed, which the SavedModel in "
+    )
