@@ -14,7 +14,7 @@ import numpy as np
 
 from albert_tf.atomic_files import sha256
 from albert_tf.config import AlbertConfig
-from albert_tf.export.onnx_manifest import MODEL_FILES, OnnxManifest
+from albert_tf.export.onnx_manifest import MANIFEST_FILE, MODEL_FILES, OnnxManifest
 from albert_tf.serving import onnx_answers
 from albert_tf.serving.engine import Signature
 from albert_tf.tokenization import AlbertTokenizer
@@ -59,6 +59,11 @@ class OnnxEngine:
         return self.answers.run(signature, arrays)
 
 
+def is_onnx_folder(folder: pathlib.Path) -> bool:
+    """Whether `export_onnx` wrote the folder."""
+    return (folder / MANIFEST_FILE).is_file() and (folder / "onnx").is_dir()
+
+
 def load(folder: str | pathlib.Path, engine: EngineName = "auto", precision: Precision = "auto") -> OnnxEngine:
     """Loads a folder written by `export_onnx`.
 
@@ -89,7 +94,7 @@ def _find_file(folder: pathlib.Path, manifest: OnnxManifest, precision: str) -> 
             "or export the model again."
         )
     file = folder / MODEL_FILES[chosen]
-    if sha256(file) != manifest.files[MODEL_FILES[chosen]]:
+    if sha256(file) != manifest.files[MODEL_FILES[chosen]]["sha256"]:
         raise ValueError(f"{file} was changed after it was written (its checksum differs); export the model again.")
     return file, chosen
 
