@@ -13,7 +13,7 @@ LEVELS = {
     **dict.fromkeys(("tokenization", "layers", "optimizers", "metrics", "checkpoints"), 1),
     **dict.fromkeys(("models", "data"), 2),
     "training_step": 3,
-    **dict.fromkeys(("trainer", "export", "verify"), 4),
+    **dict.fromkeys(("trainer", "export", "verify", "bench"), 4),
     **dict.fromkeys(("report", "serving"), 5),
     "cli": 6,
     "__main__": 7,

@@ -33,7 +33,7 @@ KERAS = ("products", "ours", "keras_hub", "torch")
 SIDES = {
     "inference": {
         "float32": (*KERAS, "openvino", "onnxruntime"),
-        "bfloat16": KERAS,
+        "bfloat16": (*KERAS, "openvino"),
         "int8": ("openvino", "onnxruntime"),
     },
     "training": {"float32": KERAS, "bfloat16": KERAS},
