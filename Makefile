@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Without bytecode, each of the tests' processes compiles TensorFlow's sources again, for ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: bench-peers quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz fuzz-rest soak parity-tfa parity-google parity-peers parity-hub parity-web test-backends
+.PHONY: bench-peers quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving parity-tfa parity-google parity-peers parity-hub parity-web test-backends
 
 $(STAMP): pyproject.toml setup.py
 	@if command -v uv >/dev/null 2>&1; then \
@@ -103,6 +103,9 @@ fuzz-rest: $(STAMP) .venv-parity-schemathesis/.installed
 
 soak: $(STAMP)
 	$(BIN)/python -m tests.trainer.soak
+
+soak-serving: $(STAMP)
+	$(BIN)/python -m tests.serving.soak
 
 clean:
 	rm -rf .venv .venv-parity-* .venv-jax .venv-torch build dist *.egg-info runs
