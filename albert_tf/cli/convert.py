@@ -10,7 +10,9 @@ KEPT = "the folder may be incomplete; empty it before running the command again"
 
 
 def run(
-    source: Annotated[Path, typer.Argument(help="Folder, file or prefix of a checkpoint of any format.")],
+    source: Annotated[
+        Path, typer.Argument(help="Folder, file or prefix of a checkpoint of any format, or OWNER/NAME.")
+    ],
     folder: Annotated[Path, typer.Argument(help="Empty folder to write to; created if necessary.")],
     to: Annotated[str, typer.Option(help="Format to write: google or huggingface.")],
     list_tensors: Annotated[bool, typer.Option("--list", help="List variables and their tensors.")] = False,
@@ -22,11 +24,13 @@ def run(
     from albert_tf import checkpoints
     from albert_tf.cli.paths import check_new_folder
     from albert_tf.cli.tables import print_table
+    from albert_tf.hub_names import local_path
     from albert_tf.verify import check_weights
 
     if to not in ("google", "huggingface"):
         raise ValueError(f"`--to` must be google or huggingface. Received: {to}.")
     check_new_folder(folder)
+    source = Path(local_path(source))
     checkpoint = checkpoints.read(source)
     check_weights(checkpoint)
     placements = checkpoints.write(checkpoint, folder, to)

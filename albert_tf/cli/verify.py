@@ -9,16 +9,19 @@ NAME = "verify"
 
 
 def run(
-    folder: Annotated[Path, typer.Argument(help="Folder, file or prefix of a checkpoint of any format.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder, file or prefix of a checkpoint of any format, or OWNER/NAME.")
+    ],
 ) -> None:
     """Checks files, weights, vocabulary and published outputs; exits with 0 if all pass, else with 2.
 
     Example: albert-tf verify albert_base_v2
     """
     from albert_tf.cli.tables import print_table
+    from albert_tf.hub_names import local_path
     from albert_tf.verify import verify
 
-    checks = verify(folder)
+    checks = verify(Path(local_path(folder)))
     rows = ((check.name, "pass" if check.passed else "fail", check.finding) for check in checks)
     print_table("", ("check", "result", "finding"), rows, num_text_columns=3)
     if not all(check.passed for check in checks):

@@ -11,6 +11,7 @@ from keras.src.utils.tracking import DotNotTrackScope
 from albert_tf import checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
+from albert_tf.hub_names import local_path
 from albert_tf.layers.base import not_quantizable
 from albert_tf.models import variable_paths
 from albert_tf.models.checked_model import CheckedModel
@@ -249,7 +250,9 @@ class AlbertBase(CheckedModel):
         return {}
 
     @classmethod
-    def from_pretrained(cls, path: str | pathlib.Path, new_head: bool = False, **kwargs) -> Self:
+    def from_pretrained(
+        cls, path: str | pathlib.Path, new_head: bool = False, *, revision: str | None = None, **kwargs
+    ) -> Self:
         """Loads a checkpoint. The format is detected automatically.
 
         Every variable and every tensor must match, except that heads of other tasks in the file are ignored.
@@ -257,9 +260,11 @@ class AlbertBase(CheckedModel):
         Args:
             path: a folder written by `save_pretrained` or Hugging Face transformers; a folder with Google's
                 `albert_config.json` and a checkpoint, or that checkpoint's prefix; an unpacked TF Hub module; a
-                KerasHub preset folder; a `.keras` or `.weights.h5` file.
+                KerasHub preset folder; a `.keras` or `.weights.h5` file; or a name on the Hugging Face Hub, such as
+                "albert/albert-base-v2", which is downloaded once (extra `huggingface`).
             new_head: bool. Whether to initialise a head that the file lacks, or has for other labels, instead of
                 raising.
+            revision: a branch, tag or commit of the Hub.
             **kwargs: constructor arguments, such as `labels`, and fields of AlbertConfig that differ from the file's,
                 such as `hidden_dropout_prob`. With `share="none"`, layers start with the shared weights and no longer
                 share them. If `labels` are those in the file in another order, the classifier's
@@ -268,7 +273,7 @@ class AlbertBase(CheckedModel):
         Raises:
             ValueError: a tensor is not used, a variable is not filled, or shapes differ.
         """
-        checkpoint = checkpoints.read(path)
+        checkpoint = checkpoints.read(local_path(path, revision))
         checkpoints.check_size(checkpoint)
         changes = {name: kwargs.pop(name) for name in checkpoint.config.to_dict() if name in kwargs}
         config = checkpoint.config.replace(**changes)
