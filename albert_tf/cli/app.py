@@ -12,6 +12,7 @@ import typer.core
 from albert_tf.cli import (
     bench,
     convert,
+    doctor,
     evaluate,
     export,
     finetune,
@@ -42,6 +43,7 @@ COMMANDS = (
     query,
     info,
     bench,
+    doctor,
 )
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
