@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Without bytecode, each of the tests' processes compiles TensorFlow's sources again, for ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz fuzz-rest soak parity-tfa parity-google parity-peers parity-hub parity-web test-backends
+.PHONY: bench-peers quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving parity-tfa parity-google parity-peers parity-hub parity-web test-backends
 
 $(STAMP): pyproject.toml setup.py
 	@if command -v uv >/dev/null 2>&1; then \
@@ -74,6 +74,9 @@ parity-peers: $(STAMP) $(PEERS:%=.venv-parity-%/.installed)
 	@for peer in $(PEERS); do .venv-parity-$$peer/bin/python tests/parity/peer_$$peer.py runs/parity/peers || exit 1; done
 	@$(BIN)/python tests/parity/peer_table.py runs/parity/peers
 
+bench-peers: $(STAMP) .venv-parity-transformers/.installed .venv-parity-keras_hub/.installed
+	$(BIN)/python tests/benchmarks/speed.py --output tests/benchmarks/results
+
 parity-hub: $(STAMP) .venv-parity-hub/.installed
 	rm -rf runs/parity/hub
 	$(BIN)/python tests/parity/hub_ours.py runs/parity/hub
@@ -100,6 +103,9 @@ fuzz-rest: $(STAMP) .venv-parity-schemathesis/.installed
 
 soak: $(STAMP)
 	$(BIN)/python -m tests.trainer.soak
+
+soak-serving: $(STAMP)
+	$(BIN)/python -m tests.serving.soak
 
 clean:
 	rm -rf .venv .venv-parity-* .venv-jax .venv-torch build dist *.egg-info runs

@@ -14,6 +14,7 @@ _HOME = {
     "AlbertConfig": "albert_tf.config",
     "AlbertEncoder": "albert_tf.models",
     "AlbertTokenizer": "albert_tf.tokenization",
+    "pipeline": "albert_tf.serving.pipeline",
     **{task.model: "albert_tf.models" for task in TASKS},
 }
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "metrics",
     "models",
     "optimizers",
+    "pipeline",
     "tokenization",
     "trainer",
     "verify",
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from albert_tf.models import AlbertForSentenceEmbedding as AlbertForSentenceEmbedding
     from albert_tf.models import AlbertForSequenceClassification as AlbertForSequenceClassification
     from albert_tf.models import AlbertForTokenClassification as AlbertForTokenClassification
+    from albert_tf.serving.pipeline import pipeline as pipeline
     from albert_tf.tokenization import AlbertTokenizer as AlbertTokenizer
 
 

@@ -29,7 +29,7 @@ def command_lines(document: str) -> list[str]:
     return [re.sub(r"^.*?(?=albert-tf )", "", line) for line in calls]
 
 
-@pytest.mark.parametrize(("document", "count"), first_of([("README.md", 2), ("albert_tf/README.md", 3)]))
+@pytest.mark.parametrize(("document", "count"), first_of([("README.md", 2), ("albert_tf/README.md", 4)]))
 def test_the_python_examples_run(document, count, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     examples = blocks(document, "python")

@@ -10,6 +10,7 @@ import typer
 import typer.core
 
 from albert_tf.cli import (
+    bench,
     convert,
     evaluate,
     export,
@@ -40,6 +41,7 @@ COMMANDS = (
     serve,
     query,
     info,
+    bench,
 )
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
 

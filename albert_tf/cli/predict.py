@@ -5,7 +5,7 @@ import functools
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +24,8 @@ def run(
         list[str] | None, typer.Argument(help="Texts; for a pretrained model, with [MASK] for one piece.")
     ] = None,
     pair: Annotated[
-        list[str] | None, typer.Option(help="Second text, one for each text; a pretrained model predicts their order.")
+        list[str] | None,
+        typer.Option(help="Second text, one for each text; the passage of a question; each choice of one context."),
     ] = None,
     data: Annotated[
         Path | None,
@@ -51,49 +52,62 @@ def run(
     """
     if (data is None) == (not texts):
         raise ValueError("Either texts or `--data` must be given; pass a text in quotes, or a file.")
+    from albert_tf.serving.pipeline import pipeline
+
     if data is not None:
         if (task := _other_task(folder)) is not None:
             _predict_task(task, folder, data, output)
             return
-        _label_file(_load(folder), data, output, (text_column, pair_column, header))
+        _label_file(pipeline(folder), data, output, (text_column, pair_column, header))
         return
     from albert_tf.cli.tables import print_table
 
     texts = texts or []
-    if pair and len(pair) != len(texts):
+    model = pipeline(folder)
+    if pair and len(pair) != len(texts) and model.task != "multiple_choice":
         raise ValueError(f"`--pair` must be given once for each text. Received: {len(texts)} texts, {len(pair)} pairs.")
-    columns, rows = _table(_load(folder), texts, pair or [])
+    columns, rows = _table(model, texts, pair or [])
     title = "▁ begins a word, ## continues one" if columns[1] == "piece" else ""
     print_table(title, columns, rows, num_text_columns=2)
 
 
 def _table(model: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, str, str], Iterator[_Row]]:
     """Columns and rows of the answers for some texts."""
+    given = [texts, pairs] if pairs else [texts]
     if model.task == "sentence_embedding":
         if not pairs:
             raise ValueError("`--pair` must be given for each text, to compare them; --data writes embeddings.")
         return ("text", "compared with", "cosine"), _cosine_rows(texts, pairs, model)
     if model.task == "sequence_classification":
-        return ("text", "label", "value"), _label_rows(texts, model.classify(texts, pairs or None))
+        return ("text", "label", "value"), _label_rows(texts, model(*given))
     if model.task == "question_answering":
         if not pairs:
             raise ValueError("`--pair` must be given for each question: the passage that has the answer.")
-        return ("question", "answer", "probability"), _answer_rows(texts, model.answer_questions(texts, pairs))
+        return ("question", "answer", "probability"), _answer_rows(texts, model(*given))
     if model.task == "token_classification":
-        return ("text", "entity", "probability"), _entity_rows(texts, model.find_entities(texts))
+        return ("text", "entity", "probability"), _entity_rows(texts, model(*given))
     if model.task == "multiple_choice":
-        raise ValueError("`--data` must be given for a model of multiple choice; see `evaluate` for the files.")
+        if len(texts) != 1 or len(pairs) < 2:
+            raise ValueError("One text must be given, the context, and `--pair` for each of its choices; or `--data`.")
+        return ("context", "choice", "probability"), _rows(texts[0], zip(pairs, model(texts[0], pairs)))
     if pairs:
-        order = model.sentence_order(texts, pairs)
-        return ("comes first", "comes second", "probability"), _order_rows(texts, pairs, order)
-    return ("text", "piece", "probability"), _piece_rows(texts, model.fill_mask(texts))
+        return ("comes first", "comes second", "probability"), _order_rows(texts, pairs, model(*given))
+    return ("text", "piece", "probability"), _piece_rows(texts, model(*given))
 
 
 def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> None:
     """Labels the rows of a table, some at a time."""
+    if model.task in ("question_answering", "token_classification"):
+        _check_files(model.task, data, output)
+        count = (_answer_file if model.task == "question_answering" else _tag_file)(model, data, output)
+        typer.echo(f"{count:,} predictions in {output}")
+        return
     is_embedding = model.task == "sentence_embedding"
     if not is_embedding and model.task != "sequence_classification":
-        raise ValueError("`--data` needs a model that labels or embeds texts; pass other texts one by one.")
+        raise ValueError(
+            "`--data` needs a model that labels or embeds texts, answers questions or finds entities, or for multiple "
+            "choice the folder that was exported; pass other texts one by one."
+        )
     if is_embedding and (output.suffix == ".tsv") == (columns[1] is None):
         raise ValueError(
             "`--output` of embeddings must be .jsonl or -, and of the similarities of pairs .tsv. Received: "
@@ -114,11 +128,39 @@ def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | 
             file.write(line.encode("utf-8", "surrogatepass"))
 
 
+def _answer_file(model: Any, data: Path, output: Path) -> int:
+    """Writes what an export answers, by question id; returns the number of questions."""
+    from albert_tf.atomic_files import atomic_write
+    from albert_tf.data.finetuning.questions import read_questions
+
+    questions = read_questions(data, "drop")
+    answers = model([question.text for question in questions], [question.context for question in questions])
+    texts = {question.id: answer.text for question, answer in zip(questions, answers)}
+    atomic_write(output, (json.dumps(texts, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "surrogatepass"))
+    return len(questions)
+
+
+def _tag_file(model: Any, data: Path, output: Path) -> int:
+    """Writes the entities that an export finds, as JSON lines; returns the number of texts."""
+    from albert_tf.atomic_files import atomic_write
+    from albert_tf.data.finetuning.tagged import read_tagged
+
+    texts = read_tagged(data, labelled=False)
+    if any(text.words is not None for text in texts):
+        raise ValueError(f"{data} has words, whose tags are not among the outputs of an export; give texts instead.")
+    lines = []
+    for text, entities in zip(texts, model([text.text for text in texts])):
+        spans = [{name: getattr(one, name) for name in ("start", "end", "label", "text")} for one in entities]
+        lines.append(json.dumps({"text": text.text, "spans": spans}, ensure_ascii=False) + "\n")
+    atomic_write(output, "".join(lines).encode("utf-8", "surrogatepass"))
+    return len(texts)
+
+
 def _other_task(folder: Path) -> str | None:
     """The task of a checkpoint that neither labels nor embeds texts, such as question answering; else None."""
-    from albert_tf.export import is_saved_model
+    from albert_tf.checkpoints import holds_weights
 
-    if is_saved_model(folder):
+    if not holds_weights(folder):
         return None
     from albert_tf.trainer.evaluation import find_finetuned
 
@@ -129,9 +171,13 @@ def _other_task(folder: Path) -> str | None:
 def _predict_task(task: str, folder: Path, data: Path, output: Path) -> None:
     from albert_tf.trainer.evaluation import predict_folder
 
+    _check_files(task, data, output)
+    typer.echo(f"{predict_folder(folder, data, output):,} predictions in {output}")
+
+
+def _check_files(task: str, data: Path, output: Path) -> None:
     if str(data) == "-" or str(output) == "-":
         raise ValueError(f"`--data` and `--output` must be files for {task}, not standard input and output.")
-    typer.echo(f"{predict_folder(folder, data, output):,} predictions in {output}")
 
 
 def _examples(data: Path, text_column: str, pair_column: str | None, header: bool) -> Iterator[tuple[str, str | None]]:
@@ -165,35 +211,12 @@ def _values(model: Any, texts: list[str], pairs: list[str]) -> Iterator[tuple[An
         for _, _, cosine in _cosine_rows(texts, pairs, model):
             yield cosine, {}
     elif model.task == "sentence_embedding":
-        for embedding in model.embed(texts):
+        for embedding in model(texts):
             yield None, {"embedding": embedding.tolist()}
     else:
-        for prediction in model.classify(texts, pairs or None):
+        for prediction in model(*([texts, pairs] if pairs else [texts])):
             fields = {name: value for name, value in dataclasses.asdict(prediction).items() if value not in (None, {})}
             yield prediction.score if prediction.label is None else prediction.label, fields
-
-
-@dataclasses.dataclass(frozen=True)
-class _FolderModel:
-    """A Keras model with the interface of RestoredModel."""
-
-    task: str
-    classify: Callable
-    embed: Callable
-    fill_mask: Callable
-    sentence_order: Callable
-    answer_questions: Callable
-    find_entities: Callable
-
-
-def _load(folder: Path) -> Any:
-    from albert_tf import export
-
-    if export.is_saved_model(folder):
-        return export.load_saved_model(folder)
-    loaded = export.load_folder(folder)
-    names = [field.name for field in dataclasses.fields(_FolderModel)][1:]
-    return _FolderModel(loaded.task, *(functools.partial(getattr(export, name), loaded) for name in names))
 
 
 def _label_rows(texts: list[str], predictions) -> Iterator[_Row]:
@@ -204,9 +227,11 @@ def _label_rows(texts: list[str], predictions) -> Iterator[_Row]:
 
 
 def _cosine_rows(texts: list[str], pairs: list[str], model: Any) -> Iterator[_Row]:
+    import numpy as np
+
     from albert_tf.metrics import cosines
 
-    found = cosines(model.embed(texts), model.embed(pairs))
+    found = cosines(np.array(model(texts)), np.array(model(pairs)))
     return ((text, pair, f"{cosine:.4f}") for text, pair, cosine in zip(texts, pairs, found))
 
 

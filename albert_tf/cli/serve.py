@@ -18,7 +18,9 @@ def run(
     port: Annotated[int, typer.Option(help="Port of HTTP; 0 for a free one.", min=0, max=65535)] = 8501,
     grpc_port: Annotated[int | None, typer.Option(help="Port of gRPC; default: none.", min=0, max=65535)] = None,
     engine: Annotated[str, typer.Option(help="auto, tensorflow, openvino or onnxruntime.")] = "auto",
-    precision: Annotated[str, typer.Option(help="Precision of ONNX models.")] = "auto",
+    precision: Annotated[
+        str, typer.Option(help="Precision of ONNX models: float32, bfloat16 (OpenVINO), float16 or int8.")
+    ] = "auto",
     threads: Annotated[int | None, typer.Option(help="Threads of TensorFlow; default: one per core.", min=1)] = None,
     max_batch_size: Annotated[int, typer.Option(help="Rows of a batch.", min=1)] = 32,
     batch_delay_ms: Annotated[float, typer.Option(help="Milliseconds that a row waits for others.", min=0)] = 5.0,

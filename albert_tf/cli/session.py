@@ -43,6 +43,11 @@ def user_errors() -> Iterator[None]:
         except (ValueError, OSError, RuntimeError) as error:
             _print(_sentence(error))
             sys.exit(2)
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] == __name__.partition(".")[0]:
+                raise
+            _print(f"{error.name} is not installed; install albert-tf with its requirements, and the extra for this.")
+            sys.exit(2)
         finally:
             if quiet in sys.meta_path:
                 sys.meta_path.remove(quiet)

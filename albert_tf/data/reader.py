@@ -8,6 +8,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from albert_tf.data.autotuning import PREFETCHED_BATCHES, without_autotuning
 from albert_tf.data.features import Feature, features_to_learn, split_roles
 from albert_tf.data.options import Objective
 from albert_tf.data.sharding import EVERYTHING, InputShard
@@ -105,7 +106,8 @@ def pretraining_dataset(
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches))
     dataset = shard.take(dataset)
     parse = _parser(shards.sizes, objective)
-    return dataset.map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    dataset = dataset.map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(PREFETCHED_BATCHES)
+    return without_autotuning(dataset)
 
 
 def _epoch(paths: list[Path], order: tuple[tf.Tensor, tf.Tensor] | None, shuffle_buffer: int) -> tf.data.Dataset:

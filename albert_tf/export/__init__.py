@@ -8,28 +8,21 @@ if TYPE_CHECKING:
     from albert_tf.export.folder import ModelFolder, load_folder
     from albert_tf.export.hub import HubEncoder, HubReport, export_hub
     from albert_tf.export.litert import write_litert
-    from albert_tf.export.loaded import RestoredModel, is_saved_model, load_saved_model
+    from albert_tf.export.loaded import RestoredModel, load_saved_model
     from albert_tf.export.onnx_folder import OnnxReport, export_onnx
-    from albert_tf.export.prediction import (
-        ClassPrediction,
-        MaskPrediction,
-        choose,
-        classify,
-        embed,
-        fill_mask,
-        sentence_order,
-    )
+    from albert_tf.export.prediction import choose, classify, embed, fill_mask, sentence_order
+    from albert_tf.export.results import ClassPrediction, MaskPrediction, is_saved_model
     from albert_tf.export.saved_model import ExportReport, export_saved_model
     from albert_tf.export.spans import AnswerPrediction, Entity, answer_questions, find_entities
 
 _MODULE_OF = {
     "AnswerPrediction": "spans",
-    "ClassPrediction": "prediction",
+    "ClassPrediction": "results",
     "Entity": "spans",
     "ExportReport": "saved_model",
     "HubEncoder": "hub",
     "HubReport": "hub",
-    "MaskPrediction": "prediction",
+    "MaskPrediction": "results",
     "ModelFolder": "folder",
     "OnnxReport": "onnx_folder",
     "RestoredModel": "loaded",
@@ -42,7 +35,7 @@ _MODULE_OF = {
     "export_saved_model": "saved_model",
     "fill_mask": "prediction",
     "find_entities": "spans",
-    "is_saved_model": "loaded",
+    "is_saved_model": "results",
     "load_folder": "folder",
     "load_saved_model": "loaded",
     "sentence_order": "prediction",

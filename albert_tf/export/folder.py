@@ -32,6 +32,7 @@ class ModelFolder:
         max_answer_length: maximum number of tokens of an answer.
         no_answer_threshold: a question is not answered if its score of "no answer" is above this; None: never.
         tags_words: whether tags were trained on words, not on spans of characters.
+        batch_size: maximum number of rows that are computed at once.
     """
 
     model: AlbertBase
@@ -43,6 +44,7 @@ class ModelFolder:
     max_answer_length: int = 30
     no_answer_threshold: float | None = None
     tags_words: bool = False
+    batch_size: int = 32
 
     @property
     def task(self) -> str:

@@ -5,10 +5,11 @@ import json
 import pathlib
 from typing import Any
 
-from albert_tf.atomic_files import atomic_write, sha256
+from albert_tf.atomic_files import atomic_write
 from albert_tf.export.folder import ModelFolder, read_record
+from albert_tf.export.onnx_manifest import MANIFEST_FILE, shared_entries
 
-CARD_FILE, TEXT_FILE = "model.json", "MODEL.md"
+TEXT_FILE = "MODEL.md"
 _LIBRARIES = ("albert-tf", "tensorflow", "tensorflow-text", "keras")
 
 
@@ -27,31 +28,24 @@ def write_model_card(
     recipe, report = ({}, {}) if source is None else read_record(source)
     card = {
         "name": name,
-        "task": loaded.task,
+        **shared_entries(folder, loaded.task, loaded.max_length, getattr(loaded.model, "labels", None) or ()),
         "license": license,
-        "labels": getattr(loaded.model, "labels", None),
-        "max_length": loaded.max_length,
         "config": loaded.model.config.to_dict(),
         "parameters": int(sum(variable.value.shape.num_elements() for variable in loaded.model.weights)),
         "scores": report.get("scores"),
         "evaluated_on": report.get("dev_examples"),
         "recipe": recipe,  # it has digests of its files, no paths
-        "files": {
-            path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)}
-            for path in sorted(folder.rglob("*"))
-            if path.is_file()
-        },
         "versions": {library: importlib.metadata.version(library) for library in _LIBRARIES},
     }
     atomic_write(folder / TEXT_FILE, _text(card).encode())
-    atomic_write(folder / CARD_FILE, (json.dumps(card, indent=2, ensure_ascii=False) + "\n").encode())
+    atomic_write(folder / MANIFEST_FILE, (json.dumps(card, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def _text(card: dict[str, Any]) -> str:
     config, scores = card["config"], card["scores"]
     facts = {
         "Task": card["task"].replace("_", " "),
-        "Labels": ", ".join(card["labels"] or ()) or "none",
+        "Labels": ", ".join(card["labels"]) or "none",
         "Longest input": f"{card['max_length']} tokens",
         "Network": f"{config['num_hidden_layers']} layers of {config['hidden_size']} units",
         "Parameters": f"{card['parameters']:,}",
@@ -68,4 +62,4 @@ def _text(card: dict[str, Any]) -> str:
         lines += [
             f"| `{key}` | {value} |" for key, value in card["recipe"].items() if isinstance(value, str | int | float)
         ]
-    return "\n".join([*lines, "", f"`{CARD_FILE}` has all of this, and the checksums of all files.", ""])
+    return "\n".join([*lines, "", f"`{MANIFEST_FILE}` has all of this, and the checksums of all files.", ""])

@@ -16,7 +16,7 @@ import onnxruntime
 from onnx import TensorProto, helper
 
 from albert_tf import checkpoints, models
-from albert_tf.atomic_files import atomic_write, sha256, temporary_folder
+from albert_tf.atomic_files import atomic_write, temporary_folder
 from albert_tf.checkpoints.names import PROBLEM_TYPES, num_file_groups
 from albert_tf.config import AlbertConfig
 from albert_tf.export.onnx_graph import OnnxGraph, Precision, onnx_graph
@@ -102,9 +102,8 @@ def export_onnx(
         (partial / "onnx").mkdir()
         _write_tokenizer(partial, loaded)
         differences = _write_graphs(partial, loaded, graph, precisions, calibration)
-        files = {MODEL_FILES[precision]: sha256(partial / MODEL_FILES[precision]) for precision in differences}
         sizes = {precision: (partial / MODEL_FILES[precision]).stat().st_size for precision in differences}
-        dataclasses.replace(loaded.manifest, files=files).write(partial)
+        loaded.manifest.write(partial)
         folder = publish(partial, folder, may_increment=version is None)
     return OnnxReport(folder, int(folder.name), sizes, differences)
 

@@ -3,10 +3,10 @@
 import dataclasses
 import json
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from albert_tf.atomic_files import atomic_write
+from albert_tf.atomic_files import atomic_write, sha256
 from albert_tf.json_files import read_json, verify_checksum, with_checksum
 
 MANIFEST_FILE = "model.json"
@@ -33,7 +33,7 @@ class OnnxManifest:
         doc_stride, max_question_length, max_answer_length: as in fine-tuning; None if they are not known.
         no_answer_threshold: a question is not answered if its score of "no answer" is above this; None: all are.
         tags_words: whether tags were trained on words, not on spans of characters.
-        files: SHA-256 of each ONNX file by its path.
+        files: `bytes` and `sha256` of each file by its path; `write` finds them.
 
     Raises:
         ValueError: a value has a wrong type.
@@ -50,7 +50,7 @@ class OnnxManifest:
     max_answer_length: int | None = None
     no_answer_threshold: float | None = None
     tags_words: bool = False
-    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    files: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -60,8 +60,9 @@ class OnnxManifest:
                 raise ValueError(f"`{field.name}` must be {expected}. Received: {str(value)[:60]}.")
 
     def write(self, folder: pathlib.Path) -> None:
-        """Writes the file, with a checksum."""
-        content = with_checksum({**dataclasses.asdict(self), "labels": list(self.labels)})
+        """Writes the file, with a checksum, once all other files are there."""
+        shared = shared_entries(folder, self.task, self.max_length, self.labels)
+        content = with_checksum({**dataclasses.asdict(self), **shared})
         atomic_write(folder / MANIFEST_FILE, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
 
     @classmethod
@@ -75,12 +76,27 @@ class OnnxManifest:
             raise ValueError(f"{file}: {error} {_CURE[:1].upper()}{_CURE[1:]}.") from None
 
 
+def shared_entries(folder: pathlib.Path, task: str, max_length: int, labels: Sequence[str]) -> dict[str, Any]:
+    """What `model.json` says of every export, whatever its format."""
+    files = {
+        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)}
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+    return {"task": task, "max_length": max_length, "labels": list(labels), "files": files}
+
+
 def _is_string(value: Any) -> bool:
     return isinstance(value, str)
 
 
 def _is_count(value: Any) -> bool:
     return value is None or (type(value) is int and value >= 1)
+
+
+def _are_files(value: Any) -> bool:
+    files = value.values() if isinstance(value, Mapping) else [None]
+    return all(isinstance(file, Mapping) and _is_string(file.get("sha256")) for file in files)
 
 
 _CHECKS = {
@@ -95,5 +111,5 @@ _CHECKS = {
         ("doc_stride", "max_question_length", "max_answer_length"), (_is_count, "an integer of at least 1, or null")
     ),
     "no_answer_threshold": (lambda value: value is None or type(value) in (int, float), "a number or null"),
-    "files": (lambda value: isinstance(value, Mapping) and all(map(_is_string, value.values())), "an object"),
+    "files": (_are_files, "an object with the `sha256` of each file"),
 }

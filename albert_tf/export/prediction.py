@@ -3,7 +3,6 @@
 Letters: B batch, L sequence, C classes, D hidden, M masks of a text, K best pieces.
 """
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from keras import ops
 
 from albert_tf.data.finetuning.choices import ChoiceQuestion, encode_choices
 from albert_tf.export.folder import ModelFolder
+from albert_tf.export.results import ClassPrediction, MaskPrediction
 from albert_tf.models import (
     AlbertForMaskedLM,
     AlbertForMultipleChoice,
@@ -21,30 +21,6 @@ from albert_tf.models import (
 )
 
 MASK = "[MASK]"
-_BATCH_SIZE = 32
-
-
-@dataclasses.dataclass(frozen=True)
-class ClassPrediction:
-    """Prediction of a classifier for one text.
-
-    Attributes:
-        label: the most probable label; None for regression.
-        score: its probability, or the predicted number.
-        probabilities: by name of the label; empty for regression.
-    """
-
-    label: str | None
-    score: float
-    probabilities: dict[str, float]
-
-
-@dataclasses.dataclass(frozen=True)
-class MaskPrediction:
-    """Candidates for one [MASK], most probable first: pieces ("▁" begins a word) and their probabilities."""
-
-    pieces: tuple[str, ...]
-    probabilities: tuple[float, ...]
 
 
 def classify(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[ClassPrediction]:
@@ -67,7 +43,7 @@ def classify(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[str] | N
     loaded.check_pairs(pairs is not None)
     inputs = loaded.tokenizer(texts, pairs, max_length=loaded.max_length)
     logits = np.empty([len(inputs["input_ids"]), model.num_labels], np.float32)  # [B, C]
-    for rows, batch in _batches(inputs):
+    for rows, batch in _batches(inputs, loaded.batch_size):
         logits[rows] = ops.convert_to_numpy(model(batch, training=False)["logits"])
     if model.problem == "regression":
         return [ClassPrediction(None, float(value), {}) for value in logits[:, 0]]
@@ -102,7 +78,7 @@ def fill_mask(loaded: ModelFolder, texts: Sequence[str], top: int = 5) -> list[t
         if count < max(text.count(MASK), 1):
             raise ValueError(f"{no_mask_message(loaded)} Received: {text!r}.")
     pieces, predictions = loaded.tokenizer.pieces, {}
-    for rows, batch in _batches(inputs):
+    for rows, batch in _batches(inputs, loaded.batch_size):
         batch, is_mask = with_mask_positions(batch, loaded.tokenizer.mask_token_id)
         logits = loaded.model(batch, training=False)[mask_output(loaded.model)]
         for number, probabilities, own in zip(rows, ops.convert_to_numpy(ops.softmax(logits)), np.asarray(is_mask)):
@@ -135,7 +111,7 @@ def sentence_order(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[st
         )
     inputs = loaded.tokenizer(texts, pairs, max_length=loaded.max_length)
     first = np.empty(len(inputs["input_ids"]), np.float32)  # [B]
-    for rows, batch in _batches(inputs):
+    for rows, batch in _batches(inputs, loaded.batch_size):
         logits = loaded.model(batch, training=False)["sentence_order_logits"]
         first[rows] = ops.convert_to_numpy(ops.softmax(logits))[:, 0]
     return first.tolist()
@@ -165,7 +141,7 @@ def choose(loaded: ModelFolder, contexts: Sequence[str], choices: Sequence[Seque
     questions = [ChoiceQuestion("", context, "_", tuple(row), -1) for context, row in zip(contexts, choices)]
     encoded = encode_choices(loaded.tokenizer, questions, loaded.max_length, loaded.max_question_length)
     logits = np.empty([len(questions), encoded.num_choices], np.float32)  # [B, C]
-    for rows in rows_by_length(encoded.lengths, _BATCH_SIZE // 4):
+    for rows in rows_by_length(encoded.lengths, max(1, loaded.batch_size // 4)):
         logits[rows] = ops.convert_to_numpy(loaded.model(encoded.batch(rows, multiple=1), training=False)["logits"])
     return ops.convert_to_numpy(ops.softmax(logits))
 
@@ -190,7 +166,7 @@ def embed(loaded: ModelFolder, texts: Sequence[str]) -> np.ndarray:
         )
     inputs = loaded.tokenizer(texts, max_length=loaded.max_length)
     embeddings = np.empty([len(inputs["input_ids"]), loaded.model.config.hidden_size], np.float32)
-    for rows, batch in _batches(inputs):
+    for rows, batch in _batches(inputs, loaded.batch_size):
         embeddings[rows] = ops.convert_to_numpy(loaded.model(batch, training=False)["sentence_embedding"])
     return embeddings
 
@@ -220,16 +196,16 @@ def with_mask_positions(inputs: Mapping[str, Any], mask_token_id: int) -> tuple[
     return {**inputs, "masked_lm_positions": ops.where(is_used, positions, 0)}, is_used
 
 
-def rows_by_length(lengths: np.ndarray, batch_size: int = _BATCH_SIZE) -> Iterator[np.ndarray]:
+def rows_by_length(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
     """Indices of the rows of batches of similar length."""
     order = np.argsort(lengths, kind="stable")
     for start in range(0, len(order), batch_size):
         yield order[start : start + batch_size]
 
 
-def _batches(inputs: Mapping[str, Any]) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
+def _batches(inputs: Mapping[str, Any], batch_size: int) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
     """Row indices and inputs of batches of similar length, each truncated to its longest row."""
     arrays = {name: ops.convert_to_numpy(array) for name, array in inputs.items()}
     lengths = arrays["attention_mask"].sum(axis=1)
-    for rows in rows_by_length(lengths):
+    for rows in rows_by_length(lengths, batch_size):
         yield rows, {name: array[rows, : lengths[rows[-1]]] for name, array in arrays.items()}

@@ -53,7 +53,7 @@ def answer_questions(loaded: ModelFolder, questions: Sequence[str], contexts: Se
         given = batch if model.head == "beam" else {name: batch[name] for name in batch if name != "p_mask"}
         return {name: ops.convert_to_numpy(value) for name, value in model(given, training=False).items()}
 
-    return predict_answers(windows, outputs_of, loaded.max_answer_length, loaded.no_answer_threshold)
+    return predict_answers(windows, outputs_of, loaded.max_answer_length, loaded.no_answer_threshold, loaded.batch_size)
 
 
 def find_entities(loaded: ModelFolder, texts: Sequence[str]) -> list[list[Entity]]:
@@ -78,15 +78,15 @@ def find_entities(loaded: ModelFolder, texts: Sequence[str]) -> list[list[Entity
     )
     return [
         predict_entities(text, spans, probabilities, model.labels, loaded.tags_words)
-        for text, spans, probabilities in zip(texts, encoded.spans, _probabilities(model, encoded))
+        for text, spans, probabilities in zip(texts, encoded.spans, _probabilities(loaded, encoded))
     ]
 
 
-def _probabilities(model: AlbertForTokenClassification, encoded: EncodedTags) -> list[np.ndarray]:
+def _probabilities(loaded: ModelFolder, encoded: EncodedTags) -> list[np.ndarray]:
     """The probabilities of the tags of the tokens of each text: float32 [T, tags]."""
     windows: dict[int, np.ndarray] = {}
-    for rows in rows_by_length(encoded.lengths):
-        logits = model(encoded.encoded.batch(rows, multiple=1), training=False)["logits"]
+    for rows in rows_by_length(encoded.lengths, loaded.batch_size):
+        logits = loaded.model(encoded.encoded.batch(rows, multiple=1), training=False)["logits"]
         for row, probabilities in zip(rows.tolist(), ops.convert_to_numpy(ops.softmax(logits))):
             windows[row] = probabilities[1 : 1 + encoded.count[row]]
     return encoded.join([windows[row] for row in range(len(windows))])

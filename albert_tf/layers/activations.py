@@ -9,7 +9,7 @@ from keras import ops
 def gelu_tanh(x):
     """The tanh approximation of GELU, which the reference uses for "gelu".
 
-    Computed as a sigmoid, because (1 + tanh(u)) / 2 = sigmoid(2 u) needs fewer passes over memory.
+    In training it is computed as a sigmoid, because (1 + tanh(u)) / 2 = sigmoid(2 u) needs fewer passes over memory.
 
     References: `modeling.py` (gelu) of google-research/albert; arXiv 1606.08415.
     """
@@ -24,3 +24,6 @@ ACTIVATIONS: dict[str, Callable] = {
     "tanh": ops.tanh,
     "linear": lambda x: x,
 }
+
+# The same functions for inference, in the form that TensorFlow's graph optimizer joins with the product before it.
+FUSED_ACTIVATIONS: dict[str, Callable] = {**ACTIVATIONS, "gelu_new": lambda x: ops.gelu(x, approximate=True)}

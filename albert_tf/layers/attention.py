@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.base import AlbertLayer, linear
+from albert_tf.layers.base import AlbertLayer, flat_linear
 
 
 class AttentionWeights(NamedTuple):
@@ -55,6 +55,7 @@ class AttentionBlock(AlbertLayer):
         hidden: float tensor [B, L, D].
         bias: float32 tensor [B, 1, 1, M] or [B, 1, L, M] added to the logits, see `mask_to_bias`.
         weights: AttentionWeights from `prepare`, or None to prepare them here.
+        use_islands: bool. Whether to use the XLA programs of `islands.py`.
 
     Returns:
         AttentionOutput: hidden [B, L, D], probabilities [B, N, L, M] (before dropout).
@@ -90,11 +91,11 @@ class AttentionBlock(AlbertLayer):
             self.in_compute_dtype(self.output_projection.bias),
         )
 
-    def call(self, hidden, bias, weights: AttentionWeights | None = None, training=False):
+    def call(self, hidden, bias, weights: AttentionWeights | None = None, training=False, use_islands=False):
         weights = weights or self.prepare()
         heads, size = self.config.num_attention_heads, self.config.head_size
         batch, length = ops.shape(hidden)[0], ops.shape(hidden)[1]
-        joined = linear(hidden, weights.qkv_kernel, weights.qkv_bias)  # [B, L, 3 D]
+        joined = flat_linear(hidden, weights.qkv_kernel, weights.qkv_bias)  # [B L, 3 D]
         # A single transpose for all three; unstacking and its gradient are then free.
         joined = ops.transpose(ops.reshape(joined, (batch, length, 3, heads, size)), (2, 0, 3, 1, 4))
         query, key, value = ops.unstack(joined, 3)  # [B, N, L, H] each
@@ -102,7 +103,8 @@ class AttentionBlock(AlbertLayer):
         logits = logits + ops.cast(bias, "float32")
         probabilities = ops.cast(ops.softmax(logits, axis=-1), self.compute_dtype)
         context = ops.matmul(self.probability_dropout(probabilities, training=training), value)  # [B, N, L, H]
-        context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, length, heads * size))  # [B, L, D]
-        projected = linear(context, weights.output_kernel, weights.output_bias)
+        context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, heads * size))  # [B L, D]
+        projected = flat_linear(context, weights.output_kernel, weights.output_bias)
         projected = self.output_dropout(projected, training=training)
-        return AttentionOutput(self.layer_norm(projected + hidden), probabilities)
+        attended = self.add_and_normalize(projected, ops.reshape(hidden, (-1, heads * size)), use_islands)
+        return AttentionOutput(ops.reshape(attended, ops.shape(hidden)), probabilities)

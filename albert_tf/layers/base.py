@@ -51,6 +51,14 @@ class AlbertLayer(keras.layers.Layer):
         epsilon = self.config.layer_norm_eps if epsilon is None else epsilon
         return keras.layers.LayerNormalization(epsilon=epsilon, name=name, dtype=self.dtype_policy)
 
+    def add_and_normalize(self, x, residual, use_islands: bool):
+        """`self.layer_norm` of `x + residual`, [B L, D] each."""
+        if not use_islands:
+            return self.layer_norm(ops.add(x, residual))
+        from albert_tf.layers import islands
+
+        return islands.add_and_normalize(x, residual, self.layer_norm)
+
     def make_dropout(self, rate: float, name: str = "dropout") -> Dropout:
         """A dropout layer with this layer's dtype."""
         return Dropout(rate, name=name, dtype=self.dtype_policy)
@@ -71,8 +79,21 @@ def not_quantizable(received: str) -> ValueError:
     )
 
 
+def flat_linear(x, kernel, bias):
+    """`x @ kernel + bias` as a single matrix product.
+
+    TensorFlow's graph optimizer makes one operation of the product, the bias and what follows it (a GELU, or a residual
+    of this shape), if they are written as `ops.add`, `ops.gelu` and in two dimensions.
+
+    Args:
+        x: float tensor [..., D].
+
+    Returns:
+        Float tensor [rows, units].
+    """
+    return ops.add(ops.matmul(ops.reshape(x, (-1, x.shape[-1])), kernel), bias)
+
+
 def linear(x, kernel, bias):
-    """`x @ kernel + bias` for `x` of any rank, as a single matrix product, which is faster than a batched one."""
-    shape = ops.shape(x)
-    flat = ops.matmul(ops.reshape(x, (-1, x.shape[-1])), kernel) + bias
-    return ops.reshape(flat, (*shape[:-1], kernel.shape[-1]))
+    """As `flat_linear`, with the leading axes of `x`."""
+    return ops.reshape(flat_linear(x, kernel, bias), (*ops.shape(x)[:-1], kernel.shape[-1]))

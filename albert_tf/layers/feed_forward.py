@@ -9,8 +9,8 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.activations import ACTIVATIONS
-from albert_tf.layers.base import AlbertLayer, linear
+from albert_tf.layers.activations import ACTIVATIONS, FUSED_ACTIVATIONS
+from albert_tf.layers.base import AlbertLayer, flat_linear
 
 
 class FeedForwardWeights(NamedTuple):
@@ -32,6 +32,7 @@ class FeedForwardBlock(AlbertLayer):
     Call arguments:
         hidden: float tensor [B, L, D].
         weights: FeedForwardWeights from `prepare`, or None to prepare them here.
+        use_islands: bool. Whether to use the XLA programs of `islands.py`.
 
     Returns:
         Float tensor [B, L, D].
@@ -46,7 +47,6 @@ class FeedForwardBlock(AlbertLayer):
         self.output_projection = self.make_dense(config.hidden_size, "output")
         self.layer_norm = self.make_layer_norm()
         self.dropout = self.make_dropout(config.hidden_dropout_prob)
-        self.activation = ACTIVATIONS[config.hidden_act]
 
     def build(self, input_shape=None, **shapes):
         self.intermediate.build((None, None, self.config.hidden_size))
@@ -63,9 +63,15 @@ class FeedForwardBlock(AlbertLayer):
             self.in_compute_dtype(self.output_projection.bias),
         )
 
-    def call(self, hidden, weights: FeedForwardWeights | None = None, training=False):
+    def call(self, hidden, weights: FeedForwardWeights | None = None, training=False, use_islands=False):
         weights = weights or self.prepare()
         flat = ops.reshape(hidden, (-1, self.config.hidden_size))  # [B L, D]
-        inner = self.activation(ops.matmul(flat, weights.intermediate_kernel) + weights.intermediate_bias)  # [B L, F]
-        outer = ops.reshape(linear(inner, weights.output_kernel, weights.output_bias), ops.shape(hidden))
-        return self.layer_norm(self.dropout(outer, training=training) + hidden)
+        if use_islands and self.config.hidden_act == "gelu_new":
+            from albert_tf.layers import islands
+
+            inner = islands.bias_gelu(ops.matmul(flat, weights.intermediate_kernel), weights.intermediate_bias)
+        else:
+            activation = (ACTIVATIONS if training else FUSED_ACTIVATIONS)[self.config.hidden_act]
+            inner = activation(flat_linear(flat, weights.intermediate_kernel, weights.intermediate_bias))  # [B L, F]
+        outer = self.dropout(flat_linear(inner, weights.output_kernel, weights.output_bias), training=training)
+        return ops.reshape(self.add_and_normalize(outer, flat, use_islands), ops.shape(hidden))

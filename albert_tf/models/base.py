@@ -123,10 +123,12 @@ class AlbertBase(CheckedModel):
             gradient_accumulation_steps: int. Number of microbatches into which `fit` splits each device's rows of a
                 batch. They are computed sequentially and followed by one update with the gradient of the full batch,
                 which saves memory. It must divide the number of rows per device.
+            jit_compile: as in Keras, but that "auto" means False on CPUs. Without XLA for the whole step, rows of one
+                fixed length are trained with small XLA programs for GELU and layer normalisation.
             remat: str or int. Activations that `fit` recomputes in the backward pass instead of keeping them: `"none"`,
                 those of each layer call (`"block"`), or those of this many consecutive layer calls at once.
         """
-        if _replicas(self) > 1:
+        if _replicas(self) > 1 or (kwargs.get("jit_compile", "auto") == "auto" and _runs_on_cpu()):
             kwargs = {**kwargs, "jit_compile": _without_xla(kwargs.get("jit_compile", "auto"))}
         count = self._checked_microbatches(gradient_accumulation_steps, optimizer)
         encoder: Any = getattr(self, "encoder", self)
@@ -134,6 +136,7 @@ class AlbertBase(CheckedModel):
         losses = keras.tree.map_structure(on_logits, loss)
         self.loss = self._compile_metrics = None  # Keras keeps those of an earlier call
         super().compile(optimizer, losses, loss_weights, metrics, weighted_metrics, *args, **kwargs)
+        encoder.may_use_islands = self.has_own_step and not self.jit_compile and _runs_on_cpu()
         self.gradient_accumulation_steps, self.step_monitor = count, None
         # Keras' own CompileLoss divides by the number of replicas and is not used.
         self._compile_loss = self._compiled_losses = None
@@ -181,6 +184,13 @@ class AlbertBase(CheckedModel):
     def has_own_loss(self) -> bool:
         """Whether a subclass overrides `compute_loss`."""
         return is_overridden(self, "compute_loss")
+
+    def data_scope(self):
+        if keras.backend.backend() != "tensorflow":
+            return super().data_scope()
+        from albert_tf import training_step
+
+        return training_step.untuned_datasets()
 
     def make_train_function(self, force=False):
         """Keras' hook for the step of `fit`; see `albert_tf.training_step`."""
@@ -304,6 +314,11 @@ def _only_output(outputs):
 def _replicas(model) -> int:
     strategy = getattr(model, "distribute_strategy", None)  # only TensorFlow's trainer has one
     return strategy.num_replicas_in_sync if strategy is not None else 1
+
+
+def _runs_on_cpu() -> bool:
+    """Whether TensorFlow has no accelerator: XLA then takes longer to compile, for steps that are not faster."""
+    return keras.backend.backend() == "tensorflow" and keras.distribution.list_devices()[0].startswith("cpu")
 
 
 def _without_xla(jit_compile):

@@ -1,5 +1,6 @@
 """A `keras.Model` that checks its inputs and labels before Keras gets them."""
 
+import contextlib
 import functools
 import types
 from collections.abc import Iterator
@@ -21,6 +22,10 @@ class CheckedModel(keras.Model):
 
     def __init__(self, **kwargs):
         super().__init__(autocast=False, **kwargs)  # half precision would round ids
+
+    def data_scope(self) -> contextlib.AbstractContextManager:
+        """The context in which Keras reads the data of `fit`, `evaluate` and `predict`."""
+        return contextlib.nullcontext()
 
     def label_fields(self) -> Fields:
         """The labels of the model's own loss by name; `"labels"` alone stands for a single array."""
@@ -92,11 +97,14 @@ class _Checks:
         self._model, self._labelled = model, labelled
         self._is_checked = not is_overridden(model, step)  # a user's step may take anything
         self._error: ValueError | None = None
+        self._scope = model.data_scope()
 
     def __enter__(self):
+        self._scope.__enter__()
         return self
 
     def __exit__(self, *exception):
+        self._scope.__exit__(*exception)
         # TensorFlow wraps errors from a generator in many lines.
         if self._error is not None:
             raise self._error from None

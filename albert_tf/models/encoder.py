@@ -61,7 +61,7 @@ class AlbertEncoder(AlbertBase):
         super().__init__(config, **kwargs)
         dtype = self.dtype_policy
         self.add_pooling_layer = add_pooling_layer
-        self.remat_span = 0  # set by `compile`
+        self.remat_span, self.may_use_islands = 0, False  # set by `compile`
         self.embeddings = AlbertEmbeddings(config, name="embeddings", dtype=dtype)
         self.projection = (
             self.embeddings.make_dense(config.hidden_size, "projection") if config.has_projection else None
@@ -92,11 +92,12 @@ class AlbertEncoder(AlbertBase):
         if self.projection is not None:
             hidden = self.projection(hidden)  # [B, L, D]
         bias, states, attentions = mask_to_bias(given.mask), [hidden], []
+        use_islands = self.may_use_islands and training and _fits_islands(hidden)
         if self.remat_span and training and not (output_hidden_states or output_attentions):
-            hidden = self._apply_recomputed(hidden, bias)
+            hidden = self._apply_recomputed(hidden, bias, use_islands)
         else:
             for layer_call in self._layer_calls():
-                hidden, probabilities = layer_call(hidden, bias, training)
+                hidden, probabilities = layer_call(hidden, bias, training, use_islands)
                 states.append(hidden)
                 attentions.append(probabilities)
         outputs: dict[str, Any] = {"sequence_output": hidden}
@@ -120,7 +121,7 @@ class AlbertEncoder(AlbertBase):
             for attention_block, ffn_block in zip(attention_group, ffn_group, strict=True):
                 yield _LayerCall(*attention_block, *ffn_block)
 
-    def _apply_recomputed(self, hidden, bias):
+    def _apply_recomputed(self, hidden, bias, use_islands: bool):
         """All layer calls in training, `remat_span` at a time recomputed in the backward pass."""
         layer_calls = list(self._layer_calls())
         for first in range(0, len(layer_calls), self.remat_span):
@@ -133,7 +134,7 @@ class AlbertEncoder(AlbertBase):
             def apply(hidden, weights, span=span):
                 for layer_call, (attention_weights, ffn_weights) in zip(span, weights):
                     layer_call = layer_call._replace(attention_weights=attention_weights, ffn_weights=ffn_weights)
-                    hidden, _ = layer_call(hidden, bias, training=True)
+                    hidden, _ = layer_call(hidden, bias, True, use_islands)
                 return hidden
 
             hidden = recomputed(apply, hidden, weights, variables, layers)
@@ -151,9 +152,16 @@ class _LayerCall(NamedTuple):
     ffn: FeedForwardBlock
     ffn_weights: FeedForwardWeights
 
-    def __call__(self, hidden, bias, training):
-        attended = self.attention(hidden, bias, self.attention_weights, training=training)
-        return self.ffn(attended.hidden, self.ffn_weights, training=training), attended.probabilities
+    def __call__(self, hidden, bias, training, use_islands):
+        how = {"training": training, "use_islands": use_islands}
+        attended = self.attention(hidden, bias, self.attention_weights, **how)
+        return self.ffn(attended.hidden, self.ffn_weights, **how), attended.probabilities
+
+
+def _fits_islands(hidden) -> bool:
+    from albert_tf.layers import islands
+
+    return islands.fit(hidden)
 
 
 class _Inputs(NamedTuple):

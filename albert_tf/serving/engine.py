@@ -79,7 +79,13 @@ def load_engine(
         ValueError: the engine does not run what is in the folder.
     """
     if engine in ("auto", "tensorflow") and (folder / "saved_model.pb").is_file():
-        loaded = importlib.import_module("albert_tf.serving.tensorflow_engine").load(folder, threads)
+        try:
+            loaded = importlib.import_module("albert_tf.serving.tensorflow_engine").load(folder, threads)
+        except ModuleNotFoundError as error:
+            raise ValueError(
+                f"{error.name} is not installed, which the SavedModel in {folder} needs; install it, or export the "
+                "model with --format onnx."
+            ) from None
     elif engine != "tensorflow" and (folder / "onnx").is_dir():
         loaded = importlib.import_module("albert_tf.serving.onnx_engine").load(folder, engine, precision)
     else:

@@ -14,13 +14,13 @@ import numpy as np
 
 from albert_tf.atomic_files import sha256
 from albert_tf.config import AlbertConfig
-from albert_tf.export.onnx_manifest import MODEL_FILES, OnnxManifest
+from albert_tf.export.onnx_manifest import MANIFEST_FILE, MODEL_FILES, OnnxManifest
 from albert_tf.serving import onnx_answers
 from albert_tf.serving.engine import Signature
 from albert_tf.tokenization import AlbertTokenizer
 
 EngineName = Literal["auto", "openvino", "onnxruntime"]
-Precision = Literal["auto", "float32", "float16", "int8"]
+Precision = Literal["auto", "float32", "bfloat16", "float16", "int8"]
 # From int64 arrays by name to float32 arrays by name; may be called from several threads.
 Compute = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
 
@@ -59,24 +59,33 @@ class OnnxEngine:
         return self.answers.run(signature, arrays)
 
 
+def is_onnx_folder(folder: pathlib.Path) -> bool:
+    """Whether `export_onnx` wrote the folder."""
+    return (folder / MANIFEST_FILE).is_file() and (folder / "onnx").is_dir()
+
+
 def load(folder: str | pathlib.Path, engine: EngineName = "auto", precision: Precision = "auto") -> OnnxEngine:
     """Loads a folder written by `export_onnx`.
 
     Args:
         folder: folder of one version.
         engine: `"auto"` is OpenVINO if it is installed, else onnxruntime.
-        precision: of the file to load. `"auto"` is the most exact one.
+        precision: of the file to load. `"auto"` is the most exact one. `"bfloat16"` computes with the float32 file in
+            bfloat16 where the processor can, in OpenVINO.
 
     Raises:
         ValueError: the folder is incomplete or damaged, has no file of this precision, or the engine is not installed.
     """
     folder = pathlib.Path(folder)
     manifest = OnnxManifest.read(folder)
-    file, found = _find_file(folder, manifest, precision)
-    started, compute = _start(file, engine)
+    in_bfloat16 = precision == "bfloat16"
+    if in_bfloat16 and engine == "onnxruntime":
+        raise ValueError("`engine` must be 'openvino' for precision='bfloat16'. Received: engine='onnxruntime'.")
+    file, found = _find_file(folder, manifest, "float32" if in_bfloat16 else precision)
+    started, compute = _start(file, "openvino" if in_bfloat16 else engine, in_bfloat16)
     tokenizer = AlbertTokenizer.from_pretrained(folder)
     answers = onnx_answers.Answers(manifest, AlbertConfig.from_json(folder / "config.json"), tokenizer, compute)
-    return OnnxEngine(started, found, answers.signatures(), answers)
+    return OnnxEngine(started, precision if in_bfloat16 else found, answers.signatures(), answers)
 
 
 def _find_file(folder: pathlib.Path, manifest: OnnxManifest, precision: str) -> tuple[pathlib.Path, str]:
@@ -89,28 +98,29 @@ def _find_file(folder: pathlib.Path, manifest: OnnxManifest, precision: str) -> 
             "or export the model again."
         )
     file = folder / MODEL_FILES[chosen]
-    if sha256(file) != manifest.files[MODEL_FILES[chosen]]:
+    if sha256(file) != manifest.files[MODEL_FILES[chosen]]["sha256"]:
         raise ValueError(f"{file} was changed after it was written (its checksum differs); export the model again.")
     return file, chosen
 
 
-def _start(file: pathlib.Path, engine: str) -> tuple[str, Compute]:
+def _start(file: pathlib.Path, engine: str, in_bfloat16: bool) -> tuple[str, Compute]:
     """Loads a file with the engine, or the first one that is installed; returns its name too."""
     if engine not in ("auto", *_ENGINES):
         raise ValueError(f"`engine` must be one of auto, {', '.join(_ENGINES)}. Received: engine={engine!r}.")
     for name, start in _ENGINES.items():
         if engine in ("auto", name):
             with contextlib.suppress(ImportError):
-                return name, start(file)
+                return name, start(file, in_bfloat16)
     name = "openvino" if engine == "auto" else engine
     raise ValueError(f"{name} is not installed; pip install 'albert-tf[{_EXTRAS[name]}]'.")
 
 
-def _start_openvino(file: pathlib.Path) -> Compute:
+def _start_openvino(file: pathlib.Path, in_bfloat16: bool) -> Compute:
     import openvino
 
     # Some CPUs would compute in bfloat16 by default.
-    model = openvino.Core().compile_model(file, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    hint = {"INFERENCE_PRECISION_HINT": "bf16" if in_bfloat16 else "f32"}
+    model = openvino.Core().compile_model(file, "CPU", hint)
     names = [_openvino_name(output.get_names()) for output in model.outputs]
     idle: queue.SimpleQueue[Any] = queue.SimpleQueue()  # a request serves one thread at a time
 
@@ -133,7 +143,8 @@ def _openvino_name(names: set[str]) -> str:
     return next(name for name in names if name in onnx_answers.OUTPUTS)
 
 
-def _start_onnxruntime(file: pathlib.Path) -> Compute:
+def _start_onnxruntime(file: pathlib.Path, in_bfloat16: bool) -> Compute:
+    del in_bfloat16  # refused by `load`
     import onnxruntime
 
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
@@ -141,7 +152,7 @@ def _start_onnxruntime(file: pathlib.Path) -> Compute:
     return lambda inputs: dict(zip(names, map(np.asarray, session.run(names, dict(inputs)))))
 
 
-_ENGINES: dict[str, Callable[[pathlib.Path], Compute]] = {
+_ENGINES: dict[str, Callable[[pathlib.Path, bool], Compute]] = {
     "openvino": _start_openvino,
     "onnxruntime": _start_onnxruntime,
 }

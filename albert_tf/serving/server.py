@@ -118,7 +118,7 @@ async def _load_models(folder: str | os.PathLike, options: ServerOptions, metric
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A bound socket; raises ValueError if the address is taken or unknown."""
+    """A socket that listens; raises ValueError if the address is taken or unknown."""
     listening = None
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -126,6 +126,7 @@ def listen(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
+        listening.listen()  # now, so that a request right after the announcement waits instead of being refused
     except OSError as error:
         if listening is not None:
             listening.close()

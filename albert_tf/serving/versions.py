@@ -5,6 +5,7 @@ A request holds the version that answers it; a version that was replaced is rele
 
 import asyncio
 import contextlib
+import ctypes
 import dataclasses
 import gc
 import logging
@@ -243,4 +244,11 @@ def _release_if_unused(served: ServedVersion) -> None:
     if served.replaced and not served.requests:
         served.batcher.close()
         # A SavedModel is freed with the cycles of its functions, later, when no frame holds it.
-        asyncio.get_running_loop().call_later(_SECONDS, gc.collect)
+        asyncio.get_running_loop().call_later(_SECONDS, _free_memory)
+
+
+def _free_memory() -> None:
+    """Frees what nothing refers to any more, and gives the memory back to the system where the C library can."""
+    gc.collect()
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)

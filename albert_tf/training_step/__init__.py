@@ -1,5 +1,6 @@
 """The train and test steps of `model.fit` and `model.evaluate` on TensorFlow, under any tf.distribute strategy."""
 
+from albert_tf.training_step.array_data import untuned_datasets
 from albert_tf.training_step.execution import first_local_batch
 from albert_tf.training_step.step import make_test_function, make_train_function, warn_of_changed_variables
 from albert_tf.training_step.step_monitor import StepMonitor, StepSnapshot
@@ -10,5 +11,6 @@ __all__ = [
     "first_local_batch",
     "make_test_function",
     "make_train_function",
+    "untuned_datasets",
     "warn_of_changed_variables",
 ]

@@ -2,13 +2,16 @@
 
 import io
 import json
+import shutil
 
 import pytest
 
 from albert_tf.cli import predict
 from albert_tf.export import (
     answer_questions,
+    choose,
     classify,
+    export_onnx,
     export_saved_model,
     fill_mask,
     find_entities,
@@ -27,10 +30,11 @@ def files(tmp_path_factory):
     write_pretrained(folder / "pretrained")
     for kind in ("classifier", "pretrained"):
         export_saved_model(folder / kind, folder / "saved", kind)
+        export_onnx(folder / kind, folder / "onnx", kind, precisions=["float32"])
     return folder
 
 
-@pytest.mark.parametrize("where", ["", "saved"])
+@pytest.mark.parametrize("where", ["", "saved", "onnx"])
 def test_labels_with_probabilities(files, where):
     printed = output_of("predict", files / where / "classifier", "a [first] text", "another")
     for prediction in classify(load_folder(files / "classifier"), ["a [first] text", "another"]):
@@ -41,7 +45,7 @@ def test_labels_with_probabilities(files, where):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("where", ["", "saved"])
+@pytest.mark.parametrize("where", ["", "saved", "onnx"])
 def test_pieces_and_orders(files, where):
     loaded, folder = load_folder(files / "pretrained"), files / where / "pretrained"
     guess = fill_mask(loaded, ["the old [MASK]."])[0][0]
@@ -51,6 +55,42 @@ def test_pieces_and_orders(files, where):
     printed = output_of("predict", folder, "one", "--pair", "two")
     assert f"{max(share, 1 - share):.4f}" in printed
     assert "comes first" in printed
+
+
+def lines_without_rules(printed):
+    """The cells of a table, however wide its columns are."""
+    return [[cell.strip() for cell in line.split("│")] for line in printed.splitlines() if "│" in line]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        ("questions", ("Who is he?", "Where?", "--pair", "He is the old man.", "--pair", "In Rome.")),
+        ("tags", ("He went to Rome", "and by the house")),
+        ("embedding", ("A man eats.", "--pair", "Someone is eating.")),
+        ("choices", ("The old man.", "--pair", "He is old.", "--pair", "He is young.", "--pair", "He is.")),
+    ],
+)
+def test_exports_print_what_the_model_prints(kind, arguments, folders, exports, tmp_path):
+    onnx = export_onnx(folders[kind], tmp_path, kind, precisions=["float32"]).folder
+    expected, *given = (
+        lines_without_rules(output_of("predict", folder, *arguments))
+        for folder in (folders[kind], exports[kind].folder, exports[kind].folder.parent, onnx, onnx.parent)
+    )
+    assert len(expected) > 0
+    for table in given:
+        assert [row[:2] for row in table] == [row[:2] for row in expected]
+        for row, other in zip(table, expected, strict=True):
+            for cell, number in zip(row[2:], other[2:], strict=True):
+                assert cell == number or float(cell) == pytest.approx(float(number), abs=1.1e-4)
+
+
+def test_choices_of_one_context(folders):
+    printed = output_of("predict", folders["choices"], "He left.", "--pair", "He is away.", "--pair", "He is here.")
+    for probability in choose(load_folder(folders["choices"]), ["He left."], [["He is away.", "He is here."]])[0]:
+        assert f"{probability:.4f}" in printed
+    assert "`--pair` for each of its choices" in mistake("predict", folders["choices"], "a", "b", "--pair", "c")
 
 
 @pytest.mark.exhaustive
@@ -63,7 +103,6 @@ def test_answers_and_entities(folders):
     for entity in find_entities(load_folder(folders["tags"]), ["He went to Rome"])[0]:
         assert f"{entity.text} ({entity.label})" in printed
     assert "the passage that has the answer" in mistake("predict", folders["questions"], "Who is he?")
-    assert "`--data` must be given" in mistake("predict", folders["choices"], "a")
 
 
 def test_control_characters_are_escaped_and_long_texts_complete(files):
@@ -75,7 +114,8 @@ def test_control_characters_are_escaped_and_long_texts_complete(files):
 
 def test_mistakes(files):
     assert "must contain [MASK]" in mistake("predict", files / "pretrained", "text")
-    assert "must contain [MASK]" in mistake("predict", files / "saved" / "pretrained", "text")
+    for where in ("saved", "onnx"):
+        assert "must contain [MASK]" in mistake("predict", files / where / "pretrained", "text")
     assert "must be given once for each text" in mistake("predict", files / "pretrained", "a", "b", "--pair", "c")
     assert "was trained on single texts" in mistake("predict", files / "classifier", "a", "--pair", "c")
     assert "was trained on text" in mistake("predict", files / "saved" / "classifier", "a", "--pair", "c")
@@ -93,11 +133,12 @@ def table(tmp_path_factory):
     return path, [row["sentence"] for row in rows]
 
 
-def test_files_of_texts(folders, table, tmp_path, monkeypatch):
+@pytest.mark.parametrize("where", ["", "saved", "onnx"])
+def test_files_of_texts(where, files, table, tmp_path, monkeypatch):
     monkeypatch.setattr(predict, "ROWS_AT_ONCE", 5)
     path, texts = table
-    expected = classify(load_folder(folders["classifier"]), texts)
-    command = ("predict", folders["classifier"], "--data", path, "--text-column", "sentence")
+    expected = classify(load_folder(files / "classifier"), texts)
+    command = ("predict", files / where / "classifier", "--data", path, "--text-column", "sentence")
     output_of(*command, "--output", tmp_path / "labels.tsv")
     lines = (tmp_path / "labels.tsv").read_text("utf-8").splitlines()
     assert lines == ["index\tprediction", *(f"{number}\t{one.label}" for number, one in enumerate(expected))]
@@ -106,6 +147,35 @@ def test_files_of_texts(folders, table, tmp_path, monkeypatch):
     for row, one in zip(rows, expected, strict=True):
         assert row["label"] == one.label
         assert row["probabilities"] == pytest.approx(one.probabilities, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["questions", pytest.param("tags", marks=pytest.mark.exhaustive)])
+def test_files_of_other_tasks(kind, folders, tmp_path):
+    source = shutil.copytree(folders[kind], tmp_path / "model", ignore=shutil.ignore_patterns("metrics.json"))
+    contexts = ["He is the old man of Rome.", "The sun.  A garden and 서울, by the house. " * 4, "very cold rain"]
+    paragraphs = [{"context": text, "qas": [{"id": text, "question": "Who is he?"}]} for text in contexts]
+    (tmp_path / "questions").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    (tmp_path / "tags").write_text("\n".join(contexts))
+    data = (tmp_path / kind).rename(tmp_path / {"questions": "data.json", "tags": "data.txt"}[kind])
+    onnx = export_onnx(source, tmp_path / "onnx", kind, precisions=["float32"]).folder
+    written = []
+    for folder in (source, export_saved_model(source, tmp_path / "saved", kind).folder, onnx):
+        printed = output_of("predict", folder, "--data", data, "--output", tmp_path / "predictions")
+        assert printed == f"3 predictions in {tmp_path / 'predictions'}\n"
+        written.append((tmp_path / "predictions").read_text("utf-8"))
+    assert written[0] == written[1] == written[2]
+    assert len(written[0]) > 100
+    assert f"must be files for {json.loads((onnx / 'model.json').read_text())['task']}" in mistake(
+        "predict", onnx, "--data", data
+    )
+
+
+@pytest.mark.exhaustive
+def test_files_that_exports_cannot_predict(folders, exports, tmp_path):
+    (tmp_path / "words.jsonl").write_text('{"words": ["a", "b"]}')
+    command = ("predict", exports["tags"].folder, "--data", tmp_path / "words.jsonl")
+    assert "has words, whose tags are not among" in mistake(*command, "--output", tmp_path / "a.jsonl")
+    assert "for multiple choice the folder" in mistake("predict", exports["choices"].folder, "--data", tmp_path / "x")
 
 
 def test_lines_from_standard_input(folders, monkeypatch):

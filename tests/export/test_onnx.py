@@ -12,6 +12,7 @@ import pytest
 import tokenizers
 
 from albert_tf import AlbertConfig, AlbertTokenizer, models
+from albert_tf.atomic_files import sha256
 from albert_tf.export import export_onnx, onnx_folder, onnx_graph
 from albert_tf.export.onnx_manifest import OnnxManifest
 from tests.parameters import first_of
@@ -136,7 +137,7 @@ def report(folders, tmp_path_factory):
     return export_onnx(folders["classifier"], tmp_path_factory.mktemp("onnx"), "task")
 
 
-def test_a_folder_is_complete(report, folders):
+def test_a_folder_is_complete(report, folders, exports):
     names = {path.relative_to(report.folder).as_posix() for path in report.folder.rglob("*") if path.is_file()}
     tokenizer_files = {"spiece.model", "tokenizer.json", "tokenizer_config.json"}
     assert names == {"config.json", "model.json", "onnx/model.onnx", "onnx/model_quantized.onnx", *tokenizer_files}
@@ -148,6 +149,14 @@ def test_a_folder_is_complete(report, folders):
     manifest = OnnxManifest.read(report.folder)
     assert (manifest.task, manifest.max_length, manifest.takes_pairs) == ("sequence_classification", 48, False)
     assert manifest.labels == ("gloomy", "mixed", "pleasant")
+    card = json.loads((exports["classifier"].folder / "model.json").read_text())
+    content = json.loads((report.folder / "model.json").read_text())
+    assert card.keys() & content.keys() == {"task", "max_length", "labels", "files"}
+    assert all(card[name] == content[name] for name in ("task", "max_length", "labels"))
+    assert set(content["files"]) == names - {"model.json"}
+    for files, folder in ((content["files"], report.folder), (card["files"], exports["classifier"].folder)):
+        for name, file in files.items():
+            assert file == {"bytes": (folder / name).stat().st_size, "sha256": sha256(folder / name)}
 
 
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])

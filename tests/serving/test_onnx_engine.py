@@ -232,6 +232,14 @@ def test_what_does_not_fit_is_named(engines):
             engine.run(signature, inputs)
 
 
+def test_bfloat16_is_of_openvino_and_near_float32(folders, engines):
+    found = ask(load(folders["classifier"], precision="bfloat16"), text=TEXTS)["probabilities"]
+    expected = ask(engines["classifier"][1], text=TEXTS)["probabilities"]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=0.02)  # equal where the processor has no bfloat16
+    with pytest.raises(ValueError, match=r"`engine` must be 'openvino' for precision='bfloat16'"):
+        load(folders["classifier"], "onnxruntime", "bfloat16")
+
+
 def test_damaged_folders_are_named(folders, tmp_path):
     with pytest.raises(ValueError, match=r"has no ONNX file in int8, only in float32"):
         load(folders["classifier"], precision="int8")

@@ -135,6 +135,11 @@ def test_a_taken_port_and_a_folder_without_models_are_mistakes(toy, tmp_path_fac
         run(lambda: serve(tmp_path_factory.mktemp("empty"), ServerOptions(), print))
 
 
+def test_a_socket_takes_connections_before_the_server_accepts_them():
+    with server.listen("127.0.0.1", 0) as listening:
+        socket.create_connection(listening.getsockname(), timeout=10).close()
+
+
 def test_answers_are_not_held_back():
     with server.listen("127.0.0.1", 0) as listening:
         assert listening.proto == socket.IPPROTO_TCP  # what asyncio asks before it sets TCP_NODELAY

@@ -105,6 +105,8 @@ def training_dataset(
     """
     import tensorflow as tf
 
+    from albert_tf.data.autotuning import PREFETCHED_BATCHES, without_autotuning
+
     replicas = slice(0, 1) if shard is None else slice(*(shard.replicas_per_host * (shard.index + i) for i in (0, 1)))
     num_replicas = 1 if shard is None else shard.num_replicas
     if shard is not None:
@@ -123,7 +125,5 @@ def training_dataset(
     signature = tf.nest.map_structure(
         lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), examples.training_batch(np.arange(1))
     )
-    dataset = tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(2)
-    options = tf.data.Options()
-    options.autotune.enabled = False  # its thread may take a minute to end
-    return dataset.with_options(options)
+    dataset = tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(PREFETCHED_BATCHES)
+    return without_autotuning(dataset)

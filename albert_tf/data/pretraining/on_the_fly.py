@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from albert_tf.data.autotuning import PREFETCHED_BATCHES, without_autotuning
 from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
 from albert_tf.data.features import Feature, features_to_learn, split_roles
 from albert_tf.data.manifest import Manifest, load_vocabulary
@@ -107,7 +108,8 @@ def documents_dataset(
     batches = examples.rebatch(shard.replica_batch_size(batch_size), drop_remainder=True)
     # Without a cardinality, tf.distribute synchronizes the hosts at every step.
     infinite = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
-    return batches.map(lambda batch: split_roles(read, batch)).apply(infinite).prefetch(tf.data.AUTOTUNE)
+    batches = batches.map(lambda batch: split_roles(read, batch)).apply(infinite)
+    return without_autotuning(batches.prefetch(PREFETCHED_BATCHES))
 
 
 @dataclass(frozen=True)

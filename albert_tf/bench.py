@@ -1,0 +1,101 @@
+"""Times a model on this machine: `albert-tf bench`.
+
+Letters: B batch, L sequence.
+"""
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.costs import Width, encoder_flops
+from albert_tf.models import AlbertForSequenceClassification
+from albert_tf.optimizers import AdamW
+
+
+@dataclasses.dataclass(frozen=True)
+class Timing:
+    """The times of one kind of work.
+
+    Attributes:
+        work: what was timed.
+        seconds: of each call, in turns with the other kinds.
+        tokens: of one call.
+        flops: floating point operations of its matrix products.
+    """
+
+    work: str
+    seconds: tuple[float, ...]
+    tokens: int
+    flops: int
+
+    @property
+    def median(self) -> float:
+        """Seconds."""
+        return statistics.median(self.seconds)
+
+
+def time_model(
+    config: AlbertConfig, batch_size: int, sequence_length: int, dtype: Width = "float32", rounds: int = 9
+) -> list[Timing]:
+    """Times inference and a training step of a classifier with random weights, beside its matrix products alone.
+
+    Rows are full and dropout is as in the config. Nothing else should run meanwhile.
+
+    Args:
+        config: AlbertConfig.
+        batch_size: B.
+        sequence_length: L.
+        dtype: `"bfloat16"` is Keras' `mixed_bfloat16`.
+        rounds: number of timed calls of each kind, after two that are not timed.
+
+    Returns:
+        Timings of matrix products, inference and a training step.
+    """
+    shape, policy = (batch_size, sequence_length), "float32" if dtype == "float32" else "mixed_bfloat16"
+    ids = np.random.default_rng(0).integers(5, config.vocab_size, shape).astype("int32")
+    labels = np.arange(batch_size, dtype="int32") % 2
+    model = AlbertForSequenceClassification(config, num_labels=2, dtype=policy)
+    model.compile(AdamW(1e-5))
+    infer = tf.function(lambda ids: model({"input_ids": ids}, training=False)["logits"], autograph=False)
+    batches = iter(tf.data.Dataset.from_tensors(({"input_ids": ids}, labels)).repeat())
+    step = model.make_train_function()
+    flops, tokens = batch_size * encoder_flops(config, sequence_length), batch_size * sequence_length
+    calls: dict[str, tuple[Callable[[], object], int]] = {
+        "matrix products alone": (_products(config, shape, dtype), flops),
+        "inference": (lambda: infer(tf.constant(ids)).numpy(), flops),
+        "training step": (lambda: float(step(batches)["loss"]), 3 * flops),
+    }
+    seconds: dict[str, list[float]] = {work: [] for work in calls}
+    for round_number in range(rounds + 2):
+        for work, (call, _) in calls.items():
+            begun = time.perf_counter()
+            call()
+            if round_number >= 2:
+                seconds[work].append(time.perf_counter() - begun)
+    return [Timing(work, tuple(seconds[work]), tokens, flops) for work, (_, flops) in calls.items()]
+
+
+def _products(config: AlbertConfig, shape: tuple[int, int], dtype: Width) -> Callable[[], object]:
+    """The matrix products of the blocks, which bound every implementation on TensorFlow."""
+    batch, length = shape
+    hidden, inner, heads = config.hidden_size, config.intermediate_size, config.num_attention_heads
+    kernels = (hidden, 3 * hidden), (hidden, hidden), (hidden, inner), (inner, hidden)
+    factors: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((batch * length, k), (k, n)) for k, n in kernels]
+    per_head = (batch, heads)
+    factors.append(((*per_head, length, config.head_size), (*per_head, config.head_size, length)))
+    factors.append(((*per_head, length, length), (*per_head, length, config.head_size)))
+    pairs = [tuple(tf.cast(tf.random.normal(shape), dtype) for shape in pair) for pair in factors]
+
+    def multiply() -> object:
+        found = pairs[0][0]
+        for _ in range(config.num_hidden_layers * config.inner_group_num):
+            for a, b in pairs:
+                found = tf.matmul(a, b)
+        return found.numpy()
+
+    return multiply

@@ -1,0 +1,46 @@
+"""`albert-tf bench`: the speed of a model on this machine."""
+
+from typing import Annotated
+
+import typer
+
+NAME = "bench"
+
+
+def run(
+    model: Annotated[str, typer.Argument(help="A preset such as base_v2, or a config file (.json).")] = "base_v2",
+    batch_size: Annotated[int, typer.Option(help="Sequences per batch.", min=1)] = 8,
+    sequence_length: Annotated[int, typer.Option(help="Tokens per sequence.", min=1)] = 128,
+    dtype: Annotated[str, typer.Option(help="Data type of computation: float32 or bfloat16.")] = "float32",
+    rounds: Annotated[int, typer.Option(help="Timed calls of each kind.", min=1)] = 9,
+) -> None:
+    """Times inference and a training step, beside the matrix products alone; random weights, full rows.
+
+    Example: albert-tf bench base_v2 --batch-size 8 --sequence-length 128
+    """
+    from albert_tf.cli.tables import print_table
+    from albert_tf.config import AlbertConfig
+
+    config = AlbertConfig.from_json(model) if model.endswith(".json") else AlbertConfig.from_preset(model)
+    if dtype not in ("float32", "bfloat16"):
+        raise ValueError(f"`--dtype` must be float32 or bfloat16. Received: {dtype}.")
+    if sequence_length > config.max_position_embeddings:
+        raise ValueError(
+            f"`--sequence-length` must be at most max_position_embeddings={config.max_position_embeddings}. Received: "
+            f"{sequence_length}."
+        )
+    from albert_tf.bench import time_model
+
+    timings = time_model(config, batch_size, sequence_length, dtype, rounds)
+    rows = (
+        (
+            timing.work,
+            f"{timing.median * 1e3:,.1f}",
+            f"{min(timing.seconds) * 1e3:,.1f} - {max(timing.seconds) * 1e3:,.1f}",
+            f"{timing.tokens / timing.median:,.0f}",
+            f"{timing.flops / timing.median / 1e9:,.0f}",
+        )
+        for timing in timings
+    )
+    title = f"{model}, {batch_size} x {sequence_length} tokens, {dtype}"
+    print_table(title, ("", "median ms", "lowest - highest", "tokens/s", "GFLOP/s"), rows)

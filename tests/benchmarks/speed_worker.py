@@ -1,0 +1,190 @@
+"""One side of `speed.py`: builds a model, then times a call for each line that it reads.
+
+Letters: B batch, L sequence.
+"""
+
+import argparse
+import os
+import pathlib
+import sys
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+
+SIZES = {  # base_v2, as each library calls it
+    "vocab_size": 30000,
+    "embedding_size": 128,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+}
+
+
+def main() -> None:
+    """Prepares the call, says "ready", and prints the seconds of one call for each line of standard input."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("side", choices=SIDES)
+    parser.add_argument("work", choices=("inference", "training"))
+    parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--length", type=int, required=True)
+    parser.add_argument("--dtype", choices=("float32", "bfloat16", "int8"), required=True)
+    parser.add_argument("--folder", type=pathlib.Path, help="ONNX export of base_v2")
+    options = parser.parse_args()
+    ids = np.random.default_rng(0).integers(5, SIZES["vocab_size"], (options.batch, options.length)).astype("int32")
+    call = SIDES[options.side](options, ids, np.arange(options.batch, dtype="int32") % 2)
+    for _ in range(2):
+        call()
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        begun = time.perf_counter()
+        call()
+        print(time.perf_counter() - begun, flush=True)
+
+
+def ours(options, ids, labels):
+    """The Keras model of this package."""
+    import tensorflow as tf
+
+    import albert_tf
+
+    policy = "float32" if options.dtype == "float32" else "mixed_bfloat16"
+    config = albert_tf.AlbertConfig.from_preset("base_v2")
+    model = albert_tf.AlbertForSequenceClassification(config, num_labels=2, dtype=policy)
+    inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+    if options.work == "training":
+        model.compile(albert_tf.optimizers.AdamW(1e-5))
+        return _keras_step(model, (inputs, labels))
+    function = tf.function(lambda inputs: model(inputs, training=False)["logits"])
+    inputs = {name: tf.constant(array) for name, array in inputs.items()}
+    return lambda: function(inputs).numpy()
+
+
+def keras_hub(options, ids, labels):
+    """KerasHub's classifier."""
+    import keras
+    import keras_hub
+    import tensorflow as tf
+
+    backbone = keras_hub.models.AlbertBackbone(
+        vocabulary_size=SIZES["vocab_size"],
+        num_layers=SIZES["num_hidden_layers"],
+        num_heads=SIZES["num_attention_heads"],
+        embedding_dim=SIZES["embedding_size"],
+        hidden_dim=SIZES["hidden_size"],
+        intermediate_dim=SIZES["intermediate_size"],
+        dropout=0.0,
+        dtype="float32" if options.dtype == "float32" else "mixed_bfloat16",
+    )
+    model = keras_hub.models.AlbertTextClassifier(backbone, num_classes=2, preprocessor=None, dropout=0.0)
+    inputs = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
+    if options.work == "training":
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(keras.optimizers.AdamW(1e-5, weight_decay=0.01), loss=loss)
+        return _keras_step(model, (inputs, labels))
+    function = tf.function(lambda inputs: model(inputs, training=False))
+    inputs = {name: tf.constant(array) for name, array in inputs.items()}
+    return lambda: function(inputs).numpy()
+
+
+def _keras_step(model, batch):
+    """One step of `fit`."""
+    import tensorflow as tf
+
+    iterator = iter(tf.data.Dataset.from_tensors(batch).repeat())
+    model.make_train_function()
+    return lambda: float(model.train_function(iterator)["loss"])
+
+
+def torch(options, ids, labels):
+    """transformers' classifier in PyTorch, with its fused attention."""
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.AlbertConfig(
+        **SIZES, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, classifier_dropout_prob=0.0, num_labels=2
+    )
+    model = transformers.AlbertForSequenceClassification(config)
+    inputs = {"input_ids": torch.tensor(ids).long(), "attention_mask": torch.ones(ids.shape, dtype=torch.long)}
+    half = torch.autocast("cpu", torch.bfloat16, enabled=options.dtype == "bfloat16")
+    if options.work == "inference":
+        model.eval()
+        if options.dtype == "bfloat16":
+            model = model.to(torch.bfloat16)
+
+        def infer():
+            with torch.inference_mode():
+                return model(**inputs).logits.float().numpy()
+
+        return infer
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-5)
+
+    def step():
+        optimizer.zero_grad()
+        with half:
+            loss = model(**inputs, labels=torch.tensor(labels).long()).loss
+        loss.backward()
+        optimizer.step()
+        return float(loss.detach())
+
+    return step
+
+
+def openvino(options, ids, labels):
+    """The ONNX export of this package in OpenVINO."""
+    return _engine("openvino", options, ids)
+
+
+def onnxruntime(options, ids, labels):
+    """The ONNX export of this package in onnxruntime."""
+    return _engine("onnxruntime", options, ids)
+
+
+def _engine(name, options, ids):
+    from albert_tf.serving.onnx_engine import load
+
+    engine = load(options.folder, name, options.dtype)
+    inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    return lambda: engine.run("tokens", inputs)
+
+
+def products(options, ids, labels):
+    """The matrix products of the encoder alone, in TensorFlow: what no implementation on it can beat."""
+    import tensorflow as tf
+
+    hidden, inner, heads = SIZES["hidden_size"], SIZES["intermediate_size"], SIZES["num_attention_heads"]
+    rows, size = options.batch * options.length, hidden // heads
+    dtype = tf.float32 if options.dtype == "float32" else tf.bfloat16
+    shapes = [(rows, hidden, 3 * hidden), (rows, hidden, hidden), (rows, hidden, inner), (rows, inner, hidden)]
+    pairs = [_random(tf, dtype, (m, k), (k, n)) for m, k, n in shapes]
+    shape = (options.batch, heads, options.length)
+    pairs += [
+        _random(tf, dtype, (*shape, size), (*shape[:2], size, shape[2])),
+        _random(tf, dtype, (*shape, shape[2]), (*shape, size)),
+    ]
+    if options.work == "training":  # the gradients of both factors
+        pairs += [_random(tf, dtype, a.shape[:-1] + b.shape[-1:], b.shape[:-2] + b.shape[:-3:-1]) for a, b in pairs] + [
+            _random(tf, dtype, a.shape[:-2] + a.shape[:-3:-1], a.shape[:-1] + b.shape[-1:]) for a, b in pairs
+        ]
+
+    def multiply() -> None:
+        for _ in range(SIZES["num_hidden_layers"]):
+            for a, b in pairs:
+                found = tf.matmul(a, b)
+        found.numpy()  # the last one; operations of a CPU run one after the other
+
+    return multiply
+
+
+def _random(tf, dtype, *shapes):
+    return [tf.cast(tf.random.normal(shape), dtype) for shape in shapes]
+
+
+SIDES = {side.__name__: side for side in (ours, keras_hub, torch, openvino, onnxruntime, products)}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""The XLA programs of a training step against the plain layers."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import albert_tf
+from albert_tf.layers import AttentionBlock, FeedForwardBlock, islands, mask_to_bias
+
+CONFIG = albert_tf.AlbertConfig.from_preset("tiny").replace(hidden_size=64, intermediate_size=256)
+ROWS = np.random.default_rng(1).normal(size=(3, 10, 64))
+MASK = np.array([[1] * 10, [1] * 6 + [0] * 4, [1] * 3 + [0] * 7])
+
+
+def values_and_gradients(kind, use_islands: bool, dtype: str, dropout: float = 0.0):
+    """The output of a block, and the gradients of its input and of every variable, as float32 arrays by name."""
+    keras.utils.set_random_seed(7)
+    changes = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+    block = kind(CONFIG.replace(**changes), name="block", dtype=dtype)
+    block.build()
+    hidden = tf.constant(ROWS, block.compute_dtype)
+    bias = [mask_to_bias(MASK)] if kind is AttentionBlock else []
+
+    @tf.function(autograph=False)
+    def run(hidden):
+        with tf.GradientTape() as tape:
+            tape.watch(hidden)
+            found = block(hidden, *bias, training=True, use_islands=use_islands)
+            found = tf.cast(getattr(found, "hidden", found), "float32")
+            loss = tf.reduce_sum(found * np.cos(np.arange(64)).astype("float32"))
+        return found, tape.gradient(loss, [hidden, *(variable.value for variable in block.trainable_variables)])
+
+    found, gradients = run(hidden)
+    names = ["input", *(variable.path for variable in block.trainable_variables)]
+    return {"output": found, **{name: tf.cast(array, "float32") for name, array in zip(names, gradients, strict=True)}}
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 0.02)])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("kind", [AttentionBlock, FeedForwardBlock])
+def test_they_give_the_values_and_gradients_of_the_plain_layer(kind, dropout, dtype, tolerance):
+    plain = values_and_gradients(kind, False, dtype, dropout)
+    fast = values_and_gradients(kind, True, dtype, dropout)
+    assert sum(np.abs(array).max() > 0.1 for array in plain.values()) >= 5
+    for name, array in plain.items():
+        scale = max(np.abs(array).max(), 0.1)  # the key's bias has no gradient but rounding
+        np.testing.assert_allclose(fast[name], array, rtol=0, atol=tolerance * scale, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("way", "length", "used"),
+    [({}, 8, True), ({}, None, False), ({"jit_compile": True}, 8, False), ({"run_eagerly": True}, 8, False)],
+)
+def test_they_are_used_in_fit_where_the_shape_is_fixed(monkeypatch, way, length, used):
+    calls = []
+    program = islands.add_and_normalize
+    monkeypatch.setattr(islands, "add_and_normalize", lambda *given: calls.append(1) or program(*given))
+    model = albert_tf.AlbertForSequenceClassification(CONFIG, num_labels=2)
+    model.compile("sgd", **way)
+    spec = {"input_ids": tf.TensorSpec([4, length], tf.int32)}, tf.TensorSpec([4], tf.int32)
+    batch = {"input_ids": np.full([4, 8], 9, "int32")}, np.array([0, 1, 1, 0], "int32")
+    dataset = tf.data.Dataset.from_generator(lambda: iter([batch]), output_signature=spec)
+    model.fit(dataset.apply(tf.data.experimental.assert_cardinality(1)), shuffle=False, verbose=0)
+    assert bool(calls) == used
+    calls.clear()
+    model.predict(batch[0], verbose=0)
+    assert not calls

@@ -1,0 +1,228 @@
+"""Proves that `albert_tf.pipeline` gives the same predictions whatever holds the model, in order, from any sequence."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pandas
+import pytest
+
+import albert_tf
+from albert_tf import export
+from albert_tf.serving import pipeline as pipelines
+from albert_tf.tasks import TASKS
+from tests.conftest import OTHER_TASKS
+from tests.parameters import MadeOnce
+
+LONG = "The old man went by the house of Anna Smith in Berlin, with very cold rain. " * 4
+TEXTS = ["One short text.", LONG, "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more ", "a sunny garden"]
+MASKED = ["The old [MASK].", f"{LONG[:90]} [MASK] and [MASK]", "[MASK] sang", "a [MASK] b", "He [MASK]"]
+CONTEXTS = [LONG, "She wrote it.", "x y", "In 1811, or so.", "Ada Lovelace lived in London."]
+CHOICES = [["one", "two"], ["a b", LONG], ["x", "y"], ["now", "then"], ["London", "Rome"]]
+QUESTIONS = {"question": [*TEXTS[:2], *TEXTS[3:], "Who?"], "context": CONTEXTS}
+INPUTS = {
+    **{kind: {"text": TEXTS} for kind in ("classifier", "regression", "multi_label", "tags", "embedding")},
+    "pairs": {"text": TEXTS, "text_pair": TEXTS[::-1]},
+    "pretrained": {"text": MASKED},
+    "choices": {"context": CONTEXTS, "choices": CHOICES},
+    "questions": QUESTIONS,
+    "questions_beam": QUESTIONS,
+}
+FUNCTIONS = {
+    **dict.fromkeys(("classifier", "regression", "multi_label", "pairs"), export.classify),
+    **dict.fromkeys(("questions", "questions_beam"), export.answer_questions),
+    **{"tags": export.find_entities, "choices": export.choose},
+    **{"embedding": export.embed, "pretrained": export.fill_mask},
+}
+# A head for SQuAD 2.0 has no ONNX form.
+CASES = [
+    (kind, engine)
+    for kind in INPUTS
+    for engine in ("keras", "tensorflow", "onnxruntime", "openvino")
+    if kind != "questions_beam" or engine in ("keras", "tensorflow")
+]
+QUICK = [("classifier", "tensorflow"), ("questions", "onnxruntime"), ("choices", "openvino"), ("pretrained", "keras")]
+
+
+@pytest.fixture(scope="module")
+def onnx(folders, tmp_path_factory):
+    """The folder of an ONNX version by kind of model."""
+    output = tmp_path_factory.mktemp("onnx")
+    make = lambda kind: export.export_onnx(folders[kind], output, kind, precisions=["float32"]).folder  # noqa: E731
+    return MadeOnce({kind: lambda kind=kind: make(kind) for kind in INPUTS})
+
+
+@pytest.fixture(scope="module")
+def folder_for(folders, exports, onnx):
+    def find(kind, engine):
+        if engine == "keras":
+            return folders[kind]
+        return exports[kind].folder if engine == "tensorflow" else onnx[kind]
+
+    return find
+
+
+def same(given, expected):
+    """Whether two predictions are of one class and have equal fields, numbers to 1e-4."""
+    assert type(given) is type(expected)
+    if dataclasses.is_dataclass(expected):
+        same(list(vars(given).items()), list(vars(expected).items()))
+    elif isinstance(expected, list | tuple):
+        assert len(given) == len(expected)
+        for one, other in zip(given, expected):
+            same(one, other)
+    elif isinstance(expected, dict):
+        same(list(given.items()), list(expected.items()))
+    elif isinstance(expected, str | int | None):
+        assert given == expected
+    else:
+        np.testing.assert_allclose(given, expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=() if case in QUICK else pytest.mark.exhaustive) for case in CASES], ids="-".join
+)
+def test_predictions_are_those_of_the_functions(case, folders, folder_for):
+    kind, engine = case
+    expected = FUNCTIONS[kind](export.load_folder(folders[kind]), *INPUTS[kind].values())
+    predictor = albert_tf.pipeline(folder_for(kind, engine), engine=engine, batch_size=2)
+    assert predictor.model.engine == engine
+    found = predictor(**INPUTS[kind])
+    assert isinstance(found, list)
+    same(found, list(expected))
+    same(predictor(*(values[0] for values in INPUTS[kind].values())), expected[0])
+
+
+def test_every_task_is_known():
+    assert {task.name.removesuffix("_beam") for task in TASKS} == set(pipelines._TASKS)
+    assert set(OTHER_TASKS) < set(INPUTS)
+
+
+@pytest.mark.parametrize("engine", ["keras", pytest.param("openvino", marks=pytest.mark.exhaustive)])
+def test_the_order_of_segments(engine, folders, folder_for):
+    expected = export.sentence_order(export.load_folder(folders["pretrained"]), TEXTS, TEXTS[::-1])
+    same(albert_tf.pipeline(folder_for("pretrained", engine))(TEXTS, TEXTS[::-1]), expected)
+
+
+@pytest.mark.parametrize("engine", ["keras", "tensorflow", "openvino"])
+def test_what_a_folder_holds_decides(engine, folder_for):
+    folder = folder_for("classifier", engine)
+    assert albert_tf.pipeline(str(folder)).model.engine == engine
+    if engine != "keras":
+        assert albert_tf.pipeline(folder.parent).model.engine == engine
+        with pytest.raises(ValueError, match=r"must be a folder with config\.json"):
+            albert_tf.pipeline(folder, engine="keras")
+    for other in {"tensorflow", "onnxruntime"} - {engine}:
+        if {engine, other} != {"openvino", "onnxruntime"}:
+            with pytest.raises(ValueError, match=r"holds no .*write one with `albert-tf export`"):
+                albert_tf.pipeline(folder, engine=other)
+
+
+@pytest.fixture(scope="module")
+def classifier(onnx):
+    return albert_tf.pipeline(onnx["classifier"], engine="onnxruntime", batch_size=2)
+
+
+@pytest.fixture(scope="module")
+def chooser(onnx):
+    return albert_tf.pipeline(onnx["choices"], engine="onnxruntime", batch_size=2)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        tuple,
+        np.array,
+        pandas.Series,
+        lambda texts: pandas.Series(texts, index=[3, 3, 1, 0, 7], dtype="string"),
+        lambda texts: pandas.DataFrame({"number": range(len(texts)), "text": texts}),
+        lambda texts: {"text": texts},
+        lambda texts: dict.fromkeys(texts).keys(),
+    ],
+)
+def test_several_texts_may_be_any_sequence(make, classifier):
+    same(classifier(make(TEXTS)), classifier(TEXTS))
+
+
+def test_one_text_may_be_of_numpy(classifier):
+    same(classifier(np.str_(TEXTS[0])), classifier(TEXTS)[0])
+    assert classifier([]) == []
+    assert list(classifier(iter([]))) == []
+
+
+def test_columns_of_a_table(onnx):
+    asker = albert_tf.pipeline(onnx["questions"], engine="onnxruntime")
+    table = pandas.DataFrame({"context": CONTEXTS, "id": range(5), "question": INPUTS["questions"]["question"]})
+    expected = asker(**INPUTS["questions"])
+    same(asker(table), expected)
+    same(asker(context=table["context"], question=table["question"]), expected)
+    same(asker(table.iloc[0].to_dict()), expected[0])
+
+
+def test_an_iterator_is_read_some_batches_at_a_time(classifier):
+    taken = itertools.count()
+    texts = (f"text {next(taken)} " + "word " * (number % 5) for number in range(80))
+    found = classifier(texts)
+    first = next(found)
+    assert next(taken) == 32  # 16 batches of 2
+    expected = [f"text {n} " + "word " * (n % 5) for n in range(32)]
+    same([first, *itertools.islice(found, 31)], classifier(expected))
+    assert len(list(found)) == 48
+
+
+def test_batches_are_of_similar_length(classifier, monkeypatch):
+    sizes = []
+    classify = type(classifier.model).classify
+    monkeypatch.setattr(
+        type(classifier.model),
+        "classify",
+        lambda model, texts: sizes.append([*map(len, texts)]) or classify(model, texts),
+    )
+    classifier(["x" * length for length in (9, 1, 8, 2, 7)])
+    assert sizes == [[1, 2], [7, 8], [9]]
+
+
+def test_numbers_of_choices_may_differ(chooser):
+    choices = [["a", "b", "c"], ["a", "b"], ["d", "e", "f"], ["a", "b", "c", "d"]]
+    found = chooser(CONTEXTS[:4], choices)
+    for context, row, result in zip(CONTEXTS, choices, found, strict=False):
+        same(chooser(context, row), result)
+        assert math.isclose(result.sum(), 1, abs_tol=1e-5)
+    assert [len(result) for result in found] == [3, 2, 3, 4]
+    same(chooser(CONTEXTS[:2], np.array([["a", "b"], ["c", "d"]])), chooser(CONTEXTS[:2], [("a", "b"), ("c", "d")]))
+
+
+def test_mistakes_are_explained(classifier, chooser, folders, tmp_path):
+    for arguments, message in (
+        ((["a", float("nan")],), r"Row 1 of `text` must be a text\. Received: 'nan'"),
+        ((["a", ["b"]],), r"Row 1 of `text` must be a text"),
+        ((5,), r"`text` must be a text, or for several rows a list\. Received: '5'"),
+        ((b"a",), r"`text` must be a text, or for several"),
+        (("a", "b"), r"was trained on text, but received text and text_pair"),
+        ((["a"], "b"), r"`text_pair` must be a text, or for several rows a list\. Received: 'b'"),
+        ((["a"], ["b", "c"]), r"equal numbers of rows\. Received: \{'text': 1, 'text_pair': 2\}"),
+        (("a", "b", "c"), r"takes text and text_pair\. Received: 'a', 'b', 'c'"),
+        ((), r"takes text and text_pair\. Received: none of them"),
+        (({"title": "a"},), r"takes text and text_pair\. Received: \{'title'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            classifier(*arguments)
+    with pytest.raises(ValueError, match=r"takes text and text_pair\. Received: 'a', question"):
+        classifier("a", question="b")
+    with pytest.raises(ValueError, match=r"takes text and text_pair\. Received: 'a', text\."):
+        classifier("a", text="b")
+    for choices in ("no", [], [5], None):
+        with pytest.raises(ValueError, match=r"Row 0 of `choices` must be a list of texts"):
+            chooser("a", choices)
+    with pytest.raises(ValueError, match=r"takes context and choices"):
+        chooser("a")
+    with pytest.raises(ValueError, match=r"which tells the task.*Received: 'text-classification', 'runs/x'; write"):
+        albert_tf.pipeline("text-classification", "runs/x")
+    with pytest.raises(ValueError, match=r"`engine` must be one of keras, tensorflow, onnxruntime, openvino"):
+        albert_tf.pipeline(folders["classifier"], engine="torch")
+    with pytest.raises(ValueError, match=r"`batch_size` must be an integer of at least 1"):
+        albert_tf.pipeline(folders["classifier"], batch_size=0)
+    with pytest.raises(ValueError, match="check the spelling"):
+        albert_tf.pipeline(tmp_path / "nowhere")
+    assert repr(classifier) == "<Pipeline task=sequence_classification engine=onnxruntime batch_size=2>"

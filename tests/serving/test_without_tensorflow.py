@@ -1,0 +1,122 @@
+"""Proves that ONNX folders answer, and are served, with what `saved_models/requirements-onnx.txt` lists alone."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+import albert_tf
+from albert_tf.export import export_onnx
+from tests.conftest import ROOT
+from tests.tokenization.wordpiece_golden import korean
+
+REQUIREMENTS = ROOT / "saved_models" / "requirements-onnx.txt"
+# Runs the code that follows in a process where these modules cannot be imported.
+BLOCKED = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {blocked}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Blocked())
+"""
+PREDICT = """
+import albert_tf
+root = sys.argv[1]
+found = [albert_tf.pipeline(f"{root}/classifier")("A fine film.").score]
+found += [albert_tf.pipeline(f"{root}/questions")("Who is he?", "He is the old man.").score]
+found += [albert_tf.pipeline(f"{root}/tags")("He went to Rome")[0].score]
+tokenizer = albert_tf.AlbertTokenizer.from_pretrained(sys.argv[2])
+tokenizer.save_pretrained(sys.argv[3])
+print([*found, tokenizer(["서울의 봄"])["input_ids"].tolist()])
+"""
+MAIN = "from albert_tf.cli.app import main; main()"
+
+
+def requirements():
+    lines = REQUIREMENTS.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [
+        *project["dependencies"],
+        *(one for name in ("serve", "onnx") for one in project["optional-dependencies"][name]),
+    ]
+
+
+@pytest.fixture(scope="module")
+def blocked():
+    """The code that blocks whatever the project needs and the file does not list."""
+    names = {re.split("[<>=]", line)[0] for line in set(declared()) - set(requirements())}
+    modules = {name.replace("-", "_") for name in names} | {"grpc", "tensorflow_serving", "jax", "torch"}
+    assert modules > {"tensorflow", "keras", "tensorflow_text", "onnx", "h5py", "google_crc32c"}
+    return BLOCKED.format(blocked=modules)
+
+
+@pytest.fixture(scope="module")
+def onnx(folders, tmp_path_factory):
+    output = tmp_path_factory.mktemp("onnx")
+    for kind in ("classifier", "questions", "tags"):
+        export_onnx(folders[kind], output, kind, precisions=["float32"])
+    return output
+
+
+def test_each_requirement_is_one_of_the_project():
+    assert set(requirements()) <= set(declared())
+
+
+def test_texts_in_answers_out(blocked, onnx, run_python, tmp_path):
+    korean().save_pretrained(tmp_path / "vocabulary")
+    done = run_python("-c", blocked + PREDICT, onnx, tmp_path / "vocabulary", tmp_path / "copy")
+    *scores, ids = json.loads(done.stdout)
+    answer = albert_tf.pipeline(onnx / "questions")("Who is he?", "He is the old man.")
+    entities = albert_tf.pipeline(onnx / "tags")("He went to Rome")
+    assert scores == pytest.approx(
+        [albert_tf.pipeline(onnx / "classifier")("A fine film.").score, answer.score, entities[0].score], abs=1e-5
+    )
+    assert ids == albert_tf.AlbertTokenizer.from_pretrained(tmp_path / "copy")(["서울의 봄"])["input_ids"].tolist()
+
+
+def test_predict_serve_and_query(blocked, onnx, run_python):
+    label = albert_tf.pipeline(onnx / "classifier")("A fine film.").label
+    assert label in run_python("-c", blocked + MAIN, "predict", onnx / "classifier", "A fine film.").stdout
+    command = [sys.executable, "-c", blocked + MAIN, "serve", str(onnx), "--port", "0"]
+    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        line = server.stdout.readline()
+        assert re.search(r"serves classifier 1 \(\w+\), questions 1", line), line + server.stderr.read()
+        model = f"{line.split('/ ')[0]}/v1/models/classifier"
+        assert label in run_python("-c", blocked + MAIN, "query", model, "A fine film.").stdout
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+    assert server.returncode == 0
+
+
+@pytest.mark.parametrize("command", ["predict {} text", "verify {}"])
+def test_what_needs_keras_says_so(command, blocked, folders):
+    command = [sys.executable, "-c", blocked + MAIN, *command.format(folders["classifier"]).split()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    expected = r"albert-tf: keras is not installed(, which \S+ needs)?; install albert-tf with its requirements.*\n"
+    assert re.fullmatch(expected, done.stderr), done.stderr
+
+
+def test_a_saved_model_needs_tensorflow(blocked, run_python, tmp_path):
+    (tmp_path / "saved_model.pb").touch()
+    code = """
+import pathlib
+from albert_tf.serving.engine import load_engine
+try:
+    load_engine(pathlib.Path(sys.argv[1]))
+except ValueError as error:
+    print(error)
+"""
+    assert run_python("-c", blocked + code, tmp_path).stdout.startswith(
+        "tensorflow is not installed, which the SavedModel in "
+    )
