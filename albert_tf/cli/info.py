@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from albert_tf.cli.tables import AsJson
+
 if TYPE_CHECKING:
     from albert_tf.config import AlbertConfig
 
@@ -16,12 +18,13 @@ def run(
     ] = "base_v2",
     sequence_length: Annotated[int, typer.Option(help="Tokens per sequence.", min=1)] = 512,
     dtype: Annotated[str, typer.Option(help="Data type of activations: float32 or bfloat16.")] = "float32",
+    as_json: AsJson = False,
 ) -> None:
     """Shows parameters, FLOPs and memory of a model, with and without factorisation and sharing.
 
     Example: albert-tf info base_v2 --sequence-length 128
     """
-    from albert_tf.cli.tables import print_table
+    from albert_tf.cli.tables import print_json, print_table
     from albert_tf.costs import compare_costs
 
     config = _config(model)
@@ -34,6 +37,9 @@ def run(
         "not shared": comparison.unshared,
         "neither": comparison.bert,
     }
+    if as_json:
+        print_json({"model": model, "sequence_length": sequence_length, "dtype": dtype, "costs": comparison})
+        return
     rows = ((label, *(value(costs) for costs in columns.values())) for label, value in _ROWS.items())
     print_table(f"{model}, {sequence_length} tokens, {dtype}", ("", *columns), rows)
 
