@@ -1,117 +1,123 @@
-"""A server that speaks as much of the Hugging Face Hub's protocol as a download needs."""
+"""A server that speaks as much of huggingface.co's protocol as a download needs, and can fail."""
 
 import contextlib
 import hashlib
 import http.server
 import json
-import pathlib
 import threading
+import urllib.parse
 from collections.abc import Iterator
 
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
-
-class Hub(http.server.ThreadingHTTPServer):
-    """Serves a folder as the model "owner/name".
+class HubServer(http.server.ThreadingHTTPServer):
+    """Serves models from memory.
 
     Attributes:
-        asked: names of the files that were sent, in order.
-        cut_off: names of files whose first transfer ends in the middle.
-        status: answered instead of anything, if it is not 200, with the header X-Error-Code of `error`.
+        revisions: for each model and revision, files by name; the newest is `main`.
+        gated: names of models whose files may not be downloaded.
+        cuts: for each file, the numbers of bytes after which its next downloads are cut.
+        downloads: each file that was asked for, with its range.
     """
 
-    def __init__(self, folder: pathlib.Path):
+    daemon_threads = True
+
+    def __init__(self):
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.folder, self.asked, self.cut_off, self.status, self.error = folder, [], set(), 200, ""
+        self.revisions: dict[str, dict[str, dict[str, bytes]]] = {}
+        self.gated: set[str] = set()
+        self.cuts: dict[str, list[int]] = {}
+        self.downloads: list[tuple[str, str | None]] = []
 
     @property
-    def address(self) -> str:
+    def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
-    def handle_error(self, request, client_address):
-        """Clients that close a connection are not worth a word."""
+    def find(self, model: str, revision: str) -> tuple[str, dict[str, bytes]] | None:
+        """The commit and the files of a revision."""
+        commits = {name: commit(files) for name, files in self.revisions[model].items()}
+        name = revision if revision in commits else next((n for n, c in commits.items() if c == revision), None)
+        return None if name is None else (commits[name], self.revisions[model][name])
+
+
+def commit(files: dict[str, bytes]) -> str:
+    return hashlib.sha1(repr(sorted(files.items())).encode()).hexdigest()
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
+    server: HubServer
     protocol_version = "HTTP/1.1"
-    server: Hub
 
-    def log_message(self, *arguments):
+    def log_message(self, *_):
         pass
 
     def do_HEAD(self):
-        self._answer(with_body=False)
+        self.do_GET()
 
     def do_GET(self):
-        self._answer(with_body=True)
+        parts = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path).strip("/").split("/")
+        is_api = parts[:2] == ["api", "models"]
+        parts = parts[2:] if is_api else parts
+        model, (kind, revision, *file) = "/".join(parts[:2]), (*parts[2:], *["revision", "main"][len(parts) - 2 :])
+        if model not in self.server.revisions:
+            return self._fail(404, "RepoNotFound")
+        if (found := self.server.find(model, revision)) is None:
+            return self._fail(404, "RevisionNotFound")
+        sha, files = found
+        if is_api:
+            return self._answer(json.dumps(self._listing(model, kind, sha, files)).encode(), sha)
+        if model in self.server.gated:
+            return self._fail(401, "GatedRepo")
+        name = "/".join(file)
+        if name not in files:
+            return self._fail(404, "EntryNotFound")
+        return self._send(name, files[name], sha)
 
-    def _answer(self, with_body: bool):
-        path = self.path.partition("?")[0]
-        if self.server.status != 200:
-            self._send(self.server.status, b"{}", {"X-Error-Code": self.server.error}, with_body)
-        elif not path.lstrip("/").removeprefix("api/models/").startswith("owner/name"):
-            self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"}, with_body)
-        elif "/resolve/" in path:
-            self._file(path.partition("/resolve/")[2], with_body)
-        elif "/api/models/" in path and "/tree/" in path:
-            entries = [
-                {"type": "file", "path": name, "size": file.stat().st_size, "oid": _digest(file)}
-                for name, file in self._files().items()
+    def _listing(self, model: str, kind: str, sha: str, files: dict[str, bytes]):
+        if kind == "tree":
+            return [
+                {"type": "file", "path": name, "size": len(content), "oid": hashlib.sha1(content).hexdigest()}
+                for name, content in files.items()
             ]
-            self._send(200, json.dumps(entries).encode(), {}, with_body)
-        elif path.rpartition("/revision/")[2] in ("no", "no?"):
-            self._send(404, b"{}", {"X-Error-Code": "RevisionNotFound"}, with_body)
-        else:
-            info = {"id": "owner/name", "sha": COMMIT, "siblings": [{"rfilename": name} for name in self._files()]}
-            self._send(200, json.dumps(info).encode(), {}, with_body)
+        return {"id": model, "sha": sha, "siblings": [{"rfilename": name} for name in files]}
 
-    def _files(self) -> dict[str, pathlib.Path]:
-        root = self.server.folder
-        return {file.relative_to(root).as_posix(): file for file in sorted(root.rglob("*")) if file.is_file()}
+    def _fail(self, status: int, code: str) -> None:
+        self._answer(b"{}", status=status, headers={"X-Error-Code": code, "X-Error-Message": code})
 
-    def _file(self, path: str, with_body: bool):
-        _, _, name = path.partition("/")
-        file = self._files().get(name)
-        if file is None:
-            self._send(404, b"", {"X-Error-Code": "EntryNotFound"}, with_body)
-            return
-        body = file.read_bytes()
-        headers = {"ETag": f'"{_digest(file)}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
-        status, start = 200, self.headers.get("Range", "")
-        if start:
-            first = int(start.removeprefix("bytes=").rstrip("-").partition("-")[0])
-            status, headers["Content-Range"] = 206, f"bytes {first}-{len(body) - 1}/{len(body)}"
-            body = body[first:]
-        if with_body:
-            self.server.asked.append(name)
-        if with_body and name in self.server.cut_off:
-            self.server.cut_off.remove(name)
-            self._send(status, body, headers, with_body, sent=len(body) // 2)
-            self.close_connection = True
-        else:
-            self._send(status, body, headers, with_body)
+    def _send(self, name: str, content: bytes, sha: str) -> None:
+        headers = {"ETag": f'"{hashlib.sha1(content).hexdigest()}"', "X-Repo-Commit": sha}
+        start, status, sent = 0, 200, content
+        if self.command == "GET":
+            asked = self.headers.get("Range")
+            self.server.downloads.append((name, asked))
+            if asked:
+                start, status = int(asked.removeprefix("bytes=").partition("-")[0]), 206
+                headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+            if self.server.cuts.get(name):
+                sent = content[: start + self.server.cuts[name].pop(0)]
+        self._answer(sent[start:], status=status, headers=headers, length=len(content) - start)
 
-    def _send(self, status: int, body: bytes, headers, with_body: bool, sent: int | None = None):
+    def _answer(
+        self, content: bytes, sha: str = "", status: int = 200, headers: dict[str, str] | None = None, length: int = -1
+    ) -> None:
         self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
+        for key, value in {"X-Repo-Commit": sha, **(headers or {})}.items():
+            self.send_header(key, value)
+        length = len(content) if length < 0 else length
+        self.send_header("Content-Length", str(length))
         self.end_headers()
-        if with_body:
-            self.wfile.write(body[:sent])
-
-
-def _digest(file: pathlib.Path) -> str:
-    return hashlib.sha1(file.read_bytes()).hexdigest()
+        if self.command == "GET":
+            self.wfile.write(content)
+            self.close_connection = length != len(content)  # cut
 
 
 @contextlib.contextmanager
-def running_hub(folder: pathlib.Path) -> Iterator[Hub]:
-    """Runs a Hub in a thread."""
-    with Hub(folder) as hub:
-        thread = threading.Thread(target=hub.serve_forever, daemon=True)
+def hub_server() -> Iterator[HubServer]:
+    """Runs the server in a thread."""
+    with HubServer() as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
-            yield hub
+            yield server
         finally:
-            hub.shutdown()
+            server.shutdown()
             thread.join()

@@ -12,13 +12,14 @@ import numpy as np
 
 from albert_tf.checkpoints import huggingface
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.hub import model_folder, name_hint
 
 _MAX_MESSAGE = 1000
 _GOOGLE_CONFIG = "albert_config.json"
 _KERAS_WEIGHTS = "model.weights.h5"
 
 
-def read(path: str | pathlib.Path) -> Checkpoint:
+def read(path: str | pathlib.Path, revision: str | None = None) -> Checkpoint:
     """Reads a checkpoint of any known format.
 
     Safe for untrusted files: nothing in them is executed, no other file is opened, and memory stays below about twice
@@ -26,7 +27,8 @@ def read(path: str | pathlib.Path) -> Checkpoint:
 
     Args:
         path: a folder of Hugging Face, the reference, TF Hub or KerasHub, the prefix of a TensorFlow checkpoint, or a
-            `.keras` or `.weights.h5` file.
+            `.keras` or `.weights.h5` file; or the name of a model on huggingface.co, such as "albert/albert-base-v2".
+        revision: of a name, its branch, tag or commit. None: the newest.
 
     Returns:
         Checkpoint with float32 arrays.
@@ -34,7 +36,7 @@ def read(path: str | pathlib.Path) -> Checkpoint:
     Raises:
         ValueError: there is no checkpoint of a known format, or it is damaged.
     """
-    checkpoint = _read_with_short_errors(pathlib.Path(path))
+    checkpoint = _read_with_short_errors(model_folder(path, revision))
     for name, array in checkpoint.arrays.items():
         if not np.isfinite(array).all():
             warnings.warn(f"`{name}` in {checkpoint.source} has NaN or infinite values.", stacklevel=2)
@@ -57,7 +59,7 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
             raise ValueError(
                 f"`path` must be a folder with {huggingface.CONFIG_FILE} and {huggingface.WEIGHTS_FILES[0]}, a folder "
                 f"with {_GOOGLE_CONFIG} and a checkpoint, or the prefix of one. Received: {path}; check the "
-                "spelling."
+                f"spelling{name_hint(path)}."
             )
         checkpoint = reader()
         arrays = {name: _as_float32(checkpoint.source, name, array) for name, array in checkpoint.arrays.items()}

@@ -4,6 +4,7 @@ Commands import slow modules inside their functions, so that `--help` is fast.
 """
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,6 +28,7 @@ from albert_tf.cli import (
     verify,
 )
 from albert_tf.cli.session import PROGRAM, user_errors
+from albert_tf.cli.steps import steps
 
 COMMANDS = (
     train_tokenizer,
@@ -77,8 +79,7 @@ def _kept(name: str | None) -> str:
 
 app = typer.Typer(
     name=PROGRAM,
-    no_args_is_help=True,
-    add_completion=False,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help, because importing rich is slow
 )
@@ -94,11 +95,14 @@ def _show_version(requested: bool) -> None:
 
 @app.callback()
 def _common_options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """ALBERT from raw text to a served model."""
+    """ALBERT from raw text to a served model. Without a command: the steps in order, and the next one."""
+    if context.invoked_subcommand is None:
+        typer.echo(steps(Path.cwd()))
 
 
 for _command in COMMANDS:
@@ -109,4 +113,4 @@ for _command in COMMANDS:
 def main() -> None:
     """Runs a command."""
     with user_errors():
-        app()
+        app(prog_name=PROGRAM)

@@ -24,13 +24,13 @@ def run(
     from albert_tf import checkpoints
     from albert_tf.cli.paths import check_new_folder
     from albert_tf.cli.tables import print_table
-    from albert_tf.hub_names import local_path
+    from albert_tf.hub import model_folder
     from albert_tf.verify import check_weights
 
     if to not in ("google", "huggingface"):
         raise ValueError(f"`--to` must be google or huggingface. Received: {to}.")
     check_new_folder(folder)
-    source = Path(local_path(source))
+    source = model_folder(source)
     checkpoint = checkpoints.read(source)
     check_weights(checkpoint)
     placements = checkpoints.write(checkpoint, folder, to)

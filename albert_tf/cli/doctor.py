@@ -1,111 +1,222 @@
-"""`albert-tf doctor`: what is installed, what the machine has, and what does not fit together."""
+"""`albert-tf doctor`: whether everything that albert-tf needs is installed and fits together."""
 
 import importlib.metadata
 import json
 import os
-import pathlib
+import platform
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Annotated
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import typer
 
+from albert_tf.cli.tables import AsJson
+from albert_tf.json_files import read_json
+
 NAME = "doctor"
-_REQUIRED = ("tensorflow", "keras", "tensorflow-text", "numpy")
-_OPTIONAL = (
-    "openvino",
-    "onnxruntime",
-    "onnx",
-    "huggingface_hub",
-    "tensorflow-hub",
-    "tensorflow-serving-api",
-    "setuptools",
-)
-_INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
+_PACKAGES = ("albert-tf", "tensorflow", "tensorflow-text", "keras", "protobuf", "numpy", "sentencepiece", "h5py")
+_OPTIONAL = ("huggingface_hub", "onnxruntime", "openvino", "starlette", "apache-beam", "kiwipiepy", "tensorflow-hub")
+_CHECKED = ("albert-tf", "tensorflow", "tensorflow-text", "keras")
+_TWINS = ("tensorflow-cpu", "tensorflow-intel", "tensorflow-gpu", "tf-nightly", "keras-nightly")
+_INSTRUCTIONS = ("avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "bf16")
+_LEAST_DISK = 1 << 30
+# In a process of its own, because a wrong build of TensorFlow ends the process.
+_PROBE = """
+import json, tensorflow as tf, tensorflow_text, keras
+devices = [device.device_type for device in tf.config.list_physical_devices()]
+print(json.dumps(devices))
+"""
 
 
-def run(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-) -> None:
-    """Shows versions, devices and memory, and names conflicts with their cures; exits with 1 if there is one.
+class Check(NamedTuple):
+    """Result of one check.
+
+    Attributes:
+        name: what was checked.
+        finding: what was found.
+        cure: what to do; empty if nothing is wrong.
+    """
+
+    name: str
+    finding: str
+    cure: str = ""
+
+
+def run(as_json: AsJson = False) -> None:
+    """Checks versions, devices, memory, disk and known conflicts; exits with 0 if nothing is wrong, else with 1.
 
     Example: albert-tf doctor
-    """
-    from albert_tf.cli.tables import print_table
 
-    versions = _versions()
-    facts = {**versions, **_machine()}
-    problems = list(find_problems(versions, os.environ, facts.get("devices", "")))
+    Example: albert-tf doctor --json
+    """
+    from albert_tf.cli.tables import print_json, print_table
+
+    checks = list(examine())
     if as_json:
-        typer.echo(json.dumps({"facts": facts, "problems": problems}, indent=2))
+        print_json([{**check._asdict(), "passed": not check.cure} for check in checks])
     else:
-        print_table("", ("", "found"), facts.items(), num_text_columns=2)
-        for problem in problems or ["No problem was found."]:
-            typer.echo(problem)
-    if problems:
+        rows = (
+            (check.name, "wrong" if check.cure else "ok", f"{check.finding}{f'; {check.cure}' if check.cure else ''}")
+            for check in checks
+        )
+        print_table("", ("check", "result", "finding"), rows, num_text_columns=3)
+    if any(check.cure for check in checks):
         raise typer.Exit(1)
 
 
-def find_problems(versions: Mapping[str, str], environment: Mapping[str, str], devices: str) -> Iterator[str]:
-    """What does not fit together, a sentence each with its cure.
-
-    Args:
-        versions: by name of the package; without those that are not installed.
-        environment: the environment's variables.
-        devices: those that TensorFlow sees, such as "1 CPU".
-    """
-    if not (3, 11) <= sys.version_info[:2] <= (3, 13):
-        yield f"Python {versions['Python']} is not supported; use 3.11, 3.12 or 3.13."
-    for package in _REQUIRED:
-        if package not in versions:
-            yield f"{package} is not installed; pip install albert-tf installs it."
-    minors = {name: versions[name].split(".")[:2] for name in ("tensorflow", "tensorflow-text") if name in versions}
-    if len({tuple(minor) for minor in minors.values()}) > 1:
-        text, tensorflow = versions["tensorflow-text"], ".".join(minors["tensorflow"])
-        yield f"tensorflow-text {text} does not fit tensorflow; pip install 'tensorflow-text=={tensorflow}.*'."
-    if environment.get("TF_USE_LEGACY_KERAS", "0").lower() in ("1", "true"):
-        yield "TF_USE_LEGACY_KERAS selects Keras 2, which this package does not use; unset it."
-    if environment.get("KERAS_BACKEND", "tensorflow") != "tensorflow":
-        yield f"KERAS_BACKEND={environment['KERAS_BACKEND']}: training and export need tensorflow; unset it for them."
-    if "tensorflow-hub" in versions and int(versions.get("setuptools", "0").split(".")[0]) > 80:
-        yield f"tensorflow-hub does not work with setuptools {versions['setuptools']}; pip install 'setuptools<81'."
-    if devices and "GPU" not in devices and pathlib.Path("/proc/driver/nvidia/version").exists():
-        yield "There is an NVIDIA driver, but TensorFlow sees no GPU; pip install 'tensorflow[and-cuda]==2.21.*'."
+def examine() -> Iterator[Check]:
+    """All checks of this machine and environment."""
+    yield Check("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    versions = {name: version for name in _PACKAGES if (version := _version(name))}
+    yield Check("packages", ", ".join(f"{name} {version}" for name, version in versions.items()))
+    optional = [f"{name} {version}" for name in _OPTIONAL if (version := _version(name))]
+    yield Check("optional packages", ", ".join(optional) or "none")
+    yield from _requirements()
+    yield from _conflicts()
+    yield from _tensorflow()
+    yield _processor()
+    yield _memory()
+    yield from _disk()
 
 
-def _versions() -> dict[str, str]:
-    """Versions by package, of those that are installed."""
-    found = {"albert-tf": importlib.metadata.version("albert-tf"), "Python": sys.version.split()[0]}
-    for package in (*_REQUIRED, *_OPTIONAL):
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def _machine() -> dict[str, str]:
-    """Processor, memory, disk and devices, as far as they can be read."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    flags = _values("/proc/cpuinfo").get("flags", "").split()
-    found = {"cores": f"{cores}, {' '.join(name for name in _INSTRUCTIONS if name in flags) or 'instructions unknown'}"}
-    memory = _values("/proc/meminfo")
-    if "MemTotal" in memory:
-        total, available = (int(memory[name].split()[0]) / 2**20 for name in ("MemTotal", "MemAvailable"))
-        found["memory"] = f"{total:.1f} GiB, {available:.1f} GiB available"
-    found["free disk"] = f"{shutil.disk_usage('.').free / 2**30:.1f} GiB"
+def _version(package: str) -> str | None:
     try:
-        import tensorflow as tf
-    except ImportError:
-        return found
-    devices = [device.device_type for device in tf.config.list_physical_devices()]
-    return {**found, "devices": ", ".join(f"{devices.count(kind)} {kind}" for kind in sorted(set(devices)))}
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
-def _values(file: str) -> dict[str, str]:
-    """The values of a file of `/proc` by name; of names that come again, the last."""
-    if not pathlib.Path(file).exists():
-        return {}
-    lines = pathlib.Path(file).read_text(encoding="utf-8").splitlines()
-    return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+# === Packages ===
+
+
+def _requirements() -> Iterator[Check]:
+    """Whether the packages that TensorFlow, Keras and albert-tf ask for are installed in versions that they accept."""
+    from packaging.requirements import Requirement
+
+    wrong = {}
+    for package in _CHECKED:
+        for line in importlib.metadata.requires(package) or () if _version(package) else ():
+            requirement = Requirement(line)
+            if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+                continue
+            version = _version(requirement.name)
+            if version is None or not requirement.specifier.contains(version, prereleases=True):
+                needed = f"{requirement.name}{requirement.specifier}"
+                wrong[needed] = Check(
+                    "requirements",
+                    f"{package} needs {needed}, but {version or 'nothing'} is installed",
+                    f"pip install '{needed}'",
+                )
+    yield from wrong.values() or [Check("requirements", f"of {', '.join(_CHECKED)} are installed")]
+
+
+def _conflicts() -> Iterator[Check]:
+    """Packages and variables that are known to break TensorFlow or Keras 3."""
+    name = "conflicts"
+    found = []
+    versions = [_version(package) for package in ("tensorflow", "tensorflow-text")]
+    if None not in versions and len({str(version).rpartition(".")[0] for version in versions}) > 1:
+        cure = f"pip install 'tensorflow-text=={str(versions[0]).rpartition('.')[0]}.*'"
+        found.append(Check(name, f"tensorflow {versions[0]} with tensorflow-text {versions[1]}", cure))
+    for twin in _TWINS:
+        if version := _version(twin):
+            cure = f"pip uninstall {twin}, then pip install --force-reinstall --no-deps tensorflow keras"
+            found.append(Check(name, f"{twin} {version} overwrites the files of its namesake", cure))
+    if version := _version("tensorflow-addons"):
+        cure = "pip uninstall tensorflow-addons; albert_tf.optimizers.Lamb takes its place"
+        found.append(Check(name, f"tensorflow-addons {version} cannot be imported beside this TensorFlow", cure))
+    if os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true"):
+        found.append(Check(name, "TF_USE_LEGACY_KERAS makes tf.keras Keras 2", "unset TF_USE_LEGACY_KERAS"))
+    if (backend := _backend_of_keras()) != "tensorflow":
+        cure = "unset KERAS_BACKEND, or correct keras.json in ~/.keras"
+        found.append(Check(name, f"the backend of Keras is {backend}, but training and export need TensorFlow", cure))
+    setuptools = _version("setuptools")
+    if _version("tensorflow-hub") and setuptools and int(setuptools.partition(".")[0]) >= 81:
+        finding = f"tensorflow-hub imports pkg_resources, which setuptools {setuptools} does not have"
+        found.append(Check(name, finding, "pip install 'setuptools<81'"))
+    yield from found or [Check(name, "none are known")]
+
+
+def _backend_of_keras() -> str:
+    """As Keras finds it, without importing it."""
+    file = Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser() / "keras.json"
+    configured = read_json(file).get("backend") if file.is_file() else None
+    return os.environ.get("KERAS_BACKEND") or configured or "tensorflow"
+
+
+# === TensorFlow ===
+
+
+def _tensorflow() -> Iterator[Check]:
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
+    command = [sys.executable, "-c", _PROBE]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        result = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
+    except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
+        done, result = None, None
+        reason = type(error).__name__
+    if result is None:
+        if done is not None:
+            lines = done.stderr.strip().splitlines()
+            reason = f"signal {-done.returncode}" if done.returncode < 0 else lines[-1] if lines else "no message"
+        cure = "pip install --force-reinstall 'tensorflow==2.21.*' 'tensorflow-text==2.21.*' 'keras==3.15.*'"
+        yield Check("import", f"TensorFlow, tensorflow-text and Keras cannot be imported ({reason[:300]})", cure)
+        return
+    yield Check("import", "TensorFlow, tensorflow-text and Keras can be imported")
+    yield _devices(result)
+
+
+def _devices(kinds: list[str]) -> Check:
+    found = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if hidden in ("", "-1"):
+        return Check("devices", f"{found}; GPUs are hidden by CUDA_VISIBLE_DEVICES={hidden}")
+    if "GPU" not in kinds and Path("/dev/nvidia0").exists():
+        cure = "pip install 'tensorflow[and-cuda]==2.21.*', and check the driver with nvidia-smi"
+        return Check("devices", f"{found}, although there is an NVIDIA GPU", cure)
+    return Check("devices", found)
+
+
+# === The machine ===
+
+
+def _processor() -> Check:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    flags = _words_of("/proc/cpuinfo", ("flags", "Features"))
+    known = [name for name in _INSTRUCTIONS if name in flags]
+    finding = f"{cores} cores{f', {chr(32).join(known)}' if known else ''}"
+    if flags and platform.machine() == "x86_64" and "avx" not in flags:
+        return Check("processor", f"{finding}, no AVX", "use another machine: TensorFlow's wheels need AVX")
+    return Check("processor", finding)
+
+
+def _memory() -> Check:
+    sizes = [
+        int(words[0]) / 2**20 for name in ("MemAvailable", "MemTotal") if (words := _words_of("/proc/meminfo", (name,)))
+    ]
+    if len(sizes) != 2:
+        return Check("memory", "unknown on this system")
+    return Check("memory", f"{sizes[0]:.1f} of {sizes[1]:.1f} GiB are free")
+
+
+def _words_of(file: str, names: tuple[str, ...]) -> list[str]:
+    """What follows the first of these names in a file such as /proc/cpuinfo; empty if there is none."""
+    try:
+        lines = Path(file).read_text().splitlines()
+    except OSError:
+        return []
+    pairs = (line.partition(":") for line in lines)
+    return next((text.split() for key, _, text in pairs if key.strip() in names), [])
+
+
+def _disk() -> Iterator[Check]:
+    cache = os.environ.get("HF_HOME", "~/.cache/huggingface")
+    for name, path in {"disk, this folder": Path.cwd(), "disk, downloads": Path(cache).expanduser()}.items():
+        existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        free = shutil.disk_usage(existing).free
+        cure = "" if free >= _LEAST_DISK else "delete files, or use another folder"
+        yield Check(name, f"{free / 2**30:.1f} GiB are free in {path}", cure)

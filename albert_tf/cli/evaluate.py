@@ -5,11 +5,13 @@ from typing import Annotated
 
 import typer
 
+from albert_tf.cli.tables import AsJson
+
 NAME = "evaluate"
 
 
 def run(
-    folder: Annotated[Path, typer.Argument(help="Folder of a fine-tuned model.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a fine-tuned model, or its name.")],
     data: Annotated[Path, typer.Option(help="Examples: .tsv, .csv or .jsonl; .json for questions.")],
     text_column: Annotated[str | None, typer.Option(help="Column with the text.")] = None,
     pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
@@ -24,15 +26,19 @@ def run(
     scorer: Annotated[str | None, typer.Option(help="For questions: squad, or korquad.")] = None,
     batch_size: Annotated[int, typer.Option(help="Examples per batch.", min=1)] = 32,
     predictions: Annotated[Path | None, typer.Option(help="File to write predictions to.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Scores a model on examples; options not given are those of its fine-tuning.
 
     Example: albert-tf evaluate runs/task --data test.tsv
     """
-    own = ("own", "folder", "data", "batch_size", "predictions")
+    own = ("own", "folder", "data", "batch_size", "predictions", "as_json")
     changes = {name: value for name, value in locals().items() if name not in own and value is not None}
-    from albert_tf.cli.tables import print_table, score_rows
+    from albert_tf.cli.tables import print_json, print_table, score_rows
     from albert_tf.trainer.evaluation import evaluate_folder
 
     examples, evaluation = evaluate_folder(folder, data, predictions, batch_size, **changes)
+    if as_json:
+        print_json({"examples": examples, "scores": evaluation.scores})
+        return
     print_table(f"{examples:,} examples", ("score", "value"), score_rows(evaluation.scores))

@@ -10,7 +10,7 @@ KEPT = "no version was written"
 
 
 def run(
-    folder: Annotated[Path, typer.Argument(help="Folder of a fine-tuned or pretrained model.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a fine-tuned or pretrained model, or its name.")],
     name: Annotated[str, typer.Option(help="Name of the exported model.")],
     output: Annotated[Path, typer.Option(help="Folder of all exported models.")] = Path("saved_models"),
     version: Annotated[int | None, typer.Option(help="Version number; default: the next one.")] = None,

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from albert_tf.cli.tables import Quiet
+
 NAME = "finetune"
 KEPT = "the state of the last evaluation was kept; the same command resumes"
 
@@ -24,7 +26,9 @@ _device = partial(_panel, "Devices and memory")
 
 
 def run(
-    pretrained: Annotated[Path | None, typer.Argument(help="Folder of a pretrained model with its vocabulary.")] = None,
+    pretrained: Annotated[
+        Path | None, typer.Argument(help="Folder of a pretrained model with its vocabulary, or its name.")
+    ] = None,
     train: Annotated[Path | None, _files("Training examples: .tsv, .csv or .jsonl; .json for questions.")] = None,
     dev: Annotated[Path | None, _files("Examples to evaluate on after each epoch.")] = None,
     output: Annotated[Path | None, _files("Folder to write; an interrupted run is resumed.")] = None,
@@ -66,6 +70,7 @@ def run(
     dtype_policy: Annotated[str | None, _device("float32, mixed_bfloat16 or mixed_float16.", "float32")] = None,
     gradient_accumulation_steps: Annotated[int | None, _device("Parts of a batch, computed in turn.", 1)] = None,
     remat: Annotated[str | None, _device("Recompute activations: none or block.", "none")] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Trains a model on a task and writes it with its scores and predictions for the dev examples.
 
@@ -76,15 +81,19 @@ def run(
 
     Example: albert-tf finetune model --task question_answering --train train-v1.1.json --dev dev-v1.1.json --output out
     """
-    given = {name: value for name, value in locals().items() if value is not None and name not in ("recipe", "seeds")}
+    given = {
+        name: value
+        for name, value in locals().items()
+        if value is not None and name not in ("recipe", "seeds", "quiet")
+    }
     from albert_tf.json_files import read_toml
 
     if "remat" in given and given["remat"].isdecimal():
         given["remat"] = int(given["remat"])
-    _finetune({**({} if recipe is None else read_toml(recipe, "correct the recipe")), **given}, seeds)
+    _finetune({**({} if recipe is None else read_toml(recipe, "correct the recipe")), **given}, seeds, not quiet)
 
 
-def _finetune(values: dict[str, Any], seeds: int | None) -> None:
+def _finetune(values: dict[str, Any], seeds: int | None, show_progress: bool) -> None:
     from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune, finetune_grid
     from albert_tf.trainer.validation import checked
 
@@ -98,9 +107,9 @@ def _finetune(values: dict[str, Any], seeds: int | None) -> None:
         grid = {**grid, "seed": list(range(options.seed, options.seed + seeds))}
     try:
         if grid:
-            _print_grid(finetune_grid(options, grid, show_progress=True), "seed" in grid)
+            _print_grid(finetune_grid(options, grid, show_progress), "seed" in grid)
         else:
-            _print_report(finetune(options, show_progress=True))
+            _print_report(finetune(options, show_progress))
     except TrainingStopped as stopped:
         typer.echo(str(stopped))
         raise typer.Exit from None

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
+from albert_tf.cli.tables import AsJson
+
 NAME = "predict"
 MAX_ANSWERS = 5
 ROWS_AT_ONCE = 4096
@@ -19,7 +21,7 @@ _Row = tuple[str, str, str]
 
 
 def run(
-    folder: Annotated[Path, typer.Argument(help="Folder of a fine-tuned, pretrained or exported model.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a fine-tuned, pretrained or exported model, or its name.")],
     texts: Annotated[
         list[str] | None, typer.Argument(help="Texts; for a pretrained model, with [MASK] for one piece.")
     ] = None,
@@ -39,6 +41,7 @@ def run(
     text_column: Annotated[str, _files(help="Column with the text.")] = "text",
     pair_column: Annotated[str | None, _files(help="Column with the second text of a pair.")] = None,
     header: Annotated[bool, _files(help="Whether the first row names the columns; else use numbers.")] = True,
+    as_json: AsJson = False,
 ) -> None:
     """Labels texts, fills in [MASK], or predicts which of two segments comes first, depending on the model.
 
@@ -52,43 +55,68 @@ def run(
     """
     if (data is None) == (not texts):
         raise ValueError("Either texts or `--data` must be given; pass a text in quotes, or a file.")
+    if data is not None and as_json:
+        raise ValueError("`--json` must be given with texts alone; with `--data`, --output in .jsonl is JSON lines.")
+    from albert_tf.hub import model_folder
     from albert_tf.serving.pipeline import pipeline
 
+    folder = model_folder(folder)
     if data is not None:
         if (task := _other_task(folder)) is not None:
             _predict_task(task, folder, data, output)
             return
         _label_file(pipeline(folder), data, output, (text_column, pair_column, header))
         return
-    from albert_tf.cli.tables import print_table
+    from albert_tf.cli.tables import print_json, print_table
 
-    texts = texts or []
+    texts, pairs = texts or [], pair or []
     model = pipeline(folder)
-    if pair and len(pair) != len(texts) and model.task != "multiple_choice":
-        raise ValueError(f"`--pair` must be given once for each text. Received: {len(texts)} texts, {len(pair)} pairs.")
-    columns, rows = _table(model, texts, pair or [])
+    _check_pairs(model.task, texts, pairs)
+    if as_json:
+        print_json(_answers(model, texts, pairs))
+        return
+    columns, rows = _table(model, texts, pairs)
     title = "▁ begins a word, ## continues one" if columns[1] == "piece" else ""
     print_table(title, columns, rows, num_text_columns=2)
+
+
+def _check_pairs(task: str, texts: list[str], pairs: list[str]) -> None:
+    if task == "multiple_choice":
+        if len(texts) != 1 or len(pairs) < 2:
+            raise ValueError("One text must be given, the context, and `--pair` for each of its choices; or `--data`.")
+    elif pairs and len(pairs) != len(texts):
+        raise ValueError(
+            f"`--pair` must be given once for each text. Received: {len(texts)} texts, {len(pairs)} pairs."
+        )
+    elif not pairs and task == "sentence_embedding":
+        raise ValueError("`--pair` must be given for each text, to compare them; --data writes embeddings.")
+    elif not pairs and task == "question_answering":
+        raise ValueError("`--pair` must be given for each question: the passage that has the answer.")
+
+
+def _answers(model: Any, texts: list[str], pairs: list[str]) -> list[dict[str, Any]]:
+    """For each text what the model says, and the second text, if there is one."""
+    if model.task == "multiple_choice":
+        return [{"text": texts[0], "pair": pairs, "prediction": model(texts[0], pairs)}]
+    if model.task == "sentence_embedding":
+        return [{"text": a, "pair": b, "prediction": float(c)} for a, b, c in _cosine_rows(texts, pairs, model)]
+    predictions = model(*([texts, pairs] if pairs else [texts]))
+    found = [{"text": text, "prediction": prediction} for text, prediction in zip(texts, predictions)]
+    return [{**one, "pair": pair} for one, pair in zip(found, pairs)] if pairs else found
 
 
 def _table(model: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, str, str], Iterator[_Row]]:
     """Columns and rows of the answers for some texts."""
     given = [texts, pairs] if pairs else [texts]
     if model.task == "sentence_embedding":
-        if not pairs:
-            raise ValueError("`--pair` must be given for each text, to compare them; --data writes embeddings.")
         return ("text", "compared with", "cosine"), _cosine_rows(texts, pairs, model)
     if model.task == "sequence_classification":
         return ("text", "label", "value"), _label_rows(texts, model(*given))
     if model.task == "question_answering":
-        if not pairs:
-            raise ValueError("`--pair` must be given for each question: the passage that has the answer.")
         return ("question", "answer", "probability"), _answer_rows(texts, model(*given))
     if model.task == "token_classification":
         return ("text", "entity", "probability"), _entity_rows(texts, model(*given))
     if model.task == "multiple_choice":
-        if len(texts) != 1 or len(pairs) < 2:
-            raise ValueError("One text must be given, the context, and `--pair` for each of its choices; or `--data`.")
         return ("context", "choice", "probability"), _rows(texts[0], zip(pairs, model(texts[0], pairs)))
     if pairs:
         return ("comes first", "comes second", "probability"), _order_rows(texts, pairs, model(*given))

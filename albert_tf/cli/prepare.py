@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from albert_tf.cli.tables import Quiet
+
 NAME = "prepare"
 KEPT = "finished shards are kept, and the same command resumes"
 _masking = partial(typer.Option, rich_help_panel="Masking")
@@ -44,6 +46,7 @@ def run(
     num_processes: Annotated[int, _running(help="Worker processes.")] = 1,
     runner: Annotated[str, _running(help="local, or beam for Apache Beam (albert_tf[beam]).")] = "local",
     beam_options: Annotated[str, _running(help="Beam's options, such as '--runner=FlinkRunner ...'.")] = "",
+    quiet: Quiet = False,
 ) -> None:
     """Writes TFRecord shards of masked sentence pairs, or of tokenized documents, with a manifest.
 
@@ -59,12 +62,12 @@ def run(
     values = {name: value for name, value in locals().items() if name in PrepareOptions.model_fields}
     values |= {"inputs": tuple(inputs), "output_dir": output, "beam_options": tuple(shlex.split(beam_options))}
     options = checked(PrepareOptions, values)
-    with _progress_bar() as show:
+    with _progress_bar(quiet) as show:
         report = prepare(options, show)
     _print_report(report)
 
 
-def _progress_bar():
+def _progress_bar(quiet: bool):
     from contextlib import contextmanager
 
     import rich.progress as bars
@@ -80,7 +83,7 @@ def _progress_bar():
             bars.TextColumn("{task.fields[rate]}"),
             bars.TimeRemainingColumn(),
         )
-        with bars.Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        with bars.Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
             tasks = {}
 
             def show(state) -> None:

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from albert_tf.cli.tables import Quiet
+
 NAME = "pretrain"
 KEPT = "checkpoints are kept, and the same command resumes from the newest"
 
@@ -19,6 +21,7 @@ def run(
     allow_changed: Annotated[
         bool, typer.Option("--allow-changed", help="Resume even if the recipe has changed.")
     ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Pretrains a model, or resumes an interrupted run.
 
@@ -31,7 +34,7 @@ def run(
     checked_recipe.check_vocabulary()
     from albert_tf.trainer import pretrain  # imports TensorFlow, so only after the recipe has been checked
 
-    report = pretrain(checked_recipe, output, skip_corrupt=skip_corrupt, allow_changed=allow_changed)
+    report = pretrain(checked_recipe, output, not quiet, skip_corrupt=skip_corrupt, allow_changed=allow_changed)
     end_if_stopped(report)
     if not report.is_chief:
         return

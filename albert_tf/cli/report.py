@@ -5,21 +5,27 @@ from typing import Annotated
 
 import typer
 
+from albert_tf.cli.tables import AsJson
+
 NAME = "report"
 
 
 def run(
     folder: Annotated[Path, typer.Argument(help="Folder of a run, finished or not.")],
     output: Annotated[Path | None, typer.Option(help="File to write; default: report.html in the folder.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Writes a self-contained HTML page about a run: curves, throughput, masked pieces, configuration.
 
     Example: albert-tf report runs/base
     """
-    from albert_tf.cli.tables import print_table
+    from albert_tf.cli.tables import print_json, print_table
     from albert_tf.report import write_report
 
     report = write_report(folder, output)
+    if as_json:
+        print_json(report)
+        return
     if report.speed is not None:
         rows = {
             "tokens per second": f"{report.speed.tokens_per_second:,.0f}",

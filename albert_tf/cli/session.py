@@ -32,6 +32,8 @@ _CURES = {
 def user_errors() -> Iterator[None]:
     """Turns errors into one sentence on stderr and exit code 2, and warnings into one sentence each."""
     quiet = _QuietTensorFlow()
+    if sys.stderr is None or not sys.stderr.isatty():
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     if os.environ.setdefault(_LOG_LEVEL, "2") not in _VERBOSE_LEVELS and "tensorflow" not in sys.modules:
         sys.meta_path.insert(0, quiet)
     with warnings.catch_warnings():

@@ -1,10 +1,15 @@
 """Tables on the terminal, with untruncated cells and escaped control characters."""
 
 import dataclasses
+import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 JOINERS = "\u200c\u200d"  # part of ordinary Indic text and of emoji
 
 
@@ -28,6 +33,17 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     Console().print(table)
+
+
+def print_json(value: Any) -> None:
+    """Prints a value as JSON: dataclasses as objects, arrays as lists, paths as strings."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def printable(text: str) -> str:

@@ -5,24 +5,29 @@ from typing import Annotated
 
 import typer
 
+from albert_tf.cli.tables import AsJson
+
 NAME = "verify"
 
 
 def run(
     folder: Annotated[
-        Path, typer.Argument(help="Folder, file or prefix of a checkpoint of any format, or OWNER/NAME.")
+        Path, typer.Argument(help="Folder, file or prefix of a checkpoint of any format, or a model's name.")
     ],
+    as_json: AsJson = False,
 ) -> None:
     """Checks files, weights, vocabulary and published outputs; exits with 0 if all pass, else with 2.
 
     Example: albert-tf verify albert_base_v2
     """
-    from albert_tf.cli.tables import print_table
-    from albert_tf.hub_names import local_path
+    from albert_tf.cli.tables import print_json, print_table
     from albert_tf.verify import verify
 
-    checks = verify(Path(local_path(folder)))
+    checks = verify(folder)
+    if as_json:
+        print_json(checks)
     rows = ((check.name, "pass" if check.passed else "fail", check.finding) for check in checks)
-    print_table("", ("check", "result", "finding"), rows, num_text_columns=3)
+    if not as_json:
+        print_table("", ("check", "result", "finding"), rows, num_text_columns=3)
     if not all(check.passed for check in checks):
         raise typer.Exit(2)

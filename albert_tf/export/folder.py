@@ -6,7 +6,7 @@ import pathlib
 from typing import Any
 
 from albert_tf import checkpoints, models
-from albert_tf.hub_names import local_path
+from albert_tf.hub import model_folder
 from albert_tf.json_files import read_json
 from albert_tf.models import AlbertForSentenceEmbedding
 from albert_tf.models.base import AlbertBase
@@ -62,14 +62,14 @@ def load_folder(folder: str | pathlib.Path) -> ModelFolder:
     """Loads a folder written by `finetune`, `pretrain` or Hugging Face transformers.
 
     Args:
-        folder: a checkpoint of any format with its vocabulary, or a name on the Hugging Face Hub.
-            `max_length` and `takes_pairs` are read from the recipe of `finetune`, if there is one.
+        folder: a checkpoint of any format with its vocabulary, or the name of a model on huggingface.co. `max_length`
+            and `takes_pairs` are read from the recipe of `finetune`, if there is one.
 
     Raises:
         ValueError: checkpoint or vocabulary is missing or damaged, they do not match, or there is no head for a known
             task.
     """
-    folder = pathlib.Path(local_path(folder))
+    folder = model_folder(folder)
     checkpoint = checkpoints.read(folder)
     kind = _kind(checkpoint)
     tokenizer = AlbertTokenizer.from_pretrained(folder)

@@ -17,6 +17,7 @@ from albert_tf.atomic_files import temporary_folder, tensorflow_writes
 from albert_tf.export.hub_preprocess import Preprocessor
 from albert_tf.export.saved_model import TOLERANCE
 from albert_tf.export.serve_base import SAMPLES
+from albert_tf.hub import model_folder
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import find_vocabulary
@@ -61,6 +62,7 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
     output = pathlib.Path(output)
     if output.exists():
         raise ValueError(f"`output` must not exist yet. Received: output={output}; give another folder, or remove it.")
+    source = model_folder(source)
     parts = {path.removeprefix("encoder/").split("/")[0] for path in checkpoints.read(source).arrays}
     tokenizer = AlbertTokenizer.from_pretrained(source)
     # It has all parts that modules may have; heads that the checkpoint lacks are not exported.

@@ -22,6 +22,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.export.onnx_graph import OnnxGraph, Precision, onnx_graph
 from albert_tf.export.onnx_manifest import MODEL_FILES, OnnxManifest
 from albert_tf.export.versions import publish, version_folder
+from albert_tf.hub import model_folder
 from albert_tf.json_files import read_json
 from albert_tf.tasks import find_task
 from albert_tf.tokenization import AlbertTokenizer
@@ -93,7 +94,7 @@ def export_onnx(
     Warns:
         UserWarning: there is no `tokenizer.json` for this vocabulary, so transformers.js cannot read texts.
     """
-    source = pathlib.Path(source)
+    source = model_folder(source)
     folder = version_folder(pathlib.Path(output), name, version)
     loaded = _load(source, max_length)
     graph = onnx_graph(loaded.manifest.task, loaded.config, loaded.model.arrays_by_path())

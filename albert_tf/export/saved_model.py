@@ -11,6 +11,7 @@ from albert_tf.export.folder import ModelFolder, load_folder
 from albert_tf.export.model_card import write_model_card
 from albert_tf.export.versions import publish, version_folder
 from albert_tf.export.warmup import check_serving_api, write_warmup_requests
+from albert_tf.hub import model_folder
 from albert_tf.tasks import TASKS
 
 TOLERANCE = 1e-5
@@ -62,6 +63,7 @@ def export_saved_model(
     """
     if warmup:
         check_serving_api()
+    source = source if isinstance(source, ModelFolder) else model_folder(source)
     loaded = source if isinstance(source, ModelFolder) else load_folder(source)
     if max_length is not None:
         loaded = dataclasses.replace(loaded, max_length=max_length)

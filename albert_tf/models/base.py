@@ -260,11 +260,11 @@ class AlbertBase(CheckedModel):
         Args:
             path: a folder written by `save_pretrained` or Hugging Face transformers; a folder with Google's
                 `albert_config.json` and a checkpoint, or that checkpoint's prefix; an unpacked TF Hub module; a
-                KerasHub preset folder; a `.keras` or `.weights.h5` file; or a name on the Hugging Face Hub, such as
-                "albert/albert-base-v2", which is downloaded once (extra `huggingface`).
+                KerasHub preset folder; a `.keras` or `.weights.h5` file; or the name of a model on huggingface.co, such
+                as "albert/albert-base-v2", which needs `albert-tf[hub]`. A path that exists is always taken.
             new_head: bool. Whether to initialise a head that the file lacks, or has for other labels, instead of
                 raising.
-            revision: a branch, tag or commit of the Hub.
+            revision: of a name, its branch, tag or commit. None: the newest.
             **kwargs: constructor arguments, such as `labels`, and fields of AlbertConfig that differ from the file's,
                 such as `hidden_dropout_prob`. With `share="none"`, layers start with the shared weights and no longer
                 share them. If `labels` are those in the file in another order, the classifier's
@@ -273,7 +273,7 @@ class AlbertBase(CheckedModel):
         Raises:
             ValueError: a tensor is not used, a variable is not filled, or shapes differ.
         """
-        checkpoint = checkpoints.read(local_path(path, revision))
+        checkpoint = checkpoints.read(path, revision)
         checkpoints.check_size(checkpoint)
         changes = {name: kwargs.pop(name) for name in checkpoint.config.to_dict() if name in kwargs}
         config = checkpoint.config.replace(**changes)

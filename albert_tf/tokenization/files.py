@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.atomic_files import atomic_write
+from albert_tf.hub import model_folder, name_hint
 from albert_tf.json_files import read_json
 from albert_tf.tokenization.sentencepiece.pieces import CLS_PIECE, MASK_PIECE, PAD_PIECE, SEP_PIECE, UNK_PIECE
 
@@ -44,19 +45,19 @@ def vocabulary_places(checkpoint: Path) -> tuple[Path, ...]:
     return folder, folder / "assets", folder / "assets" / "tokenizer"
 
 
-def find_vocabulary(path: str | Path) -> Path:
+def find_vocabulary(path: str | Path, revision: str | None = None) -> Path:
     """Returns `path` if it is a file, or the vocabulary in a folder; raises ValueError if there is none, or several.
 
     In a folder it is `spiece.model`, `30k-clean.model`, `vocab.txt`, else a single `*.model` or `*vocab*.txt`, else
-    `tokenizer.json`.
+    `tokenizer.json`. A name on huggingface.co is downloaded.
     """
-    path = Path(path)
+    path = model_folder(path, revision, weights=False)
     if path.is_file():
         return path
     if not path.is_dir():
         raise ValueError(
             f"There is no vocabulary at {path}; pass a SentencePiece file (*.model), a vocabulary file (*.txt), or a "
-            "folder with one."
+            f"folder with one{name_hint(path)}."
         )
     for name in (MODEL_FILE, _GOOGLE_MODEL_FILE, VOCABULARY_FILE):
         if (path / name).is_file():

@@ -88,7 +88,8 @@ class AlbertTokenizer:
         Args:
             path: a SentencePiece file, a vocabulary file (`*.txt`, one piece per line), a `tokenizer.json`, or a folder
                 with `spiece.model`, `30k-clean.model`, `vocab.txt`, else a single `*.model` or `*vocab*.txt`, else
-                `tokenizer.json`, as saved by transformers 5; or a name on the Hugging Face Hub, as for models.
+                `tokenizer.json`, as saved by transformers 5; or the name of a model on huggingface.co, such as
+                "albert/albert-base-v2", which needs `albert-tf[hub]`.
             do_lower_case: whether to lower-case text. None: the value in `tokenizer_config.json`, else True.
             keep_accents: whether to keep accents, instead of decomposing characters and dropping combining marks. None:
                 as above, else False; for vocabulary files True if they are cased or have the scheme "word_end".
@@ -100,13 +101,13 @@ class AlbertTokenizer:
             reference_accents: whether to leave characters decomposed after dropping accents, as in the reference, which
                 also decomposes Hangul. None: as above, else False.
             bare_final: whether the last word of a text has no mark with "word_end". None: as above, else False.
-            revision: a branch, tag or commit of the Hub.
+            revision: of a name, its branch, tag or commit. None: the newest.
 
         Raises:
             ValueError: there is no such file, or it is not an ALBERT vocabulary.
         """
         model = load_piece_model(
-            find_vocabulary(local_path(path, revision, with_weights=False)),
+            find_vocabulary(path, revision),
             do_lower_case=do_lower_case,
             keep_accents=keep_accents,
             reference_digit_comma=reference_digit_comma,

@@ -4,6 +4,7 @@ import pathlib
 from typing import Any
 
 from albert_tf import checkpoints, models
+from albert_tf.hub import model_folder
 from albert_tf.json_files import read_json
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks import Task, find_task
@@ -81,6 +82,7 @@ def find_finetuned(folder: str | pathlib.Path) -> Task | None:
 
 
 def _load(folder: pathlib.Path, changes: dict[str, Any]) -> tuple[FinetuneTask, AlbertBase, AlbertTokenizer]:
+    folder = model_folder(folder)
     row = find_finetuned(folder)
     if row is None:
         raise ValueError(f"{folder} holds no model of a task; pass a folder written by `albert-tf finetune`.")

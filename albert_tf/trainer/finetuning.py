@@ -18,7 +18,7 @@ from albert_tf import checkpoints, models
 from albert_tf.atomic_files import atomic_write, exclusive_lock, sha256
 from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
-from albert_tf.hub_names import local_path
+from albert_tf.hub import model_folder
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks import TASKS, Task
 from albert_tf.tokenization import AlbertTokenizer
@@ -75,7 +75,7 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         TrainingStopped: SIGTERM or Ctrl-C was received before the last update; the state of the run was saved.
         RuntimeError: a step does not fit in memory.
     """
-    options = options.model_copy(update={"pretrained": pathlib.Path(local_path(options.pretrained))})
+    options = options.model_copy(update={"pretrained": model_folder(options.pretrained)})
     devices = connect(options.strategy)
     task = make_task(options)
     train, dev = task.read(options.train), task.read_dev(options.dev)

@@ -14,6 +14,7 @@ import numpy as np
 
 from albert_tf import checkpoints, models
 from albert_tf.config import AlbertConfig
+from albert_tf.hub import model_folder
 from albert_tf.models import AlbertEncoder, AlbertForMaskedLM
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks import smallest_task
@@ -57,11 +58,11 @@ def verify(path: str | pathlib.Path, published: Sequence[PublishedModel] = PUBLI
         list of Check: `files`; `weights`, `values` and `parameters` if the files can be read; `vocabulary`, and
         `special pieces` and `capital letters` if there is one; `published` and `published text` for known models.
     """
-    path = pathlib.Path(path)
     try:
+        path = model_folder(path)
         checkpoint = _read(path)
     except (ValueError, OSError) as error:
-        return [Check("files", False, _sentence(error)), *_vocabulary_checks(path, None)]
+        return [Check("files", False, _sentence(error)), *_vocabulary_checks(pathlib.Path(path), None)]
     count = sum(array.size for array in checkpoint.arrays.values())
     return [
         Check("files", True, f"{len(checkpoint.arrays)} tensors with {count:,} values can be read."),

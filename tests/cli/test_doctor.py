@@ -1,38 +1,103 @@
-"""What `albert-tf doctor` finds."""
+"""Proves that `albert-tf doctor` finds what breaks an installation, and names a cure for each."""
 
 import json
 
 import pytest
 
-from albert_tf.cli.doctor import find_problems
-from tests.cli.terminal import output_of
+from albert_tf.cli import doctor
 
-GOOD = {"Python": "3.11.7", "tensorflow": "2.21.0", "tensorflow-text": "2.21.1", "keras": "3.15.1", "numpy": "2.1.0"}
+from .terminal import output_of, run
 
 
-def test_it_shows_what_is_here():
-    found = json.loads(output_of("doctor", "--json"))
-    assert found["problems"] == []
-    assert found["facts"]["tensorflow"].startswith("2.21")
-    assert "CPU" in found["facts"]["devices"]
-    assert "GiB available" in found["facts"]["memory"]
-    assert "No problem was found." in output_of("doctor")
+def problems(checks) -> dict[str, str]:
+    return {check.finding: check.cure for check in checks if check.cure}
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Adds the metadata of packages, as pip writes them, before those that are there."""
+
+    def add(name: str, version: str, *requirements: str) -> None:
+        folder = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
+        folder.mkdir()
+        lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
+        lines += [f"Requires-Dist: {requirement}" for requirement in requirements]
+        (folder / "METADATA").write_text("\n".join(lines) + "\n")
+
+    monkeypatch.syspath_prepend(tmp_path)
+    return add
+
+
+def test_this_environment_is_sound():
+    printed = output_of("doctor")
+    names = ("python", "packages", "requirements", "conflicts", "import", "devices", "processor", "memory", "disk")
+    assert all(name in printed for name in names)
+    assert "wrong" not in printed
+    assert "CPU" in printed
+
+
+def test_tensorflow_that_cannot_be_imported(tmp_path, monkeypatch):
+    (tmp_path / "tensorflow.py").write_text('raise ImportError("libcudart.so is missing")')
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    code, printed, complaint = run("doctor", "--json")
+    assert (code, complaint) == (1, "")
+    (failed,) = (check for check in json.loads(printed) if not check["passed"])
+    assert "(ImportError: libcudart.so is missing)" in failed["finding"]
+    assert failed["cure"].startswith("pip install --force-reinstall 'tensorflow==2.21.*'")
+
+
+def test_tensorflow_that_crashes(tmp_path, monkeypatch):
+    (tmp_path / "tensorflow.py").write_text("import os; os.abort()")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (check,) = doctor._tensorflow()
+    assert "(signal 6)" in check.finding
+
+
+def test_requirements(installed):
+    installed("protobuf", "3.20.0")
+    installed("keras", "3.99.0")
+    found = problems(doctor._requirements())
+    assert any("but 3.20.0 is installed" in finding for finding in found)
+    assert any(cure.startswith("pip install 'protobuf") for cure in found.values())
+    assert any(finding.startswith("albert-tf needs keras") for finding in found)
 
 
 @pytest.mark.parametrize(
-    ("changes", "environment", "problem"),
+    ("package", "version", "cure"),
     [
-        ({}, {}, None),
-        ({"tensorflow-text": "2.20.0"}, {}, r"pip install 'tensorflow-text==2.21.*'"),
-        ({"keras": None}, {}, "keras is not installed"),
-        ({}, {"TF_USE_LEGACY_KERAS": "1"}, "unset it"),
-        ({}, {"KERAS_BACKEND": "jax"}, "KERAS_BACKEND=jax"),
-        ({"tensorflow-hub": "0.16.1", "setuptools": "82.0"}, {}, "pip install 'setuptools<81'"),
-        ({"tensorflow-hub": "0.16.1", "setuptools": "80.9"}, {}, None),
+        ("tensorflow-text", "2.20.1", "pip install 'tensorflow-text==2.21.*'"),
+        ("tensorflow-cpu", "2.21.0", "pip uninstall tensorflow-cpu, then pip install"),
+        ("tensorflow-addons", "0.23.0", "pip uninstall tensorflow-addons; albert_tf.optimizers.Lamb"),
     ],
 )
-def test_conflicts_have_a_cure(changes, environment, problem):
-    versions = {name: version for name, version in {**GOOD, **changes}.items() if version is not None}
-    found = list(find_problems(versions, environment, "1 CPU"))
-    assert len(found) == (problem is not None)
-    assert problem is None or problem in found[0]
+def test_conflicting_packages(installed, package, version, cure):
+    assert problems(doctor._conflicts()) == {}
+    installed(package, version)
+    (found,) = problems(doctor._conflicts()).values()
+    assert found.startswith(cure)
+
+
+def test_tensorflow_hub_needs_old_setuptools(installed):
+    installed("tensorflow-hub", "0.16.1")
+    installed("setuptools", "82.0.0")
+    assert list(problems(doctor._conflicts()).values()) == ["pip install 'setuptools<81'"]
+
+
+def test_variables_and_settings(tmp_path, monkeypatch):
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    assert list(problems(doctor._conflicts()).values()) == [
+        "unset TF_USE_LEGACY_KERAS",
+        "unset KERAS_BACKEND, or correct keras.json in ~/.keras",
+    ]
+    monkeypatch.delenv("TF_USE_LEGACY_KERAS")
+    monkeypatch.delenv("KERAS_BACKEND")
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    (tmp_path / "keras.json").write_text('{"backend": "torch"}')
+    (finding,) = problems(doctor._conflicts())
+    assert finding.startswith("the backend of Keras is torch")
+
+
+def test_little_disk(monkeypatch):
+    monkeypatch.setattr(doctor, "_LEAST_DISK", 1 << 70)
+    assert list(problems(doctor._disk()).values()) == ["delete files, or use another folder"] * 2

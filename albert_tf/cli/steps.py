@@ -1,0 +1,57 @@
+"""What `albert-tf` alone shows: the steps in order, and the next one for the current folder."""
+
+from pathlib import Path
+
+_STEPS = (
+    ("vocabulary", "albert-tf train-tokenizer corpus/*.txt --output vocabulary"),
+    ("examples", "albert-tf prepare corpus/*.txt --tokenizer vocabulary --output examples"),
+    ("pretraining", "albert-tf pretrain recipe.toml --examples examples --output runs/mine"),
+    ("fine-tuning", "albert-tf finetune runs/mine/model --train train.tsv --dev dev.tsv --output runs/task"),
+    ("score", "albert-tf evaluate runs/task --data test.tsv"),
+    ("prediction", 'albert-tf predict runs/task "A text."'),
+    ("export", "albert-tf export runs/task --name task"),
+    ("server", "albert-tf serve saved_models"),
+)
+# Files that a step leaves, and the command after it, the last step first; {0} is their folder.
+_NEXT = (
+    (("saved_models/*/*/saved_model.pb", "saved_models/*/*/model.json"), "albert-tf serve saved_models"),
+    (("*/metrics.json", "*/*/metrics.json"), "albert-tf export {0} --name {0.name}"),
+    (
+        ("*/model/config.json", "*/*/model/config.json"),
+        "albert-tf finetune {0} --train train.tsv --dev dev.tsv --output runs/task",
+    ),
+    (("*/manifest.json", "*/*/manifest.json"), "albert-tf pretrain recipe.toml --examples {0} --output runs/mine"),
+    (
+        ("*/spiece.model", "*/vocab.txt"),
+        "albert-tf prepare corpus/*.txt --tokenizer {0} --output examples",
+    ),
+    (("corpus/*.txt",), "albert-tf train-tokenizer {0}/*.txt --output vocabulary"),
+)
+_START = "albert-tf finetune albert/albert-base-v2 --train train.tsv --dev dev.tsv --output runs/task"
+
+
+def next_command(folder: Path) -> str:
+    """The next sensible command for what is in a folder; paths are below it."""
+    for patterns, command in _NEXT:
+        found = [file.relative_to(folder).parent for pattern in patterns for file in sorted(folder.glob(pattern))]
+        if found:
+            return command.format(found[0])
+    return _START
+
+
+def steps(folder: Path) -> str:
+    """The page for a folder."""
+    width = max(len(name) for name, _ in _STEPS)
+    lines = [f"  {number}  {name:{width}}  {command}" for number, (name, command) in enumerate(_STEPS, 1)]
+    return "\n".join(
+        [
+            "ALBERT from raw text to a served model. The steps, in order:",
+            "",
+            *lines,
+            "",
+            "With published weights, begin at step 4; a model's name, such as albert/albert-base-v2, takes the place",
+            "of its folder. All commands: albert-tf --help. Is the installation sound? albert-tf doctor",
+            "",
+            f"Next, for what is in this folder:  {next_command(folder)}",
+        ]
+    )

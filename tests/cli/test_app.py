@@ -1,0 +1,138 @@
+"""Proves what the command line offers as a whole: the steps, completion, examples, JSON, colours, and silence."""
+
+import json
+import os
+import pty
+import re
+
+import pytest
+import typer.main
+
+from albert_tf.cli.app import COMMANDS, app
+from albert_tf.cli.steps import next_command
+from albert_tf.cli.tables import print_table
+from tests.toy_task import write_mood_table
+
+from .terminal import mistake, output_of, run
+from .test_session import start
+
+
+def write(folder, *paths):
+    for path in paths:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text("")
+
+
+def test_the_next_step_follows_from_the_folder(tmp_path, monkeypatch):
+    assert next_command(tmp_path).startswith("albert-tf finetune albert/albert-base-v2 --train")
+    for path, command in (
+        ("corpus/a.txt", "albert-tf train-tokenizer corpus/*.txt --output vocabulary"),
+        ("words/spiece.model", "albert-tf prepare corpus/*.txt --tokenizer words --output examples"),
+        ("data/128/manifest.json", "albert-tf pretrain recipe.toml --examples data/128 --output runs/mine"),
+        ("runs/base/model/config.json", "albert-tf finetune runs/base/model --train train.tsv --dev dev.tsv"),
+        ("runs/nsmc/metrics.json", "albert-tf export runs/nsmc --name nsmc"),
+        ("saved_models/nsmc/1/saved_model.pb", "albert-tf serve saved_models"),
+    ):
+        write(tmp_path, path)
+        assert next_command(tmp_path).startswith(command)
+    monkeypatch.chdir(tmp_path)
+    printed = output_of()
+    assert printed.index("train-tokenizer") < printed.index("pretrain") < printed.index("export")
+    assert printed.endswith("Next, for what is in this folder:  albert-tf serve saved_models\n")
+
+
+def test_steps_are_commands_that_exist(tmp_path):
+    commands = typer.main.get_command(app).commands
+    shown = re.findall(r"albert-tf ([a-z-]+) ", output_of())
+    assert len(shown) >= 9
+    assert set(shown) <= set(commands)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.NAME)
+def test_every_help_has_an_example(command):
+    assert f"Example: albert-tf {command.NAME}" in output_of(command.NAME, "--help")
+
+
+@pytest.mark.parametrize(("typed", "expected"), [("fin", "finetune"), ("info --seq", "--sequence-length")])
+def test_completion(typed, expected):
+    words = f"albert-tf {typed}"
+    process = start(
+        *("-c", "import sys; sys.argv[0] = 'albert-tf'; from albert_tf.cli.app import main; main()"),
+        COMP_WORDS=words,
+        COMP_CWORD=str(len(words.split()) - 1),
+        _ALBERT_TF_COMPLETE="complete_bash",
+    )
+    out, err = process.communicate(timeout=60)
+    assert (out.split(), err) == ([expected], "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_can_be_shown_and_installed(shell, monkeypatch, tmp_path):
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")  # the shell is an argument then
+    assert f"_ALBERT_TF_COMPLETE=complete_{shell}" in output_of("--show-completion", shell)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert f"{shell} completion installed" in output_of("--install-completion", shell)
+    written = [file.read_text() for file in tmp_path.rglob("*") if file.is_file()]
+    assert any(f"_ALBERT_TF_COMPLETE=complete_{shell}" in text for text in written)
+
+
+def test_json(folders, tmp_path):
+    costs = json.loads(output_of("info", "base_v2", "--json"))["costs"]
+    assert costs["albert"]["parameters"]["embeddings"] > 0
+    assert {check["name"] for check in json.loads(output_of("verify", folders["pretrained"], "--json"))} > {"weights"}
+    code, printed, _ = run("verify", tmp_path / "nowhere", "--json")
+    assert (code, json.loads(printed)[0]["passed"]) == (2, False)
+    data = write_mood_table(tmp_path / "data.tsv", 8, seed=1)
+    data.write_text(data.read_text().replace("\tpleasant", "\tmixed"))
+    scores = json.loads(output_of("evaluate", folders["classifier"], "--data", data, "--json"))
+    assert scores["examples"] == 8
+    assert 0 <= scores["scores"]["accuracy"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "field"),
+    [
+        ("classifier", ("a text", "b"), "probabilities"),
+        ("pretrained", ("the [MASK].",), None),
+        ("pretrained", ("one", "--pair", "two"), None),
+        ("questions", ("Who?", "--pair", "The old man."), "text"),
+        ("tags", ("The old man.",), None),
+        ("embedding", ("one", "--pair", "two"), None),
+        ("choices", ("one", "--pair", "a", "--pair", "b"), None),
+    ],
+)
+def test_predict_prints_json(folders, kind, arguments, field):
+    answers = json.loads(output_of("predict", folders[kind], *arguments, "--json"))
+    assert answers[0]["text"] == arguments[0]
+    assert ("pair" in answers[0]) == ("--pair" in arguments)
+    assert answers[0]["prediction"] is not None
+    assert field is None or field in answers[0]["prediction"]
+
+
+def test_json_is_for_texts(folders, tmp_path):
+    assert "--output in .jsonl" in mistake("predict", folders["classifier"], "--data", "x.tsv", "--json")
+
+
+def test_no_colours_in_files_and_with_no_color(monkeypatch, capsys):
+    print_table("title", ("a", "b"), [("1", "2")])
+    assert "\x1b" not in capsys.readouterr().out
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("NO_COLOR", "1")
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as terminal:
+        monkeypatch.setattr("sys.stdout", terminal)
+        print_table("title", ("a", "b"), [("1", "2")])
+        terminal.flush()
+        printed = os.read(ours, 10_000)
+    os.close(ours)
+    assert b"title" in printed
+    assert not re.search(rb"\x1b\[[\d;]*[34]\d", printed)
+
+
+def test_quiet(folders, tmp_path):
+    train = write_mood_table(tmp_path / "train.tsv", 16, seed=1)
+    options = ("--train", train, "--dev", train, "--epochs", 1, "--batch-size", 8)
+    for flags, is_silent in (((), False), (("--quiet",), True)):
+        output = tmp_path / ("quiet" if is_silent else "loud")
+        code, _, err = run("finetune", folders["pretrained"], *options, "--output", output, *flags)
+        assert (code, err == "") == (0, is_silent), err

@@ -1,0 +1,251 @@
+"""Proves that models are found by their names on a server like huggingface.co, and that a failure has a cure."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from albert_tf.hub import model_folder
+from tests.hub_server import commit, hub_server
+from tests.small_pipeline import REPOSITORY
+from tests.toy_task import CONFIG
+
+BIG = bytes(range(256)) * 50_000  # more than huggingface_hub holds back before it writes
+FILES = {
+    "config.json": b"{}",
+    "model.safetensors": b"weights",
+    "pytorch_model.bin": b"weights of PyTorch",
+    "tf_model.h5": b"weights of TensorFlow",
+    "spiece.model": b"pieces",
+    "README.md": b"# A model",
+    "1_Pooling/config.json": b'{"pooling_mode": "mean"}',
+    "onnx/model.onnx": b"a graph",
+}
+NEEDED = ["1_Pooling/config.json", "config.json", "model.safetensors", "spiece.model"]
+CALL = """
+import sys
+from albert_tf.hub import model_folder
+try:
+    print(model_folder(*sys.argv[2:4], weights=sys.argv[1] == "weights"))
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def server():
+    with hub_server() as server:
+        server.revisions["some/model"] = {"main": dict(FILES)}
+        yield server
+
+
+@pytest.fixture
+def start(server, tmp_path):
+    """Runs Python in an empty folder, with the server in place of huggingface.co; returns what it prints."""
+
+    def run(*arguments, **environment) -> str:
+        own = {"PYTHONPATH": str(REPOSITORY), "HF_ENDPOINT": server.url, "HF_HOME": str(tmp_path / "cache")}
+        (tmp_path / "here").mkdir(exist_ok=True)
+        environment = {**os.environ, **own, **environment}
+        environment.pop("HF_TOKEN", None)
+        done = subprocess.run(
+            [sys.executable, *map(str, arguments)],
+            env=environment,
+            cwd=tmp_path / "here",
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    return run
+
+
+@pytest.fixture
+def fetch(start):
+    """Calls `model_folder` in a new process."""
+
+    def run(*arguments, kind="weights", **environment) -> str:
+        return start("-c", CALL, kind, *arguments, **environment)
+
+    return run
+
+
+def contents(folder) -> dict[str, bytes]:
+    found = {}
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(parent, name)
+            with open(path, "rb") as file:
+                found[os.path.relpath(path, folder)] = file.read()
+    return found
+
+
+def asked(server) -> list[str]:
+    names = sorted(name for name, _ in server.downloads)
+    server.downloads.clear()
+    return names
+
+
+def test_only_what_is_needed_is_downloaded_and_only_once(server, fetch):
+    assert contents(fetch("some/model")) == {name: FILES[name] for name in NEEDED}
+    assert asked(server) == NEEDED
+    assert fetch("some/model").endswith(commit(FILES))
+    assert asked(server) == []
+
+
+def test_a_tokenizer_needs_no_weights(server, fetch):
+    fetch("some/model", kind="tokenizer")
+    assert asked(server) == [name for name in NEEDED if name != "model.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (["model.safetensors.index.json", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"], ...),
+        (["pytorch_model.bin"], ...),
+        (["model.weights.h5", "metadata.json", "assets/tokenizer/vocabulary.spm"], ...),
+        (["pytorch_model.bin", "model.safetensors.index.json", "model-00001-of-00001.safetensors"], [1, 2]),
+        (
+            ["pytorch_model.bin.index.json", "pytorch_model-00001-of-00001.bin", "model-00001-of-00001.safetensors"],
+            [0, 1],
+        ),
+    ],
+)
+def test_other_formats_of_weights(server, fetch, files, expected):
+    server.revisions["some/model"]["main"] = {"config.json": b"{}", **{name: name.encode() for name in files}}
+    fetch("some/model")
+    expected = files if expected is ... else [files[index] for index in expected]
+    assert asked(server) == sorted(["config.json", *expected])
+
+
+def test_revisions(server, fetch):
+    old = {**FILES, "config.json": b'{"old": 1}'}
+    server.revisions["some/model"]["v1"] = old
+    for arguments in (
+        ("some/model", "v1"),
+        ("some/model@v1",),
+        ("some/model", commit(old)),
+        (f"some/model@{commit(old)}",),
+    ):
+        assert contents(fetch(*arguments))["config.json"] == old["config.json"]
+    assert contents(fetch("some/model"))["config.json"] == b"{}"
+    assert fetch("some/model", "v2") == (
+        f"some/model at {server.url} has no branch, tag or commit v2; check the spelling."
+    )
+
+
+def test_a_download_that_is_cut_goes_on(server, fetch):
+    server.revisions["some/model"]["main"]["model.safetensors"] = BIG
+    server.cuts["model.safetensors"] = [11_000_000]
+    assert contents(fetch("some/model"))["model.safetensors"] == BIG
+    ranges = [part for name, part in server.downloads if name == "model.safetensors"]
+    assert len(ranges) == 2
+    assert ranges[1] is None or ranges[1].startswith("bytes=")
+
+
+def test_a_download_that_fails_is_repeated_by_the_next_call(server, fetch):
+    server.cuts["model.safetensors"] = [3] + [0] * 50
+    message = fetch("some/model")
+    assert message.startswith("some/model is neither a folder nor completely downloaded before, and cannot be")
+    assert message.endswith("repeat this with a network, or download its files elsewhere and pass their folder.")
+    assert "\n" not in message
+    assert "neither a folder" in fetch("some/model", HF_HUB_OFFLINE="1"), "half a download is none"
+    server.cuts.clear()
+    assert contents(fetch("some/model")) == {name: FILES[name] for name in NEEDED}
+
+
+def test_without_a_network_an_earlier_download_is_used(server, fetch):
+    nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9"}  # nothing listens there
+    for offline in (nowhere, {"HF_HUB_OFFLINE": "1"}):
+        assert "is neither a folder nor completely downloaded before" in fetch("some/model", **offline)
+    folder = fetch("some/model", kind="tokenizer")
+    assert fetch("some/model", kind="tokenizer", **nowhere) == folder
+    assert "is neither a folder nor completely downloaded before" in fetch("some/model", **nowhere), "no weights"
+    fetch("some/model")
+    server.downloads.clear()
+    for offline in (nowhere, {"HF_HUB_OFFLINE": "1"}):
+        assert fetch("some/model", **offline) == folder
+        assert "neither a folder" in fetch("some/model", "v1", **offline)
+    assert asked(server) == []
+
+
+def test_models_that_cannot_be_had(server, fetch):
+    assert fetch("some/modle") == (
+        f"There is no folder some/modle, nor a public model of this name at {server.url}; check the spelling, or log "
+        "in with `hf auth login` if the model is private."
+    )
+    server.gated.add("some/model")
+    assert fetch("some/model") == (
+        f"some/model is gated: accept its conditions on its page at {server.url}, then log in with `hf auth login` or "
+        "HF_TOKEN."
+    )
+    server.revisions["some/keras"] = {"main": {"config.json": b"{}", "tf_model.h5": b""}}
+    assert fetch("some/keras").startswith(f"some/keras at {server.url} has none of model.safetensors, ")
+
+
+def test_without_the_extra(start):
+    blocked = "import sys; sys.modules['huggingface_hub'] = None\n" + CALL
+    assert start("-c", blocked, "weights", "some/model") == (
+        "some/model does not exist; if it is a model of huggingface.co, pip install 'albert-tf[hub]', or download its "
+        "files and pass their folder."
+    )
+
+
+def test_a_path_is_no_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "some" / "model").mkdir(parents=True)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)  # whoever asks for it, fails
+    for path in (
+        "some/model",
+        "some/other",
+        "some",
+        "model",
+        "./model.ckpt",
+        "a/b/c",
+        "/a/b",
+        "../b",
+        "a\\b",
+        "~/b",
+        "",
+    ):
+        assert model_folder(path).as_posix() == os.path.normpath(path).replace("\\\\", "\\")
+    assert model_folder("some/model", "v1").as_posix() == "some/model", "what exists wins"
+    for name in ("some/other@main", "other/model"):
+        with pytest.raises(ValueError, match="does not exist; if it is a model of huggingface"):
+            model_folder(name)
+
+
+USE = """
+import albert_tf, numpy as np
+from albert_tf.export import load_folder
+tokenizer = albert_tf.AlbertTokenizer.from_pretrained("some/model", revision="main")
+models = [albert_tf.AlbertEncoder.from_pretrained("some/model", revision="main")]
+models.append(load_folder("some/model").model.encoder)
+for model in models:
+    print(float(np.abs(np.asarray(model(tokenizer(["A text."]))["sequence_output"])).sum()))
+import sys
+from albert_tf.cli.app import main
+sys.argv = ["albert-tf", "predict", "some/model", "A text."]
+main()
+"""
+
+
+def test_models_tokenizer_and_commands_take_names(server, start, folders):
+    from albert_tf import AlbertEncoder, AlbertTokenizer
+    from albert_tf.export import classify, load_folder
+
+    folder = folders["classifier"]
+    server.revisions["some/model"] = {"main": contents(folder)}
+    *sums, printed = start("-c", USE).split("\n", 2)
+    inputs = AlbertTokenizer.from_pretrained(folder)(["A text."])
+    expected = np.abs(np.asarray(AlbertEncoder.from_pretrained(folder)(inputs)["sequence_output"])).sum()
+    np.testing.assert_allclose([float(one) for one in sums], expected, rtol=1e-5)
+    (prediction,) = classify(load_folder(folder), ["A text."])
+    assert f"{prediction.score:.4f}" in printed
+    assert "recipe.json" in asked(server), "the length of fine-tuning is known"
+    assert json.loads(contents(folder)["config.json"])["hidden_size"] == CONFIG.hidden_size
