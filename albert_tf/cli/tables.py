@@ -41,9 +41,9 @@ def print_json(value: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else str(value)
 
 
 def printable(text: str) -> str:

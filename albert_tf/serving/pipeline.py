@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from albert_tf import checkpoints, export
 from albert_tf.export.results import SAVED_MODEL_FILE, ExportedModel, newest_first
-from albert_tf.hub_names import local_path
+from albert_tf.hub import model_folder
 from albert_tf.serving import onnx_engine
 
 EngineName = Literal["keras", "tensorflow", "onnxruntime", "openvino"]
@@ -210,7 +210,7 @@ def load_model(model: str | pathlib.Path, engine: EngineName | None = None, batc
     """
     if engine not in (None, *get_args(EngineName)):
         raise ValueError(f"`engine` must be one of {', '.join(get_args(EngineName))}. Received: engine={engine!r}.")
-    folder = pathlib.Path(model if engine not in (None, "keras") else local_path(model))
+    folder = pathlib.Path(model) if engine not in (None, "keras") else model_folder(model)
     try:
         if engine == "keras" or (engine is None and checkpoints.holds_weights(folder)):
             return _load_keras(folder, batch_size)
