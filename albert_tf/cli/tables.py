@@ -43,7 +43,8 @@ def print_json(value: Any) -> None:
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    to_list = getattr(value, "tolist", None)
+    return str(value) if to_list is None else to_list()
 
 
 def printable(text: str) -> str:
