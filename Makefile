@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Without bytecode, each of the tests' processes compiles TensorFlow's sources again, for ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: bench-peers quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving parity-tfa parity-google parity-peers parity-hub parity-web test-backends
+.PHONY: docs release-check bench-peers quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving parity-tfa parity-google parity-peers parity-hub parity-web test-backends
 
 $(STAMP): pyproject.toml setup.py
 	@if command -v uv >/dev/null 2>&1; then \
@@ -38,6 +38,18 @@ lint: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The site, in site/; a broken link, a missing docstring or a source on the network is an error.
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: $(STAMP)
+	$(BIN)/python -m mkdocs build --quiet --strict
+	$(BIN)/python -m tests.docs.site site
+
+# Wheel and sdist in dist/, checked.
+release-check: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
 
 # Side environments for parity with other libraries; tests/parity/README.md says what they are for.
 .venv-parity-%/.installed: tests/parity/requirements-%.txt
@@ -108,4 +120,4 @@ soak-serving: $(STAMP)
 	$(BIN)/python -m tests.serving.soak
 
 clean:
-	rm -rf .venv .venv-parity-* .venv-jax .venv-torch build dist *.egg-info runs
+	rm -rf .venv .venv-parity-* .venv-jax .venv-torch build dist site *.egg-info runs

@@ -10,7 +10,9 @@ KEPT = "the folder may be incomplete; empty it before running the command again"
 
 
 def run(
-    source: Annotated[Path, typer.Argument(help="Folder, file or prefix of a checkpoint of any format.")],
+    source: Annotated[
+        Path, typer.Argument(help="Folder, file or prefix of a checkpoint of any format, or OWNER/NAME.")
+    ],
     folder: Annotated[Path, typer.Argument(help="Empty folder to write to; created if necessary.")],
     to: Annotated[str, typer.Option(help="Format to write: google or huggingface.")],
     list_tensors: Annotated[bool, typer.Option("--list", help="List variables and their tensors.")] = False,

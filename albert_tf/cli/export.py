@@ -43,6 +43,9 @@ def run(
         raise ValueError("`--calibration` and `--float16` must be given with `--format onnx` alone; leave them out.")
     if form != "saved_model" and (license is not None or warmup):
         raise ValueError("`--license` and `--warmup` must be given for SavedModels alone; leave them out.")
+    from albert_tf.hub_names import local_path
+
+    folder = Path(local_path(folder))
     if form == "onnx":
         _export_onnx(folder, output, name, version, max_length, calibration, float16)
         return

@@ -11,6 +11,7 @@ from keras.src.utils.tracking import DotNotTrackScope
 from albert_tf import checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
+from albert_tf.hub_names import local_path
 from albert_tf.layers.base import not_quantizable
 from albert_tf.models import variable_paths
 from albert_tf.models.checked_model import CheckedModel

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from albert_tf import checkpoints, export
 from albert_tf.export.results import SAVED_MODEL_FILE, ExportedModel, newest_first
+from albert_tf.hub_names import local_path
 from albert_tf.serving import onnx_engine
 
 EngineName = Literal["keras", "tensorflow", "onnxruntime", "openvino"]
@@ -35,7 +36,8 @@ def pipeline(
 
     Args:
         model: a folder as for `albert_tf.export.load_folder`, or an export: a SavedModel, an ONNX folder, or the folder
-            of its versions, of which the newest is loaded. A SavedModel is a program: only load what you trust.
+            of its versions, of which the newest is loaded; or a name on the Hugging Face Hub.
+            A SavedModel is a program: only load what you trust.
         engine: `"keras"` for weights, `"tensorflow"` for a SavedModel, `"onnxruntime"` or `"openvino"` for an ONNX
             folder. None: what the folder holds, weights first; OpenVINO, if it is installed, before onnxruntime.
         batch_size: maximum number of texts that are computed at once.
@@ -208,17 +210,17 @@ def load_model(model: str | pathlib.Path, engine: EngineName | None = None, batc
     """
     if engine not in (None, *get_args(EngineName)):
         raise ValueError(f"`engine` must be one of {', '.join(get_args(EngineName))}. Received: engine={engine!r}.")
-    folder = pathlib.Path(model)
+    folder = pathlib.Path(model if engine not in (None, "keras") else local_path(model))
     try:
         if engine == "keras" or (engine is None and checkpoints.holds_weights(folder)):
-            return _load_keras(model, batch_size)
+            return _load_keras(folder, batch_size)
         for version in newest_first(folder):
             if engine != "tensorflow" and onnx_engine.is_onnx_folder(version):
                 return _OnnxModel(version, engine or "auto")
             if engine in (None, "tensorflow") and (version / SAVED_MODEL_FILE).is_file():
                 return export.load_saved_model(version)
         if engine is None:
-            return _load_keras(model, batch_size)
+            return _load_keras(folder, batch_size)
     except ModuleNotFoundError as error:
         raise ValueError(
             f"{error.name} is not installed, which {folder} needs; install albert-tf with its requirements, or export "

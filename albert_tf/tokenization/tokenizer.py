@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from albert_tf.hub_names import local_path
 from albert_tf.tokenization.batching import BatchLayout, SpecialIds, TokenRows, build_inputs
 from albert_tf.tokenization.files import english_model_file, find_vocabulary
 from albert_tf.tokenization.interface import PieceModel, raise_not_text
