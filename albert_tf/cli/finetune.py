@@ -79,19 +79,25 @@ def run(
 
     Example: albert-tf finetune model --task question_answering --train train-v1.1.json --dev dev-v1.1.json --output out
     """
-    own = ("recipe", "seeds", "quiet")
-    given = {name: value for name, value in locals().items() if value is not None and name not in (*own, "own")}
+    given = _given(locals())
     from albert_tf.json_files import read_toml
 
     _finetune({**({} if recipe is None else read_toml(recipe, "correct the recipe")), **given}, seeds, not quiet)
+
+
+def _given(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The options of the run that were given on the command line."""
+    own = ("recipe", "seeds", "quiet")
+    given = {name: value for name, value in arguments.items() if value is not None and name not in own}
+    if "remat" in given and given["remat"].isdecimal():
+        given["remat"] = int(given["remat"])
+    return given
 
 
 def _finetune(values: dict[str, Any], seeds: int | None, show_progress: bool) -> None:
     from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune, finetune_grid
     from albert_tf.trainer.validation import checked
 
-    if str(values.get("remat")).isdecimal():
-        values["remat"] = int(values["remat"])
     grid = values.pop("grid", {})
     if not isinstance(grid, dict) or not all(isinstance(choices, list) and choices for choices in grid.values()):
         raise ValueError("`grid` in a recipe must be a table of lists, such as learning_rate = [1e-5, 3e-5].")
