@@ -153,6 +153,7 @@ def _backend_of_keras() -> str:
 
 def _tensorflow() -> Iterator[Check]:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
+    environment.pop("TF_USE_LEGACY_KERAS", None)  # a conflict of its own
     command = [sys.executable, "-c", _PROBE]
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_MAX_SECONDS)
