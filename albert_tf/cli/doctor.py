@@ -23,6 +23,7 @@ _CHECKED = ("albert-tf", "tensorflow", "tensorflow-text", "keras")
 _TWINS = ("tensorflow-cpu", "tensorflow-intel", "tensorflow-gpu", "tf-nightly", "keras-nightly")
 _INSTRUCTIONS = ("avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "bf16")
 _LEAST_DISK = 1 << 30
+_MAX_SECONDS = 300
 # In a process of its own, because a wrong build of TensorFlow ends the process.
 _PROBE = """
 import json, tensorflow as tf, tensorflow_text, keras
@@ -152,22 +153,20 @@ def _backend_of_keras() -> str:
 
 def _tensorflow() -> Iterator[Check]:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
+    environment.pop("TF_USE_LEGACY_KERAS", None)  # a conflict of its own
     command = [sys.executable, "-c", _PROBE]
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-        result = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
-    except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
-        done, result = None, None
-        reason = type(error).__name__
-    if result is None:
-        if done is not None:
-            lines = done.stderr.strip().splitlines()
-            reason = f"signal {-done.returncode}" if done.returncode < 0 else lines[-1] if lines else "no message"
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_MAX_SECONDS)
+        code, lines = done.returncode, done.stderr.strip().splitlines()
+    except subprocess.TimeoutExpired:
+        done, code, lines = None, 1, [f"not within {_MAX_SECONDS} seconds"]
+    if done is None or code:
+        reason = f"signal {-code}" if code < 0 else lines[-1][:300] if lines else "no message"
         cure = "pip install --force-reinstall 'tensorflow==2.21.*' 'tensorflow-text==2.21.*' 'keras==3.15.*'"
-        yield Check("import", f"TensorFlow, tensorflow-text and Keras cannot be imported ({reason[:300]})", cure)
+        yield Check("import", f"TensorFlow, tensorflow-text and Keras cannot be imported ({reason})", cure)
         return
     yield Check("import", "TensorFlow, tensorflow-text and Keras can be imported")
-    yield _devices(result)
+    yield _devices(json.loads(done.stdout.splitlines()[-1]))
 
 
 def _devices(kinds: list[str]) -> Check:

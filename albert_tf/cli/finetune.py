@@ -26,9 +26,7 @@ _device = partial(_panel, "Devices and memory")
 
 
 def run(
-    pretrained: Annotated[
-        Path | None, typer.Argument(help="Folder of a pretrained model with its vocabulary, or its name.")
-    ] = None,
+    pretrained: Annotated[Path | None, typer.Argument(help="Folder of a pretrained model, or its name.")] = None,
     train: Annotated[Path | None, _files("Training examples: .tsv, .csv or .jsonl; .json for questions.")] = None,
     dev: Annotated[Path | None, _files("Examples to evaluate on after each epoch.")] = None,
     output: Annotated[Path | None, _files("Folder to write; an interrupted run is resumed.")] = None,
@@ -81,16 +79,19 @@ def run(
 
     Example: albert-tf finetune model --task question_answering --train train-v1.1.json --dev dev-v1.1.json --output out
     """
-    given = {
-        name: value
-        for name, value in locals().items()
-        if value is not None and name not in ("recipe", "seeds", "quiet")
-    }
+    given = _given(locals())
     from albert_tf.json_files import read_toml
 
+    _finetune({**({} if recipe is None else read_toml(recipe, "correct the recipe")), **given}, seeds, not quiet)
+
+
+def _given(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The options of the run that were given on the command line."""
+    own = ("recipe", "seeds", "quiet")
+    given = {name: value for name, value in arguments.items() if value is not None and name not in own}
     if "remat" in given and given["remat"].isdecimal():
         given["remat"] = int(given["remat"])
-    _finetune({**({} if recipe is None else read_toml(recipe, "correct the recipe")), **given}, seeds, not quiet)
+    return given
 
 
 def _finetune(values: dict[str, Any], seeds: int | None, show_progress: bool) -> None:

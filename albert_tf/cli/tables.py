@@ -41,9 +41,10 @@ def print_json(value: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    to_list = getattr(value, "tolist", None)
+    return str(value) if to_list is None else to_list()
 
 
 def printable(text: str) -> str:

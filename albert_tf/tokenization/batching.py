@@ -23,7 +23,10 @@ class BatchLayout:
 
     def __post_init__(self):
         if self.padding not in PADDINGS:
-            raise ValueError(f"`padding` must be one of {', '.join(PADDINGS)}. Received: padding={self.padding!r}.")
+            hint = "; write padding='longest'" if self.padding is True else ""
+            raise ValueError(
+                f"`padding` must be one of {', '.join(PADDINGS)}. Received: padding={self.padding!r}{hint}."
+            )
         if not _is_integer(self.max_length, 3):
             raise ValueError(
                 "`max_length` must be an integer of at least 3, for [CLS], [SEP] and [SEP]. "

@@ -20,6 +20,18 @@ if TYPE_CHECKING:
     from albert_tf.tokenization.layer import TokenizerLayer
 
 
+# Arguments of other libraries' tokenizers, and what takes their place.
+_ELSEWHERE = {
+    "return_tensors": "leave it out: the arrays are NumPy's, which models take",
+    "return_offsets_mapping": "use return_offsets=True",
+    "return_overflowing_tokens": "use doc_stride, which splits long texts into windows",
+    "stride": "use doc_stride, from the start of one window to that of the next",
+    "add_special_tokens": "use encode or encode_batch for ids without [CLS] and [SEP]",
+    "text_pair": "use pairs",
+    "is_split_into_words": "join the words, and use return_offsets=True with find_tokens",
+}
+
+
 class AlbertTokenizer:
     """Converts text to the ids of an ALBERT vocabulary, and back.
 
@@ -230,11 +242,23 @@ class AlbertTokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Converts ids to text, without special ids; unknown pieces become " ⁇ " or "[UNK]"."""
-        ids = [int(index) for index in ids]
-        wrong = [index for index in ids if not 0 <= index < self.vocab_size]
-        if wrong:
-            raise ValueError(f"`ids` must be between 0 and {self.vocab_size - 1}. Received: {wrong[0]}.")
-        return self._model.decode(ids)
+        return self._model.decode(self._valid(ids))
+
+    def batch_decode(self, rows: Iterable[Iterable[int]]) -> list[str]:
+        """`decode` of each row; padding and other special ids are left out."""
+        return [self.decode(row) for row in rows]
+
+    def convert_ids_to_tokens(self, ids: int | Iterable[int]) -> str | list[str]:
+        """The piece of an id, or those of several; the reverse of `convert_tokens_to_ids`."""
+        if not isinstance(ids, Iterable):
+            return self.pieces[self._valid([ids])[0]]
+        return [self.pieces[index] for index in self._valid(ids)]
+
+    def convert_tokens_to_ids(self, tokens: str | Iterable[str]) -> int | list[int]:
+        """The id of a piece, or those of several; of an unknown piece that of unknown text."""
+        if isinstance(tokens, str):
+            return self._id_by_piece.get(tokens, self.unk_token_id)
+        return [self._id_by_piece.get(token, self.unk_token_id) for token in tokens]
 
     def __call__(
         self,
@@ -248,7 +272,12 @@ class AlbertTokenizer:
         pad_to_multiple_of: int | None = None,
         doc_stride: int | None = None,
         allow_special: bool = False,
+        **unknown: Any,
     ) -> dict[str, np.ndarray]:
+        if unknown:
+            name = next(iter(unknown))
+            hint = f"; {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+            raise TypeError(f"A call of the tokenizer has no argument `{name}`{hint}.")
         layout = BatchLayout(max_length, padding, truncation, pad_to_multiple_of, doc_stride)
         texts, pairs = _as_batch(texts), None if pairs is None else _as_batch(pairs)
         if pairs is not None and len(pairs) != len(texts):
@@ -296,6 +325,22 @@ class AlbertTokenizer:
 
     def __reduce__(self):
         return AlbertTokenizer, (self._model,)
+
+    def _valid(self, ids: Iterable[int]) -> list[int]:
+        try:
+            ids = [int(index) for index in ids]
+        except TypeError:
+            raise ValueError(
+                "`ids` must be the ids of one text, a list of integers; for several texts use `batch_decode`."
+            ) from None
+        wrong = [index for index in ids if not 0 <= index < self.vocab_size]
+        if wrong:
+            raise ValueError(f"`ids` must be between 0 and {self.vocab_size - 1}. Received: {wrong[0]}.")
+        return ids
+
+    @functools.cached_property
+    def _id_by_piece(self) -> dict[str, int]:
+        return {piece: index for index, piece in enumerate(self.pieces)}
 
     @functools.cached_property
     def _special_model(self) -> SplitAtSpecialTokens:

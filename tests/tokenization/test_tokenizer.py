@@ -119,6 +119,46 @@ def test_decode(tokenizer):
 
 
 @pytest.mark.exhaustive
+def test_decode_of_a_batch(tokenizer):
+    inputs = tokenizer(["Hello world", "Bye"], max_length=8, padding="max_length")["input_ids"]
+    assert inputs.shape == (2, 8)
+    assert tokenizer.batch_decode(inputs) == ["hello world", "bye"]
+    assert tokenizer.decode(index for index in inputs[0]) == "hello world"
+    for call in (lambda: tokenizer.decode(inputs), lambda: tokenizer.batch_decode([2, 3])):
+        with pytest.raises(ValueError, match="a list of integers; for several texts use `batch_decode`"):
+            call()
+
+
+def test_pieces_and_ids(tokenizer):
+    ids = tokenizer("Hello world")["input_ids"][0]
+    tokens = ["[CLS]", "▁hello", "▁world", "[SEP]"]
+    assert tokenizer.convert_ids_to_tokens(ids) == tokens
+    assert tokenizer.convert_tokens_to_ids(tokens) == ids.tolist()
+    assert tokenizer.convert_ids_to_tokens(4) == tokenizer.convert_ids_to_tokens(np.int32(4)) == "[MASK]"
+    assert tokenizer.convert_tokens_to_ids("[MASK]") == 4
+    assert tokenizer.convert_tokens_to_ids(["no piece", "▁hello"]) == [tokenizer.unk_token_id, ids[1]]
+    with pytest.raises(ValueError, match=r"between 0 and 29999. Received: -1"):
+        tokenizer.convert_ids_to_tokens(-1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"return_tensors": "tf"}, "has no argument `return_tensors`; leave it out: the arrays are NumPy's"),
+        ({"stride": 2}, "has no argument `stride`; use doc_stride"),
+        ({"lenght": 8}, "has no argument `lenght`\\."),
+    ],
+)
+def test_arguments_of_other_tokenizers_have_a_hint(tokenizer, arguments, message):
+    with pytest.raises(TypeError, match=message):
+        tokenizer(["a"], **arguments)
+
+
+def test_padding_true_has_a_hint(tokenizer):
+    with pytest.raises(ValueError, match="Received: padding=True; write padding='longest'"):
+        tokenizer(["a"], padding=True)
+
+
 def test_options_change_ids(tokenizer):
     cased = AlbertTokenizer.english(do_lower_case=False)
     accents = AlbertTokenizer.english(keep_accents=True)
