@@ -42,7 +42,7 @@ format: $(STAMP)
 # The site, in site/; a broken link, a missing docstring or a source on the network is an error.
 docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(STAMP)
-	$(BIN)/python -m mkdocs build --quiet --strict
+	$(BIN)/python -m mkdocs build --strict
 	$(BIN)/python -m tests.docs.site site
 
 # Wheel and sdist in dist/, checked.

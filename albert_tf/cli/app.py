@@ -27,8 +27,8 @@ from albert_tf.cli import (
     train_tokenizer,
     verify,
 )
+from albert_tf.cli.overview import steps
 from albert_tf.cli.session import PROGRAM, user_errors
-from albert_tf.cli.steps import steps
 
 COMMANDS = (
     train_tokenizer,

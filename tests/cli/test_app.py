@@ -9,7 +9,7 @@ import pytest
 import typer.main
 
 from albert_tf.cli.app import COMMANDS, app
-from albert_tf.cli.steps import next_command
+from albert_tf.cli.overview import next_command
 from albert_tf.cli.tables import print_table
 from tests.toy_task import write_mood_table
 
