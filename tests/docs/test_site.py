@@ -23,7 +23,7 @@ OFFLINE = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY
 
 
 def build(root: pathlib.Path, site: pathlib.Path) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(site)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
     environment = {**os.environ, **OFFLINE, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(REPOSITORY)}
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=180)
 
