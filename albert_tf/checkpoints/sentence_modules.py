@@ -9,8 +9,8 @@ from albert_tf.checkpoints.config_files import CURE
 from albert_tf.config import AlbertConfig
 from albert_tf.json_files import read_json
 
-# Entry of `Checkpoint.settings` with the arguments of AlbertForSentenceEmbedding.
 SENTENCE_SETTINGS = "sentence_embedding"
+"""Entry of `Checkpoint.settings` with the arguments of AlbertForSentenceEmbedding."""
 _MODEL = "AlbertForSentenceEmbedding"
 _MODULES_FILE, _LENGTH_FILE = "modules.json", "sentence_bert_config.json"
 _LENGTHS = ((_LENGTH_FILE, "max_seq_length"), ("tokenizer_config.json", "model_max_length"))

@@ -58,6 +58,7 @@ PRETRAINING_FEATURES = (
     Feature("masked_lm_weights", "masked_lm_weights", "BP", "float32", "label"),
     Feature("sentence_order_labels", "next_sentence_labels", "B", "int32", "label"),
 )
+"""Every feature of pretraining examples."""
 
 # Additional features of packed rows, by the feature that they follow.
 _PACKED = {

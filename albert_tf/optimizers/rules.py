@@ -7,8 +7,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# Layer normalisation in Google's spelling and ours, and all biases.
 ALBERT_EXCLUSIONS = ("LayerNorm", "layer_norm", "bias")
+"""Layer normalisation in Google's spelling and ours, and all biases."""
 
 
 def is_excluded(path: str, patterns: Sequence[str]) -> bool:

@@ -1,0 +1,89 @@
+"""The pages' examples run: Python as it stands, one page after the other; command lines too where a page says so."""
+
+import pathlib
+import re
+import shlex
+from collections.abc import Iterator
+
+import pytest
+import typer.main
+
+import albert_tf
+from albert_tf.cli.app import app
+from tests.cli.terminal import output_of
+from tests.small_pipeline import REPOSITORY
+
+PAGES = sorted(str(page.relative_to(REPOSITORY)) for page in (REPOSITORY / "docs").rglob("*.md"))
+# `<!-- run -->` above command lines: they run; `<!-- file NAME -->` above a block: it is written to this file first;
+# `<!-- needs NAME -->` above Python: it runs if `albert_tf` has this name.
+_BLOCK = re.compile(r"^(?:<!-- (run|file|needs) ?(\S*) -->\n)?```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: str) -> list[tuple[str, str, str, str]]:
+    """Mark, its argument, language and text of each block."""
+    return _BLOCK.findall((REPOSITORY / page).read_text(encoding="utf-8"))
+
+
+def command_lines(text: str) -> list[list[str]]:
+    lines = text.replace("\\\n", " ").splitlines()
+    return [shlex.split(line, comments=True) for line in lines if line.startswith("albert-tf ")]
+
+
+def run_page(page: str, folder: pathlib.Path) -> int:
+    """Runs what a page shows, in its order and with the names of its earlier blocks; returns the number of blocks."""
+    names, count = {"__name__": "page"}, 0
+    for mark, argument, language, text in blocks(page):
+        if mark == "file":
+            (folder / argument).write_text(text, encoding="utf-8")
+        elif mark == "run":
+            for _, *arguments in command_lines(text):
+                output_of(
+                    *(file for part in arguments for file in (sorted(folder.glob(part)) if "*" in part else [part]))
+                )
+        elif language == "python" and (mark != "needs" or hasattr(albert_tf, argument)):
+            exec(compile(text, page, "exec"), names)
+        else:
+            continue
+        count += 1
+    return count
+
+
+def pages_with_examples() -> Iterator:
+    """Pages with Python; those that train by command lines, but for the first one, take long."""
+    for page in PAGES:
+        kinds = {mark or language for mark, _, language, _ in blocks(page)}
+        slow = "run" in kinds and page != "docs/first-hour.md"
+        if kinds & {"python", "run"}:
+            yield pytest.param(page, marks=pytest.mark.exhaustive if slow else ())
+
+
+@pytest.mark.parametrize("page", list(pages_with_examples()))
+def test_the_examples_run(page, tmp_path, monkeypatch):
+    (tmp_path / "training").symlink_to(REPOSITORY / "training")
+    monkeypatch.chdir(tmp_path)
+    assert run_page(page, tmp_path) > 0
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_command_lines_are_understood(page):
+    commands = typer.main.get_command(app).commands
+    for *_, language, text in blocks(page):
+        for _, name, *arguments in command_lines(text) if language == "bash" else ():
+            if name in commands:
+                commands[name].make_context(name, list(arguments))
+            else:
+                assert name in ("doctor",), name  # of a later version
+
+
+def test_there_are_examples():
+    kinds = [language for page in PAGES for *_, language, _ in blocks(page)]
+    assert kinds.count("python") > 20
+    assert kinds.count("bash") > 15
+    assert sum(page.startswith("docs/guides/") for page in PAGES) == 13
+
+
+def test_an_example_that_fails_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setattr("tests.docs.test_pages.REPOSITORY", tmp_path)
+    (tmp_path / "page.md").write_text("Text\n\n```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n")
+    with pytest.raises(AssertionError):
+        run_page("page.md", tmp_path)
