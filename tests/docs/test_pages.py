@@ -3,6 +3,7 @@
 import pathlib
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 
 import pytest
@@ -80,6 +81,13 @@ def test_there_are_examples():
     assert kinds.count("python") > 20
     assert kinds.count("bash") > 15
     assert sum(page.startswith("docs/guides/") for page in PAGES) == 13
+
+
+def test_every_extra_is_explained():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = (REPOSITORY / "docs/first-hour.md").read_text(encoding="utf-8")
+    table = "".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
+    assert set(re.findall(r"`(\w+)`", table)) == project["optional-dependencies"].keys() - {"dev"}
 
 
 def test_an_example_that_fails_is_seen(tmp_path, monkeypatch):
