@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Without bytecode, each of the tests' processes compiles TensorFlow's sources again, for ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: docs release-check bench-peers quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving parity-tfa parity-google parity-peers parity-hub parity-web test-backends
+.PHONY: docs release-check quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz fuzz-rest soak parity-tfa parity-google parity-peers parity-hub parity-web test-backends
 
 $(STAMP): pyproject.toml setup.py
 	@if command -v uv >/dev/null 2>&1; then \
@@ -45,11 +45,13 @@ docs: $(STAMP)
 	$(BIN)/python -m mkdocs build --strict
 	$(BIN)/python -m tests.docs.site site
 
-# Wheel and sdist in dist/, checked.
+# Wheel and sdist, checked and installed into empty environments of every Python that is there; dist/ holds both.
 release-check: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m tests.release.archives dist
+	$(BIN)/python -m tests.release.install dist
 
 # Side environments for parity with other libraries; tests/parity/README.md says what they are for.
 .venv-parity-%/.installed: tests/parity/requirements-%.txt

@@ -233,6 +233,8 @@ def notebook_page(notebook: pathlib.Path) -> str:
 
 def _output(output: dict[str, Any]) -> str:
     data = output.get("data", {})
+    if output.get("name") == "stderr":
+        return ""
     if "image/png" in data:
         return f"![plot](data:image/png;base64,{''.join(data['image/png']).strip()})"
     text = "".join(output.get("text", data.get("text/plain", "")))

@@ -5,6 +5,7 @@ import shutil
 import zipfile
 
 import pytest
+import yaml
 
 import albert_tf
 
@@ -44,4 +45,29 @@ def test_metadata(wheel):
     assert f"\nVersion: {albert_tf.__version__}\n" in metadata
     assert "\nLicense-Expression: Apache-2.0\n" in metadata
     assert "albert-tf = albert_tf.cli.app:main" in wheel.read(f"{folder}/entry_points.txt").decode()
-    assert f"{folder}/licenses/LICENSE" in wheel.namelist()
+    for name in ("LICENSE", "NOTICE", "albert_tf/assets/LICENSE.30k-clean.txt"):
+        assert f"{folder}/licenses/{name}" in wheel.namelist()
+
+
+def test_the_citation_names_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == albert_tf.__version__
+    assert {"cff-version", "title", "message", "authors", "license"} <= citation.keys()
+
+
+def test_the_notice_names_what_is_by_others():
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    named = [line for line in notice.splitlines() if "/" in line and not line.startswith(" ")]
+    assert all((ROOT / line).exists() for line in named)
+    assert {"albert_tf/assets/30k-clean.model", "training/sample_data/novels", "training/sample_data/nsmc"} <= set(
+        named
+    )
+    assert {path.name for path in (ROOT / "training/sample_data").iterdir() if path.is_dir()} == {"novels", "nsmc"}
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*_*.yml")), ids=lambda file: file.stem)
+def test_issue_templates_are_forms(file):
+    form = yaml.safe_load(file.read_text(encoding="utf-8"))
+    assert form["name"]
+    assert form["description"]
+    assert all(part["type"] in ("textarea", "checkboxes") and part["attributes"]["label"] for part in form["body"])

@@ -1,0 +1,63 @@
+"""The notebooks run, in small, from top to bottom; what is kept in them are the outputs of a complete run."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.small_pipeline import REPOSITORY
+
+NOTEBOOKS = sorted((REPOSITORY / "docs/notebooks").glob("*.ipynb"))
+SLOW = ("pretrain", "finetune")
+
+
+def run_notebook(notebook, folder, timeout: int = 400) -> subprocess.CompletedProcess:
+    options = ("-p", "no:cacheprovider", "--override-ini", "addopts=", f"--nbmake-timeout={timeout}")
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--nbmake", *options, str(notebook)],
+        cwd=REPOSITORY,
+        env={**os.environ, "NOTEBOOK_SMALL": str(folder), "PYTHONPATH": str(REPOSITORY), "JUPYTER_PLATFORM_DIRS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=timeout + 60,
+    )
+
+
+@pytest.mark.parametrize(
+    "notebook",
+    [pytest.param(file, marks=pytest.mark.exhaustive if file.stem in SLOW else (), id=file.stem) for file in NOTEBOOKS],
+)
+def test_it_runs(notebook, tmp_path):
+    done = run_notebook(notebook, tmp_path)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "1 passed" in done.stdout
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda file: file.stem)
+def test_outputs_are_kept(notebook):
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    outputs = [output for cell in cells for output in cell.get("outputs", ())]
+    assert all(cell["execution_count"] for cell in cells if cell["cell_type"] == "code")
+    assert not [output for output in outputs if output["output_type"] == "error"]
+    assert sum("image/png" in output.get("data", {}) for output in outputs) >= 2
+    assert str(REPOSITORY) not in json.dumps(outputs)
+    assert notebook.stat().st_size < 500_000
+
+
+@pytest.mark.exhaustive
+def test_a_cell_that_fails_is_seen(tmp_path):
+    (tmp_path / "docs").mkdir()
+    notebook = tmp_path / "docs/broken.ipynb"
+    shutil.copy(REPOSITORY / "docs/notebooks/compare.ipynb", notebook)
+    content = json.loads(notebook.read_text(encoding="utf-8"))
+    code = next(cell for cell in content["cells"] if cell["cell_type"] == "code")
+    code["source"] = ["assert 1 == 2"]
+    notebook.write_text(json.dumps(content), encoding="utf-8")
+    assert run_notebook(notebook, tmp_path).returncode != 0
+
+
+def test_there_are_three():
+    assert [file.stem for file in NOTEBOOKS] == ["compare", "finetune", "pretrain"]
