@@ -54,7 +54,7 @@ def time_model(
         rounds: number of timed calls of each kind, after two that are not timed.
 
     Returns:
-        Timings of matrix products, inference and a training step.
+        Timings of inference and a training step, each followed by that of its matrix products.
     """
     shape, policy = (batch_size, sequence_length), "float32" if dtype == "float32" else "mixed_bfloat16"
     ids = np.random.default_rng(0).integers(5, config.vocab_size, shape).astype("int32")
@@ -65,37 +65,53 @@ def time_model(
     batches = iter(tf.data.Dataset.from_tensors(({"input_ids": ids}, labels)).repeat())
     step = model.make_train_function()
     flops, tokens = batch_size * encoder_flops(config, sequence_length), batch_size * sequence_length
-    calls: dict[str, tuple[Callable[[], object], int]] = {
-        "matrix products alone": (_products(config, shape, dtype), flops),
-        "inference": (lambda: infer(tf.constant(ids)).numpy(), flops),
-        "training step": (lambda: float(step(batches)["loss"]), 3 * flops),
-    }
-    seconds: dict[str, list[float]] = {work: [] for work in calls}
+    calls: list[tuple[str, Callable[[], object], int]] = [
+        ("inference", lambda: infer(tf.constant(ids)).numpy(), flops),
+        ("  products alone", matrix_products(config, shape, dtype), flops),
+        ("training step", lambda: float(step(batches)["loss"]), 3 * flops),
+        ("  products alone", matrix_products(config, shape, dtype, training=True), 3 * flops),
+    ]
+    seconds: list[list[float]] = [[] for _ in calls]
     for round_number in range(rounds + 2):
-        for work, (call, _) in calls.items():
+        for measured, (_, call, _) in zip(seconds, calls, strict=True):
             begun = time.perf_counter()
             call()
             if round_number >= 2:
-                seconds[work].append(time.perf_counter() - begun)
-    return [Timing(work, tuple(seconds[work]), tokens, flops) for work, (_, flops) in calls.items()]
+                measured.append(time.perf_counter() - begun)
+    return [
+        Timing(work, tuple(measured), tokens, flops) for measured, (work, _, flops) in zip(seconds, calls, strict=True)
+    ]
 
 
-def _products(config: AlbertConfig, shape: tuple[int, int], dtype: Width) -> Callable[[], object]:
-    """The matrix products of the blocks, which bound every implementation on TensorFlow."""
+def matrix_products(
+    config: AlbertConfig, shape: tuple[int, int], dtype: Width, training: bool = False
+) -> Callable[[], object]:
+    """A call that computes the matrix products of the blocks, which bound every implementation on TensorFlow.
+
+    Args:
+        config: AlbertConfig.
+        shape: B and L.
+        dtype: of the factors.
+        training: with the products of both factors' gradients.
+    """
     batch, length = shape
     hidden, inner, heads = config.hidden_size, config.intermediate_size, config.num_attention_heads
     kernels = (hidden, 3 * hidden), (hidden, hidden), (hidden, inner), (inner, hidden)
-    factors: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((batch * length, k), (k, n)) for k, n in kernels]
-    per_head = (batch, heads)
-    factors.append(((*per_head, length, config.head_size), (*per_head, config.head_size, length)))
-    factors.append(((*per_head, length, length), (*per_head, length, config.head_size)))
-    pairs = [tuple(tf.cast(tf.random.normal(shape), dtype) for shape in pair) for pair in factors]
+    # Leading axes, then m, k, n of [m, k] x [k, n].
+    sizes: list[tuple[tuple[int, ...], int, int, int]] = [((), batch * length, k, n) for k, n in kernels]
+    sizes += [((batch, heads), length, config.head_size, length), ((batch, heads), length, length, config.head_size)]
+    if training:
+        sizes += [(lead, m, n, k) for lead, m, k, n in sizes] + [(lead, k, m, n) for lead, m, k, n in sizes]
+    pairs = [
+        tuple(tf.cast(tf.random.normal((*lead, *factor)), dtype) for factor in ((m, k), (k, n)))
+        for lead, m, k, n in sizes
+    ]
 
     def multiply() -> object:
         found = pairs[0][0]
         for _ in range(config.num_hidden_layers * config.inner_group_num):
             for a, b in pairs:
                 found = tf.matmul(a, b)
-        return found.numpy()
+        return found.numpy()  # the last one; a CPU runs one operation after the other
 
     return multiply

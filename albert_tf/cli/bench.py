@@ -4,11 +4,13 @@ from typing import Annotated
 
 import typer
 
+from albert_tf.cli.paths import ConfigSource
+
 NAME = "bench"
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="A preset such as base_v2, or a config file (.json).")] = "base_v2",
+    model: ConfigSource = "base_v2",
     batch_size: Annotated[int, typer.Option(help="Sequences per batch.", min=1)] = 8,
     sequence_length: Annotated[int, typer.Option(help="Tokens per sequence.", min=1)] = 128,
     dtype: Annotated[str, typer.Option(help="Data type of computation: float32 or bfloat16.")] = "float32",
@@ -18,10 +20,10 @@ def run(
 
     Example: albert-tf bench base_v2 --batch-size 8 --sequence-length 128
     """
+    from albert_tf.cli.paths import read_config
     from albert_tf.cli.tables import print_table
-    from albert_tf.config import AlbertConfig
 
-    config = AlbertConfig.from_json(model) if model.endswith(".json") else AlbertConfig.from_preset(model)
+    config = read_config(model)
     if dtype not in ("float32", "bfloat16"):
         raise ValueError(f"`--dtype` must be float32 or bfloat16. Received: {dtype}.")
     if sequence_length > config.max_position_embeddings:

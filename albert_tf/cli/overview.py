@@ -3,14 +3,14 @@
 from pathlib import Path
 
 _STEPS = (
-    ("vocabulary", "albert-tf train-tokenizer corpus/*.txt --output vocabulary"),
-    ("examples", "albert-tf prepare corpus/*.txt --tokenizer vocabulary --output examples"),
-    ("pretraining", "albert-tf pretrain recipe.toml --examples examples --output runs/mine"),
-    ("fine-tuning", "albert-tf finetune runs/mine/model --train train.tsv --dev dev.tsv --output runs/task"),
-    ("score", "albert-tf evaluate runs/task --data test.tsv"),
-    ("prediction", 'albert-tf predict runs/task "A text."'),
-    ("export", "albert-tf export runs/task --name task"),
-    ("server", "albert-tf serve saved_models"),
+    ("a vocabulary", "train-tokenizer corpus/*.txt --output vocabulary"),
+    ("examples", "prepare corpus/*.txt --tokenizer vocabulary --output examples"),
+    ("pretraining", "pretrain recipe.toml --examples examples --output runs/mine"),
+    ("fine-tuning", "finetune runs/mine/model --train train.tsv --dev dev.tsv --output runs/task"),
+    ("its scores", "evaluate runs/task --data test.tsv"),
+    ("prediction", 'predict runs/task "A text."'),
+    ("an export", "export runs/task --name task"),
+    ("a server", "serve saved_models"),
 )
 # Files that a step leaves, and the command after it, the last step first; {0} is their folder.
 _NEXT = (
@@ -40,18 +40,37 @@ def next_command(folder: Path) -> str:
 
 
 def steps(folder: Path) -> str:
-    """The page for a folder."""
+    """The page for a folder, at most 80 columns wide."""
     width = max(len(name) for name, _ in _STEPS)
-    lines = [f"  {number}  {name:{width}}  {command}" for number, (name, command) in enumerate(_STEPS, 1)]
+    lines = [
+        f"  {number}  {name:{width}}  {_wrap(f'albert-tf {command}', width + 7)}"
+        for number, (name, command) in enumerate(_STEPS, 1)
+    ]
     return "\n".join(
         [
-            "ALBERT from raw text to a served model. The steps, in order:",
+            "ALBERT from raw text to a served model, step by step:",
             "",
             *lines,
             "",
-            "With published weights, begin at step 4; a model's name, such as albert/albert-base-v2, takes the place",
-            "of its folder. All commands: albert-tf --help. Is the installation sound? albert-tf doctor",
+            "With published weights, begin at step 4: a model's name, such as",
+            "albert/albert-base-v2, takes the place of its folder.",
+            "All commands: albert-tf --help    Check the installation: albert-tf doctor",
             "",
-            f"Next, for what is in this folder:  {next_command(folder)}",
+            "Next, for what is in this folder:",
+            f"  {_wrap(next_command(folder), 2)}",
         ]
     )
+
+
+def _wrap(command: str, indent: int) -> str:
+    """The command with its last options on a line of their own if it would reach column 80."""
+    if indent + len(command) <= 80:
+        return command
+    first, *options = command.split(" --")
+    lines = [first]
+    for option in (f"--{option}" for option in options):
+        if indent + len(lines[-1]) + len(option) + 3 > 80:  # a space before it, and " \\" behind
+            lines.append(f"  {option}")
+        else:
+            lines[-1] += f" {option}"
+    return f" \\\n{' ' * indent}".join(lines)

@@ -1,7 +1,17 @@
-"""Output folders."""
+"""What several commands take: output folders, and where a config comes from."""
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from albert_tf.config import AlbertConfig
+
+ConfigSource = Annotated[
+    str, typer.Argument(help="A preset such as base_v2, a config file (.json), or a model's folder or name.")
+]
 
 
 def check_new_folder(folder: Path) -> None:
@@ -16,3 +26,17 @@ def check_new_folder(folder: Path) -> None:
         raise ValueError(f"{folder} cannot be created, because {parent} is a file; use another folder.")
     if not os.access(parent, os.W_OK):
         raise ValueError(f"{folder} cannot be written ({parent} is read-only); use another folder.")
+
+
+def read_config(source: str) -> "AlbertConfig":
+    """The config of a preset, a config file, or a model's folder or name."""
+    from albert_tf.config import PRESETS, AlbertConfig
+    from albert_tf.hub import model_folder
+
+    if source in PRESETS:
+        return AlbertConfig.from_preset(source)
+    if not source.endswith(".json"):
+        folder = model_folder(source, weights=False)
+        files = (folder / name for name in ("config.json", "albert_config.json"))
+        source = str(next((file for file in files if file.is_file()), source))
+    return AlbertConfig.from_json(source) if source.endswith(".json") else AlbertConfig.from_preset(source)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from albert_tf.data.manifest import Manifest
     from albert_tf.data.options import ExampleOptions, Objective, PrepareOptions
     from albert_tf.data.preparation.pipeline import PrepareProgress, PrepareReport, prepare
+    from albert_tf.data.pretraining.mask_tokens import mask_tokens
     from albert_tf.data.pretraining.on_the_fly import documents_dataset
     from albert_tf.data.reader import pretraining_dataset
     from albert_tf.data.sources import name_damage, verify_shards
@@ -23,6 +24,7 @@ _MODULE_OF = {
     "PrepareProgress": "preparation.pipeline",
     "PrepareReport": "preparation.pipeline",
     "documents_dataset": "pretraining.on_the_fly",
+    "mask_tokens": "pretraining.mask_tokens",
     "name_damage": "sources",
     "prepare": "preparation.pipeline",
     "pretraining_dataset": "reader",
@@ -39,6 +41,7 @@ __all__ = [
     "PrepareProgress",
     "PrepareReport",
     "documents_dataset",
+    "mask_tokens",
     "name_damage",
     "prepare",
     "pretraining_dataset",

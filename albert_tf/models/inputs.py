@@ -176,7 +176,7 @@ def _check_shape(name: str, value, field: Field, sizes: dict[str, int | None], i
     dtype = str(getattr(value.dtype, "name", value.dtype)).removeprefix("torch.")
     is_half = dtype in ("float16", "bfloat16")
     if not dtype.startswith(("int", "uint", "bool", "float", "bfloat")):
-        cure = "use class ids" if is_label else "convert texts to ids with a tokenizer"
+        cure = "use class ids" if is_label else "for texts, give `tokenizer(texts)`"
         raise ValueError(f"`{name}` must be {_expected(field)}. Received: dtype={dtype}; {cure}.")
     if is_half and not field.is_real and field.below != 2:
         raise ValueError(f"`{name}` must be integers. Received: dtype={dtype}, which rounds them; use int32.")

@@ -153,34 +153,11 @@ def _engine(name, options, ids):
 
 def products(options, ids, labels):
     """The matrix products of the encoder alone, in TensorFlow: what no implementation on it can beat."""
-    import tensorflow as tf
+    import albert_tf
+    from albert_tf.bench import matrix_products
 
-    hidden, inner, heads = SIZES["hidden_size"], SIZES["intermediate_size"], SIZES["num_attention_heads"]
-    rows, size = options.batch * options.length, hidden // heads
-    dtype = tf.float32 if options.dtype == "float32" else tf.bfloat16
-    shapes = [(rows, hidden, 3 * hidden), (rows, hidden, hidden), (rows, hidden, inner), (rows, inner, hidden)]
-    pairs = [_random(tf, dtype, (m, k), (k, n)) for m, k, n in shapes]
-    shape = (options.batch, heads, options.length)
-    pairs += [
-        _random(tf, dtype, (*shape, size), (*shape[:2], size, shape[2])),
-        _random(tf, dtype, (*shape, shape[2]), (*shape, size)),
-    ]
-    if options.work == "training":  # the gradients of both factors
-        pairs += [_random(tf, dtype, a.shape[:-1] + b.shape[-1:], b.shape[:-2] + b.shape[:-3:-1]) for a, b in pairs] + [
-            _random(tf, dtype, a.shape[:-2] + a.shape[:-3:-1], a.shape[:-1] + b.shape[-1:]) for a, b in pairs
-        ]
-
-    def multiply() -> None:
-        for _ in range(SIZES["num_hidden_layers"]):
-            for a, b in pairs:
-                found = tf.matmul(a, b)
-        found.numpy()  # the last one; operations of a CPU run one after the other
-
-    return multiply
-
-
-def _random(tf, dtype, *shapes):
-    return [tf.cast(tf.random.normal(shape), dtype) for shape in shapes]
+    config = albert_tf.AlbertConfig.from_preset("base_v2")
+    return matrix_products(config, ids.shape, options.dtype, training=options.work == "training")
 
 
 SIDES = {side.__name__: side for side in (ours, keras_hub, torch, openvino, onnxruntime, products)}

@@ -1,4 +1,4 @@
-"""Proves what the command line offers as a whole: the steps, completion, examples, JSON, colours, and silence."""
+"""Tests of the whole command line: the steps, completion, examples, JSON, colours, and silence."""
 
 import json
 import os
@@ -38,12 +38,13 @@ def test_the_next_step_follows_from_the_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     printed = output_of()
     assert printed.index("train-tokenizer") < printed.index("pretrain") < printed.index("export")
-    assert printed.endswith("Next, for what is in this folder:  albert-tf serve saved_models\n")
+    assert printed.endswith("Next, for what is in this folder:\n  albert-tf serve saved_models\n")
+    assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_steps_are_commands_that_exist(tmp_path):
     commands = typer.main.get_command(app).commands
-    shown = re.findall(r"albert-tf ([a-z-]+) ", output_of())
+    shown = re.findall(r"albert-tf ([a-z][a-z-]+) ", output_of())
     assert len(shown) >= 9
     assert set(shown) <= set(commands)
 

@@ -102,7 +102,7 @@ WRONG_INPUTS = {
     "text": (
         "encoder",
         ["a text"],
-        "`input_ids` must be integers. Received: dtype=str192; convert texts to ids with a tokenizer.",
+        "`input_ids` must be integers. Received: dtype=str192; for texts, give `tokenizer(texts)`.",
     ),
     "lists of unequal lengths": (
         "encoder",

@@ -60,35 +60,27 @@ def make_examples(
         vocabulary: special ids and word boundaries.
     """
     unmasked = _assemble(documents.tokens, pairs, options, vocabulary)
-    masked = _mask(unmasked, pairs.keys, options, vocabulary)
-    rows, columns = np.nonzero(masked.predicted)
-    counts = masked.predicted.sum(axis=1)
-    slots = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    positions, ids = (np.zeros((len(pairs), options.predictions), np.int32) for _ in range(2))  # [B, P]
-    weights = np.zeros(positions.shape, np.float32)
-    positions[rows, slots], ids[rows, slots], weights[rows, slots] = columns, unmasked.ids[rows, columns], 1.0
+    masked_ids, positions, targets, weights = mask_examples(unmasked, pairs.keys, options, vocabulary)
     return PretrainingExamples(
-        masked.ids,
+        masked_ids,
         unmasked.attention_mask,
         unmasked.token_type_ids,
         unmasked.token_boundary,
         positions,
-        ids,
+        targets,
         weights,
         pairs.labels.astype(np.int32),
     )
 
 
-@dataclass(frozen=True)
-class _Masked:
-    """Input ids and the tokens to predict, both [B, L]."""
+def mask_examples(
+    unmasked: "Unmasked", keys: npt.NDArray, options: ExampleOptions, vocabulary: Vocabulary
+) -> tuple[Ints, Ints, Ints, npt.NDArray[np.float32]]:
+    """Masks tokens and, with `permutation`, permutes others.
 
-    ids: Ints
-    predicted: npt.NDArray[np.bool_]
-
-
-def _mask(unmasked: "_Unmasked", keys: npt.NDArray, options: ExampleOptions, vocabulary: Vocabulary) -> _Masked:
-    """Masks tokens and, with `permutation`, permutes others."""
+    Returns:
+        The ids, [B, L], and the positions, original ids and weights of the predictions, [B, P].
+    """
     lengths = unmasked.attention_mask.sum(axis=1)
     # np.rint rounds half to even, as the reference's round() does.
     budgets = np.maximum(1, np.rint(lengths * options.masked_lm_prob).astype(np.int64))
@@ -110,11 +102,17 @@ def _mask(unmasked: "_Unmasked", keys: npt.NDArray, options: ExampleOptions, voc
     if options.permutation:
         moved = choose(taken=predicted, stream=PERMUTED_ORDER_STREAM)
         ids, predicted = permute(ids, moved, keys), predicted | moved
-    return _Masked(ids, predicted)
+    rows, columns = np.nonzero(predicted)
+    counts = predicted.sum(axis=1)
+    slots = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    positions, targets = (np.zeros((len(ids), options.predictions), np.int32) for _ in range(2))  # [B, P]
+    weights = np.zeros(positions.shape, np.float32)
+    positions[rows, slots], targets[rows, slots], weights[rows, slots] = columns, unmasked.ids[rows, columns], 1.0
+    return ids, positions, targets, weights
 
 
 @dataclass(frozen=True)
-class _Unmasked:
+class Unmasked:
     """Unmasked examples, all [B, L]; `starts` and `content` are arguments of `select_masked`."""
 
     ids: Ints
@@ -125,7 +123,7 @@ class _Unmasked:
     content: npt.NDArray[np.bool_]
 
 
-def _assemble(tokens: Ints, pairs: Pairs, options: ExampleOptions, vocabulary: Vocabulary) -> _Unmasked:
+def _assemble(tokens: Ints, pairs: Pairs, options: ExampleOptions, vocabulary: Vocabulary) -> Unmasked:
     """Gathers the segments into rows with special tokens and padding."""
     positions = np.arange(options.max_seq_length)[None, :]  # [1, L]
     first_end = pairs.first_length[:, None] + 1  # [B, 1], position of the first [SEP]
@@ -146,7 +144,7 @@ def _assemble(tokens: Ints, pairs: Pairs, options: ExampleOptions, vocabulary: V
     word_starts = vocabulary.word_starts(ids) & content
     # A truncated segment may begin within a word; the reference would append such a piece to the word before [SEP].
     starts = word_starts | (positions == 1) | (in_second & (positions == second_begin))
-    return _Unmasked(
+    return Unmasked(
         ids,
         (content | special).astype(np.int32),
         (in_second | ((positions == second_end) & has_second)).astype(np.int32),

@@ -1,5 +1,6 @@
 """Examples are laid out as the reference lays them out, and undoing the masks gives back the corpus."""
 
+import dataclasses
 import gzip
 import json
 
@@ -10,7 +11,9 @@ from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
 from albert_tf.data.features import PRETRAINING_FEATURES, check_arrays
 from albert_tf.data.options import ExampleOptions, Objective
 from albert_tf.data.pretraining.examples import make_examples
+from albert_tf.data.pretraining.mask_tokens import mask_tokens
 from albert_tf.data.pretraining.pairs import Pairs, make_pairs
+from albert_tf.data.prng import random_bits
 from albert_tf.tokenization import AlbertTokenizer
 from tests.data.small_corpus import GOLDEN, VOCABULARY, random_documents
 
@@ -137,3 +140,30 @@ def test_shards_of_more_than_two_to_the_31_tokens():
     assert len(examples) == 5
     assert (examples.attention_mask.sum(axis=1) == 32).all()
     assert set(examples.masked_lm_ids[examples.masked_lm_weights > 0]) == {8}
+
+
+@pytest.mark.parametrize("changed", [{}, {"whole_word_masking": False}, {"masked_lm_prob": 0.4, "ngram": 1}], ids=str)
+def test_a_tokenized_batch_is_masked_as_examples_are(changed):
+    options = ExampleOptions(max_seq_length=48, **changed)
+    documents = random_documents(11)
+    pairs = make_pairs(documents, [0], options)
+    keys = random_bits(3, np.arange(len(pairs)))
+    expected = make_examples(documents, dataclasses.replace(pairs, keys=keys), options, VOCABULARY)
+    inputs = {
+        "input_ids": restored(expected),
+        "attention_mask": expected.attention_mask,
+        "token_type_ids": expected.token_type_ids,
+    }
+    masked, labels = mask_tokens(inputs, VOCABULARY, seed=3, **changed)
+    for name, array in {**masked, **labels}.items():
+        np.testing.assert_array_equal(array, getattr(expected, name))
+    assert len(masked) + len(labels) == 6
+    assert (mask_tokens(inputs, VOCABULARY, seed=4, **changed)[0]["input_ids"] != masked["input_ids"]).any()
+
+
+def test_masking_without_tokens():
+    tokenizer = AlbertTokenizer.english()
+    _, labels = mask_tokens(tokenizer(["", "a"]), tokenizer, seed=0)
+    assert labels["masked_lm_weights"].sum() == 1
+    with pytest.raises(ValueError, match="masked_lm_prob"):
+        mask_tokens(tokenizer(["a"]), tokenizer, seed=0, masked_lm_prob=2)
