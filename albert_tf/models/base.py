@@ -16,8 +16,8 @@ from albert_tf.models import variable_paths
 from albert_tf.models.checked_model import CheckedModel
 from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits
 from albert_tf.models.inputs import is_overridden
+from albert_tf.models.layer_calls import remat_span
 from albert_tf.models.losses import WeightedMean
-from albert_tf.models.remat import remat_span
 
 
 class AlbertBase(CheckedModel):
@@ -112,6 +112,7 @@ class AlbertBase(CheckedModel):
         *args,
         gradient_accumulation_steps: int = 1,
         remat: str | int = "none",
+        scan_layers: bool = False,
         **kwargs,
     ):
         """As `keras.Model.compile`; without `loss` the model minimises the loss of its task.
@@ -127,12 +128,17 @@ class AlbertBase(CheckedModel):
                 fixed length are trained with small XLA programs for GELU and layer normalisation.
             remat: str or int. Activations that `fit` recomputes in the backward pass instead of keeping them: `"none"`,
                 those of each layer call (`"block"`), or those of this many consecutive layer calls at once.
+            scan_layers: bool. Whether the layers are a loop in the graph, so that it does not grow with depth and is
+                traced and compiled in the time of one layer. For deep networks whose layers share all weights.
         """
         if _replicas(self) > 1 or (kwargs.get("jit_compile", "auto") == "auto" and _runs_on_cpu()):
             kwargs = {**kwargs, "jit_compile": _without_xla(kwargs.get("jit_compile", "auto"))}
         count = self._checked_microbatches(gradient_accumulation_steps, optimizer)
         encoder: Any = getattr(self, "encoder", self)
         self.remat, encoder.remat_span = remat, remat_span(remat)
+        encoder.scan_layers = bool(scan_layers)
+        if scan_layers:
+            encoder.check_scan()
         losses = keras.tree.map_structure(on_logits, loss)
         self.loss = self._compile_metrics = None  # Keras keeps those of an earlier call
         super().compile(optimizer, losses, loss_weights, metrics, weighted_metrics, *args, **kwargs)
@@ -166,7 +172,9 @@ class AlbertBase(CheckedModel):
         config = super().get_compile_config()
         if not config:  # never compiled
             return config
-        return {**config, "gradient_accumulation_steps": self.gradient_accumulation_steps, "remat": self.remat}
+        encoder: Any = getattr(self, "encoder", self)
+        own = {"gradient_accumulation_steps": self.gradient_accumulation_steps, "remat": self.remat}
+        return {**config, **own, "scan_layers": encoder.scan_layers}
 
     def compile_from_config(self, config):
         self.compile(**keras.saving.deserialize_keras_object(config))

@@ -16,7 +16,7 @@ from albert_tf.layers.feed_forward import FeedForwardWeights
 from albert_tf.layers.heads import gather_positions
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.inputs import ENCODER_INPUTS
-from albert_tf.models.remat import recomputed
+from albert_tf.models.layer_calls import recomputed, repeat
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -61,7 +61,7 @@ class AlbertEncoder(AlbertBase):
         super().__init__(config, **kwargs)
         dtype = self.dtype_policy
         self.add_pooling_layer = add_pooling_layer
-        self.remat_span, self.may_use_islands = 0, False  # set by `compile`
+        self.remat_span, self.scan_layers, self.may_use_islands = 0, False, False  # set by `compile`
         self.embeddings = AlbertEmbeddings(config, name="embeddings", dtype=dtype)
         self.projection = (
             self.embeddings.make_dense(config.hidden_size, "projection") if config.has_projection else None
@@ -93,7 +93,10 @@ class AlbertEncoder(AlbertBase):
             hidden = self.projection(hidden)  # [B, L, D]
         bias, states, attentions = mask_to_bias(given.mask), [hidden], []
         use_islands = self.may_use_islands and training and _fits_islands(hidden)
-        if self.remat_span and training and not (output_hidden_states or output_attentions):
+        only_last = not (output_hidden_states or output_attentions)
+        if self.scan_layers and only_last:
+            hidden = self._apply_in_loop(hidden, bias, training, use_islands)
+        elif self.remat_span and training and only_last:
             hidden = self._apply_recomputed(hidden, bias, use_islands)
         else:
             for layer_call in self._layer_calls():
@@ -139,6 +142,29 @@ class AlbertEncoder(AlbertBase):
 
             hidden = recomputed(apply, hidden, weights, variables, layers)
         return hidden
+
+    def _apply_in_loop(self, hidden, bias, training, use_islands: bool):
+        """All layer calls as a loop; they share all weights."""
+        calls = list(self._layer_calls())
+        turn = calls[: self.config.inner_group_num]
+
+        def apply(hidden):
+            for layer_call in turn:
+                hidden, _ = layer_call(hidden, bias, training, use_islands)
+            return hidden
+
+        layers = [layer for layer_call in turn for layer in (layer_call.attention, layer_call.ffn)]
+        return repeat(apply, hidden, len(calls) // len(turn), layers)
+
+    def check_scan(self) -> None:
+        """Raises ValueError if layers cannot be a loop."""
+        groups = {"attention": len(self.attention_blocks), "ffn": len(self.ffn_blocks)}
+        if self.remat_span or max(groups.values()) > 1:
+            raise ValueError(
+                '`scan_layers` must be False unless all layers share their weights (share="all", num_hidden_groups=1) '
+                f'and remat="none". Received: scan_layers=True, groups of weights {groups}, {self.remat_span} layer '
+                "calls recomputed at once."
+            )
 
     def get_config(self):
         return {**super().get_config(), "add_pooling_layer": self.add_pooling_layer}

@@ -177,6 +177,7 @@ def _train(run: _Run, devices: Devices, saved: SavedCheckpoint | None) -> Traini
             optimizer=recipe.optimizer.build(training.num_train_steps, training.batch_size),
             gradient_accumulation_steps=training.gradient_accumulation_steps,
             remat=training.remat,
+            scan_layers=training.scan_layers,
             steps_per_execution=training.steps_per_execution,
             jit_compile=False if training.strategy == "tpu" else training.jit_compile,  # TPUs always compile
         )

@@ -75,6 +75,7 @@ class TrainingRecipe(Section):
     dtype_policy: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     jit_compile: bool | Literal["auto"] = "auto"
     remat: str | int = "none"
+    scan_layers: bool = False
     histograms: bool = True
 
     @pydantic.field_validator("remat")

@@ -1,4 +1,5 @@
-"""Rematerialisation: recomputes layer calls in the backward pass, so that activations need not be kept.
+"""Other ways to run layer calls: recomputed in the backward pass, so that activations need not be kept; or as a loop,
+so that neither the graph nor the time to trace and compile it grows with depth.
 
 Letters: B batch, L sequence, D hidden.
 """
@@ -7,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
-from keras import tree
+from keras import ops, tree
 
 
 def recomputed(function: Callable, hidden, weights, variables: Sequence, layers: Sequence[keras.layers.Layer]):
@@ -40,6 +41,43 @@ def recomputed(function: Callable, hidden, weights, variables: Sequence, layers:
     for generator in generators:
         generator.next()  # each draws once in a call
     return outputs
+
+
+def repeat(function: Callable, hidden, count: int, layers: Sequence[keras.layers.Layer]):
+    """Calls `hidden = function(hidden)` this many times, in a loop of the graph.
+
+    The states of random generators are carried from one turn to the next, so that dropout is that of separate calls.
+
+    Args:
+        function: from [B, L, D] to [B, L, D].
+        hidden: float tensor [B, L, D].
+        count: number of calls.
+        layers: the layers that it calls.
+
+    Returns:
+        Float tensor [B, L, D], with the values and gradients of separate calls.
+    """
+    seeds = [generator.state for generator in dict.fromkeys(g for layer in layers for g in _generators(layer))]
+
+    def turn(hidden, states):
+        scope: Any = keras.StatelessScope(list(zip(seeds, states)))
+        with scope:
+            hidden = function(hidden)
+        return hidden, [scope.get_current_value(seed) for seed in seeds]
+
+    states = [seed.value * 1 for seed in seeds]
+    if keras.backend.backend() == "tensorflow":  # XLA needs `maximum_iterations` for gradients, which `ops.scan` lacks
+        _, hidden, states = ops.while_loop(
+            lambda index, *_: index < count,
+            lambda index, *carry: (index + 1, *turn(*carry)),
+            (0, hidden, states),
+            maximum_iterations=count,
+        )
+    else:
+        (hidden, states), _ = ops.scan(lambda carry, _: (turn(*carry), None), (hidden, states), length=count)
+    for seed, state in zip(seeds, states, strict=True):
+        seed.assign(state)
+    return hidden
 
 
 def _generators(layer) -> list[keras.random.SeedGenerator]:
