@@ -4,8 +4,11 @@ Letters: B batch, L sequence.
 """
 
 import dataclasses
+import pathlib
 import statistics
+import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -56,19 +59,13 @@ def time_model(
     Returns:
         Timings of inference and a training step, each followed by that of its matrix products.
     """
-    shape, policy = (batch_size, sequence_length), "float32" if dtype == "float32" else "mixed_bfloat16"
-    ids = np.random.default_rng(0).integers(5, config.vocab_size, shape).astype("int32")
-    labels = np.arange(batch_size, dtype="int32") % 2
-    model = AlbertForSequenceClassification(config, num_labels=2, dtype=policy)
-    model.compile(AdamW(1e-5))
-    infer = tf.function(lambda ids: model({"input_ids": ids}, training=False)["logits"], autograph=False)
-    batches = iter(tf.data.Dataset.from_tensors(({"input_ids": ids}, labels)).repeat())
-    step = model.make_train_function()
+    infer, step = _make_calls(config, batch_size, sequence_length, dtype)
+    shape = (batch_size, sequence_length)
     flops, tokens = batch_size * encoder_flops(config, sequence_length), batch_size * sequence_length
     calls: list[tuple[str, Callable[[], object], int]] = [
-        ("inference", lambda: infer(tf.constant(ids)).numpy(), flops),
+        ("inference", infer, flops),
         ("  products alone", matrix_products(config, shape, dtype), flops),
-        ("training step", lambda: float(step(batches)["loss"]), 3 * flops),
+        ("training step", step, 3 * flops),
         ("  products alone", matrix_products(config, shape, dtype, training=True), 3 * flops),
     ]
     seconds: list[list[float]] = [[] for _ in calls]
@@ -81,6 +78,74 @@ def time_model(
     return [
         Timing(work, tuple(measured), tokens, flops) for measured, (work, _, flops) in zip(seconds, calls, strict=True)
     ]
+
+
+@dataclasses.dataclass(frozen=True)
+class OpTime:
+    """The time of all calls of one operation of TensorFlow.
+
+    Attributes:
+        op: its type.
+        seconds: of one inference or training step.
+        calls: in one inference or training step.
+    """
+
+    op: str
+    seconds: float
+    calls: int
+
+
+def profile_model(
+    config: AlbertConfig, batch_size: int, sequence_length: int, dtype: Width = "float32", rounds: int = 5
+) -> dict[str, list[OpTime]]:
+    """Where the time of inference and of a training step goes; the arguments are those of `time_model`.
+
+    Operations may run at the same time, so that their sum is not the time of a step. XLA programs, such as those of
+    `layers.islands` in training, are not among them.
+
+    Returns:
+        For "inference" and "training step" the operations, the one with the most time first.
+    """
+    calls = _make_calls(config, batch_size, sequence_length, dtype)
+    return {work: _profile(call, rounds) for work, call in zip(("inference", "training step"), calls, strict=True)}
+
+
+def _make_calls(
+    config: AlbertConfig, batch_size: int, sequence_length: int, dtype: Width
+) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Inference and a training step of a classifier with random weights."""
+    shape, policy = (batch_size, sequence_length), "float32" if dtype == "float32" else "mixed_bfloat16"
+    ids = np.random.default_rng(0).integers(5, config.vocab_size, shape).astype("int32")
+    labels = np.arange(batch_size, dtype="int32") % 2
+    model = AlbertForSequenceClassification(config, num_labels=2, dtype=policy)
+    model.compile(AdamW(1e-5))
+    infer = tf.function(lambda ids: model({"input_ids": ids}, training=False)["logits"], autograph=False)
+    batches = iter(tf.data.Dataset.from_tensors(({"input_ids": ids}, labels)).repeat())
+    step = model.make_train_function()
+    return lambda: infer(tf.constant(ids)).numpy(), lambda: float(step(batches)["loss"])
+
+
+def _profile(call: Callable[[], object], rounds: int) -> list[OpTime]:
+    from tensorflow.python.framework import op_def_registry
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    for _ in range(2):
+        call()
+    options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=2, python_tracer_level=0)
+    with tempfile.TemporaryDirectory() as folder:
+        with tf.profiler.experimental.Profile(folder, options):
+            for _ in range(rounds):
+                call()
+        (file,) = pathlib.Path(folder).rglob("*.xplane.pb")
+        space = vars(xplane_pb2)["XSpace"].FromString(file.read_bytes())
+    seconds, calls = Counter(), Counter()
+    for plane in space.planes:
+        for event in (event for line in plane.lines for event in line.events):
+            op = plane.event_metadata[event.metadata_id].name.rpartition(":")[2]  # "a/layer/MatMul:MatMul"
+            if op_def_registry.get(op) is not None:
+                seconds[op] += event.duration_ps / 1e12
+                calls[op] += 1
+    return [OpTime(op, total / rounds, round(calls[op] / rounds)) for op, total in seconds.most_common()]
 
 
 def matrix_products(

@@ -5,8 +5,10 @@ from typing import Annotated
 import typer
 
 from albert_tf.cli.paths import ConfigSource
+from albert_tf.cli.tables import AsJson
 
 NAME = "bench"
+_PROFILED_OPS = 12
 
 
 def run(
@@ -15,13 +17,15 @@ def run(
     sequence_length: Annotated[int, typer.Option(help="Tokens per sequence.", min=1)] = 128,
     dtype: Annotated[str, typer.Option(help="Data type of computation: float32 or bfloat16.")] = "float32",
     rounds: Annotated[int, typer.Option(help="Timed calls of each kind.", min=1)] = 9,
+    profile: Annotated[bool, typer.Option("--profile", help="Show the operations that take most of the time.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Times inference and a training step, beside the matrix products alone; random weights, full rows.
 
     Example: albert-tf bench base_v2 --batch-size 8 --sequence-length 128
     """
     from albert_tf.cli.paths import read_config
-    from albert_tf.cli.tables import print_table
+    from albert_tf.cli.tables import print_json, print_table
 
     config = read_config(model)
     if dtype not in ("float32", "bfloat16"):
@@ -31,9 +35,26 @@ def run(
             f"`--sequence-length` must be at most max_position_embeddings={config.max_position_embeddings}. Received: "
             f"{sequence_length}."
         )
-    from albert_tf.bench import time_model
+    from albert_tf.bench import profile_model, time_model
 
+    title = f"{model}, {batch_size} x {sequence_length} tokens, {dtype}"
+    if profile:
+        found = profile_model(config, batch_size, sequence_length, dtype, rounds)
+        if as_json:
+            print_json(found)
+            return
+        for work, ops in found.items():
+            whole = sum(op.seconds for op in ops)
+            rows = (
+                (op.op, f"{op.seconds * 1e3:,.1f}", f"{op.seconds / whole:.0%}", f"{op.calls:,}")
+                for op in ops[:_PROFILED_OPS]
+            )
+            print_table(f"{work}: {title}", ("operation", "ms", "of all", "calls"), rows)
+        return
     timings = time_model(config, batch_size, sequence_length, dtype, rounds)
+    if as_json:
+        print_json(timings)
+        return
     rows = (
         (
             timing.work,
@@ -44,5 +65,4 @@ def run(
         )
         for timing in timings
     )
-    title = f"{model}, {batch_size} x {sequence_length} tokens, {dtype}"
     print_table(title, ("", "median ms", "lowest - highest", "tokens/s", "GFLOP/s"), rows)

@@ -48,6 +48,11 @@ def test_bench_times_a_model():
     for row in rows:
         milliseconds, tokens = (float(cell.replace(",", "")) for cell in (row.split("│")[2], row.split("│")[4]))
         assert tokens == pytest.approx(32 / milliseconds * 1e3, rel=0.2, abs=1)
+    profiled = json.loads(output_of("bench", "tiny", "--sequence-length", 16, "--rounds", 1, "--profile", "--json"))
+    for work, products in (("inference", 3 * 4 + 1), ("training step", 3 * 4 * 3)):
+        ops = {op["op"]: op for op in profiled[work]}
+        assert sum(ops[name]["calls"] for name in ("MatMul", "_FusedMatMul") if name in ops) >= products
+        assert all(op["seconds"] > 0 for op in ops.values())
     assert "at most max_position_embeddings=512" in mistake("bench", "tiny", "--sequence-length", 513)
 
 
