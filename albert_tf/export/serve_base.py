@@ -48,7 +48,7 @@ class ServedModel(tf.Module):
             "tokens": traced(lambda **ids: self.outputs(ids), **ids),
         }
         if self.token_rank == 2:
-            functions["attention"] = traced(lambda **texts: self._attention(self.encode(texts)), **texts)
+            functions["attention"] = traced(lambda **texts: self.attention(self.encode(texts)), **texts)
         model = self._loaded.model
         if hasattr(model, "labels") and getattr(model, "problem", "") != "regression":
             functions["labels"] = traced(lambda: {"labels": tf.constant(model.labels)})
@@ -71,7 +71,7 @@ class ServedModel(tf.Module):
         """The outputs of `serving_default`."""
         return self.outputs(self.model_inputs(encoded))
 
-    def _attention(self, encoded: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    def attention(self, encoded: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """The first tokens of each text and the attention between them, computed with all tokens; padding is 0."""
         inputs = self.model_inputs(encoded)
         layers = self._loaded.model.encoder(inputs, training=False, output_attentions=True)["attentions"]

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import heapq
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 

@@ -6,16 +6,18 @@ import tensorflow as tf
 
 from albert_tf.export import load_folder, serve_base
 from albert_tf.export.serve_classifier import ServedClassifier
+from albert_tf.export.serve_question_answering import ServedAnswers
 
 LONG, SHORT = "The old man " + " ".join(map(str, range(99, 200))), "He went by."
 KINDS = {
     "classifier": ("text",),
     "questions": ("question", "context"),
-    **{kind: ("text",) for kind in ("regression", "pretrained", "tags", "embedding", "questions_beam")},
+    **dict.fromkeys(("regression", "pretrained", "tags", "embedding", "questions_beam"), ("text",)),
     "pairs": ("text", "text_pair"),
 }
 KINDS["questions_beam"] = KINDS["questions"]
-QUICK = ("classifier", "questions")
+TEXTS = {"text": [LONG, SHORT, ""], "text_pair": [SHORT, "", LONG], "question": ["Who?", "Who?", ""]}
+TEXTS["context"] = TEXTS["text"]
 
 
 def expected_of(loaded, texts, pairs=None, doc_stride=None):
@@ -29,23 +31,31 @@ def expected_of(loaded, texts, pairs=None, doc_stride=None):
 
 
 @pytest.mark.parametrize(
-    "kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.exhaustive) for kind in KINDS]
+    "kind", [kind if kind == "classifier" else pytest.param(kind, marks=pytest.mark.exhaustive) for kind in KINDS]
 )
 def test_probabilities_are_the_models(exports, folders, kind):
-    loaded, names = load_folder(folders[kind]), KINDS[kind]
-    texts = {"text": [LONG, SHORT, ""], "text_pair": [SHORT, "", LONG]}
-    if "question" in names:
-        texts = {"question": ["Who?", "Who went by?", "What?"], "context": [LONG, SHORT, "x"]}
-    texts = {name: texts[name] for name in names}
-    outputs = tf.saved_model.load(str(exports[kind].folder)).signatures["attention"](
-        **{name: tf.constant(values) for name, values in texts.items()}
-    )
+    texts = {name: tf.constant(TEXTS[name]) for name in KINDS[kind]}
+    outputs = tf.saved_model.load(str(exports[kind].folder)).signatures["attention"](**texts)
+    check(outputs, load_folder(folders[kind]), kind)
+
+
+def test_windows_of_a_long_text_give_the_first(folders):
+    loaded = load_folder(folders["questions"])
+    served = ServedAnswers(loaded)
+    texts = {name: tf.constant(TEXTS[name]) for name in KINDS["questions"]}
+    check(served.attention(served.encode(texts)), loaded, "questions")
+
+
+def check(outputs, loaded, kind):
+    texts = {name: TEXTS[name] for name in KINDS[kind]}
     stride = loaded.doc_stride if kind in ("questions", "questions_beam", "tags") else None
     tokens, attention, is_token = expected_of(loaded, *texts.values(), doc_stride=stride)
     given = outputs["attention"].numpy()
     assert given.shape == attention.shape
     for row, used in enumerate(is_token):
-        assert [token.decode() for token in outputs["tokens"][row].numpy()[used]] == np.array(tokens[row])[used].tolist()
+        assert [token.decode() for token in outputs["tokens"][row].numpy()[used]] == np.array(tokens[row])[
+            used
+        ].tolist()
         assert set(outputs["tokens"][row].numpy()[~used]) <= {b""}
         np.testing.assert_allclose(given[row][:, :, used], attention[row][:, :, used], rtol=0, atol=1e-5)
         np.testing.assert_allclose(given[row][:, :, used].sum(-1), 1, rtol=0, atol=1e-5)
@@ -58,7 +68,8 @@ def test_probabilities_are_the_models(exports, folders, kind):
 def test_only_the_first_tokens_of_long_texts_are_returned(folders, monkeypatch):
     monkeypatch.setattr(serve_base, "MAX_ATTENTION_TOKENS", 6)
     loaded = load_folder(folders["classifier"])
-    outputs = ServedClassifier(loaded).signatures()["attention"](text=tf.constant([LONG]))
+    served = ServedClassifier(loaded)
+    outputs = served.attention(served.encode({"text": tf.constant([LONG])}))
     tokens, attention, _ = expected_of(loaded, [LONG])
     assert [token.decode() for token in outputs["tokens"].numpy()[0]] == tokens[0][:6]
     np.testing.assert_allclose(outputs["attention"], attention[..., :6, :6], rtol=0, atol=1e-5)

@@ -60,6 +60,17 @@ const TASKS = [
     fields: [["text", "Text", "A garden in the sun."], ["text_pair", "Second text", "Flowers bloom."]],
     show: (row) => showNumber((typeof row === "number" ? row : row.score).toFixed(4), "predicted number"),
   },
+  {
+    title: "Attention",
+    fits: (inputs, outputs) => has(outputs, "tokens", "attention"),
+    fields: [
+      ["text", "Text", "The old man put his hat on because it was cold."],
+      ["text_pair", "Second text", "Then he went out."],
+      ["question", "Question", "Who wrote the book?"],
+      ["context", "Context", "Jane Austen wrote the book in 1811."],
+    ],
+    show: showAttention,
+  },
 ];
 
 let models = [];
@@ -67,6 +78,7 @@ let models = [];
 // === Server ===
 
 async function call(path, body) {
+  if (globalThis.answerInBrowser) return globalThis.answerInBrowser(path, body);
   const headers = { "content-type": "application/json" };
   if (byId("key").value) headers["x-api-key"] = byId("key").value;
   const options = body ? { method: "POST", body: JSON.stringify(body), headers } : { headers };
@@ -146,7 +158,7 @@ function chosen() {
 
 function chooseModel() {
   const model = models[byId("model").selectedIndex];
-  byId("about").textContent = `Version ${model.version}, run by ${model.engine}.`;
+  byId("about").textContent = `${model.version ? `Version ${model.version}, run` : "Run"} by ${model.engine}.`;
   byId("task").replaceChildren(...tasksOf(model).map(({ task }) => new Option(task.title)));
   chooseTask();
 }
@@ -188,7 +200,7 @@ function showPieces(row) {
 function showAnswer(row, inputs) {
   const confidence = `score ${row.score.toFixed(4)}`;
   if (!row.answer) return [element("p", "big", "No answer"), element("p", "muted", confidence)];
-  const spans = [{ start: row.start, end: row.end, hue: 50 }];
+  const spans = row.start < 0 ? [] : [{ start: row.start, end: row.end, hue: 50 }];
   return [element("p", "big", row.answer), marked(inputs.context, spans), element("p", "muted", confidence)];
 }
 
@@ -198,6 +210,61 @@ function showEntities(row, inputs) {
   if (!spans.length) return [element("p", "muted", "Nothing was found in this text.")];
   const found = spans.map(({ label }, i) => [`${row.entity_text[i]} (${label})`, row.entity_score[i]]);
   return [marked(inputs.text, spans), bars(found)];
+}
+
+function showAttention({ tokens, attention }) {
+  const words = tokens.filter((token) => token).map((token) => token.replace(/^▁/, "") || token);
+  const layer = select("Layer", attention.map((_, index) => `${index + 1}`));
+  const head = select("Head", [...attention[0].map((_, index) => `${index + 1}`), "mean of all"]);
+  const picture = element("div", "picture");
+  const draw = () => {
+    const heads = attention[layer.selectedIndex];
+    const chosen = head.selectedIndex < heads.length ? [heads[head.selectedIndex]] : heads;
+    const values = words.map((_, from) => words.map((_, to) => chosen.reduce((sum, one) => sum + one[from][to], 0) / chosen.length));
+    const name = `Attention in layer ${layer.value}, head ${head.value}`;
+    picture.replaceChildren(heatMap(words, values, name));
+  };
+  for (const choice of [layer, head]) choice.addEventListener("change", draw);
+  draw();
+  const pickers = element("div", "pickers");
+  pickers.append(layer.parentNode, head.parentNode);
+  return [pickers, picture, element("p", "muted", "Each row adds up to 100 %: how much its token attends to the token of each column. The darkest cell is the picture's highest value.")];
+}
+
+function heatMap(words, values, name) {
+  const [cell, margin] = [18, 18 + 7 * Math.max(...words.map((word) => Array.from(word).length))];
+  const size = margin + cell * words.length;
+  const picture = drawn("svg", { width: size, height: size, role: "img", "aria-label": name });
+  const highest = Math.max(...values.flat());
+  words.forEach((word, from) => {
+    const middle = margin + cell * (from + 0.5) + 4;
+    picture.append(
+      drawn("text", { x: margin - 6, y: middle, "text-anchor": "end" }, word),
+      drawn("text", { transform: `translate(${middle} ${margin - 6}) rotate(-90)` }, word),
+    );
+    values[from].forEach((value, to) => {
+      const [x, y] = [margin + cell * to, margin + cell * from];
+      const square = drawn("rect", { x, y, width: cell - 1, height: cell - 1, "fill-opacity": (value / highest).toFixed(3) });
+      square.append(drawn("title", {}, `${word} → ${words[to]}: ${percent(value)}`));
+      picture.append(square);
+    });
+  });
+  return picture;
+}
+
+function drawn(tag, attributes, text) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function select(caption, options) {
+  const made = document.createElement("select");
+  made.append(...options.map((option) => new Option(option)));
+  const label = element("label", "", caption);
+  label.append(made);
+  return made;
 }
 
 function showNumber(value, caption) {
@@ -247,5 +314,6 @@ const cosine = (a, b) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b)) || 0;
 byId("model").addEventListener("change", chooseModel);
 byId("task").addEventListener("change", chooseTask);
 byId("key").addEventListener("change", loadModels);
+byId("access").hidden = Boolean(globalThis.answerInBrowser);
 byId("form").addEventListener("submit", submit);
 loadModels();
