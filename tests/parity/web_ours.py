@@ -1,8 +1,10 @@
-"""Writes tiny models as ONNX folders, and the answers of our engine, for `transformers_js.mjs`."""
+"""Writes tiny models as ONNX folders, and our engine's answers, for `transformers_js.mjs` and `web_page.mjs`."""
 
 import json
 import pathlib
+import shutil
 import sys
+from typing import Any
 
 import keras
 import numpy as np
@@ -29,7 +31,7 @@ def main(output: pathlib.Path) -> None:
         keras.utils.set_random_seed(3)
         make().save_pretrained(output / "models" / name)
         tokenizer().save_pretrained(output / "models" / name)
-        report = export_onnx(output / "models" / name, output / "onnx", name, version=1, precisions=("float32",))
+        report = export_onnx(output / "models" / name, output / "onnx", name, version=1, precisions=("float32",), web_page=True)
         engines[name] = load(report.folder, "onnxruntime")
     classes, masks = (ask(engines[name], text=texts) for name, texts in (("classes", TEXTS), ("masks", MASKED)))
     answer = ask(engines["answers"], question=[QUESTION], context=[CONTEXT])
@@ -45,12 +47,36 @@ def main(output: pathlib.Path) -> None:
         "answer_score": answer_score(engines["answers"]),
         "vectors": ask(engines["vectors"], text=TEXTS)["sentence_embedding"].tolist(),
     }
+    rows = {
+        "classes": [{"text": text} for text in TEXTS],
+        "masks": [{"text": text} for text in (*MASKED, "Two [MASK] and [MASK].")],
+        "answers": [
+            {"question": QUESTION, "context": context} for context in (CONTEXT, "Cafés: the old man, THE OLD MAN, 🙂.")
+        ],
+        "vectors": [{"text": text} for text in TEXTS],
+    }
+    expected["pages"] = {
+        name: [{"row": row, "answer": answer_of(engines[name], row)} for row in rows[name]] for name in engines
+    }
+    shutil.copy(output / "onnx" / "classes" / "1" / "package.json", output)
     (output / "expected.json").write_text(json.dumps(expected, ensure_ascii=False))
 
 
 def ask(engine, **texts) -> dict[str, np.ndarray]:
     arrays = {name: np.array([text.encode() for text in values], object) for name, values in texts.items()}
     return engine.run("serving_default", arrays)
+
+
+def answer_of(engine, row: dict[str, str]) -> dict[str, Any]:
+    """The answer to a row as the page has it."""
+    outputs = ask(engine, **{name: [text] for name, text in row.items()})
+    names = {"label", "score", "probabilities", "pieces", "answer", "start", "end", "null_odds", "sentence_embedding"}
+    decoded = {
+        name: np.char.decode(array.astype(bytes)) if array.dtype == object else array
+        for name, array in outputs.items()
+        if name in names
+    }
+    return {name: array[0].tolist() for name, array in decoded.items()}
 
 
 def answer_score(engine) -> float:

@@ -115,18 +115,26 @@
     const total = (logits) => logSum([0, ...places].map((place) => logits[place]));
     const score = Math.exp(best.score - total(starts) - total(ends));
     if (null_odds > (manifest.no_answer_threshold ?? Infinity)) return { ...none, score };
-    const decode = (from, to) => model.tokenizer.decode(ids.slice(from, to), { skip_special_tokens: true });
+    const decode = (from, to) =>
+      from < to ? model.tokenizer.decode(ids.slice(from, to), { skip_special_tokens: true }) : "";
     const answer = decode(best.first, best.last + 1);
     return { ...locate(context, answer, decode(places[0], best.first)), score, null_odds };
   }
 
-  // Decoded pieces have lost case and accents: the text itself is where they occur after as many occurrences.
+  // Decoded pieces have lost case, accents and white space, so those of the text are left out of the search.
   function locate(context, answer, before) {
-    const pattern = new RegExp(answer.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), "giu");
-    const match = [...context.matchAll(pattern)][[...before.matchAll(pattern)].length];
-    if (!match || !answer) return { answer, start: -1, end: -1 };
-    const start = Array.from(context.slice(0, match.index)).length;
-    return { answer: match[0], start, end: start + Array.from(match[0]).length };
+    const [letters, wanted] = [lettersOf(context), lettersOf(answer)];
+    const text = (some) => some.map(([letter]) => letter).join("");
+    const index = text(letters).indexOf(text(wanted), text(lettersOf(before)).length);
+    if (index < 0 || !wanted.length) return { answer, start: -1, end: -1 };
+    const units = letters.flatMap(([letter, character]) => Array(letter.length).fill(character));
+    const [start, end] = [units[index], units[index + text(wanted).length - 1] + 1];
+    return { answer: Array.from(context).slice(start, end).join(""), start, end };
+  }
+
+  function lettersOf(text) {
+    const fold = (character) => character.normalize("NFKD").replace(/[\p{M}\s]/gu, "").toLowerCase();
+    return Array.from(text, (character, index) => [fold(character), index]);
   }
 
   async function embed(model, { text }) {
