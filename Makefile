@@ -75,7 +75,7 @@ parity-web: $(STAMP)
 	npm install --silent --ignore-scripts --prefix runs/parity/web puppeteer-core@24.43.1
 	cp tests/parity/transformers_js.mjs tests/parity/web_page.mjs runs/parity/web
 	node runs/parity/web/transformers_js.mjs runs/parity/web
-	node runs/parity/web/web_page.mjs runs/parity/web $(BIN)/python "$(CHROMIUM)"
+	PYTHONPATH=. node runs/parity/web/web_page.mjs runs/parity/web $(BIN)/python "$(CHROMIUM)"
 
 parity-google: $(STAMP) .venv-parity-google/.installed
 	rm -rf runs/parity/google

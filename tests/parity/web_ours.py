@@ -1,4 +1,7 @@
-"""Writes tiny models as ONNX folders, and our engine's answers, for `transformers_js.mjs` and `web_page.mjs`."""
+"""Writes tiny models as ONNX folders, and our engine's answers, for `transformers_js.mjs` and `web_page.mjs`.
+
+For the picture of attention, one is written as a SavedModel too.
+"""
 
 import json
 import pathlib
@@ -10,6 +13,7 @@ import keras
 import numpy as np
 
 from albert_tf import models
+from albert_tf.export import export_saved_model
 from albert_tf.export.onnx_folder import export_onnx
 from albert_tf.serving.onnx_engine import load
 from tests.toy_task import CONFIG, tokenizer
@@ -31,7 +35,9 @@ def main(output: pathlib.Path) -> None:
         keras.utils.set_random_seed(3)
         make().save_pretrained(output / "models" / name)
         tokenizer().save_pretrained(output / "models" / name)
-        report = export_onnx(output / "models" / name, output / "onnx", name, version=1, precisions=("float32",), web_page=True)
+        report = export_onnx(
+            output / "models" / name, output / "onnx", name, version=1, precisions=("float32",), web_page=True
+        )
         engines[name] = load(report.folder, "onnxruntime")
     classes, masks = (ask(engines[name], text=texts) for name, texts in (("classes", TEXTS), ("masks", MASKED)))
     answer = ask(engines["answers"], question=[QUESTION], context=[CONTEXT])
@@ -58,6 +64,11 @@ def main(output: pathlib.Path) -> None:
     expected["pages"] = {
         name: [{"row": row, "answer": answer_of(engines[name], row)} for row in rows[name]] for name in engines
     }
+    export_saved_model(output / "models" / "classes", output / "saved_models", "classes")
+    model = MODELS["classes"]().from_pretrained(output / "models" / "classes")
+    inputs = tokenizer()([TEXTS[0]])
+    attentions = np.asarray(model.encoder(inputs, output_attentions=True)["attentions"])
+    expected["attention"] = {"text": TEXTS[0], "layers": attentions[:, 0].tolist()}
     shutil.copy(output / "onnx" / "classes" / "1" / "package.json", output)
     (output / "expected.json").write_text(json.dumps(expected, ensure_ascii=False))
 
