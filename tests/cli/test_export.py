@@ -32,6 +32,13 @@ def test_onnx_files(folder, tmp_path):
     assert (tmp_path / "mood" / "1" / "onnx" / "model_quantized.onnx").is_file()
 
 
+@pytest.mark.exhaustive
+def test_a_web_page(folder, tmp_path):
+    printed = output_of("export", folder, "--name", "mood", "--output", tmp_path, "--format", "web")
+    assert "npm run setup" in printed
+    assert (tmp_path / "mood" / "1" / "index.html").is_file()
+
+
 def test_mistakes(folder, tmp_path):
     assert "must be a folder name" in mistake("export", folder, "--name", "a/b", "--output", tmp_path)
     assert "check the spelling" in mistake("export", tmp_path / "nowhere", "--name", "a", "--output", tmp_path)

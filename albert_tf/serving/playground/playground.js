@@ -216,7 +216,7 @@ function showAttention({ tokens, attention }) {
   const words = tokens.filter((token) => token).map((token) => token.replace(/^▁/, "") || token);
   const layer = select("Layer", attention.map((_, index) => `${index + 1}`));
   const head = select("Head", [...attention[0].map((_, index) => `${index + 1}`), "mean of all"]);
-  const picture = element("div", "picture");
+  const picture = Object.assign(element("div", "picture"), { tabIndex: 0 }); // scrolls with arrow keys
   const draw = () => {
     const heads = attention[layer.selectedIndex];
     const chosen = head.selectedIndex < heads.length ? [heads[head.selectedIndex]] : heads;
@@ -228,11 +228,14 @@ function showAttention({ tokens, attention }) {
   draw();
   const pickers = element("div", "pickers");
   pickers.append(layer.parentNode, head.parentNode);
-  return [pickers, picture, element("p", "muted", "Each row adds up to 100 %: how much its token attends to the token of each column. The darkest cell is the picture's highest value.")];
+  const caption = "A row shows how much its token attends to that of each column; the strongest colour is the picture's "
+    + "highest value. Of a long text, the first tokens are shown.";
+  return [pickers, picture, element("p", "muted", caption)];
 }
 
 function heatMap(words, values, name) {
-  const [cell, margin] = [18, 18 + 7 * Math.max(...words.map((word) => Array.from(word).length))];
+  const width = (word) => Array.from(word).reduce((sum, character) => sum + (character < "\u1100" ? 8 : 13), 0);
+  const [cell, margin] = [18, 12 + Math.max(...words.map(width))];
   const size = margin + cell * words.length;
   const picture = drawn("svg", { width: size, height: size, role: "img", "aria-label": name });
   const highest = Math.max(...values.flat());
