@@ -25,6 +25,9 @@ MODELS = {
     "classes": lambda: models.AlbertForSequenceClassification(CONFIG, labels=["gloomy", "mixed", "pleasant"]),
     "masks": lambda: models.AlbertForPreTraining(CONFIG),
     "answers": lambda: models.AlbertForQuestionAnswering(CONFIG),
+    "numbers": lambda: models.AlbertForSequenceClassification(CONFIG, problem="regression"),
+    "topics": lambda: models.AlbertForSequenceClassification(CONFIG, problem="multi_label", labels=["a", "b"]),
+    "pairs": lambda: models.AlbertForSequenceClassification(CONFIG, labels=["no", "yes"]),
     "vectors": lambda: models.AlbertForSentenceEmbedding(CONFIG, normalize=True),
 }
 
@@ -35,6 +38,8 @@ def main(output: pathlib.Path) -> None:
         keras.utils.set_random_seed(3)
         make().save_pretrained(output / "models" / name)
         tokenizer().save_pretrained(output / "models" / name)
+        if name == "pairs":
+            (output / "models" / name / "recipe.json").write_text('{"pair_column": "text_pair"}')
         report = export_onnx(
             output / "models" / name, output / "onnx", name, version=1, precisions=("float32",), web_page=True
         )
@@ -54,7 +59,8 @@ def main(output: pathlib.Path) -> None:
         "vectors": ask(engines["vectors"], text=TEXTS)["sentence_embedding"].tolist(),
     }
     rows = {
-        "classes": [{"text": text} for text in TEXTS],
+        **{name: [{"text": text} for text in TEXTS] for name in ("classes", "numbers", "topics")},
+        "pairs": [{"text": text, "text_pair": pair} for text, pair in zip(TEXTS, TEXTS[::-1])],
         "masks": [{"text": text} for text in (*MASKED, "Two [MASK] and [MASK].")],
         "answers": [
             {"question": QUESTION, "context": context} for context in (CONTEXT, "Cafés: the old man, THE OLD MAN, 🙂.")
