@@ -63,7 +63,8 @@ def main(output: pathlib.Path) -> None:
         "pairs": [{"text": text, "text_pair": pair} for text, pair in zip(TEXTS, TEXTS[::-1])],
         "masks": [{"text": text} for text in (*MASKED, "Two [MASK] and [MASK].")],
         "answers": [
-            {"question": QUESTION, "context": context} for context in (CONTEXT, "Cafés: the old man, THE OLD MAN, 🙂.")
+            {"question": QUESTION, "context": context}
+            for context in (CONTEXT, "Cafés: the old man.", "🙂 The old man, the OLD man. 🙂 Café")
         ],
         "vectors": [{"text": text} for text in TEXTS],
     }

@@ -85,7 +85,7 @@
   async function fillMasks(model, { text }) {
     const inputs = tokenize(model, text);
     const masks = idsOf(inputs).flatMap((id, index) => (id === model.tokenizer.mask_token_id ? [index] : []));
-    if (!masks.length) throw new Error("The text must contain [MASK].");
+    if (!masks.length) throw new Error(`The first ${manifest.max_length} tokens must contain [MASK].`);
     const { logits } = await model.model(inputs);
     const pieces = new Map(Array.from(model.tokenizer.get_vocab(), ([piece, id]) => [id, piece]));
     const rows = masks.map((mask) => {
@@ -115,10 +115,10 @@
     const total = (logits) => logSum([0, ...places].map((place) => logits[place]));
     const score = Math.exp(best.score - total(starts) - total(ends));
     if (null_odds > (manifest.no_answer_threshold ?? Infinity)) return { ...none, score };
-    const decode = (from, to) =>
-      from < to ? model.tokenizer.decode(ids.slice(from, to), { skip_special_tokens: true }) : "";
-    const answer = decode(best.first, best.last + 1);
-    return { ...locate(context, answer, decode(places[0], best.first)), score, null_odds };
+    const [before, answer] = [ids.slice(places[0], best.first), ids.slice(best.first, best.last + 1)].map((pieces) =>
+      pieces.length ? model.tokenizer.decode(pieces) : "",
+    );
+    return { ...locate(context, answer, before.replaceAll(model.tokenizer.unk_token, "")), score, null_odds };
   }
 
   // Decoded pieces have lost case, accents and white space, so those of the text are left out of the search.
