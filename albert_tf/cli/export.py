@@ -1,4 +1,4 @@
-"""`albert-tf export`: exports a model to a SavedModel, to ONNX files or to modules for TF Hub."""
+"""`albert-tf export`: exports a model to a SavedModel, to ONNX files, to a web page or to modules for TF Hub."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,33 +18,40 @@ def run(
         int | None, typer.Option(help="Maximum number of tokens; default: as in training, and 128 for hub.", min=3)
     ] = None,
     form: Annotated[
-        Literal["saved_model", "onnx", "hub"],
-        typer.Option("--format", help="onnx: for OpenVINO, onnxruntime and browsers; hub: for TF Hub."),
+        Literal["saved_model", "onnx", "web", "hub"],
+        typer.Option(
+            "--format",
+            help="onnx: for OpenVINO, onnxruntime and transformers.js; web: the same with a page that runs it in the "
+            "browser; hub: for TF Hub.",
+        ),
     ] = "saved_model",
     license: Annotated[str | None, typer.Option(help="saved_model: licence that MODEL.md states.")] = None,
     warmup: Annotated[
         bool, typer.Option("--warmup", help="saved_model: add requests that warm the server up.")
     ] = False,
     calibration: Annotated[
-        Path | None, typer.Option(help="onnx: file with a text per line like those of use, for the int8 file.")
+        Path | None, typer.Option(help="onnx, web: file with a text per line like those of use, for the int8 file.")
     ] = None,
-    float16: Annotated[bool, typer.Option("--float16", help="onnx: also write a float16 file, for WebGPU.")] = False,
+    float16: Annotated[
+        bool, typer.Option("--float16", help="onnx, web: also write a float16 file, for WebGPU.")
+    ] = False,
 ) -> None:
     """Writes a SavedModel that takes raw text and only needs TensorFlow and tensorflow-text.
 
-    With --format onnx, a folder of ONNX files; with --format hub, two SavedModels, NAME/preprocess and NAME/encoder,
-    for fine-tuning with TF Hub.
+    With --format onnx, a folder of ONNX files; with --format web, a page beside them, which runs the model in the
+    browser; with --format hub, two SavedModels, NAME/preprocess and NAME/encoder, for fine-tuning with TF Hub.
 
     Example: albert-tf export runs/task --name task
 
     Example: albert-tf export runs/task --name task --format onnx
     """
-    if form != "onnx" and (calibration is not None or float16):
-        raise ValueError("`--calibration` and `--float16` must be given with `--format onnx` alone; leave them out.")
+    is_onnx = form in ("onnx", "web")
+    if not is_onnx and (calibration is not None or float16):
+        raise ValueError("`--calibration` and `--float16` must be given with `--format onnx` or `web`; leave them out.")
     if form != "saved_model" and (license is not None or warmup):
         raise ValueError("`--license` and `--warmup` must be given for SavedModels alone; leave them out.")
-    if form == "onnx":
-        _export_onnx(folder, output, name, version, max_length, calibration, float16)
+    if is_onnx:
+        _export_onnx(folder, output, name, version, max_length, calibration, float16, web_page=form == "web")
         return
     from albert_tf.cli.tables import print_table
     from albert_tf.export import export_hub, export_saved_model
@@ -77,6 +84,7 @@ def _export_onnx(
     max_length: int | None,
     calibration: Path | None,
     float16: bool,
+    web_page: bool,
 ) -> None:
     from albert_tf.cli.tables import print_table
     from albert_tf.text_files import read_lines
@@ -87,10 +95,12 @@ def _export_onnx(
         raise ValueError("ONNX files need onnx and onnxruntime; pip install 'albert-tf[onnx]'.") from None
     texts = [] if calibration is None else [line.text for line in read_lines(calibration) if line.text.strip()]
     precisions = ("float32", "float16", "int8") if float16 else ("float32", "int8")
-    report = export_onnx(folder, output, name, version, max_length, precisions, texts)
+    report = export_onnx(folder, output, name, version, max_length, precisions, texts, web_page)
     rows = [
         (precision, f"{size / 1e6:.1f} MB", f"{report.largest_differences[precision]:.1e}")
         for precision, size in report.sizes.items()
     ]
     print_table("", ("", "size", "largest difference from the Keras model"), rows)
     typer.echo(f"ONNX files in {report.folder}")
+    if web_page:
+        typer.echo(f"For the page: cd {report.folder}; npm run setup; python -m http.server")

@@ -22,6 +22,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.export.onnx_graph import OnnxGraph, Precision, onnx_graph
 from albert_tf.export.onnx_manifest import MODEL_FILES, OnnxManifest
 from albert_tf.export.versions import publish, version_folder
+from albert_tf.export.web_page import check_web_task, write_web_page
 from albert_tf.hub import model_folder
 from albert_tf.json_files import read_json
 from albert_tf.tasks import find_task
@@ -72,6 +73,7 @@ def export_onnx(
     max_length: int | None = None,
     precisions: Sequence[Precision] = ("float32", "int8"),
     calibration: Sequence[str] = (),
+    web_page: bool = False,
 ) -> OnnxReport:
     """Writes a model as ONNX files with its tokenizer.
 
@@ -87,9 +89,10 @@ def export_onnx(
         precisions: the files to write; `"float32"` always is.
         calibration: texts like those of use, from which the ranges of an int8 file are measured, of which the first
             500 are taken. By default a few samples and random pieces.
+        web_page: whether to write a page that runs the model in the browser, with transformers.js.
 
     Raises:
-        ValueError: the task has no ONNX form, the version exists, or outputs differ by more than 1e-4.
+        ValueError: the task has no ONNX form, or no page; the version exists, or outputs differ by more than 1e-4.
 
     Warns:
         UserWarning: there is no `tokenizer.json` for this vocabulary, so transformers.js cannot read texts.
@@ -97,12 +100,16 @@ def export_onnx(
     source = model_folder(source)
     folder = version_folder(pathlib.Path(output), name, version)
     loaded = _load(source, max_length)
+    if web_page:
+        check_web_task(loaded.manifest.task)
     graph = onnx_graph(loaded.manifest.task, loaded.config, loaded.model.arrays_by_path())
     with temporary_folder(folder) as partial:
         (partial / "onnx").mkdir()
         _write_tokenizer(partial, loaded)
         differences = _write_graphs(partial, loaded, graph, precisions, calibration)
         sizes = {precision: (partial / MODEL_FILES[precision]).stat().st_size for precision in differences}
+        if web_page:
+            write_web_page(partial, loaded.manifest.task)
         loaded.manifest.write(partial)
         folder = publish(partial, folder, may_increment=version is None)
     return OnnxReport(folder, int(folder.name), sizes, differences)

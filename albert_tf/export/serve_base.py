@@ -1,6 +1,6 @@
 """Base class of the objects that are exported.
 
-Letters: B batch, L sequence.
+Letters: B batch, R rows (B, or more if long texts are read in windows), L sequence, N heads.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,6 +14,8 @@ from albert_tf.export.folder import ModelFolder
 # Texts on which an export is compared with its Keras model.
 SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
 TOKENS = ("input_ids", "attention_mask", "token_type_ids")
+# Of longer texts, `attention` returns the part between the first tokens: it grows with the square of their number.
+MAX_ATTENTION_TOKENS = 64
 
 
 class ServedModel(tf.Module):
@@ -45,6 +47,8 @@ class ServedModel(tf.Module):
             "tokenize": traced(lambda **texts: self.model_inputs(self.encode(texts)), **texts),
             "tokens": traced(lambda **ids: self.outputs(ids), **ids),
         }
+        if self.token_rank == 2:
+            functions["attention"] = traced(lambda **texts: self.attention(self.encode(texts)), **texts)
         model = self._loaded.model
         if hasattr(model, "labels") and getattr(model, "problem", "") != "regression":
             functions["labels"] = traced(lambda: {"labels": tf.constant(model.labels)})
@@ -66,6 +70,22 @@ class ServedModel(tf.Module):
     def answer(self, encoded: Mapping[str, tf.Tensor], texts: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """The outputs of `serving_default`."""
         return self.outputs(self.model_inputs(encoded))
+
+    def attention(self, encoded: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """The first tokens of each text and the attention between them, computed with all tokens; padding is 0."""
+        inputs = self.model_inputs(encoded)
+        layers = self._loaded.model.encoder(inputs, training=False, output_attentions=True)["attentions"]
+        size = MAX_ATTENTION_TOKENS
+        ids, is_token = (inputs[name][:, :size] for name in TOKENS[:2])
+        probabilities = tf.stack([layer[:, :, :size, :size] for layer in layers], axis=1)  # [R, layers, N, L, L]
+        probabilities *= tf.cast(is_token, probabilities.dtype)[:, tf.newaxis, tf.newaxis, :, tf.newaxis]
+        tokens = tf.where(is_token > 0, tf.gather(tf.constant(self._loaded.tokenizer.pieces), ids), "")
+        outputs = {"tokens": tokens, "attention": tf.cast(probabilities, tf.float32)}
+        samples = encoded.get("overflow_to_sample_mapping")
+        if samples is None:
+            return outputs
+        is_first = tf.concat([[True], samples[1:] > samples[:-1]], axis=0)  # the first window of each text
+        return {name: tf.boolean_mask(values, is_first) for name, values in outputs.items()}
 
     def samples(self) -> dict[str, Any]:
         """Texts to compare the export with the Keras model, for `serving_default`."""

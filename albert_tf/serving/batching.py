@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import heapq
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -201,12 +201,16 @@ class Batcher:
     async def _call(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return await self._loop.run_in_executor(self._thread, self._engine.run, signature, inputs)
 
-    def _free_outputs(self, signature: str) -> list[str]:
-        """The outputs whose second dimension depends on the texts of a batch, and not on the shapes of the inputs."""
+    def _free_outputs(self, signature: str) -> dict[str, list[int]]:
+        """The axes of outputs whose size depends on the texts of a batch, and not on the shapes of the inputs."""
         spec = self._engine.signatures[signature]
         if any(len(given.shape) > 1 for given in spec.inputs.values()):
-            return []
-        return [name for name, output in spec.outputs.items() if len(output.shape) > 1 and output.shape[1] is None]
+            return {}
+        axes = {
+            name: [axis for axis, size in enumerate(output.shape) if axis and size is None]
+            for name, output in spec.outputs.items()
+        }
+        return {name: found for name, found in axes.items() if found}
 
 
 def _lengths(inputs: Mapping[str, np.ndarray]) -> Iterator[int]:
@@ -243,31 +247,36 @@ def _deliver(row: _Row, outputs: dict) -> None:
         row.request.future.set_result(None)
 
 
-def join_rows(rows: Sequence[Mapping[str, np.ndarray]], free: Collection[str]) -> dict[str, np.ndarray]:
+def join_rows(rows: Sequence[Mapping[str, np.ndarray]], free: Mapping[str, Sequence[int]]) -> dict[str, np.ndarray]:
     """Concatenates rows that were computed in several batches.
 
     Args:
         rows: arrays by name, [1, ...].
-        free: names of the arrays whose second dimension differs from batch to batch. They are padded with `""`, -1 or
-            0, and what is padding in all rows is removed, so that an answer does not depend on other requests.
+        free: by name of the array, the axes whose size differs from batch to batch; they have one size. They are padded
+            with `""`, -1 or 0, and what is padding in all rows is removed, so that an answer does not depend on other
+            requests.
     """
     arrays = {name: [row[name] for row in rows] for name in rows[0]}
     joined = {name: np.concatenate(list(_padded(array)) if name in free else array) for name, array in arrays.items()}
     # A text says where padding begins; a number may be 0 itself.
-    deciding = [joined[name] for name in free if joined[name].dtype == object] or [joined[name] for name in free]
-    used = max(map(_used, deciding), default=0)
-    return {name: array[:, :used] if name in free else array for name, array in joined.items()}
+    deciding = [name for name in free if joined[name].dtype == object] or list(free)
+    used = max((_used(joined[name], free[name][0]) for name in deciding), default=0)
+    for name, axes in free.items():
+        cut = tuple(slice(used if axis in axes else None) for axis in range(joined[name].ndim))
+        joined[name] = joined[name][cut]
+    return joined
 
 
 def _padded(arrays: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
-    longest = max(array.shape[1] for array in arrays)
+    shape = np.max([array.shape for array in arrays], axis=0)
     for array in arrays:
-        padded = np.full((1, longest, *array.shape[2:]), _PADDING[array.dtype.kind], array.dtype)
-        padded[:, : array.shape[1]] = array
+        padded = np.full(shape, _PADDING[array.dtype.kind], array.dtype)
+        padded[tuple(map(slice, array.shape))] = array
         yield padded
 
 
-def _used(array: np.ndarray) -> int:
-    """The number of columns before those that are padding in every row."""
-    is_used = (array != _PADDING[array.dtype.kind]).reshape(*array.shape[:2], -1).any(axis=(0, 2))  # [S]
+def _used(array: np.ndarray, axis: int) -> int:
+    """The number of entries along an axis before those that are padding in every row."""
+    others = tuple(other for other in range(array.ndim) if other != axis)
+    is_used = (array != _PADDING[array.dtype.kind]).any(axis=others)
     return int(is_used.nonzero()[0].max(initial=-1)) + 1

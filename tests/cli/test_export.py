@@ -32,10 +32,19 @@ def test_onnx_files(folder, tmp_path):
     assert (tmp_path / "mood" / "1" / "onnx" / "model_quantized.onnx").is_file()
 
 
+@pytest.mark.exhaustive
+def test_a_web_page(folder, tmp_path):
+    printed = output_of("export", folder, "--name", "mood", "--output", tmp_path, "--format", "web")
+    assert "npm run setup" in printed
+    assert (tmp_path / "mood" / "1" / "index.html").is_file()
+
+
 def test_mistakes(folder, tmp_path):
     assert "must be a folder name" in mistake("export", folder, "--name", "a/b", "--output", tmp_path)
     assert "check the spelling" in mistake("export", tmp_path / "nowhere", "--name", "a", "--output", tmp_path)
-    assert "with `--format onnx` alone" in mistake("export", folder, "--name", "a", "--output", tmp_path, "--float16")
+    assert "with `--format onnx` or `web`" in mistake(
+        "export", folder, "--name", "a", "--output", tmp_path, "--float16"
+    )
     assert not any(tmp_path.iterdir())
 
 
@@ -52,7 +61,7 @@ def test_modules_for_tf_hub(folder, tmp_path):
 def test_mistakes_with_formats(folder, tmp_path):
     where = ("--output", tmp_path, "--format")
     assert "for SavedModels alone" in mistake("export", folder, "--name", "a", *where, "onnx", "--warmup")
-    assert "with `--format onnx` alone" in mistake("export", folder, "--name", "a", "--float16")
+    assert "with `--format onnx` or `web`" in mistake("export", folder, "--name", "a", "--float16")
     assert "must be a folder name" in mistake("export", folder, "--name", "a/b", *where, "hub")
     assert "`--version` must be omitted" in mistake("export", folder, "--name", "a", *where, "hub", "--version", 2)
     assert not any(tmp_path.iterdir())

@@ -24,6 +24,7 @@ CASES = {
         "attention_mask": [[1, 1, 1, 1], [1, 1, 1, 0]],
         "token_type_ids": [[0, 0, 0, 0], [0, 0, 0, 0]],
     },
+    ("classifier", "attention"): {"text": TEXTS},
     ("pairs", "serving_default"): {"text": TEXTS, "text_pair": TEXTS[::-1]},
     ("regression", "serving_default"): {"text": TEXTS},
     ("pretrained", "serving_default"): {"text": MASKED},

@@ -144,3 +144,14 @@ def test_an_answer_with_the_wrong_number_of_rows_is_an_error_and_not_the_end():
         return answer
 
     assert run(scenario)["score"].tolist() == [1]
+
+
+def test_squares_of_several_batches_are_padded_on_both_axes():
+    values = ("aa", "b" * 200, "")
+    (answer,), engine, _ = answered([texts(*values)], signature="attention")
+    assert sizes(engine) == [2, 1]
+    together = ToyEngine().run("attention", texts(*values))
+    for name, array in together.items():
+        np.testing.assert_array_equal(answer[name], array, err_msg=name)
+    (alone, _), _, _ = answered([texts("aa"), texts("b" * 100)], signature="attention")
+    assert (alone["tokens"].shape, alone["attention"].shape) == ((1, 2), (1, 1, 2, 2))

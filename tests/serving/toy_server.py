@@ -40,6 +40,13 @@ class ToyEngine:
             {"text": TEXT},
             {"entity_text": TensorSpec("string", (None, None)), "entity_start": TensorSpec("int32", (None, None))},
         ),
+        "attention": Signature(
+            {"text": TEXT},
+            {
+                "tokens": TensorSpec("string", (None, None)),
+                "attention": TensorSpec("float32", (None, 1, None, None)),
+            },
+        ),
     }
 
     def __init__(self, seconds: float = 0.0):
@@ -74,6 +81,15 @@ class ToyEngine:
 
     def _tokens(self, input_ids):
         return {"sum": input_ids.sum(axis=1, dtype=np.int32)}
+
+    def _attention(self, text):
+        longest = max(map(len, text))
+        tokens = np.full((len(text), longest), b"", object)
+        attention = np.zeros((len(text), 1, longest, longest), np.float32)
+        for row, value in enumerate(text):
+            tokens[row, : len(value)] = [bytes([byte]) for byte in value]
+            attention[row, :, : len(value), : len(value)] = 1 / max(len(value), 1)
+        return {"tokens": tokens, "attention": attention}
 
     def _entities(self, text):
         found = [[(i, c) for i, c in enumerate(value.decode()) if c.isupper()] for value in text]

@@ -60,6 +60,17 @@ const TASKS = [
     fields: [["text", "Text", "A garden in the sun."], ["text_pair", "Second text", "Flowers bloom."]],
     show: (row) => showNumber((typeof row === "number" ? row : row.score).toFixed(4), "predicted number"),
   },
+  {
+    title: "Attention",
+    fits: (inputs, outputs) => has(outputs, "tokens", "attention"),
+    fields: [
+      ["text", "Text", "The old man put his hat on because it was cold."],
+      ["text_pair", "Second text", "Then he went out."],
+      ["question", "Question", "Who wrote the book?"],
+      ["context", "Context", "Jane Austen wrote the book in 1811."],
+    ],
+    show: showAttention,
+  },
 ];
 
 let models = [];
@@ -67,6 +78,7 @@ let models = [];
 // === Server ===
 
 async function call(path, body) {
+  if (globalThis.answerInBrowser) return globalThis.answerInBrowser(path, body);
   const headers = { "content-type": "application/json" };
   if (byId("key").value) headers["x-api-key"] = byId("key").value;
   const options = body ? { method: "POST", body: JSON.stringify(body), headers } : { headers };
@@ -146,7 +158,7 @@ function chosen() {
 
 function chooseModel() {
   const model = models[byId("model").selectedIndex];
-  byId("about").textContent = `Version ${model.version}, run by ${model.engine}.`;
+  byId("about").textContent = `${model.version ? `Version ${model.version}, run` : "Run"} by ${model.engine}.`;
   byId("task").replaceChildren(...tasksOf(model).map(({ task }) => new Option(task.title)));
   chooseTask();
 }
@@ -188,7 +200,7 @@ function showPieces(row) {
 function showAnswer(row, inputs) {
   const confidence = `score ${row.score.toFixed(4)}`;
   if (!row.answer) return [element("p", "big", "No answer"), element("p", "muted", confidence)];
-  const spans = [{ start: row.start, end: row.end, hue: 50 }];
+  const spans = row.start < 0 ? [] : [{ start: row.start, end: row.end, hue: 50 }];
   return [element("p", "big", row.answer), marked(inputs.context, spans), element("p", "muted", confidence)];
 }
 
@@ -198,6 +210,64 @@ function showEntities(row, inputs) {
   if (!spans.length) return [element("p", "muted", "Nothing was found in this text.")];
   const found = spans.map(({ label }, i) => [`${row.entity_text[i]} (${label})`, row.entity_score[i]]);
   return [marked(inputs.text, spans), bars(found)];
+}
+
+function showAttention({ tokens, attention }) {
+  const words = tokens.filter((token) => token).map((token) => token.replace(/^▁/, "") || token);
+  const layer = select("Layer", attention.map((_, index) => `${index + 1}`));
+  const head = select("Head", [...attention[0].map((_, index) => `${index + 1}`), "mean of all"]);
+  const picture = Object.assign(element("div", "picture"), { tabIndex: 0 }); // scrolls with arrow keys
+  const draw = () => {
+    const heads = attention[layer.selectedIndex];
+    const chosen = head.selectedIndex < heads.length ? [heads[head.selectedIndex]] : heads;
+    const values = words.map((_, from) => words.map((_, to) => chosen.reduce((sum, one) => sum + one[from][to], 0) / chosen.length));
+    const name = `Attention in layer ${layer.value}, head ${head.value}`;
+    picture.replaceChildren(heatMap(words, values, name));
+  };
+  for (const choice of [layer, head]) choice.addEventListener("change", draw);
+  draw();
+  const pickers = element("div", "pickers");
+  pickers.append(layer.parentNode, head.parentNode);
+  const caption = "A row shows how much its token attends to that of each column; the strongest colour is the picture's "
+    + "highest value. Of a long text, the first tokens are shown.";
+  return [pickers, picture, element("p", "muted", caption)];
+}
+
+function heatMap(words, values, name) {
+  const width = (word) => Array.from(word).reduce((sum, character) => sum + (character < "\u1100" ? 8 : 13), 0);
+  const [cell, margin] = [18, 12 + Math.max(...words.map(width))];
+  const size = margin + cell * words.length;
+  const picture = drawn("svg", { width: size, height: size, role: "img", "aria-label": name });
+  const highest = Math.max(...values.flat());
+  words.forEach((word, from) => {
+    const middle = margin + cell * (from + 0.5) + 4;
+    picture.append(
+      drawn("text", { x: margin - 6, y: middle, "text-anchor": "end" }, word),
+      drawn("text", { transform: `translate(${middle} ${margin - 6}) rotate(-90)` }, word),
+    );
+    values[from].forEach((value, to) => {
+      const [x, y] = [margin + cell * to, margin + cell * from];
+      const square = drawn("rect", { x, y, width: cell - 1, height: cell - 1, "fill-opacity": (value / highest).toFixed(3) });
+      square.append(drawn("title", {}, `${word} → ${words[to]}: ${percent(value)}`));
+      picture.append(square);
+    });
+  });
+  return picture;
+}
+
+function drawn(tag, attributes, text) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function select(caption, options) {
+  const made = document.createElement("select");
+  made.append(...options.map((option) => new Option(option)));
+  const label = element("label", "", caption);
+  label.append(made);
+  return made;
 }
 
 function showNumber(value, caption) {
@@ -247,5 +317,6 @@ const cosine = (a, b) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b)) || 0;
 byId("model").addEventListener("change", chooseModel);
 byId("task").addEventListener("change", chooseTask);
 byId("key").addEventListener("change", loadModels);
+byId("access").hidden = Boolean(globalThis.answerInBrowser);
 byId("form").addEventListener("submit", submit);
 loadModels();
