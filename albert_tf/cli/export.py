@@ -1,7 +1,7 @@
 """`albert-tf export`: exports a model to a SavedModel, to ONNX files or to modules for TF Hub."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -25,6 +25,14 @@ def run(
     warmup: Annotated[
         bool, typer.Option("--warmup", help="saved_model: add requests that warm the server up.")
     ] = False,
+    precision: Annotated[
+        Literal["float32", "bfloat16"],
+        typer.Option(help="saved_model: of weights and computation; outputs are float32."),
+    ] = "float32",
+    frozen: Annotated[bool, typer.Option("--frozen", help="saved_model: weights as constants of the graph.")] = False,
+    xla: Annotated[
+        bool, typer.Option("--xla", help="saved_model: compile with XLA, again for each new batch size and length.")
+    ] = False,
     calibration: Annotated[
         Path | None, typer.Option(help="onnx: file with a text per line like those of use, for the int8 file.")
     ] = None,
@@ -41,8 +49,11 @@ def run(
     """
     if form != "onnx" and (calibration is not None or float16):
         raise ValueError("`--calibration` and `--float16` must be given with `--format onnx` alone; leave them out.")
-    if form != "saved_model" and (license is not None or warmup):
-        raise ValueError("`--license` and `--warmup` must be given for SavedModels alone; leave them out.")
+    if form != "saved_model" and (license is not None or warmup or precision != "float32" or frozen or xla):
+        raise ValueError(
+            "`--license`, `--warmup`, `--precision`, `--frozen` and `--xla` must be given for SavedModels alone; leave "
+            "them out."
+        )
     if form == "onnx":
         _export_onnx(folder, output, name, version, max_length, calibration, float16)
         return
@@ -52,7 +63,8 @@ def run(
     if form == "hub":
         report = export_hub(folder, _folder_of_modules(output, name, version), max_length)
     else:
-        report = export_saved_model(folder, output, name, version, max_length, license=license, warmup=warmup)
+        options: dict[str, Any] = {"license": license, "warmup": warmup, "precision": precision}
+        report = export_saved_model(folder, output, name, version, max_length, **options, frozen=frozen, xla=xla)
     rows = {
         "signatures": ", ".join(report.signatures),
         "largest difference from the Keras model": f"{report.largest_difference:.1e}",
