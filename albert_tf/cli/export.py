@@ -26,8 +26,7 @@ def run(
         bool, typer.Option("--warmup", help="saved_model: add requests that warm the server up.")
     ] = False,
     precision: Annotated[
-        Literal["float32", "bfloat16"],
-        typer.Option(help="saved_model: of weights and computation; outputs are float32."),
+        Literal["float32", "bfloat16"], typer.Option(help="saved_model: of weights and computation.")
     ] = "float32",
     frozen: Annotated[bool, typer.Option("--frozen", help="saved_model: weights as constants of the graph.")] = False,
     xla: Annotated[
@@ -49,11 +48,11 @@ def run(
     """
     if form != "onnx" and (calibration is not None or float16):
         raise ValueError("`--calibration` and `--float16` must be given with `--format onnx` alone; leave them out.")
-    if form != "saved_model" and (license is not None or warmup or precision != "float32" or frozen or xla):
-        raise ValueError(
-            "`--license`, `--warmup`, `--precision`, `--frozen` and `--xla` must be given for SavedModels alone; leave "
-            "them out."
-        )
+    options: dict[str, Any] = {"license": license, "warmup": warmup, "precision": precision}
+    options |= {"frozen": frozen, "xla": xla}
+    for option, value in options.items():
+        if form != "saved_model" and value not in (None, False, "float32"):
+            raise ValueError(f"`--{option}` must be given for SavedModels alone; leave it out.")
     if form == "onnx":
         _export_onnx(folder, output, name, version, max_length, calibration, float16)
         return
@@ -63,13 +62,9 @@ def run(
     if form == "hub":
         report = export_hub(folder, _folder_of_modules(output, name, version), max_length)
     else:
-        options: dict[str, Any] = {"license": license, "warmup": warmup, "precision": precision}
-        report = export_saved_model(folder, output, name, version, max_length, **options, frozen=frozen, xla=xla)
-    rows = {
-        "signatures": ", ".join(report.signatures),
-        "largest difference from the Keras model": f"{report.largest_difference:.1e}",
-    }
-    print_table("", ("", "value"), rows.items())
+        report = export_saved_model(folder, output, name, version, max_length, **options)
+    difference = ("largest difference from the Keras model", f"{report.largest_difference:.1e}")
+    print_table("", ("", "value"), [("signatures", ", ".join(report.signatures)), difference])
     typer.echo(f"{'SavedModels' if form == 'hub' else 'SavedModel'} in {report.folder}")
 
 
