@@ -98,7 +98,11 @@ def exports(folders, tmp_path_factory):
     from albert_tf.export import export_saved_model
 
     output = tmp_path_factory.mktemp("exports")
-    return MadeOnce({kind: lambda kind=kind: export_saved_model(folders[kind], output, kind) for kind in folders})
+
+    def export(kind):
+        return export_saved_model(folders[kind], output, kind, attention=kind == "classifier")
+
+    return MadeOnce({kind: lambda kind=kind: export(kind) for kind in folders})
 
 
 @pytest.fixture(scope="session")

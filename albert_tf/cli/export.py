@@ -1,7 +1,7 @@
 """`albert-tf export`: exports a model to a SavedModel, to ONNX files, to a web page or to modules for TF Hub."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -29,6 +29,16 @@ def run(
     warmup: Annotated[
         bool, typer.Option("--warmup", help="saved_model: add requests that warm the server up.")
     ] = False,
+    precision: Annotated[
+        Literal["float32", "bfloat16"], typer.Option(help="saved_model: of weights and computation.")
+    ] = "float32",
+    frozen: Annotated[bool, typer.Option("--frozen", help="saved_model: weights as constants of the graph.")] = False,
+    xla: Annotated[
+        bool, typer.Option("--xla", help="saved_model: compile with XLA, again for each new batch size and length.")
+    ] = False,
+    attention: Annotated[
+        bool, typer.Option("--attention", help="saved_model: add a signature with the attention of layers and heads.")
+    ] = False,
     calibration: Annotated[
         Path | None, typer.Option(help="onnx, web: file with a text per line like those of use, for the int8 file.")
     ] = None,
@@ -48,8 +58,11 @@ def run(
     is_onnx = form in ("onnx", "web")
     if not is_onnx and (calibration is not None or float16):
         raise ValueError("`--calibration` and `--float16` must be given with `--format onnx` or `web`; leave them out.")
-    if form != "saved_model" and (license is not None or warmup):
-        raise ValueError("`--license` and `--warmup` must be given for SavedModels alone; leave them out.")
+    options: dict[str, Any] = {"license": license, "warmup": warmup, "precision": precision}
+    options |= {"frozen": frozen, "xla": xla, "attention": attention}
+    for option, value in options.items():
+        if form != "saved_model" and value not in (None, False, "float32"):
+            raise ValueError(f"`--{option}` must be given for SavedModels alone; leave it out.")
     if is_onnx:
         _export_onnx(folder, output, name, version, max_length, calibration, float16, web_page=form == "web")
         return
@@ -59,12 +72,9 @@ def run(
     if form == "hub":
         report = export_hub(folder, _folder_of_modules(output, name, version), max_length)
     else:
-        report = export_saved_model(folder, output, name, version, max_length, license=license, warmup=warmup)
-    rows = {
-        "signatures": ", ".join(report.signatures),
-        "largest difference from the Keras model": f"{report.largest_difference:.1e}",
-    }
-    print_table("", ("", "value"), rows.items())
+        report = export_saved_model(folder, output, name, version, max_length, **options)
+    difference = ("largest difference from the Keras model", f"{report.largest_difference:.1e}")
+    print_table("", ("", "value"), [("signatures", ", ".join(report.signatures)), difference])
     typer.echo(f"{'SavedModels' if form == 'hub' else 'SavedModel'} in {report.folder}")
 
 

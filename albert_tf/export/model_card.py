@@ -3,6 +3,7 @@
 import importlib.metadata
 import json
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
 from albert_tf.atomic_files import atomic_write
@@ -14,7 +15,12 @@ _LIBRARIES = ("albert-tf", "tensorflow", "tensorflow-text", "keras")
 
 
 def write_model_card(
-    folder: pathlib.Path, loaded: ModelFolder, name: str, source: pathlib.Path | None, license: str | None
+    folder: pathlib.Path,
+    loaded: ModelFolder,
+    name: str,
+    source: pathlib.Path | None,
+    license: str | None,
+    form: Mapping[str, Any],
 ) -> None:
     """Describes an export in two files, the last that are written to its folder.
 
@@ -24,12 +30,14 @@ def write_model_card(
         name: its name.
         source: the folder that it comes from, whose recipe and scores are published; None if there is none.
         license: such as `"Apache-2.0"`; None if it is unknown.
+        form: `precision`, `frozen`, `xla` and `largest_difference` of the export.
     """
     recipe, report = ({}, {}) if source is None else read_record(source)
     card = {
         "name": name,
         **shared_entries(folder, loaded.task, loaded.max_length, getattr(loaded.model, "labels", None) or ()),
         "license": license,
+        **form,
         "config": loaded.model.config.to_dict(),
         "parameters": int(sum(variable.value.shape.num_elements() for variable in loaded.model.weights)),
         "scores": report.get("scores"),
@@ -49,6 +57,8 @@ def _text(card: dict[str, Any]) -> str:
         "Longest input": f"{card['max_length']} tokens",
         "Network": f"{config['num_hidden_layers']} layers of {config['hidden_size']} units",
         "Parameters": f"{card['parameters']:,}",
+        "Precision": f"{card['precision']}; differs by at most {card['largest_difference']:.1e} from the Keras model",
+        "Graph": f"weights are {'constants' if card['frozen'] else 'variables'}{', XLA' if card['xla'] else ''}",
         "Size": f"{sum(file['bytes'] for file in card['files'].values()) / 1e6:.1f} MB",
         "Licence": card["license"] or "not stated",
     }

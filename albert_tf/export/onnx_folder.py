@@ -19,7 +19,7 @@ from albert_tf import checkpoints, models
 from albert_tf.atomic_files import atomic_write, temporary_folder
 from albert_tf.checkpoints.names import PROBLEM_TYPES, num_file_groups
 from albert_tf.config import AlbertConfig
-from albert_tf.export.onnx_graph import OnnxGraph, Precision, onnx_graph
+from albert_tf.export.onnx_graph import P_MASK, OnnxGraph, Precision, onnx_graph
 from albert_tf.export.onnx_manifest import MODEL_FILES, OnnxManifest
 from albert_tf.export.versions import publish, version_folder
 from albert_tf.export.web_page import check_web_task, write_web_page
@@ -92,7 +92,8 @@ def export_onnx(
         web_page: whether to write a page that runs the model in the browser, with transformers.js.
 
     Raises:
-        ValueError: the task has no ONNX form, or no page; the version exists, or outputs differ by more than 1e-4.
+        ValueError: the model is of no task, its task has no page, the version exists, or outputs differ by more than
+            1e-4.
 
     Warns:
         UserWarning: there is no `tokenizer.json` for this vocabulary, so transformers.js cannot read texts.
@@ -101,8 +102,8 @@ def export_onnx(
     folder = version_folder(pathlib.Path(output), name, version)
     loaded = _load(source, max_length)
     if web_page:
-        check_web_task(loaded.manifest.task)
-    graph = onnx_graph(loaded.manifest.task, loaded.config, loaded.model.arrays_by_path())
+        check_web_task(f"{loaded.manifest.task} with the beam head" if loaded.is_beam else loaded.manifest.task)
+    graph = loaded.graph()
     with temporary_folder(folder) as partial:
         (partial / "onnx").mkdir()
         _write_tokenizer(partial, loaded)
@@ -124,6 +125,19 @@ class _Loaded:
     @property
     def config(self) -> AlbertConfig:
         return self.model.config
+
+    @property
+    def is_beam(self) -> bool:
+        """Whether it answers questions with the beam head, which is a task of its own but for programs that use it."""
+        return getattr(self.model, "head", "") == "beam"
+
+    def graph(self, precision: Precision = "float32", ranges: Sequence[tuple[float, float]] = ()) -> OnnxGraph:
+        """The graph with these weights."""
+        task, arrays = self.manifest.task, self.model.arrays_by_path()
+        if not self.is_beam:
+            return onnx_graph(task, self.config, arrays, precision, ranges)
+        beams = (self.model.start_n_top, self.model.end_n_top)
+        return onnx_graph(f"{task}_beam", self.config, arrays, precision, ranges, beams)
 
 
 def _load(source: pathlib.Path, max_length: int | None) -> _Loaded:
@@ -149,7 +163,7 @@ def _load(source: pathlib.Path, max_length: int | None) -> _Loaded:
     problems = {name: problem for problem, name in PROBLEM_TYPES.items()}
     try:
         manifest = OnnxManifest(
-            task="sentence_embedding" if task is None else task.name,
+            task="sentence_embedding" if task is None else task.name.removesuffix("_beam"),
             max_length=length,
             labels=tuple(getattr(model, "labels", ())),
             problem=problems.get(settings.get("problem_type", ""), "classification"),
@@ -229,13 +243,12 @@ def _write_graphs(
             f"The outputs of the ONNX file differ by {differences['float32']:.2e} from those of the Keras model "
             f"(tolerance {TOLERANCE}). Nothing was written; please report this as a bug."
         )
-    arrays = loaded.model.arrays_by_path()
     for precision in dict.fromkeys(precisions):
         if precision not in MODEL_FILES:
             raise ValueError(f"`precisions` must be of {', '.join(MODEL_FILES)}. Received: {precision!r}.")
         if precision != "float32":
             ranges = _measure(graph, _calibration_inputs(loaded, calibration)) if precision == "int8" else []
-            other = onnx_graph(loaded.manifest.task, loaded.config, arrays, precision, ranges)
+            other = loaded.graph(precision, ranges)
             differences[precision] = _write(other, folder / MODEL_FILES[precision], loaded)
             if np.isnan(differences[precision]):
                 raise ValueError(f"The model's outputs in {precision} are not finite; leave this precision out.")
@@ -250,18 +263,29 @@ def _write(graph: OnnxGraph, file: pathlib.Path, loaded: _Loaded) -> float:
 
 def _largest_difference(session: onnxruntime.InferenceSession, loaded: _Loaded) -> float:
     """Maximum absolute difference from the Keras model on a padded batch; for large outputs in units of the largest."""
-    inputs = loaded.tokenizer(_SAMPLES, _SAMPLES[::-1], max_length=loaded.manifest.max_length)
+    first, second = (_SAMPLES[::2], _SAMPLES[::2]) if loaded.is_beam else (_SAMPLES, _SAMPLES[::-1])
+    inputs = loaded.tokenizer(first, second, max_length=loaded.manifest.max_length)
     if loaded.manifest.task == "multiple_choice":
         inputs = {name: array.reshape(2, 2, -1) for name, array in inputs.items()}
     outputs = loaded.model(inputs, training=False)
     names = [output.name for output in session.get_outputs()]
-    given = session.run(names, {name: array.astype(np.int64) for name, array in inputs.items()})
+    given = session.run(names, _given(session, inputs))
     keras_names = _KERAS_OUTPUTS.get(loaded.manifest.task, {})
     differences = []
     for name, array in zip(names, given):
         expected = np.asarray(outputs[keras_names.get(name, name)])
+        if "_top_" in name:  # starts with almost the same score may change places, and so may their ends
+            if name.endswith("_index"):
+                continue
+            array, expected = np.sort(np.asarray(array)), np.sort(expected)
         differences.append(np.abs(array - expected).max() / max(1.0, np.abs(expected).max()))
     return float(np.max(differences))  # NaN if any is
+
+
+def _given(session: onnxruntime.InferenceSession, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays that the session takes."""
+    arrays = {P_MASK: 1 - batch["attention_mask"], **batch}
+    return {node.name: arrays[node.name].astype(np.int64) for node in session.get_inputs()}
 
 
 def _calibration_inputs(loaded: _Loaded, texts: Sequence[str]) -> Iterator[dict[str, np.ndarray]]:
@@ -289,7 +313,7 @@ def _measure(graph: OnnxGraph, batches: Iterator[dict[str, np.ndarray]]) -> list
     has_choices = len(session.get_inputs()[0].shape) == 3
     found: list[np.ndarray] = []
     for batch in batches:
-        inputs = {name: array.astype(np.int64) for name, array in batch.items()}
+        inputs = _given(session, batch)
         inputs = {name: array[:, None] if has_choices else array for name, array in inputs.items()}
         found.append(np.array([(array.min(), array.max()) for array in map(np.asarray, session.run(names, inputs))]))
     low, high = np.min(found, axis=0)[:, 0], np.max(found, axis=0)[:, 1]

@@ -1,6 +1,7 @@
 """Writes an ALBERT as an ONNX graph, node by node. Layers that share weights read one copy of them.
 
-Letters: B batch, C choices, L sequence, E embedding, D hidden, N heads, H head size, V vocabulary.
+Letters: B batch, C choices, L sequence, E embedding, D hidden, N heads, H head size, V vocabulary, K starts, J ends of
+each.
 """
 
 import dataclasses
@@ -15,8 +16,10 @@ from onnx import TensorProto, helper, numpy_helper
 from albert_tf.config import AlbertConfig
 
 Precision = Literal["float32", "float16", "int8"]
+_Outputs = dict[str, tuple[str, tuple[str | int, ...]]]  # tensor and shape by name
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+P_MASK = "p_mask"  # 1 where no answer can start or end
 # Operators of this version run in onnxruntime 1.17, OpenVINO 2024.4 and their successors.
 _OPSET, _IR_VERSION = 20, 9
 _MAX_BYTES = (1 << 31) - (1 << 20)
@@ -50,11 +53,13 @@ def onnx_graph(
     arrays: Mapping[str, np.ndarray],
     precision: Precision = "float32",
     ranges: Sequence[tuple[float, float]] = (),
+    beams: tuple[int, int] = (5, 5),
 ) -> OnnxGraph:
     """Builds the graph of a model.
 
     Inputs are `input_ids`, `attention_mask` and `token_type_ids`, int64 [B, L] ([B, C, L] for multiple choice). Outputs
-    are float32, with the names that Hugging Face's exports have.
+    are float32, with the names that Hugging Face's exports have. The beam head of question answering also takes
+    `p_mask`, int64 [B, L], and has the outputs of AlbertForQuestionAnswering.
 
     Args:
         task: name of a row of `albert_tf.tasks.TASKS`.
@@ -62,21 +67,22 @@ def onnx_graph(
         arrays: the weights by variable path.
         precision: of weights and arithmetic. With `"int8"`, those of matrix products with weights, and the embeddings.
         ranges: smallest and largest value of each tensor in `measured` of the float32 graph, for `"int8"`.
+        beams: K and J of the beam head.
 
     Raises:
-        ValueError: the task has no ONNX form, or the file would be larger than 2 GB.
+        ValueError: the file would be larger than 2 GB.
     """
-    if task == "question_answering_beam":
-        raise ValueError(
-            "The head for SQuAD 2.0 (`head='beam'`) cannot be exported to ONNX; export a SavedModel, or fine-tune with "
-            "task='question_answering'."
-        )
-    graph = _Graph({**arrays, **_joined_attention(config, arrays)}, config, precision, list(ranges))
+    joined = _joined_attention(config, arrays)
+    if is_beam := task == "question_answering_beam":
+        joined |= _split_ends(config, arrays)
+    graph = _Graph({**arrays, **joined}, config, precision, list(ranges))
     axes = ["batch_size", "sequence_length"]
     if task == "multiple_choice":
         axes.insert(1, "num_choices")
-    outputs = _outputs(graph, task, _encoder(graph, len(axes) == 3))
-    inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, axes) for name in INPUTS]
+    hidden = _encoder(graph, len(axes) == 3)
+    outputs = _declare(graph, _beam_answers(graph, hidden, *beams) if is_beam else _outputs(graph, task, hidden))
+    names = (*INPUTS, P_MASK) if is_beam else INPUTS
+    inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, axes) for name in names]
     size = sum(len(tensor.raw_data) for tensor in graph.initializers.values())
     if size > _MAX_BYTES:
         raise ValueError(
@@ -254,11 +260,11 @@ def _feed_forward(graph: _Graph, hidden: str, path: str) -> str:
     return graph.normalize(graph.add("Add", outer, hidden), path, graph.config.layer_norm_eps)
 
 
-def _outputs(graph: _Graph, task: str, hidden: str) -> list[onnx.ValueInfoProto]:
-    """Adds the heads; returns the outputs."""
+def _outputs(graph: _Graph, task: str, hidden: str) -> _Outputs:
+    """Adds the heads; returns their outputs."""
     width, per_token = graph.config.hidden_size, ("batch_size", "sequence_length")
     pooled = _pooled(graph, hidden) if "encoder/pooler/kernel" in graph.arrays else ""
-    found: dict[str, tuple[str, tuple[str | int, ...]]] = {}
+    found: _Outputs = {}
     if task in ("masked_lm", "pretraining"):
         found["logits"] = _masked_lm(graph, hidden), (*per_token, graph.config.vocab_size)
         if "sentence_order/kernel" in graph.arrays:
@@ -279,14 +285,85 @@ def _outputs(graph: _Graph, task: str, hidden: str) -> list[onnx.ValueInfoProto]
         found["last_hidden_state"] = hidden, (*per_token, width)
         if pooled:
             found["pooler_output"] = pooled, ("batch_size", width)
+    return found
+
+
+def _declare(graph: _Graph, found: _Outputs) -> list[onnx.ValueInfoProto]:
+    """Names the outputs: positions are int32, all others float32."""
+    types = {name: TensorProto.INT32 if name.endswith("_index") else TensorProto.FLOAT for name in found}
     for name, (tensor, _) in found.items():
-        graph.nodes.append(helper.make_node("Cast", [tensor], [name], to=TensorProto.FLOAT))
-    return [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, (_, shape) in found.items()]
+        graph.nodes.append(helper.make_node("Cast", [tensor], [name], to=types[name]))
+    return [helper.make_tensor_value_info(name, types[name], shape) for name, (_, shape) in found.items()]
+
+
+def _split_ends(config: AlbertConfig, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The two halves of the kernel [2 D, D] that scores ends: of the token, and of the start."""
+    tokens, starts = np.split(arrays["qa_beam/end_0/kernel"], [config.hidden_size])
+    norm = {name: arrays[f"qa_beam/end_layer_norm/{name}"] for name in ("gamma", "beta")}
+    return {
+        "qa_beam/end_of_token/kernel": tokens,
+        "qa_beam/end_of_start/kernel": starts,
+        "qa_beam/end_of_start/bias": arrays["qa_beam/end_0/bias"],
+        **{f"qa_beam/end/layer_norm/{name}": array for name, array in norm.items()},
+    }
+
+
+def _beam_answers(graph: _Graph, hidden: str, num_starts: int, num_ends: int) -> _Outputs:
+    """The head of question answering that scores ends given a start; see BeamAnswerHead."""
+    last, second = graph.integers(-1), graph.integers(1)
+    is_closed = graph.add("Cast", P_MASK, to=TensorProto.FLOAT)  # [B, L]
+    starts = _log_probs(graph, graph.linear(hidden, "qa_beam/start"), is_closed)  # [B, L]
+    top_starts, start_index = _best(graph, starts, 2, num_starts)  # [B, K]
+    of_tokens = graph.product(hidden, "qa_beam/end_of_token/kernel")  # [B, L, D]
+    features = graph.add("GatherND", hidden, graph.add("Unsqueeze", start_index, last), batch_dims=1)  # [B, K, D]
+    of_starts = graph.linear(features, "qa_beam/end_of_start")
+    pairs = [graph.add("Unsqueeze", part, axis) for part, axis in ((of_tokens, second), (of_starts, graph.integers(2)))]
+    ends = graph.normalize(graph.add("Tanh", graph.add("Add", *pairs)), "qa_beam/end", graph.config.layer_norm_eps)
+    is_closed = graph.add("Unsqueeze", is_closed, second)
+    ends = _log_probs(graph, graph.linear(ends, "qa_beam/end_1"), is_closed)  # [B, K, L]
+    best = _best(graph, ends, 3, num_ends)  # [B, K, J]
+    top_ends, end_index = (graph.add("Reshape", part, graph.integers(0, num_starts * num_ends)) for part in best)
+    # "No answer" is scored from the mean of tokens, weighted by their start probabilities, and the first token.
+    probabilities = graph.add("Unsqueeze", graph.add("Cast", graph.add("Exp", starts), to=graph.onnx_type), second)
+    mean = graph.add("Squeeze", graph.add("MatMul", probabilities, hidden), second)  # [B, D]
+    both = graph.add("Concat", mean, _first(graph, hidden), axis=-1)
+    scores = graph.add("Tanh", graph.linear(both, "qa_beam/answer_0"))
+    scores = graph.add("MatMul", scores, graph.weight("qa_beam/answer_1/kernel"))
+    of_starts, of_ends = ("batch_size", num_starts), ("batch_size", num_starts * num_ends)
+    return {
+        "cls_logits": (graph.add("Squeeze", scores, last), ("batch_size",)),
+        "start_top_log_probs": (top_starts, of_starts),
+        "start_top_index": (start_index, of_starts),
+        "end_top_log_probs": (top_ends, of_ends),
+        "end_top_index": (end_index, of_ends),
+    }
+
+
+def _log_probs(graph: _Graph, logits: str, is_closed: str) -> str:
+    """Log probabilities, float32 [..., L], of logits [..., L, 1]; about -1e30 where the mask is 1."""
+    logits = graph.add("Cast", graph.add("Squeeze", logits, graph.integers(-1)), to=TensorProto.FLOAT)
+    one, never = (graph.constant(f"float_{value:.0e}", np.float32(value)) for value in (1.0, -1e30))
+    is_open = graph.add("Sub", one, is_closed)
+    masked = graph.add("Add", graph.add("Mul", logits, is_open), graph.add("Mul", is_closed, never))
+    return graph.add("LogSoftmax", masked, axis=-1)
+
+
+def _best(graph: _Graph, log_probs: str, rank: int, count: int) -> tuple[str, str]:
+    """The highest log probabilities and their positions, [..., count]; rows [..., L] may be shorter than `count`."""
+    less = graph.constant("float_-2e+30", np.float32(-2e30))
+    padded = graph.add("Pad", log_probs, graph.integers(*[0] * (2 * rank - 1), count), less)
+    best, index = graph.add_several(2, "TopK", padded, graph.integers(count))
+    last = graph.add("Sub", graph.add("Shape", log_probs, start=rank - 1), graph.integers(1))
+    return best, graph.add("Min", index, last)
 
 
 def _pooled(graph: _Graph, hidden: str) -> str:
-    first = graph.add("Gather", hidden, graph.constant("zero", np.int64(0)), axis=1)  # [B, D]
-    return graph.add("Tanh", graph.linear(first, "encoder/pooler"))
+    return graph.add("Tanh", graph.linear(_first(graph, hidden), "encoder/pooler"))
+
+
+def _first(graph: _Graph, hidden: str) -> str:
+    """The vectors of the first tokens: [B, D]."""
+    return graph.add("Gather", hidden, graph.constant("zero", np.int64(0)), axis=1)
 
 
 def _masked_lm(graph: _Graph, hidden: str) -> str:

@@ -3,18 +3,21 @@
 import dataclasses
 import importlib
 import pathlib
+from typing import Literal
 
 import tensorflow as tf
 
 from albert_tf.atomic_files import temporary_folder, tensorflow_writes
 from albert_tf.export.folder import ModelFolder, load_folder
 from albert_tf.export.model_card import write_model_card
+from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.versions import publish, version_folder
 from albert_tf.export.warmup import check_serving_api, write_warmup_requests
 from albert_tf.hub import model_folder
+from albert_tf.models.base import AlbertBase
 from albert_tf.tasks import TASKS
 
-TOLERANCE = 1e-5
+TOLERANCE, BFLOAT16_TOLERANCE = 1e-5, 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +28,8 @@ class ExportReport:
         folder: `<output>/<name>/<version>`.
         version: the version number.
         signatures: names of the signatures.
-        largest_difference: maximum absolute difference between scores of the Keras model and the SavedModel.
+        largest_difference: maximum absolute difference between scores of the Keras model and the SavedModel; in
+            bfloat16 between all outputs for tokens, in units of the largest number of an output if that is above 1.
     """
 
     folder: pathlib.Path
@@ -42,6 +46,10 @@ def export_saved_model(
     max_length: int | None = None,
     license: str | None = None,
     warmup: bool = False,
+    precision: Literal["float32", "bfloat16"] = "float32",
+    frozen: bool = False,
+    xla: bool = False,
+    attention: bool = False,
 ) -> ExportReport:
     """Writes a model as a SavedModel that only needs TensorFlow and tensorflow-text.
 
@@ -57,10 +65,17 @@ def export_saved_model(
         license: of the model, for its description, such as `"Apache-2.0"`.
         warmup: whether to write requests that TensorFlow Serving runs before the first one of a client; needs
             tensorflow-serving-api.
+        precision: of weights and computation; outputs are float32. `"bfloat16"` halves the weights' size.
+        frozen: whether the weights are constants of the graph rather than variables.
+        xla: whether XLA compiles the network, again for each shape of its inputs.
+        attention: whether to add the signature `attention`, which makes the graph larger by a third.
 
     Raises:
-        ValueError: the version exists, `name` is not a folder name, or scores differ by more than 1e-5.
+        ValueError: the version exists, `name` is not a folder name, or scores differ by more than 1e-5, in bfloat16 by
+            more than 0.05.
     """
+    if precision not in ("float32", "bfloat16"):
+        raise ValueError(f"`precision` must be 'float32' or 'bfloat16'. Received: precision={precision!r}.")
     if warmup:
         check_serving_api()
     source = source if isinstance(source, ModelFolder) else model_folder(source)
@@ -68,22 +83,49 @@ def export_saved_model(
     if max_length is not None:
         loaded = dataclasses.replace(loaded, max_length=max_length)
     folder = version_folder(pathlib.Path(output), name, version)
-    module, _, kind = next(task.serving for task in TASKS if task.model == type(loaded.model).__name__).partition(".")
-    served = getattr(importlib.import_module(f"albert_tf.export.{module}"), kind)(loaded)
+    exact = served_model(loaded)
+    is_exact = precision == "float32"
+    served = exact if is_exact else served_model(dataclasses.replace(loaded, model=_in_bfloat16(loaded.model)))
+    if attention and served.token_rank != 2:
+        kind = type(loaded.model).__name__
+        raise ValueError(f"`attention` must be False for {kind}, which reads several rows at once.")
+    served.with_attention = attention
+    if frozen:
+        served.freeze()
+    if xla:
+        served.use_xla()
     with temporary_folder(folder) as partial:
         with tensorflow_writes(folder):
             tf.saved_model.save(served, str(partial), signatures=served.signatures())
         restored = tf.saved_model.load(str(partial))
-        difference = served.largest_difference(restored)
-        if not difference <= TOLERANCE:
+        difference = exact.largest_difference(restored) if is_exact else exact.largest_rounding(restored)
+        if not difference <= (TOLERANCE if is_exact else BFLOAT16_TOLERANCE):
             raise ValueError(
                 f"The scores of the SavedModel differ by {difference:.2e} from those of the Keras model (tolerance "
                 f"{TOLERANCE}). Nothing was written; please report this as a bug."
+                if is_exact
+                else f"The outputs in bfloat16 differ by {difference:.2e} from those in float32 (tolerance "
+                f"{BFLOAT16_TOLERANCE}). Nothing was written; export the model in float32."
             )
         if warmup:
             write_warmup_requests(partial, name, served.samples())
-        write_model_card(
-            partial, loaded, name, None if isinstance(source, ModelFolder) else pathlib.Path(source), license
-        )
+        form = {"precision": precision, "frozen": frozen, "xla": xla, "largest_difference": difference}
+        path = None if isinstance(source, ModelFolder) else pathlib.Path(source)
+        write_model_card(partial, loaded, name, path, license, form)
         folder = publish(partial, folder, may_increment=version is None)
     return ExportReport(folder, int(folder.name), tuple(sorted(restored.signatures)), difference)
+
+
+def served_model(loaded: ModelFolder) -> ServedModel:
+    """The object that is exported for a model."""
+    module, _, kind = next(task.serving for task in TASKS if task.model == type(loaded.model).__name__).partition(".")
+    return getattr(importlib.import_module(f"albert_tf.export.{module}"), kind)(loaded)
+
+
+def _in_bfloat16(model: AlbertBase) -> AlbertBase:
+    """A copy whose weights and computation are bfloat16."""
+    copy = type(model).from_config({**model.get_config(), "dtype": "bfloat16"})
+    arrays = model.arrays_by_path()
+    for path, variable in copy.variables_by_path().items():
+        variable.assign(arrays[path])
+    return copy

@@ -3,9 +3,11 @@
 Letters: B batch, R rows (B, or more if long texts are read in windows), L sequence, N heads.
 """
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -16,6 +18,7 @@ SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000
 TOKENS = ("input_ids", "attention_mask", "token_type_ids")
 # Of longer texts, `attention` returns the part between the first tokens: it grows with the square of their number.
 MAX_ATTENTION_TOKENS = 64
+_MAX_BYTES = (1 << 31) - (1 << 24)  # of a protocol buffer, with room for the tokenizer
 
 
 class ServedModel(tf.Module):
@@ -37,6 +40,24 @@ class ServedModel(tf.Module):
         self._loaded = loaded  # not tracked, so that only weights are saved, not the Keras model
         self.weights = [variable.value for variable in loaded.model.weights]
         self.tokenizer = loaded.tokenizer.as_layer(max_length=loaded.max_length)
+        self.compute: Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]] = self.network
+        self.with_attention = False
+        # A scope for calls of the model, in which the weights of a frozen one are constants.
+        self._scope: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext
+
+    def freeze(self) -> None:
+        """Makes the weights constants, which all signatures share."""
+        size = sum(variable.dtype.size * variable.shape.num_elements() for variable in self.weights)
+        if size > _MAX_BYTES:
+            raise ValueError(f"A frozen graph must not be larger than 2 GB. Received: weights of {size:,} bytes.")
+        constants = [(variable, tf.convert_to_tensor(variable.value)) for variable in self._loaded.model.weights]
+        self.weights = []
+        self._scope = lambda: keras.StatelessScope(constants)
+
+    def use_xla(self) -> None:
+        """Compiles the network, not the operations on strings, for each shape of its inputs."""
+        compiled = tf.function(self.network, jit_compile=True, autograph=False)
+        self.compute = lambda inputs: compiled(inputs)  # a function of its own would be saved beside the signatures
 
     def signatures(self) -> dict[str, Any]:
         """The signatures by name."""
@@ -47,7 +68,7 @@ class ServedModel(tf.Module):
             "tokenize": traced(lambda **texts: self.model_inputs(self.encode(texts)), **texts),
             "tokens": traced(lambda **ids: self.outputs(ids), **ids),
         }
-        if self.token_rank == 2:
+        if self.with_attention:
             functions["attention"] = traced(lambda **texts: self.attention(self.encode(texts)), **texts)
         model = self._loaded.model
         if hasattr(model, "labels") and getattr(model, "problem", "") != "regression":
@@ -63,9 +84,14 @@ class ServedModel(tf.Module):
         """The model's inputs among what `encode` returns."""
         return {name: encoded[name] for name in TOKENS}
 
+    def network(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """The Keras model's outputs."""
+        return self._loaded.model(inputs, training=False)
+
     def outputs(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """The model's numbers for tokens."""
-        return self._loaded.model(inputs, training=False)
+        with self._scope():
+            return self.compute(inputs)
 
     def answer(self, encoded: Mapping[str, tf.Tensor], texts: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """The outputs of `serving_default`."""
@@ -74,7 +100,8 @@ class ServedModel(tf.Module):
     def attention(self, encoded: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """The first tokens of each text and the attention between them, computed with all tokens; padding is 0."""
         inputs = self.model_inputs(encoded)
-        layers = self._loaded.model.encoder(inputs, training=False, output_attentions=True)["attentions"]
+        with self._scope():
+            layers = self._loaded.model.encoder(inputs, training=False, output_attentions=True)["attentions"]
         size = MAX_ATTENTION_TOKENS
         ids, is_token = (inputs[name][:, :size] for name in TOKENS[:2])
         probabilities = tf.stack([layer[:, :, :size, :size] for layer in layers], axis=1)  # [R, layers, N, L, L]
@@ -90,6 +117,24 @@ class ServedModel(tf.Module):
     def samples(self) -> dict[str, Any]:
         """Texts to compare the export with the Keras model, for `serving_default`."""
         return {name: SAMPLES[:: 1 - 2 * index] for index, name in enumerate(self.text_ranks)}
+
+    def largest_rounding(self, restored: Any) -> float:
+        """Maximum difference between outputs for tokens of this model and of the same in bfloat16.
+
+        In units of the largest number of an output if that is above 1. Answers are not compared: where two spans have
+        almost the same score, the other one may be chosen.
+        """
+        texts = {name: tf.constant(text) for name, text in self.samples().items()}
+        restored.signatures["serving_default"](**texts)
+        tokens = restored.signatures["tokenize"](**texts)
+        given, differences = restored.signatures["tokens"](**tokens), []
+        for name, tensor in self.outputs(tokens).items():
+            if tensor.dtype.is_floating:
+                array, expected = given[name].numpy(), tensor.numpy()
+                if "_top_" in name:  # starts with almost the same score may change places, and so may their ends
+                    array, expected = np.sort(array), np.sort(expected)
+                differences.append(np.abs(array - expected).max() / max(1.0, np.abs(expected).max()))
+        return float(np.max(differences))  # NaN if any is
 
     def largest_difference(self, restored: Any) -> float:
         """Maximum absolute difference between numbers of the Keras model and the SavedModel."""

@@ -19,8 +19,12 @@ from albert_tf.export.onnx_manifest import OnnxManifest
 from albert_tf.serving.engine import Signature, TensorSpec
 from albert_tf.tokenization import AlbertTokenizer
 
-OUTPUTS = ("logits", "sop_logits", "start_logits", "end_logits", "last_hidden_state", "pooler_output")
+OUTPUTS = (
+    *("logits", "sop_logits", "start_logits", "end_logits", "last_hidden_state", "pooler_output", "cls_logits"),
+    *("start_top_log_probs", "start_top_index", "end_top_log_probs", "end_top_index"),
+)
 TOP = 10
+_P_MASK = "p_mask"  # 1 where no answer can start or end; the beam head takes it
 _IDS: tuple[str, ...] = ("input_ids", "attention_mask", "token_type_ids")
 # Outputs over the vocabulary are large.
 _TOKENS_AT_ONCE, _PREDICTED_TOKENS_AT_ONCE = 8192, 1024
@@ -39,7 +43,7 @@ class Answers:
         manifest: OnnxManifest.
         config: AlbertConfig.
         tokenizer: AlbertTokenizer.
-        compute: the model, from int64 arrays to float32 arrays by name.
+        compute: the model, from int64 arrays, of which it takes those that it needs, to outputs by name.
     """
 
     manifest: OnnxManifest
@@ -53,7 +57,7 @@ class Answers:
         axes = len(self._ids_shape(1))
         ids = dict.fromkeys(_IDS, TensorSpec("int32", (None,) * axes))
         texts = {name: TensorSpec(_STRING, (None,) * (1 + (name == "choices"))) for name in self._text_names()}
-        numbers = {name: TensorSpec(_NUMBER, (None,) * array.ndim) for name, array in sample.items()}
+        numbers = {name: TensorSpec(str(array.dtype), (None,) * array.ndim) for name, array in sample.items()}
         found = {
             "serving_default": Signature(texts, self._answer_specs("pooler_output" in sample)),
             "tokens": Signature(ids, numbers),
@@ -143,7 +147,7 @@ class Answers:
         windows = self._windows(texts)
         answers = predict_answers(
             windows,
-            lambda batch: self.compute({name: batch[name].astype(np.int64) for name in _IDS}),
+            lambda batch: self.compute({name: batch[name].astype(np.int64) for name in (*_IDS, _P_MASK)}),
             threshold=self.manifest.no_answer_threshold,
             **self._options("max_answer_length"),
         )
@@ -187,7 +191,8 @@ class Answers:
                 f"`input_ids` must have at most {config.max_position_embeddings} columns. Received: "
                 f"shape={arrays[_IDS[0]].shape}."
             )
-        return self.compute({name: array.astype(np.int64) for name, array in arrays.items()})
+        given = {**arrays, _P_MASK: 1 - arrays["attention_mask"]}
+        return self.compute({name: array.astype(np.int64) for name, array in given.items()})
 
     def _tokenize(self, texts: Mapping[str, list[str]]) -> dict[str, np.ndarray]:
         """The ids of texts, [B, L] or [B, C, L]; long passages and texts to tag are split into windows, [W, L]."""

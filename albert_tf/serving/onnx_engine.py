@@ -21,7 +21,7 @@ from albert_tf.tokenization import AlbertTokenizer
 
 EngineName = Literal["auto", "openvino", "onnxruntime"]
 Precision = Literal["auto", "float32", "bfloat16", "float16", "int8"]
-# From int64 arrays by name to float32 arrays by name; may be called from several threads.
+# From int64 arrays by name, of which the model takes its inputs, to outputs by name. Several threads may call it.
 Compute = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
 
 
@@ -122,6 +122,7 @@ def _start_openvino(file: pathlib.Path, in_bfloat16: bool) -> Compute:
     hint = {"INFERENCE_PRECISION_HINT": "bf16" if in_bfloat16 else "f32"}
     model = openvino.Core().compile_model(file, "CPU", hint)
     names = [_openvino_name(output.get_names()) for output in model.outputs]
+    taken = [node.any_name for node in model.inputs]
     idle: queue.SimpleQueue[Any] = queue.SimpleQueue()  # a request serves one thread at a time
 
     def compute(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -130,7 +131,7 @@ def _start_openvino(file: pathlib.Path, in_bfloat16: bool) -> Compute:
         except queue.Empty:
             request = model.create_infer_request()
         try:
-            request.infer(dict(inputs))
+            request.infer({name: inputs[name] for name in taken})
             return {name: request.get_output_tensor(i).data.copy() for i, name in enumerate(names)}
         finally:
             idle.put(request)
@@ -148,8 +149,13 @@ def _start_onnxruntime(file: pathlib.Path, in_bfloat16: bool) -> Compute:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
-    return lambda inputs: dict(zip(names, map(np.asarray, session.run(names, dict(inputs)))))
+    names, taken = ([node.name for node in nodes] for nodes in (session.get_outputs(), session.get_inputs()))
+
+    def compute(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        found = session.run(names, {name: inputs[name] for name in taken})
+        return dict(zip(names, map(np.asarray, found)))
+
+    return compute
 
 
 _ENGINES: dict[str, Callable[[pathlib.Path, bool], Compute]] = {

@@ -1,5 +1,7 @@
 """Proves that `albert-tf export` writes the version that it names."""
 
+import json
+
 import pytest
 
 from tests.toy_task import write_classifier
@@ -20,6 +22,15 @@ def test_versions(folder, tmp_path):
     assert "labels, serving_default, tokenize, tokens" in printed
     assert (tmp_path / "mood" / "1" / "saved_model.pb").is_file()
     assert "version=1" in mistake("export", folder, *where, "--version", 1)
+
+
+@pytest.mark.exhaustive
+def test_forms_of_saved_models(folder, tmp_path):
+    where = ("--name", "mood", "--output", tmp_path)
+    printed = output_of("export", folder, *where, "--precision", "bfloat16", "--frozen", "--xla")
+    assert f"SavedModel in {tmp_path / 'mood' / '1'}\n" in printed
+    card = json.loads((tmp_path / "mood" / "1" / "model.json").read_text())
+    assert (card["precision"], card["frozen"], card["xla"]) == ("bfloat16", True, True)
 
 
 def test_onnx_files(folder, tmp_path):
@@ -61,6 +72,8 @@ def test_modules_for_tf_hub(folder, tmp_path):
 def test_mistakes_with_formats(folder, tmp_path):
     where = ("--output", tmp_path, "--format")
     assert "for SavedModels alone" in mistake("export", folder, "--name", "a", *where, "onnx", "--warmup")
+    for option in (("--precision", "bfloat16"), ("--frozen",), ("--xla",), ("--attention",)):
+        assert "for SavedModels alone" in mistake("export", folder, "--name", "a", *where, "hub", *option)
     assert "with `--format onnx` or `web`" in mistake("export", folder, "--name", "a", "--float16")
     assert "must be a folder name" in mistake("export", folder, "--name", "a/b", *where, "hub")
     assert "`--version` must be omitted" in mistake("export", folder, "--name", "a", *where, "hub", "--version", 2)

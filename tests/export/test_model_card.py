@@ -9,6 +9,8 @@ from albert_tf.export.folder import load_folder
 from albert_tf.export.model_card import write_model_card
 from albert_tf.export.warmup import write_warmup_requests
 
+FORM = {"precision": "bfloat16", "frozen": True, "xla": False, "largest_difference": 0.0021}
+
 
 def test_the_card_tells_what_the_model_is(folders, tmp_path):
     source, folder = tmp_path / "source", tmp_path / "export"
@@ -19,7 +21,7 @@ def test_the_card_tells_what_the_model_is(folders, tmp_path):
     (source / "metrics.json").write_text(json.dumps({"scores": {"accuracy": 0.875}, "dev_examples": 1200}))
     (folder / "weights").write_bytes(b"12345")
     loaded = load_folder(folders["classifier"])
-    write_model_card(folder, loaded, "mood", source, "Apache-2.0")
+    write_model_card(folder, loaded, "mood", source, "Apache-2.0", FORM)
     card = json.loads((folder / "model.json").read_text())
     assert (card["name"], card["task"], card["license"]) == ("mood", "sequence_classification", "Apache-2.0")
     assert card["labels"] == ["gloomy", "mixed", "pleasant"]
@@ -31,12 +33,15 @@ def test_the_card_tells_what_the_model_is(folders, tmp_path):
     assert "| accuracy | 0.8750 |" in text
     assert "## Scores on 1,200 examples" in text
     assert "| Licence | Apache-2.0 |" in text
+    assert FORM.items() <= card.items()
+    assert "| Precision | bfloat16; differs by at most 2.1e-03 from the Keras model |" in text
+    assert "| Graph | weights are constants |" in text
     assert "| `optimizer` | lamb |" in text
     assert "sha256" not in text
 
 
 def test_a_model_without_a_record_has_a_card(folders, tmp_path):
-    write_model_card(tmp_path, load_folder(folders["pretrained"]), "base", None, None)
+    write_model_card(tmp_path, load_folder(folders["pretrained"]), "base", None, None, FORM)
     assert json.loads((tmp_path / "model.json").read_text())["scores"] is None
     assert "| Licence | not stated |" in (tmp_path / "MODEL.md").read_text()
 

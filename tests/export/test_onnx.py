@@ -40,6 +40,9 @@ MODELS = {
     "token_classification": lambda config: models.AlbertForTokenClassification(config, num_labels=3),
     "multiple_choice": models.AlbertForMultipleChoice,
     "question_answering": models.AlbertForQuestionAnswering,
+    "question_answering_beam": lambda config: models.AlbertForQuestionAnswering(
+        config, head="beam", start_n_top=4, end_n_top=3
+    ),
     "pretraining": models.AlbertForPreTraining,
     "masked_lm": models.AlbertForMaskedLM,
     "sentence_embedding": models.AlbertEncoder,
@@ -90,6 +93,7 @@ def in_openvino(model, inputs):
     [
         pytest.param(task, marks=() if task in ("pretraining", "multiple_choice", "question_answering") else SLOW)
         for task in MODELS
+        if task != "question_answering_beam"
     ],
 )
 def test_outputs_are_the_models(task):
@@ -100,6 +104,28 @@ def test_outputs_are_the_models(task):
     for run in (in_onnxruntime, in_openvino):
         for name, given in zip(NAMES.get(task, ("logits",)), run(graph, inputs), strict=True):
             np.testing.assert_allclose(given, outputs[name], rtol=0, atol=1e-4, err_msg=f"{run.__name__} {name}")
+
+
+def test_beams_are_the_models():
+    task = "question_answering_beam"
+    model, inputs = random_model(task), padded_batch(task)
+    graph = onnx_graph.onnx_graph(task, GROUPS, model.arrays_by_path(), beams=(4, 3)).model
+    onnx.checker.check_model(graph, full_check=True)
+    inputs["attention_mask"][2] = inputs["attention_mask"][1]
+    inputs["p_mask"] = 1 - inputs["attention_mask"]
+    inputs["p_mask"][:, 1:3] = 1
+    outputs, short = model(inputs, training=False), {name: array[:1, :3] for name, array in inputs.items()}
+    names = [output.name for output in graph.graph.output]
+    assert set(names) == set(outputs)
+    for run in (in_onnxruntime, in_openvino):
+        for name, given in zip(names, run(graph, inputs), strict=True):
+            assert given.dtype == np.asarray(outputs[name]).dtype
+            np.testing.assert_allclose(given, outputs[name], rtol=0, atol=1e-4, err_msg=f"{run.__name__} {name}")
+        few = dict(zip(names, run(graph, short), strict=True))  # rows shorter than the beams
+        assert few["start_top_index"].shape == (1, 4)
+        assert few["start_top_index"][0, 0] == 0  # the others are masked
+        assert few["end_top_index"].max() == 2
+        np.testing.assert_allclose(few["start_top_log_probs"][0, :2], [0, -1e30], atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", first_of(CONFIGS))
@@ -178,12 +204,14 @@ def test_wrong_outputs_are_not_published(folders, tmp_path, monkeypatch):
     assert list((tmp_path / "task").iterdir()) == []
 
 
-def test_what_has_no_onnx_form(tmp_path, monkeypatch):
-    models.AlbertForQuestionAnswering(CONFIG, head="beam").save_pretrained(tmp_path / "beam")
-    tokenizer().save_pretrained(tmp_path / "beam")
-    with pytest.raises(ValueError, match=r"The head for SQuAD 2\.0 .* cannot be exported to ONNX; export a SavedModel"):
-        export_onnx(tmp_path / "beam", tmp_path / "out", "beam")
-    assert not (tmp_path / "out").exists()
+def test_a_beam_head_has_all_files(folders, tmp_path):
+    report = export_onnx(folders["questions_beam"], tmp_path, "beam", precisions=["float16", "int8"])
+    assert report.largest_differences["float32"] < 1e-5
+    assert max(report.largest_differences.values()) < 0.2
+    assert OnnxManifest.read(report.folder).task == "question_answering"
+
+
+def test_a_file_that_is_too_large(monkeypatch):
     monkeypatch.setattr(onnx_graph, "_MAX_BYTES", 1000)
     with pytest.raises(ValueError, match=r"An ONNX file must not be larger than 2 GB"):
         onnx_graph.onnx_graph("masked_lm", GROUPS, random_model("masked_lm").arrays_by_path())

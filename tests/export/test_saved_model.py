@@ -152,8 +152,8 @@ def test_reports_say_what_was_checked(exports):
         assert report.largest_difference <= 1e-5
         assert (report.folder.name, report.version, report.folder.parent.name) == ("1", 1, kind)
     assert exports["classifier"].signatures == ("attention", "labels", "serving_default", "tokenize", "tokens")
-    assert exports["regression"].signatures == ("attention", "serving_default", "tokenize", "tokens")
-    assert exports["pretrained"].signatures == ("attention", "sentence_order", "serving_default", "tokenize", "tokens")
+    assert exports["regression"].signatures == ("serving_default", "tokenize", "tokens")
+    assert exports["pretrained"].signatures == ("sentence_order", "serving_default", "tokenize", "tokens")
     assert exports["choices"].signatures == ("serving_default", "tokenize", "tokens")
 
 

@@ -29,6 +29,8 @@ def test_the_page_is_beside_the_model(folders, tmp_path):
 def test_only_tasks_of_transformers_js_have_a_page(folders, tmp_path):
     with pytest.raises(ValueError, match=r"transformers\.js runs .* Received: token_classification; .*--format onnx"):
         export_onnx(folders["tags"], tmp_path, "m", web_page=True)
+    with pytest.raises(ValueError, match="Received: question_answering with the beam head"):
+        export_onnx(folders["questions_beam"], tmp_path, "m", web_page=True)
     assert not any(tmp_path.iterdir())
 
 

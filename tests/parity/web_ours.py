@@ -71,7 +71,7 @@ def main(output: pathlib.Path) -> None:
     expected["pages"] = {
         name: [{"row": row, "answer": answer_of(engines[name], row)} for row in rows[name]] for name in engines
     }
-    export_saved_model(output / "models" / "classes", output / "saved_models", "classes")
+    export_saved_model(output / "models" / "classes", output / "saved_models", "classes", attention=True)
     model = MODELS["classes"]().from_pretrained(output / "models" / "classes")
     inputs = tokenizer()([TEXTS[0]])
     attentions = np.asarray(model.encoder(inputs, output_attentions=True)["attentions"])

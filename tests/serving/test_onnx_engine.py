@@ -32,6 +32,7 @@ MODELS = {
     "tags": lambda: models.AlbertForTokenClassification(CONFIG, labels=["O", "B-PER", "I-PER"]),
     "choices": lambda: models.AlbertForMultipleChoice(CONFIG),
     "answers": lambda: models.AlbertForQuestionAnswering(CONFIG),
+    "beams": lambda: models.AlbertForQuestionAnswering(CONFIG, head="beam"),
     "vectors": lambda: models.AlbertForSentenceEmbedding(CONFIG, normalize=True, max_length=40),
 }
 
@@ -171,15 +172,21 @@ def test_choices_are_the_models(sources, engines):
         same(engine.run("tokens", tokens)["logits"], logits)
 
 
-def test_answers_are_the_models(sources, engines):
+@pytest.mark.parametrize("kind", ["answers", "beams"])
+def test_answers_are_the_models(kind, sources, engines):
     contexts, questions = [LONG, "In Berlin.", LONG[::-1]], ["Where is Anna?", "Where?", "Who went by the house?"]
-    expected = answer_questions(load_folder(sources["answers"]), questions, contexts)
-    for engine in engines["answers"]:
+    expected = answer_questions(load_folder(sources[kind]), questions, contexts)
+    for engine in engines[kind]:
         outputs = ask(engine, question=questions, context=contexts)
         assert [answer.decode() for answer in outputs["answer"]] == [answer.text for answer in expected]
         for name in ("start", "end", "score", "null_odds"):
             same(outputs[name], [getattr(answer, name) for answer in expected])
         assert max(outputs["start"]) > 30
+        tokens = engine.run("tokenize", {"question": strings(questions), "context": strings(contexts)})
+        scores = engine.run("tokens", tokens)
+        assert {name: array.dtype for name, array in scores.items()} == {
+            name: spec.dtype for name, spec in engine.signatures["tokens"].outputs.items()
+        }
         with pytest.raises(ValueError, match=r"The passage of question 1 has no tokens"):
             ask(engine, question=questions[:2], context=["The sun.", " "])
 

@@ -35,13 +35,7 @@ FUNCTIONS = {
     **{"tags": export.find_entities, "choices": export.choose},
     **{"embedding": export.embed, "pretrained": export.fill_mask},
 }
-# A head for SQuAD 2.0 has no ONNX form.
-CASES = [
-    (kind, engine)
-    for kind in INPUTS
-    for engine in ("keras", "tensorflow", "onnxruntime", "openvino")
-    if kind != "questions_beam" or engine in ("keras", "tensorflow")
-]
+CASES = [(kind, engine) for kind in INPUTS for engine in ("keras", "tensorflow", "onnxruntime", "openvino")]
 QUICK = [("classifier", "tensorflow"), ("questions", "onnxruntime"), ("choices", "openvino"), ("pretrained", "keras")]
 
 

@@ -45,7 +45,7 @@ def quickstart(
     classifiers = finetune_classifiers(folders, *passages, label_column="author")
     typer.echo("exporting")
     exported = export.export_saved_model(folders.finetuning / "pretrained", folders.saved_models, name="authors")
-    export.export_saved_model(folders.pretraining / "model", folders.saved_models, name="novels")
+    export.export_saved_model(folders.pretraining / "model", folders.saved_models, name="novels", attention=True)
 
     show_results(pretrained, classifiers, exported, time.monotonic() - start)
     typer.echo(f"losses: {plot}")

@@ -1,0 +1,161 @@
+"""Proves that SavedModels in bfloat16, with constants for variables and with XLA give the Keras models' answers."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+from albert_tf import AlbertForSequenceClassification
+from albert_tf.export import classify, export_saved_model, load_folder, load_saved_model, saved_model, serve_base
+from tests.parameters import MadeOnce
+from tests.tokenization.wordpiece_golden import korean
+from tests.toy_task import CONFIG
+
+FORMS = {
+    "bfloat16": {"precision": "bfloat16"},
+    "frozen": {"frozen": True},
+    "xla": {"xla": True},
+    "all": {"precision": "bfloat16", "frozen": True, "xla": True},
+}
+TEXTS = ("One short text.", "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more of them ", "many words " * 40, "five")
+DISTANCES = {True: 1e-5, False: saved_model.BFLOAT16_TOLERANCE}  # float32 or not
+WEIGHTS = CONFIG.num_parameters("encoder") + 3 * CONFIG.hidden_size + 3
+
+
+@pytest.fixture(scope="module")
+def reports(folders, tmp_path_factory):
+    """ExportReport by kind and form."""
+    output = tmp_path_factory.mktemp("forms")
+
+    def make(kind, form):
+        return export_saved_model(folders[kind], output, f"{kind}_{form}", **FORMS[form])
+
+    pairs = [(kind, form) for kind in folders for form in FORMS]
+    return MadeOnce({pair: lambda pair=pair: make(*pair) for pair in pairs})
+
+
+def nodes_of(folder):
+    """All nodes of the graph, and its functions."""
+    (graph,) = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes()).meta_graphs
+    functions = graph.graph_def.library.function
+    return [*graph.graph_def.node, *(node for function in functions for node in function.node_def)], functions
+
+
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [
+        ("classifier", "bfloat16"),
+        ("pairs", "xla"),
+        ("pairs", "frozen"),
+        pytest.param("classifier", "frozen", marks=pytest.mark.exhaustive),
+        pytest.param("classifier", "xla", marks=pytest.mark.exhaustive),
+        pytest.param("pairs", "bfloat16", marks=pytest.mark.exhaustive),
+        pytest.param("pairs", "all", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_answers_are_the_models(reports, folders, kind, form):
+    loaded, restored = load_folder(folders[kind]), load_saved_model(reports[kind, form].folder)
+    pairs = TEXTS[::-1] if kind == "pairs" else None
+    expected = [list(found.probabilities.values()) for found in classify(loaded, TEXTS, pairs)]
+    is_exact = "precision" not in FORMS[form]
+    together = restored.classify(TEXTS, pairs)
+    alone = [restored.classify([text], pairs and [pair])[0] for text, pair in zip(TEXTS[:3], pairs or TEXTS)]
+    for found in (together, alone):
+        given = [list(prediction.probabilities.values()) for prediction in found]
+        difference = np.abs(np.array(given) - expected[: len(given)]).max()
+        assert difference <= DISTANCES[is_exact]
+        assert (difference <= 1e-5) == is_exact
+    assert reports[kind, form].largest_difference <= DISTANCES[is_exact]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "kind", ["regression", "pretrained", "questions", "questions_beam", "tags", "choices", "embedding"]
+)
+def test_every_task_has_all_forms(reports, kind):
+    assert 1e-5 < reports[kind, "all"].largest_difference <= saved_model.BFLOAT16_TOLERANCE
+
+
+@pytest.mark.parametrize("form", ["frozen", pytest.param("all", marks=pytest.mark.exhaustive)])
+def test_frozen_weights_are_constants_and_stored_once(reports, form):
+    report = reports["pairs", form]
+    nodes, _ = nodes_of(report.folder)
+    assert not {node.op for node in nodes} & {"VarHandleOp", "ReadVariableOp", "ResourceGather", "VariableV2"}
+    dtype = tf.bfloat16 if form == "all" else tf.float32
+    constants = [node.attr["value"].tensor for node in nodes if node.op == "Const"]
+    size = sum(len(tensor.tensor_content) for tensor in constants if tensor.dtype == dtype.as_datatype_enum)
+    assert size == pytest.approx(WEIGHTS * dtype.size, rel=0.01)
+
+
+@pytest.mark.exhaustive
+def test_a_vocabulary_of_words_goes_with_constants(tmp_path):
+    vocabulary = korean()
+    config = CONFIG.replace(vocab_size=vocabulary.vocab_size)
+    AlbertForSequenceClassification(config, num_labels=2).save_pretrained(tmp_path / "m")
+    vocabulary.save_pretrained(tmp_path / "m")
+    report = export_saved_model(tmp_path / "m", tmp_path, "words", frozen=True)
+    assert report.largest_difference < 1e-5
+    assert any("Wordpiece" in node.op for node in nodes_of(report.folder)[0])
+
+
+def test_xla_compiles_what_has_no_strings(reports):
+    nodes, functions = nodes_of(reports["pairs", "xla"].folder)
+    compiled = [function for function in functions if function.attr["_XlaMustCompile"].b]
+    assert compiled
+    for function in compiled:
+        ops = {node.op for node in function.node_def}
+        assert {"MatMul", "Softmax"} <= ops
+        assert not any("entencepiece" in op or "String" in op for op in ops)
+    assert any("SentencepieceTokenize" in node.op for node in nodes)
+
+
+def test_bfloat16_is_half_as_large_and_says_so(reports):
+    folder = reports["classifier", "bfloat16"].folder
+    assert (folder / "variables" / "variables.data-00000-of-00001").stat().st_size < 2 * WEIGHTS * 1.01
+    products = [node for node in nodes_of(folder)[0] if node.op == "MatMul"]
+    assert {tf.as_dtype(node.attr["T"].type) for node in products} == {tf.bfloat16}
+    outputs = tf.saved_model.load(str(folder)).signatures["tokens"].structured_outputs
+    assert {spec.dtype for spec in outputs.values()} == {tf.float32, tf.string}
+    card = json.loads((folder / "model.json").read_text())
+    assert (card["precision"], card["frozen"], card["xla"]) == ("bfloat16", False, False)
+    assert 1e-5 < card["largest_difference"] == reports["classifier", "bfloat16"].largest_difference
+    assert "| Precision | bfloat16; differs by at most" in (folder / "MODEL.md").read_text()
+
+
+@pytest.mark.exhaustive
+def test_all_forms_run_with_the_c_api(reports, run_python):
+    request = {}
+    for form in ("bfloat16", "frozen", "xla"):
+        kind = "classifier" if form == "bfloat16" else "pairs"
+        folder = reports[kind, form].folder
+        (graph,) = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes()).meta_graphs
+        signature = graph.signature_def["serving_default"]
+        request[f"{kind}/{form}"] = {
+            "folder": str(folder),
+            "inputs": {tensor.name: TEXTS for tensor in signature.inputs.values()},
+            "outputs": {"score": signature.outputs["score"].name},
+        }
+    printed = run_python("-I", pathlib.Path(__file__).with_name("c_api.py"), json.dumps(request)).stdout
+    answers = json.loads(printed.split("ANSWERS")[1])
+    for name in request:
+        kind, form = name.split("/")
+        restored = load_saved_model(reports[kind, form].folder)
+        expected = restored.classify(TEXTS, TEXTS if kind == "pairs" else None)
+        np.testing.assert_allclose(answers[name]["score"], [found.score for found in expected], rtol=0, atol=1e-5)
+
+
+def test_what_cannot_be_exported(folders, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r"`precision` must be 'float32' or 'bfloat16'. Received: precision='int8'"):
+        export_saved_model(folders["classifier"], tmp_path, "m", precision="int8")
+    monkeypatch.setattr(saved_model, "BFLOAT16_TOLERANCE", 1e-9)
+    with pytest.raises(
+        ValueError, match=r"in bfloat16 differ by .*\. Nothing was written; export the model in float32"
+    ):
+        export_saved_model(folders["classifier"], tmp_path, "m", precision="bfloat16")
+    monkeypatch.setattr(serve_base, "_MAX_BYTES", 1000)
+    with pytest.raises(ValueError, match=r"frozen graph must not be larger than 2 GB\. Received: weights of 1,9"):
+        export_saved_model(folders["classifier"], tmp_path, "m", frozen=True)
+    assert not any(tmp_path.rglob("saved_model.pb"))
