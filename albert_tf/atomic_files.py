@@ -3,12 +3,15 @@
 import contextlib
 import glob
 import hashlib
+import json
 import os
 import pathlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import google_crc32c
 
 try:
     import fcntl
@@ -20,6 +23,11 @@ def atomic_write(path: pathlib.Path, content: bytes) -> None:
     """Writes a file atomically, see `atomic_open`."""
     with atomic_open(path) as file:
         file.write(content)
+
+
+def write_json(path: pathlib.Path, value: Any, *, indent: int = 2, **options: Any) -> None:
+    """Writes a value as indented JSON atomically; `options` are those of `json.dumps`."""
+    atomic_write(path, (json.dumps(value, indent=indent, **options) + "\n").encode("utf-8", "surrogatepass"))
 
 
 @contextlib.contextmanager
@@ -73,7 +81,11 @@ def temporary_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def tensorflow_writes(path: pathlib.Path) -> Iterator[None]:
-    """Turns TensorFlow's errors in writing `path`, such as a full disk, into an OSError that names it."""
+    """Turns TensorFlow's errors in writing `path`, such as a full disk, into an OSError that names it.
+
+    Raises:
+        OSError: the block could not write its files.
+    """
     import tensorflow as tf
 
     try:
@@ -129,6 +141,12 @@ def sha256(path: pathlib.Path) -> str:
     """SHA-256 of a file's content, as hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def masked_crc32c(content: bytes) -> int:
+    """The checksum in TensorFlow's files: CRC-32C, masked as in LevelDB."""
+    checksum = google_crc32c.value(content)
+    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 @contextlib.contextmanager

@@ -1,13 +1,14 @@
 """Reads JSON and TOML files, with errors that name the file."""
 
+import difflib
 import hashlib
 import json
 import pathlib
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-MAX_BYTES = 64 << 20
+MAX_BYTES, MAX_DATA_BYTES = 64 << 20, 1 << 30
 _CHECKSUM = "checksum"
 _KINDS = {dict: "an object", list: "a list"}
 
@@ -27,11 +28,25 @@ def read_json(path: str | pathlib.Path, kind: type = dict, cure: str = "check th
 
 
 def parse_json(content: str | bytes, source: Any, kind: type = dict, cure: str = "restore the file") -> Any:
-    """Parses the content of a JSON file, as `read_json`; errors name `source`."""
+    """Parses the content of a JSON file; raises ValueError as `read_json`, naming `source`."""
     value = _parse(json.loads, content, source, "JSON", cure)
     if not isinstance(value, kind):
         raise ValueError(f"{source} holds {type(value).__name__} where {_KINDS[kind]} is expected; {cure}.")
     return value
+
+
+def read_json_lines(path: str | pathlib.Path, cure: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the objects of a file with one on each line, of at most `MAX_DATA_BYTES`, and where each is, for errors.
+
+    Blank lines are skipped.
+
+    Raises:
+        ValueError: as `read_json`; the message names the line.
+    """
+    for number, line in enumerate(read_bytes(path, cure, MAX_DATA_BYTES).split(b"\n"), start=1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            yield where, parse_json(line, where, cure=cure)
 
 
 def read_toml(path: str | pathlib.Path, cure: str = "correct it") -> dict[str, Any]:
@@ -56,6 +71,18 @@ def read_bytes(path: str | pathlib.Path, cure: str = "check the path", max_bytes
     if len(content) > max_bytes:
         raise ValueError(f"{path} is larger than {max_bytes:,} bytes; {cure}.")
     return content
+
+
+def nearest(name: object, choices: Iterable[str]) -> str:
+    """The end of an error message that suggests the closest match, if there is one.
+
+    Example:
+
+    >>> nearest("bas_v2", ["base_v2", "large_v2"])
+    "; did you mean 'base_v2'"
+    """
+    close = difflib.get_close_matches(str(name), list(choices), n=1)
+    return f"; did you mean {close[0]!r}" if close else ""
 
 
 def with_checksum(values: Mapping[str, Any]) -> dict[str, Any]:
