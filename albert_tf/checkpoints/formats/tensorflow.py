@@ -38,7 +38,7 @@ def is_hub_module(folder: pathlib.Path) -> bool:
 
 
 def find_prefix(folder: pathlib.Path) -> pathlib.Path:
-    """The prefix of a folder's checkpoint: `model.ckpt-best`, or the only one."""
+    """The prefix of a folder's checkpoint: `model.ckpt-best`, or the only one; raises ValueError without either."""
     if (folder / SAVED_MODEL_FILE).is_file():
         return folder / _VARIABLES
     prefixes = sorted(path.with_suffix("") for path in folder.glob("*.index"))
