@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_tf.data.finetuning.tables import Row, listed, nearest, read_rows
+from albert_tf.data.finetuning.tables import Row, listed, read_rows
+from albert_tf.json_files import nearest
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def _separated(label: str, separator: str) -> list[str]:
 
 
 def as_number(label: str) -> float:
-    """A label as a number, NaN if it is none."""
+    """A label as a number, NaN if it is not one."""
     try:
         return float(label)
     except ValueError:
@@ -147,4 +148,4 @@ def _example(row: Row, columns: Columns) -> tuple[int, str, str | None, str]:
 
 
 def _sort_key(label: str) -> tuple[bool, int, str]:
-    return (False, int(label), label) if label.isdecimal() else (True, 0, label)
+    return (False, int(label), label) if label.removeprefix("-").isdecimal() else (True, 0, label)

@@ -167,6 +167,8 @@ def test_labels_become_ids_in_sorted_order(tmp_path):
     texts = read_texts(write(tmp_path / "a.tsv", "text\tlabel\nx\t10\nx\t9\nx\tb\nx\ta\nx\t9\n"))
     assert texts.label_names() == ("9", "10", "a", "b")
     assert texts.label_ids(texts.label_names()).tolist() == [1, 0, 3, 2, 0]
+    signed = read_texts(write(tmp_path / "b.tsv", "text\tlabel\nx\t1\nx\t-1\nx\t-10\nx\t-\n"))
+    assert signed.label_names() == ("-10", "-1", "1", "-")
     with pytest.raises(ValueError, match=r"a\.tsv, line 4: the label 'b' is not one of '9', '10', 'aa'"):
         texts.label_ids(("9", "10", "aa"))
 
