@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import pathlib
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -34,20 +35,24 @@ def write_json(path: pathlib.Path, value: Any, *, indent: int = 2, **options: An
 def atomic_open(path: pathlib.Path) -> Iterator[BinaryIO]:
     """Opens a temporary file in the same folder for writing, which replaces `path` once it is synced to disk.
 
-    Temporary files of killed processes are removed first.
+    Temporary files of killed processes are removed first. As for other new files, the umask limits who may read it.
 
     Raises:
         OSError: the file could not be written; the message names `path`, and an existing file is unchanged.
     """
+
+    def make() -> tuple[int, str]:
+        name = str(path.with_name(f".{path.name}.{secrets.token_hex(4)}"))
+        return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), name
+
     temporary = None
     try:
         remove_temporary(path.with_name(glob.escape(path.name)))
-        handle, temporary = _locked(lambda: tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}."))
+        handle, temporary = _locked(make)
         with os.fdopen(handle, "wb", buffering=2**20) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException as error:
         if temporary is not None:
