@@ -12,8 +12,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-import google_crc32c
-
 try:
     import fcntl
 except ImportError:  # not a POSIX system
@@ -86,11 +84,7 @@ def temporary_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def tensorflow_writes(path: pathlib.Path) -> Iterator[None]:
-    """Turns TensorFlow's errors in writing `path`, such as a full disk, into an OSError that names it.
-
-    Raises:
-        OSError: the block could not write its files.
-    """
+    """Turns TensorFlow's errors in writing `path`, such as a full disk, into an OSError that names it."""
     import tensorflow as tf
 
     try:
@@ -146,12 +140,6 @@ def sha256(path: pathlib.Path) -> str:
     """SHA-256 of a file's content, as hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def masked_crc32c(content: bytes) -> int:
-    """The checksum in TensorFlow's files: CRC-32C, masked as in LevelDB."""
-    checksum = google_crc32c.value(content)
-    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 @contextlib.contextmanager

@@ -202,14 +202,7 @@ class AlbertConfig:
         )
 
     def num_parameters(self, part: Literal["encoder", "pretraining"] = "encoder") -> int:
-        """Exact number of parameters.
-
-        Args:
-            part: `"encoder"`, with pooler, or `"pretraining"`, with both pretraining heads too.
-
-        Raises:
-            ValueError: `part` is another.
-        """
+        """Exact number of parameters: `"encoder"` with pooler, or `"pretraining"` with both pretraining heads too."""
         if part not in ("encoder", "pretraining"):
             raise ValueError(f"`part` must be 'encoder' or 'pretraining'. Received: part={part!r}.")
         return getattr(self.parameter_counts(), part)
@@ -220,11 +213,7 @@ class AlbertConfig:
 
     @classmethod
     def from_preset(cls, name: str) -> "AlbertConfig":
-        """A published size by name, such as `"base_v2"`, or `"tiny"` to try things out; see `PRESETS`.
-
-        Raises:
-            ValueError: there is no such size.
-        """
+        """A published size by name, such as `"base_v2"`, or `"tiny"`; raises ValueError if `PRESETS` lacks it."""
         if not isinstance(name, str) or name not in PRESETS:
             raise ValueError(
                 f"`name` must be one of {', '.join(PRESETS)}. Received: name={name!r}{nearest(name, PRESETS)}."

@@ -5,7 +5,7 @@ import hashlib
 import json
 import pathlib
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 MAX_BYTES, MAX_DATA_BYTES = 64 << 20, 1 << 30
@@ -35,20 +35,6 @@ def parse_json(content: str | bytes, source: Any, kind: type = dict, cure: str =
     return value
 
 
-def read_json_lines(path: str | pathlib.Path, cure: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the objects of a file with one on each line, of at most `MAX_DATA_BYTES`, and where each is, for errors.
-
-    Blank lines are skipped.
-
-    Raises:
-        ValueError: as `read_json`; the message names the line.
-    """
-    for number, line in enumerate(read_bytes(path, cure, MAX_DATA_BYTES).split(b"\n"), start=1):
-        if line.strip():
-            where = f"{path}, line {number}"
-            yield where, parse_json(line, where, cure=cure)
-
-
 def read_toml(path: str | pathlib.Path, cure: str = "correct it") -> dict[str, Any]:
     """Reads a TOML file of at most `MAX_BYTES`; raises ValueError as `read_json` does."""
     content = read_bytes(path, "check the path")
@@ -74,13 +60,7 @@ def read_bytes(path: str | pathlib.Path, cure: str = "check the path", max_bytes
 
 
 def nearest(name: object, choices: Iterable[str]) -> str:
-    """The end of an error message that suggests the closest match, if there is one.
-
-    Example:
-
-    >>> nearest("bas_v2", ["base_v2", "large_v2"])
-    "; did you mean 'base_v2'"
-    """
+    """The end of an error message that suggests the closest match, if there is one."""
     close = difflib.get_close_matches(str(name), list(choices), n=1)
     return f"; did you mean {close[0]!r}" if close else ""
 

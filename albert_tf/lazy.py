@@ -13,9 +13,6 @@ def lazy_names(package: str, module_of: Mapping[str, str]) -> tuple[Callable[[st
     Args:
         package: the package's `__name__`.
         module_of: for each name the module below the package that defines it.
-
-    Returns:
-        Functions to assign to `__getattr__` and `__dir__`.
     """
 
     def get_name(name: str) -> Any:

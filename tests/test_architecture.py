@@ -290,7 +290,7 @@ def test_hooks_look_upwards_inside_functions_alone():
 BOUNDS = {
     "a model": (("models.pretraining",), 44, 5050),
     "a model, its step and optimizers": (("models.pretraining", "training_step.step", "optimizers"), 45, 5075),
-    "pretraining": (("trainer.pretraining",), 84, 10585),
+    "pretraining": (("trainer.pretraining",), 84, 10570),
 }
 
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import google_crc32c
 import numpy as np
 import numpy.typing as npt
 
-from albert_tf.atomic_files import masked_crc32c
 from albert_tf.data.corpus import TokenizedDocuments
 
 _LENGTH = struct.Struct("<Q")
@@ -33,8 +33,9 @@ DOCUMENT_ARRAYS = {
 
 
 def masked_checksum(data: bytes) -> bytes:
-    """Returns the checksum of a record, as it is written."""
-    return _CHECKSUM.pack(masked_crc32c(data))
+    """Returns the masked CRC-32C of a record."""
+    checksum = google_crc32c.value(data)
+    return _CHECKSUM.pack((((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
 def write_records(file: BinaryIO, records: Iterable[bytes]) -> None:

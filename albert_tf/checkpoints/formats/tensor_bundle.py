@@ -13,10 +13,9 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import google_crc32c
 import ml_dtypes
 import numpy as np
-
-from albert_tf.atomic_files import masked_crc32c
 
 _FOOTER, _TRAILER, _MAGIC = 48, 5, 0xDB4775248B80FB57
 _MAX_NAME = 1000
@@ -66,7 +65,7 @@ def _tensor(name: str, entry: _Entry, file: pathlib.Path) -> np.ndarray:
     with file.open("rb") as data:
         data.seek(entry.offset)
         content = data.read(entry.size)
-    if len(content) != entry.size or masked_crc32c(content) != entry.checksum:
+    if len(content) != entry.size or _checksum(content) != entry.checksum:
         raise ValueError(f"the values of {name} are damaged or missing")
     return np.frombuffer(content, entry.dtype).reshape(entry.shape)
 
@@ -110,7 +109,7 @@ def _table(content: bytes) -> Iterator[tuple[bytes, bytes]]:
 def _block(content: bytes, start: int, size: int) -> Iterator[tuple[bytes, bytes]]:
     """Yields the keys and values of a block; a key is stored as a prefix of the previous key and a suffix."""
     block, trailer = content[start : start + size + 1], content[start + size + 1 : start + size + _TRAILER]
-    if len(trailer) != 4 or struct.unpack("<I", trailer)[0] != masked_crc32c(block):
+    if len(trailer) != 4 or struct.unpack("<I", trailer)[0] != _checksum(block):
         raise ValueError("its index is damaged")
     if size < 4 or block[-1] != 0:
         raise ValueError("its index is compressed")
@@ -126,6 +125,12 @@ def _block(content: bytes, start: int, size: int) -> Iterator[tuple[bytes, bytes
         position += unshared
         yield key, block[position : position + length]
         position += length
+
+
+def _checksum(content: bytes) -> int:
+    """Masked CRC-32C, as in LevelDB."""
+    checksum = google_crc32c.value(content)
+    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 # === Protocol buffers ===

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs
-from albert_tf.json_files import read_json, read_json_lines
+from albert_tf.data.finetuning.tables import read_objects
+from albert_tf.json_files import read_json
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
@@ -82,7 +83,7 @@ def read_choices(path: str | Path, labelled: bool = True) -> list[ChoiceQuestion
 
 
 def _of_lines(path: Path, labelled: bool) -> Iterator[ChoiceQuestion]:
-    for where, content in read_json_lines(path, _CURE):
+    for where, content in read_objects(path, _CURE):
         if "options" in content and "questions" in content:
             yield from _of_passage(content, where, _group_of(content))
         else:

@@ -112,8 +112,13 @@ def read_texts(path: str | Path, columns: Columns | None = None) -> LabelledText
 
 
 def label_of(row: Row, columns: Columns) -> str:
-    """The label of a row as text; raises ValueError if it is empty."""
+    """The label of a row as text; raises ValueError if it is empty, or a list where texts have one label each."""
     label = row.field(columns.label, "--label-column")
+    if isinstance(label, list | dict) and columns.separator is None:
+        raise ValueError(
+            f"{row.source}, line {row.line}: the label {str(label)[:60]} is not a single value; if texts may have any "
+            "number of labels, set the problem to 'multi_label'."
+        )
     label = "" if label is None else label.strip() if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
     if not label and columns.separator is None:
         raise ValueError(

@@ -184,6 +184,18 @@ def _read(path: Path) -> str:
         raise
 
 
+def read_objects(path: Path, cure: str) -> Iterator[tuple[str, Any]]:
+    """Yields the JSON objects of a file with one on each line, and where each is, for error messages.
+
+    Raises:
+        ValueError: the file cannot be read, or a line is not an object; the message ends with `cure`.
+    """
+    for number, line in enumerate(read_bytes(path, cure, MAX_DATA_BYTES).split(b"\n"), start=1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            yield where, parse_json(line, where, cure=cure)
+
+
 def listed(names: Iterable[str]) -> str:
     """Joins at most eight names for an error message."""
     names = list(names)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows, encode_with_spans
-from albert_tf.data.finetuning.tables import listed
-from albert_tf.json_files import nearest, read_json_lines
+from albert_tf.data.finetuning.tables import listed, read_objects
+from albert_tf.json_files import nearest
 from albert_tf.metrics.entities import find_entities
 from albert_tf.text_files import read_lines
 from albert_tf.tokenization.batching import BatchLayout, choose_windows
@@ -98,7 +98,7 @@ def _column_texts(path: Path) -> Iterator[TaggedText]:
 
 
 def _json_texts(path: Path, labelled: bool) -> Iterator[TaggedText]:
-    for where, content in read_json_lines(path, _CURE):
+    for where, content in read_objects(path, _CURE):
         words, tags = content.get("words", content.get("tokens")), content.get("tags", content.get("labels"))
         if not labelled:
             tags, content = [OUTSIDE] * len(words if isinstance(words, list) else ()), {**content, "spans": []}

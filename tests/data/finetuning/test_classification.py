@@ -130,6 +130,12 @@ BAD = {
     "long row": ("a.csv", "text,label\nx,1,2\n", Columns(), r"a\.csv, line 2, has 3 fields, but the header has 2"),
     "no label": ("a.tsv", "text\tlabel\nx\t \n", Columns(), r"line 2: the label \('label'\) is empty"),
     "null label": ("a.jsonl", '{"text": "x", "label": null}', Columns(), r"line 1: the label \('label'\) is empty"),
+    "several labels": (
+        "a.jsonl",
+        '{"text": "x", "label": ["a", "b"]}',
+        Columns(),
+        r"line 1: the label \['a', 'b'\] is not a single value; .* 'multi_label'",
+    ),
     "text a number": ("a.jsonl", '{"text": 7, "label": 1}', Columns(), r"line 1: text=7 is not a string"),
     "broken json": ("a.jsonl", '{"text": "x", "label": 1}\n{"text"', Columns(), r"line 2, is not a JSON object"),
     "json list": ("a.jsonl", "[1, 2]", Columns(), "line 1, is not a JSON object"),
