@@ -57,7 +57,7 @@ class AlbertBase(CheckedModel):
     # === Loss and metrics ===
 
     def loss_terms(self, y, outputs, sample_weight=None) -> dict[str, WeightedMean]:
-        """The terms whose sum `fit` minimises unless `compile` is given a loss."""
+        """The terms whose sum `fit` minimises unless `compile` is given a loss; raises ValueError if there are none."""
         raise ValueError(
             f"{type(self).__name__} has no loss of its own; call compile(loss=...) or use a model for a task."
         )
@@ -127,6 +127,10 @@ class AlbertBase(CheckedModel):
                 fixed length are trained with small XLA programs for GELU and layer normalisation.
             remat: str or int. Activations that `fit` recomputes in the backward pass instead of keeping them: `"none"`,
                 those of each layer call (`"block"`), or those of this many consecutive layer calls at once.
+
+        Raises:
+            ValueError: an argument is invalid, is not supported by the backend or the devices, or the optimizer
+                accumulates gradients itself.
         """
         if _replicas(self) > 1 or (kwargs.get("jit_compile", "auto") == "auto" and _runs_on_cpu()):
             kwargs = {**kwargs, "jit_compile": _without_xla(kwargs.get("jit_compile", "auto"))}
@@ -282,7 +286,7 @@ class AlbertBase(CheckedModel):
         return model
 
     def matching(self, checkpoint: Checkpoint, new_head: bool) -> Checkpoint:
-        """The checkpoint with its head adapted to this model, or without it if a new one is initialised."""
+        """The checkpoint with its head adapted to this model or left out; raises ValueError if it does not fit."""
         del new_head
         return checkpoint
 

@@ -63,7 +63,8 @@ class Lamb(AdamW):
         **kwargs: other arguments of `keras.optimizers.Optimizer` (`name`, `clipnorm`, `use_ema`, ...).
 
     Raises:
-        ValueError: a number is out of range, or a pattern is not a regular expression.
+        ValueError: a number is out of range, a pattern is not a regular expression, or trust ratios are to be kept of
+            two variables with the same path.
 
     Example:
 

@@ -25,7 +25,7 @@ def is_excluded(path: str, patterns: Sequence[str]) -> bool:
 
 
 def check_patterns(name: str, patterns: Iterable[str] | None) -> tuple[str, ...] | None:
-    """The patterns as a tuple; None stays None. `name` is the argument's name in errors."""
+    """The patterns as a tuple; None stays None. Raises ValueError, naming the argument, for others."""
     if patterns is None:
         return None
     if isinstance(patterns, str):
@@ -39,7 +39,7 @@ def check_patterns(name: str, patterns: Iterable[str] | None) -> tuple[str, ...]
 
 
 def check_factors(name: str, rules: Iterable[tuple[str, float]] | None) -> tuple[tuple[str, float], ...] | None:
-    """The rules as a tuple of (pattern, factor), or None. `name` is the argument's name in errors."""
+    """The rules as a tuple of (pattern, factor >= 0), or None. Raises ValueError, naming the argument, for others."""
     if rules is None:
         return None
     checked = []
