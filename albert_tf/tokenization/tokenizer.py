@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf.tokenization.batching import BatchLayout, SpecialIds, TokenRows, build_inputs
+from albert_tf.tokenization.batching import BatchLayout, TokenRows, build_inputs
 from albert_tf.tokenization.files import english_model_file, find_vocabulary
 from albert_tf.tokenization.interface import PieceModel, raise_not_text
 from albert_tf.tokenization.loading import load_piece_model
@@ -235,6 +235,9 @@ class AlbertTokenizer:
 
         Returns:
             One int32 array per text, which may be a read-only view of a buffer.
+
+        Raises:
+            ValueError: `texts` is a single text, or one of them is not a string.
         """
         if isinstance(texts, str | bytes):
             raise ValueError(f"`texts` must be several texts. Received: a {type(texts).__name__}; use `encode` for it.")
@@ -286,8 +289,7 @@ class AlbertTokenizer:
             )
         model = self._choose_model(allow_special)
         rows = [_encode(model, each, return_offsets) for each in (texts, pairs) if each is not None]
-        special = SpecialIds(self.pad_token_id, self.cls_token_id, self.sep_token_id)
-        return build_inputs(rows[0], None if pairs is None else rows[1], special, layout)
+        return build_inputs(rows[0], None if pairs is None else rows[1], self._model.special, layout)
 
     def as_layer(
         self,

@@ -82,7 +82,7 @@ def round_scores(model_proto: bytes, step: float) -> bytes:
 def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
     """Returns the model with other normalisation rules, and with white space collapsed as the clean-up demands.
 
-    Only pieces and the trainer's settings are kept besides: nothing else in a model of others is to be run.
+    Of the rest, only pieces and the trainer's settings are kept: nothing else in an untrusted model may take effect.
     """
     replaced = (_SPEC_CHARSMAP, _SPEC_REMOVE_EXTRA_WHITESPACES)
     spec = _last_payload(model_proto, _MODEL_NORMALIZER_SPEC)
@@ -170,7 +170,7 @@ def _fields(message: bytes) -> Iterator[_Field]:
 
 
 def _positions(message: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Yields of each field its number, where it begins, where its payload begins, and where both end.
+    """Yields the number of each field, and the positions of its start, of its payload's start and of its end.
 
     A model has tens of thousands of fields, nearly all with a tag and a length of one byte each.
     """
