@@ -4,7 +4,7 @@ Letters: B batch, L sequence, C classes.
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -113,7 +113,9 @@ def label_names(num_labels: int | None, labels: Sequence[str] | None = None) -> 
         if num_labels is None:
             raise ValueError("`num_labels` or `labels` must be given. Received: neither.")
         return tuple(f"LABEL_{number}" for number in range(num_labels))
-    names = () if isinstance(labels, str) or not isinstance(labels, Iterable) else tuple(labels)
+    # A set has no order, and that of a dict need not be that of its ids.
+    has_order = isinstance(labels, Iterable) and not isinstance(labels, str | set | frozenset | Mapping)
+    names = tuple(labels) if has_order else ()
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise ValueError(f"`labels` must be a list of different names, one per class. Received: labels={labels!r}.")
     if num_labels not in (None, len(names)):
