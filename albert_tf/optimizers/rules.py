@@ -11,8 +11,8 @@ ALBERT_EXCLUSIONS = ("LayerNorm", "layer_norm", "bias")
 """Layer normalisation in Google's spelling and ours, and all biases."""
 
 
-def is_excluded(path: str, patterns: Sequence[str]) -> bool:
-    """Whether any of the regular expressions is found anywhere in the path.
+def is_excluded(path: str, patterns: Iterable[str] | None) -> bool:
+    """Whether any of the regular expressions is found anywhere in the path; raises ValueError as `check_patterns`.
 
     Example:
 
@@ -21,7 +21,7 @@ def is_excluded(path: str, patterns: Sequence[str]) -> bool:
     >>> is_excluded("encoder/attention/query/kernel", ALBERT_EXCLUSIONS)
     False
     """
-    return any(re.search(pattern, path) for pattern in patterns)
+    return any(re.search(pattern, path) for pattern in check_patterns("patterns", patterns) or ())
 
 
 def check_patterns(name: str, patterns: Iterable[str] | None) -> tuple[str, ...] | None:
