@@ -352,7 +352,7 @@ class AlbertTokenizer:
         return self._special_model if allow_special else self._model
 
 
-def _encode(model: PieceModel | SplitAtSpecialTokens, texts: list[str | bytes], with_offsets: bool) -> TokenRows:
+def _encode(model: PieceModel | SplitAtSpecialTokens, texts: list[Any], with_offsets: bool) -> TokenRows:
     if not with_offsets:
         return TokenRows(model.encode_batch(texts))
     for index, text in enumerate(texts):
@@ -362,7 +362,7 @@ def _encode(model: PieceModel | SplitAtSpecialTokens, texts: list[str | bytes], 
     return TokenRows([one.ids for one in encoded], [one.offsets for one in encoded])
 
 
-def _as_batch(texts: str | bytes | Iterable[str | bytes]) -> list[str | bytes]:
+def _as_batch(texts: str | bytes | Iterable[str | bytes]) -> list[Any]:
     if type(texts).__module__.startswith(("tensorflow.", "keras.")):
         raise ValueError(
             f"`texts` must be strings. Received: a {type(texts).__name__}; for tensors, in `tf.data` or in a model, "
