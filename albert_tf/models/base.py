@@ -146,7 +146,8 @@ class AlbertBase(CheckedModel):
         self._compile_loss = self._compiled_losses = None
         if loss is not None:
             self._compiled_losses = CompiledLosses(losses, loss_weights, is_divided=count * _replicas(self) > 1)
-        with _scope_of(self), DotNotTrackScope():
+        strategy = getattr(self, "distribute_strategy", None)  # only TensorFlow's trainer has one
+        with strategy.scope() if strategy is not None else contextlib.nullcontext(), DotNotTrackScope():
             self._compile_metrics = ModelMetrics(self.term_source().reported_terms(), self._compile_metrics)
 
     def _checked_microbatches(self, count: int, optimizer) -> int:
@@ -332,8 +333,3 @@ def _without_xla(jit_compile):
             f"`jit_compile` must be False or 'auto' with several devices. Received: jit_compile={jit_compile!r}."
         )
     return False
-
-
-def _scope_of(model):
-    strategy = getattr(model, "distribute_strategy", None)
-    return strategy.scope() if strategy is not None else contextlib.nullcontext()

@@ -62,11 +62,7 @@ def _find_config(prefix: pathlib.Path) -> pathlib.Path | None:
 
 def _read_tensors(prefix: pathlib.Path) -> dict[str, np.ndarray]:
     try:
-        return read_bundle(prefix, _is_weight)
+        return read_bundle(prefix, lambda name: google.is_weight(name) and model_garden.is_weight(name))
     except (ValueError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ValueError(f"{prefix} could not be read ({reason}); download its index and data files again.") from None
-
-
-def _is_weight(name: str) -> bool:
-    return google.is_weight(name) and model_garden.is_weight(name)
