@@ -3,12 +3,14 @@
 import contextlib
 import glob
 import hashlib
+import json
 import os
 import pathlib
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 try:
     import fcntl
@@ -22,24 +24,33 @@ def atomic_write(path: pathlib.Path, content: bytes) -> None:
         file.write(content)
 
 
+def write_json(path: pathlib.Path, value: Any, *, indent: int = 2, **options: Any) -> None:
+    """Writes a value as indented JSON atomically; `options` are those of `json.dumps`."""
+    atomic_write(path, (json.dumps(value, indent=indent, **options) + "\n").encode("utf-8", "surrogatepass"))
+
+
 @contextlib.contextmanager
 def atomic_open(path: pathlib.Path) -> Iterator[BinaryIO]:
     """Opens a temporary file in the same folder for writing, which replaces `path` once it is synced to disk.
 
-    Temporary files of killed processes are removed first.
+    Temporary files of killed processes are removed first. As for other new files, the umask limits who may read it.
 
     Raises:
         OSError: the file could not be written; the message names `path`, and an existing file is unchanged.
     """
+
+    def make() -> tuple[int, str]:
+        name = str(path.with_name(f".{path.name}.{secrets.token_hex(4)}"))
+        return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), name
+
     temporary = None
     try:
         remove_temporary(path.with_name(glob.escape(path.name)))
-        handle, temporary = _locked(lambda: tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}."))
+        handle, temporary = _locked(make)
         with os.fdopen(handle, "wb", buffering=2**20) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException as error:
         if temporary is not None:

@@ -4,13 +4,12 @@ Letters: V vocabulary, E embedding, D hidden, F intermediate, N heads, H head si
 """
 
 import dataclasses
-import difflib
 import pathlib
 import sys
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from albert_tf.json_files import read_json
+from albert_tf.json_files import nearest, read_json
 
 Share = Literal["all", "attention", "ffn", "none"]
 Origin = Literal["google", "huggingface"]
@@ -24,12 +23,10 @@ _BOUNDED_BY_LAYERS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num
 # Fields that no published config has.
 OWN_KEYS = ("share", "embedding_projection", "masked_lm_layer_norm_eps")
 # Keys of published files that say nothing about the numbers this library computes.
-_IGNORED_GOOGLE_KEYS = frozenset(
-    {"net_structure_type", "gap_size", "num_memory_blocks", "down_scale_factor", "ln_type"}
-)
-_HUGGING_FACE_MARKS = frozenset({"model_type", "architectures", "transformers_version", "_name_or_path"})
-_IGNORED_HUGGING_FACE_KEYS = _IGNORED_GOOGLE_KEYS | {
-    *("model_type", "architectures", "transformers_version", "_name_or_path", "torch_dtype", "dtype"),
+_IGNORED_GOOGLE_KEYS = {"net_structure_type", "gap_size", "num_memory_blocks", "down_scale_factor", "ln_type"}
+_HUGGING_FACE_MARKS = {"model_type", "architectures", "transformers_version", "_name_or_path"}
+_IGNORED_HUGGING_FACE_KEYS = {
+    *(*_IGNORED_GOOGLE_KEYS, *_HUGGING_FACE_MARKS, "torch_dtype", "dtype"),
     *("bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id", "id2label", "label2id"),
     *("position_embedding_type", "output_past", "output_attentions", "output_hidden_states", "tie_word_embeddings"),
     *("return_dict", "use_cache", "problem_type", "_num_labels", "num_labels", "layers_to_keep", "is_decoder"),
@@ -39,21 +36,14 @@ _IGNORED_HUGGING_FACE_KEYS = _IGNORED_GOOGLE_KEYS | {
     *("finetuning_task", "pruned_heads", "torchscript", "use_bfloat16", "task_specific_params", "is_encoder_decoder"),
     *("gradient_checkpointing", "cross_attention_hidden_size", "do_sample", "early_stopping", "length_penalty"),
     *("max_length", "min_length", "num_beams", "num_return_sequences", "repetition_penalty", "temperature", "top_k"),
-    *(
-        "top_p",
-        "no_repeat_ngram_size",
-        "bad_words_ids",
-        "decoder_start_token_id",
-        "prefix",
-        "xla_device",
-        "tokenizer_class",
-    ),
+    *("top_p", "no_repeat_ngram_size", "bad_words_ids", "decoder_start_token_id", "prefix", "xla_device"),
+    "tokenizer_class",
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class AlbertConfig:
-    """Hyperparameters of an ALBERT encoder, spelled as in the published `albert_config.json`.
+    """Hyperparameters of an ALBERT encoder, named as in the published `albert_config.json`.
 
     Args:
         vocab_size: int. Number of pieces, V.
@@ -74,13 +64,13 @@ class AlbertConfig:
         layer_norm_eps: float. Added to the variance by every layer normalisation.
         classifier_dropout_prob: float. Dropout before a task head.
         share: str. What is shared between layers: `"all"` (ALBERT), `"attention"`, `"ffn"`, or `"none"` (as in BERT).
-        embedding_projection: bool or None. Whether embeddings are mapped from E to D. None: where the two differ, as in
-            Google's code; Hugging Face and KerasHub map them also where the two are equal.
+        embedding_projection: bool or None. Whether embeddings are mapped from E to D. None: only if the two differ, as
+            in Google's code; Hugging Face and KerasHub also map embeddings of the hidden width.
         masked_lm_layer_norm_eps: float or None. As `layer_norm_eps`, for the masked-LM head. None: the same; KerasHub's
             head has 1e-5.
 
     Raises:
-        ValueError: where a value cannot make a model, or where values contradict each other.
+        ValueError: a value is out of range, or values contradict each other.
 
     Example:
 
@@ -184,14 +174,14 @@ class AlbertConfig:
         return self.num_hidden_layers if self.share in ("attention", "none") else self.num_hidden_groups
 
     def group_of_layer(self, layer: int, num_groups: int | None = None) -> int:
-        """The group whose weights layer number `layer` uses: layers are dealt out in equal, consecutive runs.
+        """The group whose weights layer number `layer` uses; groups are equal, consecutive runs of layers.
 
         Integer arithmetic; the reference's float arithmetic is one off for a few unpublished sizes (22 groups, say).
         """
         return layer * (self.num_hidden_groups if num_groups is None else num_groups) // self.num_hidden_layers
 
     def replace(self, **changes: Any) -> "AlbertConfig":
-        """A copy with some values changed; unknown names are an error with a suggestion."""
+        """A copy with some values changed; raises ValueError, with a suggestion, for an unknown name."""
         _reject_unknown(changes, "AlbertConfig.replace")
         return dataclasses.replace(self, **changes)
 
@@ -223,19 +213,19 @@ class AlbertConfig:
 
     @classmethod
     def from_preset(cls, name: str) -> "AlbertConfig":
-        """A published size by name, such as `"base_v2"`, or `"tiny"` for trying things out; see `PRESETS`."""
+        """A published size by name, such as `"base_v2"`, or `"tiny"`; raises ValueError if `PRESETS` lacks it."""
         if not isinstance(name, str) or name not in PRESETS:
             raise ValueError(
-                f"`name` must be one of {', '.join(PRESETS)}. Received: name={name!r}{_nearest(name, PRESETS)}."
+                f"`name` must be one of {', '.join(PRESETS)}. Received: name={name!r}{nearest(name, PRESETS)}."
             )
         return cls(**PRESETS[name])
 
     @classmethod
     def from_json(cls, path: str | pathlib.Path) -> "AlbertConfig":
-        """Reads Google's `albert_config.json` or a Hugging Face `config.json`; which, is found out by looking.
+        """Reads Google's `albert_config.json` or a Hugging Face `config.json`, which is detected automatically.
 
         Raises:
-            ValueError: naming the file, for one that is not JSON, of another model type, or with an unknown key.
+            ValueError: the file is not JSON, is of another model type, or has an unknown key; the message names it.
         """
         values = read_json(path, cure="check that it is the right file")
         try:
@@ -245,7 +235,15 @@ class AlbertConfig:
 
     @classmethod
     def from_published(cls, values: Mapping[str, Any], origin: Origin | None = None) -> "AlbertConfig":
-        """From the keys of a published file; `origin` settles what "gelu" means; None guesses it from the keys."""
+        """Makes a config from the values of a published file.
+
+        Args:
+            values: by the keys of the file.
+            origin: who wrote it, which decides what "gelu" means. None: inferred from the keys.
+
+        Raises:
+            ValueError: the file is of another model type, or has an unknown key or an invalid value.
+        """
         if origin is None:
             origin = "huggingface" if _HUGGING_FACE_MARKS & set(values) else "google"
         model_type = values.get("model_type", "albert")
@@ -268,7 +266,7 @@ class AlbertConfig:
         """The keys of Google's `albert_config.json`, where "gelu" is the tanh form.
 
         Raises:
-            ValueError: where Google's code would compute something else with these weights.
+            ValueError: Google's code would compute something else with these weights.
         """
         extra_projection = self.has_projection and self.embedding_size == self.hidden_size
         groups, layers = max(self.num_attention_groups, self.num_ffn_groups), self.num_hidden_layers
@@ -294,7 +292,7 @@ class AlbertConfig:
         return {**values, **fixed}
 
     def to_hugging_face(self) -> dict[str, Any]:
-        """The keys of a Hugging Face `config.json`; our own are written only where they are not at their defaults."""
+        """The keys of a Hugging Face `config.json`; our own are included only if they differ from their defaults."""
         values = self.to_dict()
         for name in OWN_KEYS:
             if values[name] == getattr(AlbertConfig, name):
@@ -309,7 +307,7 @@ class ParameterCounts:
 
     Args:
         embeddings: int. The three tables and their layer normalisation.
-        projection: int. From E to D; 0 where the two are equal.
+        projection: int. From E to D; 0 without one.
         attention: int. Every set of attention weights, with its layer normalisation.
         ffn: int. Every set of feed-forward weights, with its layer normalisation.
         pooler: int.
@@ -361,16 +359,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def _nearest(name: Any, choices) -> str:
-    close = difflib.get_close_matches(str(name), list(choices), n=1)
-    return f"; did you mean {close[0]!r}" if close else ""
-
-
 def _reject_unknown(values: Mapping[str, Any], where: str) -> None:
     names = [field.name for field in dataclasses.fields(AlbertConfig)]
     for key in values:
         if key not in names:
-            raise ValueError(f"Every key of {where} must be known. Received: {key!r}{_nearest(key, names)}.")
+            raise ValueError(f"Every key of {where} must be known. Received: {key!r}{nearest(key, names)}.")
 
 
 def _check_number(name: str, value: Any, kind: Any) -> None:

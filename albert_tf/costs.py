@@ -90,12 +90,12 @@ def head_flops(config: AlbertConfig, num_predictions: int) -> int:
 def activation_values(config: AlbertConfig, sequence_length: int, num_predictions: int) -> int:
     """Numbers that one sequence of pretraining keeps from the forward for the backward pass.
 
-    Assumed: every layer's are kept (no rematerialisation), each tensor is stored once, and only inputs of matrix
-    products, normalisations and activations and the outputs of softmax are needed. For one block: `8 L D` (its input,
-    query, key, value, context, inputs of both normalisations, input of the feed-forward part), `2 L F` (before and
-    after the activation) and `N L^2` (attention probabilities). Dropout adds its masks, and the probabilities that it
-    has changed. A framework that does not fuse normalisation and activation keeps more: the peak memory of TensorFlow
-    on a CPU grows 1.5 (XLA) to 1.9 times as fast with the batch, measured with base at 128 tokens.
+    This assumes that every layer keeps its own (no rematerialisation), that each tensor is stored once, and that only
+    inputs of matrix products, normalisations and activations and the outputs of softmax are needed. For one block:
+    `8 L D` (its input, query, key, value, context, inputs of both normalisations, input of the feed-forward part),
+    `2 L F` (before and after the activation) and `N L^2` (attention probabilities). Dropout adds its masks, and the
+    probabilities that it has changed. A framework that does not fuse normalisation and activation keeps more: the peak
+    memory of TensorFlow on a CPU grows 1.5 (XLA) to 1.9 times as fast with the batch, measured with base at 128 tokens.
 
     Args:
         config: `AlbertConfig`.
@@ -133,7 +133,7 @@ def estimate_costs(
         `Costs`.
 
     Raises:
-        ValueError: where the length does not fit the config, or the dtype is another.
+        ValueError: the length does not fit the config, or the dtype is unknown.
 
     Example:
 
@@ -170,6 +170,9 @@ def compare_costs(
 
     Returns:
         `Comparison`.
+
+    Raises:
+        ValueError: as `estimate_costs`.
 
     Example:
 

@@ -24,7 +24,7 @@ _NAME = re.compile(r"(?P<name>\w[\w.-]*/\w[\w.-]*)(@(?P<revision>[^@]+))?", re.A
 
 
 def model_folder(path: str | pathlib.Path, revision: str | None = None, *, weights: bool = True) -> pathlib.Path:
-    """The path, or for the name of a model on huggingface.co the folder that its files are downloaded to.
+    """Returns the path or, for the name of a model on huggingface.co, the folder that its files are downloaded to.
 
     A path that exists is always taken, and `owner/name` is a path if there is a folder `owner`; `owner/name@revision`
     is always a name. Without a network, or with HF_HUB_OFFLINE=1, an earlier download is used.
@@ -77,15 +77,15 @@ def model_folder(path: str | pathlib.Path, revision: str | None = None, *, weigh
 
 
 def name_hint(path: str | pathlib.Path) -> str:
-    """For the error about a missing path: how to get the model of this name, if it could be one."""
+    """The end of an error message about a missing path: how to get the model of this name, if it could be one."""
     match = _NAME.fullmatch(pathlib.Path(path).as_posix())
-    return (
-        "" if match is None or match["revision"] else f", or write {match['name']}@main for a model of huggingface.co"
-    )
+    if match is None or match["revision"]:
+        return ""
+    return f", or write {match['name']}@main for a model of huggingface.co"
 
 
 class _NoWeightsError(Exception):
-    pass
+    """The model has no weights of a known format."""
 
 
 def _site() -> str:

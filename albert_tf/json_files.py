@@ -1,13 +1,14 @@
 """Reads JSON and TOML files, with errors that name the file."""
 
+import difflib
 import hashlib
 import json
 import pathlib
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-MAX_BYTES = 64 << 20
+MAX_BYTES, MAX_DATA_BYTES = 64 << 20, 1 << 30
 _CHECKSUM = "checksum"
 _KINDS = {dict: "an object", list: "a list"}
 
@@ -27,7 +28,7 @@ def read_json(path: str | pathlib.Path, kind: type = dict, cure: str = "check th
 
 
 def parse_json(content: str | bytes, source: Any, kind: type = dict, cure: str = "restore the file") -> Any:
-    """Parses the content of a JSON file, as `read_json`; errors name `source`."""
+    """Parses the content of a JSON file; raises ValueError as `read_json`, naming `source`."""
     value = _parse(json.loads, content, source, "JSON", cure)
     if not isinstance(value, kind):
         raise ValueError(f"{source} holds {type(value).__name__} where {_KINDS[kind]} is expected; {cure}.")
@@ -56,6 +57,12 @@ def read_bytes(path: str | pathlib.Path, cure: str = "check the path", max_bytes
     if len(content) > max_bytes:
         raise ValueError(f"{path} is larger than {max_bytes:,} bytes; {cure}.")
     return content
+
+
+def nearest(name: object, choices: Iterable[str]) -> str:
+    """The end of an error message that suggests the closest match, if there is one."""
+    close = difflib.get_close_matches(str(name), list(choices), n=1)
+    return f"; did you mean {close[0]!r}" if close else ""
 
 
 def with_checksum(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,8 +19,8 @@ class Task:
         name: str.
         model: name of the class in `albert_tf.models`, which is also its architecture in a Hugging Face `config.json`.
         heads: parts of a checkpoint, beside `encoder`, that the model fills; see `checkpoints/names.py`.
-        uses_pooler: whether the model computes from `pooled_output`.
         serving: class that exports the model, and its module in `albert_tf.export`.
+        uses_pooler: whether the model computes from `pooled_output`.
         finetuning: class of `albert_tf.trainer.tasks` that trains and evaluates it; None if there is none.
     """
 
@@ -113,5 +113,5 @@ def find_task(parts: Collection[str], architectures: Collection[str] = ()) -> Ta
 
 
 def smallest_task(head: str) -> Task:
-    """The task with the fewest variables besides this head, without a pooler where there is a choice."""
+    """The task with the fewest variables besides this head, preferably without a pooler."""
     return min((task for task in TASKS if head in task.heads), key=lambda task: (len(task.heads), task.uses_pooler))

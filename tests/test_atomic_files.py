@@ -3,12 +3,21 @@
 import errno
 import os
 import pathlib
+import stat
 import subprocess
 import sys
 
 import pytest
 
-from albert_tf.atomic_files import atomic_open, atomic_write, exclusive_lock, remove_temporary, sha256, temporary_folder
+from albert_tf.atomic_files import (
+    atomic_open,
+    atomic_write,
+    exclusive_lock,
+    remove_temporary,
+    sha256,
+    temporary_folder,
+    write_json,
+)
 
 
 def test_a_failed_write_leaves_the_old_file_and_names_it(tmp_path, monkeypatch):
@@ -24,6 +33,22 @@ def test_a_failed_write_leaves_the_old_file_and_names_it(tmp_path, monkeypatch):
     assert caught.value.errno == errno.ENOSPC
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["model.bin"]
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_the_umask_limits_who_may_read_a_file(tmp_path, umask, mode):
+    before = os.umask(umask)
+    try:
+        atomic_write(tmp_path / "model.bin", b"private")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "model.bin").stat().st_mode) == mode
+
+
+def test_json_is_indented_and_may_hold_lone_surrogates(tmp_path):
+    write_json(tmp_path / "a.json", {"b": ["\ud800"], "a": 1}, indent=1, sort_keys=True, ensure_ascii=False)
+    written = (tmp_path / "a.json").read_bytes().decode("utf-8", "surrogatepass")
+    assert written == '{\n "a": 1,\n "b": [\n  "\ud800"\n ]\n}\n'
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path):

@@ -32,6 +32,11 @@ class Checkpoint:
     arrays: Mapping[str, np.ndarray]
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
+    @property
+    def parts(self) -> set[str]:
+        """The parts that the file has, such as `encoder` and `classifier`."""
+        return {path.split("/", 1)[0] for path in self.arrays}
+
     def digest(self) -> str:
         """SHA-256 of all arrays with their names, types and shapes, as hexadecimal digits."""
         return digest({f"{path} {array.dtype} {array.shape}": array for path, array in self.arrays.items()})
@@ -48,8 +53,6 @@ def with_sharing(checkpoint: Checkpoint, config: AlbertConfig) -> Checkpoint:
         ("attention", old.num_attention_groups, config.num_attention_groups),
         ("ffn", old.num_ffn_groups, config.num_ffn_groups),
     ):
-        if before == after:
-            continue
         if after % before:
             raise ValueError(
                 f"`share` must not make layers share weights that differ in {checkpoint.source}. Received: "
@@ -57,8 +60,8 @@ def with_sharing(checkpoint: Checkpoint, config: AlbertConfig) -> Checkpoint:
             )
         blocks = {path: arrays.pop(path) for path in checkpoint.arrays if path.startswith(f"encoder/{name}_")}
         for path, array in blocks.items():
-            group, inner = path.split("/")[1].removeprefix(f"{name}_").split("_")
-            rest = path.split("/", 2)[2]
+            block, rest = path.removeprefix(f"encoder/{name}_").split("/", 1)
+            group, inner = block.split("_")
             for copy in range(after // before):
                 arrays[f"encoder/{name}_{int(group) * (after // before) + copy}_{inner}/{rest}"] = array
     return dataclasses.replace(checkpoint, config=config, arrays=arrays)
@@ -139,7 +142,7 @@ def check_size(checkpoint: Checkpoint) -> None:
 
 
 def infer_head_settings(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, completed by those that follow from the heads' arrays."""
+    """The settings, none of them None, completed by those that follow from the heads' arrays."""
     inferred: dict[str, Any] = {}
     if "classifier/bias" in arrays:
         count = len(arrays["classifier/bias"])
@@ -147,7 +150,7 @@ def infer_head_settings(arrays: Mapping[str, np.ndarray], settings: Mapping[str,
         inferred |= {"problem_type": "regression"} if count == 1 else {}
     if "qa_beam/start/kernel" in arrays:
         inferred |= {"start_n_top": 5, "end_n_top": 5}  # the reference's defaults
-    return {**inferred, **{key: value for key, value in settings.items() if value is not None}}
+    return {**inferred, **settings}
 
 
 def assign(checkpoint: Checkpoint, variables: Mapping[str, Any], new_head: bool = False) -> None:

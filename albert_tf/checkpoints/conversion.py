@@ -63,9 +63,10 @@ def write(checkpoint: Checkpoint, folder: str | pathlib.Path, to: Format) -> lis
 
 
 def _settings(checkpoint: Checkpoint) -> Mapping[str, Any]:
+    """The entries of `config.json` about the head."""
     settings = {key: checkpoint.settings[key] for key in _HEAD_SETTINGS if key in checkpoint.settings}
     if "id2label" in settings:
         settings["label2id"] = {label: int(index) for index, label in settings["id2label"].items()}
-    task = find_task({path.split("/", 1)[0] for path in checkpoint.arrays})
+    task = find_task(checkpoint.parts)
     architectures = checkpoint.settings.get("architectures") or [task.model if task else "AlbertModel"]
     return {"architectures": architectures, **settings}

@@ -3,7 +3,6 @@
 Sharded files, half precision and `pytorch_model.bin` can be read as well.
 """
 
-import json
 import pathlib
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from albert_tf.atomic_files import atomic_write
+from albert_tf.atomic_files import atomic_write, write_json
 from albert_tf.checkpoints.checkpoint import Checkpoint, from_tensors, infer_head_settings
 from albert_tf.checkpoints.config_files import read_config
 from albert_tf.checkpoints.differences import warn_of_differences
@@ -86,7 +85,7 @@ def save_huggingface(
     published = {**config.to_hugging_face(), "num_hidden_groups": num_file_groups(config), **settings}
     # The large file first: if the disk is full, the files already in the folder still belong together.
     atomic_write(folder / WEIGHTS_FILES[0], safetensors.numpy.save(tensors, metadata={"format": "pt"}))
-    atomic_write(folder / CONFIG_FILE, (json.dumps(published, indent=2, sort_keys=True) + "\n").encode())
+    write_json(folder / CONFIG_FILE, published, sort_keys=True)
 
 
 def _read_file(path: pathlib.Path) -> dict[str, np.ndarray]:

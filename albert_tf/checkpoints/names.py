@@ -109,19 +109,14 @@ def for_file(config: AlbertConfig, arrays: Mapping[str, np.ndarray], layout: For
 
 def reorient(row: Row, array: np.ndarray, layout: Format) -> np.ndarray:
     """Transposes a variable that the format stores transposed; it converts in both directions."""
-    return np.ascontiguousarray(array.T) if _is_transposed(row, layout) else array
+    is_transposed = row.google.endswith("output_weights") if layout == "google" else row.path.endswith("/kernel")
+    return np.ascontiguousarray(array.T) if is_transposed else array
 
 
 def joined(names: list[str]) -> str:
     """At most four of the names, for an error message."""
     shown = ", ".join(names[:4])
     return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
-
-
-def _is_transposed(row: Row, layout: Format) -> bool:
-    if layout == "google":
-        return row.google.endswith("output_weights")
-    return row.path.endswith("/kernel")
 
 
 def _dense(path: str, google: str, huggingface: str) -> list[Row]:

@@ -1,10 +1,9 @@
 """The files that sentence-transformers adds to a model's folder: a list of modules, and how tokens are pooled."""
 
-import json
 import pathlib
 from typing import Any
 
-from albert_tf.atomic_files import atomic_write
+from albert_tf.atomic_files import write_json
 from albert_tf.checkpoints.config_files import CURE
 from albert_tf.config import AlbertConfig
 from albert_tf.json_files import read_json
@@ -21,7 +20,7 @@ _LIST_CURE = "use a model whose modules are Transformer, Pooling with the mean o
 
 
 def read_sentence_settings(folder: pathlib.Path, config: AlbertConfig) -> dict[str, Any]:
-    """The settings of a folder of sentence-transformers; empty if it is none.
+    """The settings of a folder of sentence-transformers; empty for other folders.
 
     Returns:
         A dict with `architectures` and `SENTENCE_SETTINGS`.
@@ -63,18 +62,10 @@ def save_sentence_modules(folder: str | pathlib.Path, hidden_size: int, normaliz
         {"idx": index, "name": str(index), "path": path, "type": _TYPES + kind}
         for index, (kind, path) in enumerate(paths.items())
     ]
-    pooling = {
-        "word_embedding_dimension": hidden_size,
-        "pooling_mode_cls_token": False,
-        "pooling_mode_mean_tokens": True,
-    }
-    _write(folder / _POOLING_FOLDER / "config.json", {**pooling, "pooling_mode_max_tokens": False})
-    _write(folder / _LENGTH_FILE, {"max_seq_length": max_length, "do_lower_case": False})
-    _write(folder / _MODULES_FILE, modules)
-
-
-def _write(file: pathlib.Path, content: Any) -> None:
-    atomic_write(file, (json.dumps(content, indent=2) + "\n").encode())
+    modes = {f"pooling_mode_{mode}": mode == "mean_tokens" for mode in ("cls_token", "mean_tokens", "max_tokens")}
+    write_json(folder / _POOLING_FOLDER / "config.json", {"word_embedding_dimension": hidden_size, **modes})
+    write_json(folder / _LENGTH_FILE, {"max_seq_length": max_length, "do_lower_case": False})
+    write_json(folder / _MODULES_FILE, modules)
 
 
 def _check_pooling(file: pathlib.Path) -> None:

@@ -1,11 +1,14 @@
 """`albert-tf bench`: the speed of a model on this machine."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from albert_tf.cli.paths import ConfigSource
 from albert_tf.cli.tables import AsJson
+
+if TYPE_CHECKING:
+    from albert_tf.bench import OpTime
 
 NAME = "bench"
 _PROFILED_OPS = 12
@@ -40,16 +43,7 @@ def run(
     title = f"{model}, {batch_size} x {sequence_length} tokens, {dtype}"
     if profile:
         found = profile_model(config, batch_size, sequence_length, dtype, rounds)
-        if as_json:
-            print_json(found)
-            return
-        for work, ops in found.items():
-            whole = sum(op.seconds for op in ops)
-            rows = (
-                (op.op, f"{op.seconds * 1e3:,.1f}", f"{op.seconds / whole:.0%}", f"{op.calls:,}")
-                for op in ops[:_PROFILED_OPS]
-            )
-            print_table(f"{work}: {title}", ("operation", "ms", "of all", "calls"), rows)
+        print_json(found) if as_json else _print_profile(found, title)
         return
     timings = time_model(config, batch_size, sequence_length, dtype, rounds)
     if as_json:
@@ -66,3 +60,15 @@ def run(
         for timing in timings
     )
     print_table(title, ("", "median ms", "lowest - highest", "tokens/s", "GFLOP/s"), rows)
+
+
+def _print_profile(found: "dict[str, list[OpTime]]", title: str) -> None:
+    from albert_tf.cli.tables import print_table
+
+    for work, ops in found.items():
+        whole = sum(op.seconds for op in ops)
+        rows = (
+            (op.op, f"{op.seconds * 1e3:,.1f}", f"{op.seconds / whole:.0%}", f"{op.calls:,}")
+            for op in ops[:_PROFILED_OPS]
+        )
+        print_table(f"{work}: {title}", ("operation", "ms", "of all", "calls"), rows)

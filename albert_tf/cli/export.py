@@ -6,7 +6,18 @@ from typing import Annotated, Any, Literal
 import typer
 
 NAME = "export"
+
 KEPT = "no version was written"
+
+_Format = Annotated[
+    Literal["saved_model", "onnx", "web", "hub"],
+    typer.Option(
+        "--format",
+        help="onnx: for OpenVINO, onnxruntime and transformers.js; web: the same with a page that runs it in the "
+        "browser; hub: for TF Hub.",
+    ),
+]
+_Precision = Annotated[Literal["float32", "bfloat16"], typer.Option(help="saved_model: of weights and computation.")]
 
 
 def run(
@@ -17,21 +28,12 @@ def run(
     max_length: Annotated[
         int | None, typer.Option(help="Maximum number of tokens; default: as in training, and 128 for hub.", min=3)
     ] = None,
-    form: Annotated[
-        Literal["saved_model", "onnx", "web", "hub"],
-        typer.Option(
-            "--format",
-            help="onnx: for OpenVINO, onnxruntime and transformers.js; web: the same with a page that runs it in the "
-            "browser; hub: for TF Hub.",
-        ),
-    ] = "saved_model",
+    form: _Format = "saved_model",
     license: Annotated[str | None, typer.Option(help="saved_model: licence that MODEL.md states.")] = None,
     warmup: Annotated[
         bool, typer.Option("--warmup", help="saved_model: add requests that warm the server up.")
     ] = False,
-    precision: Annotated[
-        Literal["float32", "bfloat16"], typer.Option(help="saved_model: of weights and computation.")
-    ] = "float32",
+    precision: _Precision = "float32",
     frozen: Annotated[bool, typer.Option("--frozen", help="saved_model: weights as constants of the graph.")] = False,
     xla: Annotated[
         bool, typer.Option("--xla", help="saved_model: compile with XLA, again for each new batch size and length.")

@@ -5,7 +5,6 @@ a run copies into the folder of its model.
 """
 
 import base64
-import json
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from albert_tf.atomic_files import atomic_write, sha256
+from albert_tf.atomic_files import sha256, write_json
 from albert_tf.data.corpus import Vocabulary
 from albert_tf.data.options import ExampleOptions, Format
 from albert_tf.data.pretraining.examples import PretrainingExamples
@@ -268,5 +267,4 @@ def load_record(path: Path, kind: type[Record], cure: str) -> Record:
 
 def save_record(path: Path, record: BaseModel) -> None:
     """Writes a record as indented JSON with a checksum."""
-    content = json.dumps(with_checksum(record.model_dump(mode="json")), indent=1, ensure_ascii=False)
-    atomic_write(path, f"{content}\n".encode())
+    write_json(path, with_checksum(record.model_dump(mode="json")), indent=1, ensure_ascii=False)

@@ -28,13 +28,18 @@ class InputShard:
         """Replicas on all hosts."""
         return self.count * self.replicas_per_host
 
+    @property
+    def replicas(self) -> range:
+        """Indices of this host's replicas."""
+        return range(self.index * self.replicas_per_host, (self.index + 1) * self.replicas_per_host)
+
     def take(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """Turns a dataset of global batches [B, ...] into one of this host's replica batches [b, ...]."""
         if self.num_replicas == 1:
             return batches
         self.replica_batch_size(batches.element_spec.shape[0])
-        replicas = slice(self.index * self.replicas_per_host, (self.index + 1) * self.replicas_per_host)
-        shards = batches.map(lambda batch: tf.stack(tf.split(batch, self.num_replicas)[replicas])).unbatch()
+        own = slice(self.replicas.start, self.replicas.stop)
+        shards = batches.map(lambda batch: tf.stack(tf.split(batch, self.num_replicas)[own])).unbatch()
         # `unbatch` loses the cardinality; without it tf.distribute synchronizes the hosts at every step.
         count = batches.cardinality()
         count = count * self.replicas_per_host if count > 0 else count

@@ -122,7 +122,7 @@ def check_expectations(
 
 
 def complete_shards(shards: Shards) -> list[Path]:
-    """Returns the shards after comparing their sizes, without reading them, with the manifest."""
+    """Returns the shards; raises ValueError if one is missing or, as its size shows, not that of the manifest."""
     for path, listed in zip(shards.paths, shards.listed, strict=True):
         if not path.is_file():
             raise ValueError(f"The shard {path} is missing; copy it there, or prepare the folder again.")
@@ -133,7 +133,7 @@ def complete_shards(shards: Shards) -> list[Path]:
 
 
 def undamaged_shards(shards: Shards) -> list[Path]:
-    """Returns the shards without faults; warns about the others."""
+    """Returns the shards without faults and warns about the others; raises ValueError if all have faults."""
     faults = _find_faults(shards.paths, shards.manifest)
     if faults and len(faults) == len(shards.paths):
         raise _damaged(faults)

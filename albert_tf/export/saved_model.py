@@ -3,7 +3,7 @@
 import dataclasses
 import importlib
 import pathlib
-from typing import Literal
+from typing import Any, Literal
 
 import tensorflow as tf
 
@@ -86,10 +86,8 @@ def export_saved_model(
     exact = served_model(loaded)
     is_exact = precision == "float32"
     served = exact if is_exact else served_model(dataclasses.replace(loaded, model=_in_bfloat16(loaded.model)))
-    if attention and served.token_rank != 2:
-        kind = type(loaded.model).__name__
-        raise ValueError(f"`attention` must be False for {kind}, which reads several rows at once.")
-    served.with_attention = attention
+    if attention:
+        served.add_attention()
     if frozen:
         served.freeze()
     if xla:
@@ -98,15 +96,7 @@ def export_saved_model(
         with tensorflow_writes(folder):
             tf.saved_model.save(served, str(partial), signatures=served.signatures())
         restored = tf.saved_model.load(str(partial))
-        difference = exact.largest_difference(restored) if is_exact else exact.largest_rounding(restored)
-        if not difference <= (TOLERANCE if is_exact else BFLOAT16_TOLERANCE):
-            raise ValueError(
-                f"The scores of the SavedModel differ by {difference:.2e} from those of the Keras model (tolerance "
-                f"{TOLERANCE}). Nothing was written; please report this as a bug."
-                if is_exact
-                else f"The outputs in bfloat16 differ by {difference:.2e} from those in float32 (tolerance "
-                f"{BFLOAT16_TOLERANCE}). Nothing was written; export the model in float32."
-            )
+        difference = _checked_difference(exact, restored, is_exact)
         if warmup:
             write_warmup_requests(partial, name, served.samples())
         form = {"precision": precision, "frozen": frozen, "xla": xla, "largest_difference": difference}
@@ -120,6 +110,20 @@ def served_model(loaded: ModelFolder) -> ServedModel:
     """The object that is exported for a model."""
     module, _, kind = next(task.serving for task in TASKS if task.model == type(loaded.model).__name__).partition(".")
     return getattr(importlib.import_module(f"albert_tf.export.{module}"), kind)(loaded)
+
+
+def _checked_difference(exact: ServedModel, restored: Any, is_exact: bool) -> float:
+    """The largest difference of a SavedModel from the Keras model; raises ValueError if it is too large."""
+    difference = exact.largest_difference(restored) if is_exact else exact.largest_rounding(restored)
+    if not difference <= (TOLERANCE if is_exact else BFLOAT16_TOLERANCE):
+        raise ValueError(
+            f"The scores of the SavedModel differ by {difference:.2e} from those of the Keras model (tolerance "
+            f"{TOLERANCE}). Nothing was written; please report this as a bug."
+            if is_exact
+            else f"The outputs in bfloat16 differ by {difference:.2e} from those in float32 (tolerance "
+            f"{BFLOAT16_TOLERANCE}). Nothing was written; export the model in float32."
+        )
+    return difference
 
 
 def _in_bfloat16(model: AlbertBase) -> AlbertBase:

@@ -41,9 +41,16 @@ class ServedModel(tf.Module):
         self.weights = [variable.value for variable in loaded.model.weights]
         self.tokenizer = loaded.tokenizer.as_layer(max_length=loaded.max_length)
         self.compute: Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]] = self.network
-        self.with_attention = False
+        self._with_attention = False
         # A scope for calls of the model, in which the weights of a frozen one are constants.
         self._scope: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext
+
+    def add_attention(self) -> None:
+        """Adds the signature `attention`."""
+        if self.token_rank != 2:
+            kind = type(self._loaded.model).__name__
+            raise ValueError(f"`attention` must be False for {kind}, which reads several rows at once.")
+        self._with_attention = True
 
     def freeze(self) -> None:
         """Makes the weights constants, which all signatures share."""
@@ -68,7 +75,7 @@ class ServedModel(tf.Module):
             "tokenize": traced(lambda **texts: self.model_inputs(self.encode(texts)), **texts),
             "tokens": traced(lambda **ids: self.outputs(ids), **ids),
         }
-        if self.with_attention:
+        if self._with_attention:
             functions["attention"] = traced(lambda **texts: self.attention(self.encode(texts)), **texts)
         model = self._loaded.model
         if hasattr(model, "labels") and getattr(model, "problem", "") != "regression":

@@ -10,7 +10,7 @@ from albert_tf.layers.dropout import Dropout
 
 
 class AlbertLayer(keras.layers.Layer):
-    """A Keras layer that is constructed from an `AlbertConfig`."""
+    """A Keras layer that is constructed from an `AlbertConfig`; raises ValueError for a quantized dtype."""
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(**kwargs)
@@ -65,7 +65,7 @@ class AlbertLayer(keras.layers.Layer):
 
 
 class Dense(keras.layers.Dense):
-    """A dense layer that cannot be quantized, because other layers read its kernel as floats."""
+    """A dense layer whose `quantize` raises ValueError, because other layers read its kernel as floats."""
 
     def quantize(self, mode=None, **kwargs):
         raise not_quantizable(f"quantize(mode={mode!r})")

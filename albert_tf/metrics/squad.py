@@ -80,7 +80,7 @@ def squad_scores(answers: Answers, predictions: Mapping[str, str]) -> AnswerScor
         predictions: one text by question id; those of other questions are ignored.
 
     Raises:
-        ValueError: there are no questions, a question has no prediction or no answer.
+        ValueError: there are no questions, a question has no prediction or no answer, or its answers are no list.
 
     Example:
 
@@ -109,7 +109,7 @@ def korquad_scores(answers: Answers, predictions: Mapping[str, str]) -> AnswerSc
         predictions: one text by question id; those of other questions are ignored.
 
     Raises:
-        ValueError: there are no questions, a question has no prediction or no answer.
+        ValueError: there are no questions, a question has no prediction or no answer, or its answers are no list.
 
     Example:
 
@@ -148,7 +148,7 @@ def squad2_scores(
         threshold: a prediction counts as no answer if its score is above this.
 
     Raises:
-        ValueError: there are no questions, or a question has no prediction or no score.
+        ValueError: there are no questions, a question has no prediction or no score, or its answers are no list.
 
     Example:
 
@@ -245,6 +245,8 @@ def _check_answered(answers: Answers, predictions: Mapping[str, str]) -> None:
 def _check_complete(answers: Answers, given: Mapping[str, object], what: str) -> None:
     if not answers:
         raise ValueError("`answers` must have at least one question. Received: none.")
+    if texts := [question for question, accepted in answers.items() if isinstance(accepted, str)]:
+        raise ValueError(f"`answers` must have a list of texts for each question. Received: a string for {texts[0]!r}.")
     if missing := [question for question in answers if question not in given]:
         raise ValueError(f"{_some(missing)} without a {what}; predict all questions of the file.")
 

@@ -57,7 +57,7 @@ class AlbertBase(CheckedModel):
     # === Loss and metrics ===
 
     def loss_terms(self, y, outputs, sample_weight=None) -> dict[str, WeightedMean]:
-        """The terms whose sum `fit` minimises unless `compile` is given a loss."""
+        """The terms whose sum `fit` minimises unless `compile` is given a loss; raises ValueError if there are none."""
         raise ValueError(
             f"{type(self).__name__} has no loss of its own; call compile(loss=...) or use a model for a task."
         )
@@ -130,6 +130,10 @@ class AlbertBase(CheckedModel):
                 those of each layer call (`"block"`), or those of this many consecutive layer calls at once.
             scan_layers: bool. Whether the layers are a loop in the graph, so that it does not grow with depth and is
                 traced and compiled in the time of one layer. For deep networks whose layers share all weights.
+
+        Raises:
+            ValueError: an argument is invalid, is not supported by the backend or the devices, or the optimizer
+                accumulates gradients itself.
         """
         if _replicas(self) > 1 or (kwargs.get("jit_compile", "auto") == "auto" and _runs_on_cpu()):
             kwargs = {**kwargs, "jit_compile": _without_xla(kwargs.get("jit_compile", "auto"))}
@@ -148,7 +152,8 @@ class AlbertBase(CheckedModel):
         self._compile_loss = self._compiled_losses = None
         if loss is not None:
             self._compiled_losses = CompiledLosses(losses, loss_weights, is_divided=count * _replicas(self) > 1)
-        with _scope_of(self), DotNotTrackScope():
+        strategy = getattr(self, "distribute_strategy", None)  # only TensorFlow's trainer has one
+        with strategy.scope() if strategy is not None else contextlib.nullcontext(), DotNotTrackScope():
             self._compile_metrics = ModelMetrics(self.term_source().reported_terms(), self._compile_metrics)
 
     def _checked_microbatches(self, count: int, optimizer) -> int:
@@ -290,7 +295,7 @@ class AlbertBase(CheckedModel):
         return model
 
     def matching(self, checkpoint: Checkpoint, new_head: bool) -> Checkpoint:
-        """The checkpoint with its head adapted to this model, or without it if a new one is initialised."""
+        """The checkpoint with its head adapted to this model or left out; raises ValueError if it does not fit."""
         del new_head
         return checkpoint
 
@@ -336,8 +341,3 @@ def _without_xla(jit_compile):
             f"`jit_compile` must be False or 'auto' with several devices. Received: jit_compile={jit_compile!r}."
         )
     return False
-
-
-def _scope_of(model):
-    strategy = getattr(model, "distribute_strategy", None)
-    return strategy.scope() if strategy is not None else contextlib.nullcontext()

@@ -4,7 +4,7 @@ Letters: B batch, L sequence, C classes.
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -106,14 +106,16 @@ class NamedClassifier(AlbertClassifier):
 
 
 def label_names(num_labels: int | None, labels: Sequence[str] | None = None) -> tuple[str, ...]:
-    """The class names; by default LABEL_0, LABEL_1 and so on."""
+    """The class names; by default LABEL_0, LABEL_1 and so on. Raises ValueError if they do not fit the number."""
     if num_labels is not None and (isinstance(num_labels, bool) or not isinstance(num_labels, int) or num_labels < 1):
         raise ValueError(f"`num_labels` must be an integer of at least 1. Received: num_labels={num_labels!r}.")
     if labels is None:
         if num_labels is None:
             raise ValueError("`num_labels` or `labels` must be given. Received: neither.")
         return tuple(f"LABEL_{number}" for number in range(num_labels))
-    names = () if isinstance(labels, str) or not isinstance(labels, Iterable) else tuple(labels)
+    # A set has no order, and that of a dict need not be that of its ids.
+    has_order = isinstance(labels, Iterable) and not isinstance(labels, str | set | frozenset | Mapping)
+    names = tuple(labels) if has_order else ()
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise ValueError(f"`labels` must be a list of different names, one per class. Received: labels={labels!r}.")
     if num_labels not in (None, len(names)):

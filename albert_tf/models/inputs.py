@@ -295,5 +295,6 @@ def _expected_labels(model) -> Fields | None:
 
 
 def is_overridden(model, method: str) -> bool:
+    """Whether a user's subclass defines the method."""
     owner = next(kind for kind in type(model).__mro__ if method in vars(kind))
     return owner.__module__.partition(".")[0] not in ("albert_tf", "keras")

@@ -87,7 +87,7 @@ def _generators(layer) -> list[keras.random.SeedGenerator]:
 
 
 def remat_span(remat: Any) -> int:
-    """The number of layer calls that are recomputed at once; 0 for none."""
+    """The number of layer calls that are recomputed at once, 0 for none; raises ValueError for an invalid `remat`."""
     if remat in ("none", "block"):
         return int(remat == "block")
     if isinstance(remat, bool) or not isinstance(remat, int) or remat < 1:

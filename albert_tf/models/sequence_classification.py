@@ -44,6 +44,9 @@ class AlbertForSequenceClassification(NamedClassifier):
     Returns:
         dict: `logits` float32 [B, num_labels].
 
+    Raises:
+        ValueError: the problem is unknown, or does not fit the number of labels.
+
     Example:
 
     >>> config = AlbertConfig.from_preset("tiny")
@@ -66,7 +69,9 @@ class AlbertForSequenceClassification(NamedClassifier):
         labels: Sequence[str] | None = None,
         **kwargs,
     ):
-        if _checked_problem(problem) == "regression" and num_labels is None and not labels:
+        if problem not in PROBLEM_TYPES:
+            raise ValueError(f"`problem` must be one of {tuple(PROBLEM_TYPES)}. Received: problem={problem!r}.")
+        if problem == "regression" and num_labels is None and not labels:
             num_labels = 1
         super().__init__(config, num_labels, labels, **kwargs)
         if problem == "regression" and self.num_labels != 1:
@@ -152,9 +157,3 @@ def _decisions(y, logits):
             f"shape={tuple(y.shape)}."
         )
     return ops.cast(y, "float32")
-
-
-def _checked_problem(problem: str) -> Problem:
-    if problem not in PROBLEM_TYPES:
-        raise ValueError(f"`problem` must be one of {tuple(PROBLEM_TYPES)}. Received: problem={problem!r}.")
-    return cast(Problem, problem)

@@ -93,7 +93,7 @@ class AdamW(keras.optimizers.Optimizer):
                 average.assign(ops.convert_to_tensor(variable))
         self._momentums, self._velocities = self.add_optimizer_variables(variables, ["momentum", "velocity"])
         paths = [path_of(variable) for variable in variables]
-        self._is_decayed = tuple(not is_excluded(path, self._decay_exclusions or ()) for path in paths)
+        self._is_decayed = tuple(not is_excluded(path, self._decay_exclusions) for path in paths)
         factors = assign_rules(self._rate_rules, paths, "learning_rate_rules") if self._rate_rules else {}
         self._rate_factors = tuple(factors.get(path, 1.0) for path in paths)
 

@@ -63,7 +63,8 @@ class Lamb(AdamW):
         **kwargs: other arguments of `keras.optimizers.Optimizer` (`name`, `clipnorm`, `use_ema`, ...).
 
     Raises:
-        ValueError: a number is out of range, or a pattern is not a regular expression.
+        ValueError: a number is out of range, a pattern is not a regular expression, or trust ratios are to be kept of
+            two variables with the same path.
 
     Example:
 
@@ -112,9 +113,7 @@ class Lamb(AdamW):
         if self.built:
             return
         super().build(variables)
-        excluded = self._adaptation_exclusions
-        if excluded is None:
-            excluded = self._decay_exclusions or ()
+        excluded = self._decay_exclusions if self._adaptation_exclusions is None else self._adaptation_exclusions
         self._is_adapted = tuple(not is_excluded(path_of(v), excluded) for v in variables)
         kept = [path_of(v) for v, adapted in zip(variables, self._is_adapted) if adapted and self.keep_trust_ratios]
         if len(set(kept)) < len(kept):

@@ -11,8 +11,8 @@ ALBERT_EXCLUSIONS = ("LayerNorm", "layer_norm", "bias")
 """Layer normalisation in Google's spelling and ours, and all biases."""
 
 
-def is_excluded(path: str, patterns: Sequence[str]) -> bool:
-    """Whether any of the regular expressions is found anywhere in the path.
+def is_excluded(path: str, patterns: Iterable[str] | None) -> bool:
+    """Whether any of the regular expressions is found anywhere in the path; raises ValueError as `check_patterns`.
 
     Example:
 
@@ -21,11 +21,11 @@ def is_excluded(path: str, patterns: Sequence[str]) -> bool:
     >>> is_excluded("encoder/attention/query/kernel", ALBERT_EXCLUSIONS)
     False
     """
-    return any(re.search(pattern, path) for pattern in patterns)
+    return any(re.search(pattern, path) for pattern in check_patterns("patterns", patterns) or ())
 
 
 def check_patterns(name: str, patterns: Iterable[str] | None) -> tuple[str, ...] | None:
-    """The patterns as a tuple; None stays None. `name` is the argument's name in errors."""
+    """The patterns as a tuple; None stays None. Raises ValueError, naming the argument, for others."""
     if patterns is None:
         return None
     if isinstance(patterns, str):
@@ -39,7 +39,7 @@ def check_patterns(name: str, patterns: Iterable[str] | None) -> tuple[str, ...]
 
 
 def check_factors(name: str, rules: Iterable[tuple[str, float]] | None) -> tuple[tuple[str, float], ...] | None:
-    """The rules as a tuple of (pattern, factor), or None. `name` is the argument's name in errors."""
+    """The rules as a tuple of (pattern, factor >= 0), or None. Raises ValueError, naming the argument, for others."""
     if rules is None:
         return None
     checked = []

@@ -8,12 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from albert_tf.tokenization.interface import SpecialPieceIds
+
 PADDINGS = ("longest", "max_length")
 
 
 @dataclass(frozen=True)
 class BatchLayout:
-    """Length, padding and windows of a batch; see the call arguments of `AlbertTokenizer`."""
+    """Length, padding and windows of a batch; see the call arguments of `AlbertTokenizer`.
+
+    Raises:
+        ValueError: a value is out of range.
+    """
 
     max_length: int = 512
     padding: str = "longest"
@@ -43,15 +49,6 @@ class BatchLayout:
                 "`doc_stride` must be an integer from 1 to `max_length` - 2, or text between windows would be lost. "
                 f"Received: doc_stride={stride!r} for max_length={self.max_length}."
             )
-
-
-@dataclass(frozen=True)
-class SpecialIds:
-    """The special ids that are added to texts."""
-
-    pad: int
-    cls: int
-    sep: int
 
 
 @dataclass(frozen=True)
@@ -86,7 +83,7 @@ def pair_lengths(first: np.ndarray, second: np.ndarray, capacity: int) -> tuple[
 
 
 def build_inputs(
-    texts: TokenRows, pairs: TokenRows | None, special: SpecialIds, layout: BatchLayout
+    texts: TokenRows, pairs: TokenRows | None, special: SpecialPieceIds, layout: BatchLayout
 ) -> dict[str, np.ndarray]:
     """Adds [CLS] and [SEP], truncates and pads; returns what a call of `AlbertTokenizer` returns.
 
@@ -111,7 +108,11 @@ def build_inputs(
 
 
 def choose_windows(first: np.ndarray, second: np.ndarray | None, layout: BatchLayout) -> Windows:
-    """Chooses the contents of rows from the lengths of texts and of their pairs, [B]."""
+    """Chooses the contents of rows from the lengths of texts and of their pairs, int [B] each.
+
+    Raises:
+        ValueError: as `build_inputs`.
+    """
     if layout.doc_stride is not None:
         return _split(first, second, layout)
     capacity = layout.max_length - (2 if second is None else 3)

@@ -1,12 +1,11 @@
 """The files of a tokenizer."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from albert_tf.atomic_files import atomic_write
+from albert_tf.atomic_files import atomic_write, write_json
 from albert_tf.hub import model_folder, name_hint
 from albert_tf.json_files import read_json
 from albert_tf.tokenization.sentencepiece.pieces import CLS_PIECE, MASK_PIECE, PAD_PIECE, SEP_PIECE, UNK_PIECE
@@ -125,7 +124,7 @@ def write_folder(folder: str | Path, model_proto: bytes, options: TokenizerOptio
 
 def write_config(folder: str | Path, config: dict) -> None:
     """Writes a `tokenizer_config.json`."""
-    atomic_write(Path(folder) / CONFIG_FILE, (json.dumps(config, indent=2) + "\n").encode())
+    write_json(Path(folder) / CONFIG_FILE, config)
 
 
 def read_config(path: Path) -> dict:

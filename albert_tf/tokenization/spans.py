@@ -39,6 +39,19 @@ def find_tokens(offsets: np.ndarray, start: int, end: int) -> slice:
     return slice(int(inside[0]), int(inside[-1]) + 1)
 
 
+def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
+    """Start and end of a character span without its surrounding white space.
+
+    Example:
+
+    >>> trim_span("The cat sat.", 3, 8)
+    (4, 7)
+    """
+    part = text[start:end]
+    start += len(part) - len(part.lstrip())
+    return start, start + len(part.strip())
+
+
 def cut_text(text: str, offsets: np.ndarray, tokens: slice) -> str:
     """Returns the original text of tokens, without surrounding white space.
 

@@ -4,13 +4,13 @@ B batch, L sequence, V vocabulary.
 """
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf.tokenization.batching import BatchLayout, SpecialIds, TokenRows, build_inputs
+from albert_tf.tokenization.batching import BatchLayout, TokenRows, build_inputs
 from albert_tf.tokenization.files import english_model_file, find_vocabulary
 from albert_tf.tokenization.interface import PieceModel, raise_not_text
 from albert_tf.tokenization.loading import load_piece_model
@@ -235,10 +235,13 @@ class AlbertTokenizer:
 
         Returns:
             One int32 array per text, which may be a read-only view of a buffer.
+
+        Raises:
+            ValueError: `texts` is a single text, or one of them is not a string.
         """
         if isinstance(texts, str | bytes):
             raise ValueError(f"`texts` must be several texts. Received: a {type(texts).__name__}; use `encode` for it.")
-        return self._choose_model(allow_special).encode_batch(list(texts), num_threads)
+        return self._choose_model(allow_special).encode_batch(_as_batch(texts), num_threads)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Converts ids to text, without special ids; unknown pieces become " ⁇ " or "[UNK]"."""
@@ -286,8 +289,7 @@ class AlbertTokenizer:
             )
         model = self._choose_model(allow_special)
         rows = [_encode(model, each, return_offsets) for each in (texts, pairs) if each is not None]
-        special = SpecialIds(self.pad_token_id, self.cls_token_id, self.sep_token_id)
-        return build_inputs(rows[0], None if pairs is None else rows[1], special, layout)
+        return build_inputs(rows[0], None if pairs is None else rows[1], self._model.special, layout)
 
     def as_layer(
         self,
@@ -350,7 +352,7 @@ class AlbertTokenizer:
         return self._special_model if allow_special else self._model
 
 
-def _encode(model: PieceModel | SplitAtSpecialTokens, texts: list[str], with_offsets: bool) -> TokenRows:
+def _encode(model: PieceModel | SplitAtSpecialTokens, texts: list[Any], with_offsets: bool) -> TokenRows:
     if not with_offsets:
         return TokenRows(model.encode_batch(texts))
     for index, text in enumerate(texts):
@@ -360,10 +362,14 @@ def _encode(model: PieceModel | SplitAtSpecialTokens, texts: list[str], with_off
     return TokenRows([one.ids for one in encoded], [one.offsets for one in encoded])
 
 
-def _as_batch(texts: str | Sequence[str]) -> list[str]:
+def _as_batch(texts: str | bytes | Iterable[str | bytes]) -> list[Any]:
     if type(texts).__module__.startswith(("tensorflow.", "keras.")):
         raise ValueError(
             f"`texts` must be strings. Received: a {type(texts).__name__}; for tensors, in `tf.data` or in a model, "
             "use `tokenizer.as_layer()`."
+        )
+    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # their names would be tokenized
+        raise ValueError(
+            f"`texts` must be a list of strings. Received: a {type(texts).__name__}; pass one of its columns."
         )
     return [texts] if isinstance(texts, str | bytes) else list(texts)

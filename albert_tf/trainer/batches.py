@@ -1,9 +1,8 @@
 """The training and held-out batches of a pretraining run."""
 
-import hashlib
-
 import tensorflow as tf
 
+from albert_tf.atomic_files import sha256
 from albert_tf.data import documents_dataset, pretraining_dataset
 from albert_tf.data.manifest import MANIFEST_NAME, Manifest
 from albert_tf.data.sharding import EVERYTHING, InputShard
@@ -12,10 +11,7 @@ from albert_tf.trainer.recipe import Recipe
 
 
 def train_batches(
-    recipe: Recipe,
-    skip_corrupt: bool = False,
-    first_batch: int = 0,
-    shard: InputShard = EVERYTHING,
+    recipe: Recipe, skip_corrupt: bool = False, first_batch: int = 0, shard: InputShard = EVERYTHING
 ) -> tf.data.Dataset:
     """An endless, deterministic dataset of training batches.
 
@@ -84,5 +80,5 @@ def data_facts(recipe: Recipe) -> dict[str, str]:
     """Digests that identify the data wherever they are stored."""
     folders = {"source": recipe.data.source, "heldout": recipe.data.heldout}
     files = {name: folder / MANIFEST_NAME for name, folder in folders.items() if folder is not None}
-    digests = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items() if file.is_file()}
+    digests = {name: sha256(file) for name, file in files.items() if file.is_file()}
     return {"vocabulary": Manifest.load(recipe.data.source).recipe.vocab_hash, **digests}

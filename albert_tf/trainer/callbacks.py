@@ -20,6 +20,8 @@ from albert_tf.trainer.run_folder import read_metrics
 from albert_tf.trainer.throughput import Speed, Stopwatch
 
 _SECONDS_BETWEEN_REFRESHES = 10.0
+_STEPS_BETWEEN_CHECKS = 100
+_GRADIENTS_SHOWN = 10
 
 
 class StopAtBadLoss(keras.callbacks.Callback):
@@ -31,7 +33,6 @@ class StopAtBadLoss(keras.callbacks.Callback):
     Args:
         stop_above_best: float or None. By how many nats an interval's mean loss may exceed the lowest so far.
         metrics_file: pathlib.Path or None. The file of MetricsLog, which must come before this callback.
-        check_every: int. Updates between two checks within an interval.
         cure: str. What to do after changing the recipe.
     """
 
@@ -39,19 +40,17 @@ class StopAtBadLoss(keras.callbacks.Callback):
         self,
         stop_above_best: float | None = None,
         metrics_file: pathlib.Path | None = None,
-        check_every: int = 100,
         cure: str = "resume from the last checkpoint",
     ):
         super().__init__()
-        self.stop_above_best, self.metrics_file, self.check_every = stop_above_best, metrics_file, check_every
-        self.cure = cure
+        self.stop_above_best, self.metrics_file, self.cure = stop_above_best, metrics_file, cure
 
     def on_train_begin(self, logs=None):
         entries = read_metrics(self.metrics_file) if self.metrics_file is not None else []
         self._best = min((entry["loss"] for entry in entries), default=math.inf)
 
     def on_train_batch_begin(self, batch, logs=None):
-        if batch and batch % self.check_every == 0:
+        if batch and batch % _STEPS_BETWEEN_CHECKS == 0:
             self._check_finite()
 
     def on_epoch_end(self, epoch, logs=None):
@@ -79,15 +78,15 @@ def _bad_loss(problem: str, step, cure: str) -> str:
     )
 
 
-def largest_gradients(step, count: int = 10) -> str:
+def largest_gradients(step) -> str:
     """Lists the largest gradients of a StepSnapshot by variable path, starting with those that are not finite."""
     norms, title = step.norms, "largest gradients"
     not_finite = sum(not math.isfinite(norm) for norm in norms.values())
-    if not_finite >= count:  # then the last finite step says more
+    if not_finite >= _GRADIENTS_SHOWN:  # then the last finite step says more
         title = f"{not_finite} of {len(norms)} gradients not finite, the largest gradients of the last finite step"
         norms = step.finite_norms
     order = sorted(norms, key=lambda path: norms[path] if math.isfinite(norms[path]) else math.inf, reverse=True)
-    return f"{title}: " + ", ".join(f"{path} {norms[path]:.3g}" for path in order[:count])
+    return f"{title}: " + ", ".join(f"{path} {norms[path]:.3g}" for path in order[:_GRADIENTS_SHOWN])
 
 
 class GradientLog(keras.callbacks.Callback):

@@ -5,7 +5,6 @@ own checksum. It is written as `.step-N` and renamed when complete, so a killed 
 """
 
 import dataclasses
-import json
 import pathlib
 import re
 import shutil
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.atomic_files import atomic_write, sha256
+from albert_tf.atomic_files import sha256, write_json
 from albert_tf.json_files import read_json, verify_checksum, with_checksum
 
 _FILES, _METADATA = "state", "state.json"
@@ -67,7 +66,7 @@ class SavedCheckpoint:
 def commit(partial: pathlib.Path, metadata: Mapping[str, Any]) -> SavedCheckpoint:
     """Turns the complete folder `.step-N` into the checkpoint `step-N`."""
     content = {**metadata, "sha256": {file.name: sha256(file) for file in sorted(partial.iterdir())}}
-    atomic_write(partial / _METADATA, (json.dumps(with_checksum(content), indent=2) + "\n").encode())
+    write_json(partial / _METADATA, with_checksum(content))
     folder = partial.with_name(partial.name.removeprefix("."))
     if folder.exists():  # it was damaged, and training has reached this step again
         shutil.rmtree(folder)
@@ -196,9 +195,8 @@ class CheckpointWriter:
             )
 
     def _kept(self, step: int) -> list[SavedCheckpoint]:
-        checkpoints = [
-            saved for saved in saved_checkpoints(self.folder) if saved.step <= step
-        ]  # newer ones are damaged
+        # Newer ones are damaged.
+        checkpoints = [saved for saved in saved_checkpoints(self.folder) if saved.step <= step]
         scored = {self._order(saved.held_out): saved for saved in reversed(checkpoints) if saved.held_out is not None}
         return checkpoints[-self.keep :] + ([scored[min(scored)]] if scored else [])
 

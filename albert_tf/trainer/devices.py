@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data.sharding import EVERYTHING, InputShard
-from albert_tf.trainer.recipe import Strategy
+from albert_tf.trainer.recipe import Strategy, TrainingRecipe
 
 _WORKER_LOST_ERRORS = (
     tf.errors.UnavailableError,
@@ -76,6 +76,25 @@ class Devices:
     def barrier(self) -> None:
         """Waits until every process has reached this point."""
         self.any_worker(False)
+
+    def check_memory(self, training: TrainingRecipe, activations: float) -> None:
+        """Checks that a batch can fit in main memory; accelerators, whose memory is unknown, are not checked.
+
+        Args:
+            training: TrainingRecipe.
+            activations: number of values that one example keeps for the backward pass.
+
+        Raises:
+            ValueError: the activations of this machine's rows alone need more memory than it has.
+        """
+        rows = training.batch_size / training.gradient_accumulation_steps / max(len(self.addresses), 1)
+        needed = rows * activations * (4 if training.dtype_policy == "float32" else 2)
+        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if training.remat == "none" and needed > available and not _accelerators():
+            raise ValueError(
+                f"batch_size={training.batch_size} needs at least {needed / 2**30:,.0f} GiB for activations, and this "
+                f"machine has {available / 2**30:,.0f} GiB; lower it, or use `gradient_accumulation_steps` or `remat`."
+            )
 
     def check_agreement(self, facts: Mapping[str, Any]) -> None:
         """Checks, before training, that all workers are about to do the same.
@@ -148,21 +167,6 @@ def explain_out_of_memory(batch_size: int) -> Iterator[None]:
             f"Out of memory with batch_size={batch_size}: {lines[0]}; use `gradient_accumulation_steps` or `remat`, or "
             "lower `batch_size`."
         ) from None
-
-
-def check_memory(batch_size: int, activations: float) -> None:
-    """Raises ValueError if a batch cannot fit in main memory. Accelerators, whose memory is unknown, are not checked.
-
-    Args:
-        batch_size: for the message.
-        activations: number of float32 activations that this machine keeps.
-    """
-    needed, available = 4 * activations, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > available and not _accelerators():
-        raise ValueError(
-            f"batch_size={batch_size} needs at least {needed / 2**30:,.0f} GiB for activations, and this machine has "
-            f"{available / 2**30:,.0f} GiB; lower it, or use `gradient_accumulation_steps` or `remat`."
-        )
 
 
 def _accelerators() -> list[str]:

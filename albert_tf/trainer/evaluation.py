@@ -75,9 +75,7 @@ def predict_folder(
 def find_finetuned(folder: str | pathlib.Path) -> Task | None:
     """The task of the model in a folder; None if `finetune` has no such task."""
     checkpoint = checkpoints.read(folder)
-    row = find_task(
-        {path.split("/", 1)[0] for path in checkpoint.arrays}, checkpoint.settings.get("architectures") or ()
-    )
+    row = find_task(checkpoint.parts, checkpoint.settings.get("architectures") or ())
     return None if row is None or row.finetuning is None else row
 
 

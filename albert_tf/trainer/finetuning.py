@@ -26,7 +26,7 @@ from albert_tf.trainer import tasks
 from albert_tf.trainer.adapters import add_adapters
 from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, SaveState, StopAtBadLoss
 from albert_tf.trainer.checkpoint_files import latest_valid_checkpoint
-from albert_tf.trainer.devices import Devices, check_memory, connect, explain_out_of_memory
+from albert_tf.trainer.devices import Devices, connect, explain_out_of_memory
 from albert_tf.trainer.finetune_report import FinetuneReport, read_report
 from albert_tf.trainer.fit_loop import FitLoop, TrainingStopped
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe
@@ -83,7 +83,10 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
     keras.utils.set_random_seed(options.seed)
     with devices.strategy.scope():
         model = _model(options, arguments)
-    tokenizer = AlbertTokenizer.from_pretrained(_vocabulary_folder(options.pretrained))
+    folder = (
+        options.pretrained if options.pretrained.is_dir() else options.pretrained.parent
+    )  # of a checkpoint's prefix
+    tokenizer = AlbertTokenizer.from_pretrained(folder)
     task.options = options.model_copy(update={"max_length": _max_length(options, model, tokenizer)})
     with contextlib.ExitStack() as stack:
         if devices.is_chief:
@@ -172,7 +175,9 @@ class _Run:
     def train(self, show_progress: bool) -> TrainingState:
         """Trains to the end; raises TrainingStopped if interrupted."""
         options, training, model = self.options, self.training, self.model
-        self._check_memory()
+        lengths = self.examples.lengths
+        values = activation_values(model.config, round(lengths.mean()), num_predictions=0) * self.sequences
+        self.devices.check_memory(training, values * min(1.0, len(lengths) / options.batch_size))
         if self.devices.is_chief:
             write_recipe(options.output, self.recipe)
         with self.devices.strategy.scope():
@@ -184,10 +189,8 @@ class _Run:
             )
             folder, metrics_file = options.output / CHECKPOINTS_FOLDER, options.output / METRICS_FILE
             state = TrainingState(folder, model, training, {"recipe": self.recipe}, metrics_file, higher_is_better=True)
-            saved = latest_valid_checkpoint(folder)
-            state.restore(saved)
-        lines = 0 if saved is None or saved.metadata is None else saved.metadata["metrics_lines"]
-        tokens_per_step = round(self.examples.lengths.mean() * options.batch_size * self.sequences)
+            state.restore(latest_valid_checkpoint(folder))
+        tokens_per_step = round(lengths.mean() * options.batch_size * self.sequences)
         history = self.scores()[: state.step // training.log_every]
         callbacks: list[Any] = [
             StopAtBadLoss(cure="give another output folder"),
@@ -196,7 +199,7 @@ class _Run:
         ]
         if self.devices.is_chief:
             callbacks += [
-                MetricsLog(metrics_file, lines),
+                MetricsLog(metrics_file, state.metrics_lines),
                 TensorBoardLog(options.output / "logs"),
                 SaveState(state, training),
             ]
@@ -287,14 +290,6 @@ class _Run:
             )
         )
 
-    def _check_memory(self) -> None:
-        options, lengths = self.options, self.examples.lengths
-        parts = options.gradient_accumulation_steps * max(len(self.devices.addresses), 1)
-        rows, length = min(options.batch_size, len(lengths)) / parts * self.sequences, round(lengths.mean())
-        rows *= 1.0 if options.dtype_policy == "float32" else 0.5
-        if options.remat == "none":
-            check_memory(options.batch_size, rows * activation_values(self.model.config, length, num_predictions=0))
-
 
 class _Evaluate(keras.callbacks.Callback):
     """Evaluates the model after each interval, and stops after `patience` evaluations without a better score.
@@ -352,10 +347,6 @@ def _model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBase:
     if options.lora_rank is not None:
         add_adapters(model, options.lora_rank)
     return model
-
-
-def _vocabulary_folder(pretrained: pathlib.Path) -> pathlib.Path:
-    return pretrained if pretrained.is_dir() else pretrained.parent  # `pretrained` may be a checkpoint's prefix
 
 
 def _max_length(options: FinetuneOptions, model: AlbertBase, tokenizer: AlbertTokenizer) -> int:

@@ -50,16 +50,6 @@ class TrainingStopped(RuntimeError):  # noqa: N818
     """SIGTERM or Ctrl-C interrupted training; the state of the run was saved."""
 
 
-def fit(model, data, callbacks: list[Any], **arguments) -> None:
-    """`model.fit` without output or shuffling; closes progress bars even if it raises."""
-    try:
-        model.fit(data, callbacks=callbacks, shuffle=False, verbose=0, **arguments)
-    finally:
-        for callback in callbacks:
-            if isinstance(callback, ProgressLine):
-                callback.close()
-
-
 class FitLoop:
     """Trains a model from the step of its state to the end, or until interrupted.
 
@@ -99,17 +89,22 @@ class FitLoop:
 
     def _fit(self, train, heldout, epochs: dict[str, int], callbacks: list[Any]) -> None:
         try:
-            fit(
-                self.state.model,
+            self.state.model.fit(
                 train,
-                [*self.callbacks, *callbacks],
+                callbacks=[*self.callbacks, *callbacks],
                 validation_data=None if heldout is None else shared_evenly(heldout),
                 validation_freq=self.training.evaluate_every // self.training.log_every,
+                shuffle=False,
+                verbose=0,
                 **epochs,
             )
         except _StopFit:
             for callback in self.callbacks:
                 callback.on_train_end()
+        finally:
+            for callback in self.callbacks:
+                if isinstance(callback, ProgressLine):
+                    callback.close()
 
 
 class _StopFit(Exception):  # noqa: N818

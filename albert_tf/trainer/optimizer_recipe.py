@@ -8,6 +8,13 @@ import pydantic
 
 # ALBERT was published with LAMB at this learning rate and batch size.
 PUBLISHED_RATE, PUBLISHED_BATCH = 0.00176, 4096
+# Fields of OptimizerRecipe that are arguments of WarmupSchedule, and of AdamW and Lamb.
+_SCHEDULE_FIELDS = {
+    *("num_warmup_steps", "decay", "power", "end_learning_rate", "start_warmup_step", "reference_jump"),
+}
+_UPDATE_FIELDS = {
+    *("weight_decay", "beta_1", "beta_2", "epsilon", "bias_correction", "global_clipnorm", "learning_rate_rules"),
+}
 
 
 class Section(pydantic.BaseModel):
@@ -108,28 +115,12 @@ class OptimizerRecipe(Section):
             )
 
     def build(self, num_train_steps: int, batch_size: int):
-        """The Keras optimizer of a run of `num_train_steps` updates."""
+        """The Keras optimizer of a run of `num_train_steps` updates; raises ValueError if warm-up is longer."""
         from albert_tf import optimizers
 
-        schedule = optimizers.WarmupSchedule(
-            self.peak(batch_size),
-            num_train_steps=num_train_steps,
-            num_warmup_steps=self.num_warmup_steps,
-            decay=self.decay,
-            power=self.power,
-            end_learning_rate=self.end_learning_rate,
-            start_warmup_step=self.start_warmup_step,
-            reference_jump=self.reference_jump,
-        )
-        arguments = {
-            "weight_decay": self.weight_decay,
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-            "bias_correction": self.bias_correction,
-            "global_clipnorm": self.global_clipnorm,
-            "learning_rate_rules": self.learning_rate_rules,
-        }
+        rates = self.model_dump(include=_SCHEDULE_FIELDS)
+        schedule = optimizers.WarmupSchedule(self.peak(batch_size), num_train_steps, **rates)
+        arguments = self.model_dump(include=_UPDATE_FIELDS)
         if self.ema_momentum is not None:
             arguments |= {"use_ema": True, "ema_momentum": self.ema_momentum}
         if self.name == "adamw":

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import functools
-import json
 import pathlib
 import time
 from typing import Any
@@ -14,7 +13,7 @@ import rich.console
 import tensorflow as tf
 
 from albert_tf import checkpoints
-from albert_tf.atomic_files import atomic_write, exclusive_lock
+from albert_tf.atomic_files import atomic_write, exclusive_lock, write_json
 from albert_tf.costs import activation_values
 from albert_tf.data import name_damage
 from albert_tf.data.manifest import read_tokenizer_files
@@ -22,7 +21,7 @@ from albert_tf.models import AlbertForPreTraining
 from albert_tf.trainer.batches import data_facts, data_sizes, heldout_batches, train_batches
 from albert_tf.trainer.callbacks import GradientLog, MetricsLog, ProgressLine, SaveState, StopAtBadLoss
 from albert_tf.trainer.checkpoint_files import SavedCheckpoint, latest_valid_checkpoint
-from albert_tf.trainer.devices import Devices, check_memory, connect, explain_out_of_memory, shared_evenly
+from albert_tf.trainer.devices import Devices, connect, explain_out_of_memory, shared_evenly
 from albert_tf.trainer.fit_loop import FitLoop
 from albert_tf.trainer.recipe import Recipe
 from albert_tf.trainer.run_folder import (
@@ -163,7 +162,8 @@ def _train(run: _Run, devices: Devices, saved: SavedCheckpoint | None) -> Traini
     """Trains to the end, or until interrupted."""
     recipe, training = run.recipe, run.recipe.training
     devices.check_agreement(run.shared_facts(saved))
-    _check_batch_fits(recipe, devices)
+    sizes = data_sizes(recipe)
+    devices.check_memory(training, activation_values(recipe.config, sizes["L"], sizes["P"]))
     keras.utils.set_random_seed(training.seed)  # before the data are opened, because it also shuffles the examples
     # Check everything before writing to the folder.
     train, heldout = run.train(devices, 0 if saved is None else saved.step), heldout_batches(recipe)
@@ -190,17 +190,9 @@ def _train(run: _Run, devices: Devices, saved: SavedCheckpoint | None) -> Traini
         write_recipe(run.output, run.values)
         if state.step < training.num_train_steps:  # a finished run is being extended: its results are outdated
             (run.output / RESULTS_FILE).unlink(missing_ok=True)
-    loop = FitLoop(state, training, devices, _callbacks(run, state, devices, saved))
+    loop = FitLoop(state, training, devices, _callbacks(run, state, devices))
     loop.run(train, lambda step: run.train(devices, step), heldout)
     return state
-
-
-def _check_batch_fits(recipe: Recipe, devices: Devices) -> None:
-    training, sizes = recipe.training, data_sizes(recipe)
-    if training.remat == "none":
-        rows = training.batch_size / training.gradient_accumulation_steps / max(len(devices.addresses), 1)
-        width = 1.0 if training.dtype_policy == "float32" else 0.5
-        check_memory(training.batch_size, width * rows * activation_values(recipe.config, sizes["L"], sizes["P"]))
 
 
 def _describe(run: _Run, devices: Devices) -> None:
@@ -213,18 +205,17 @@ def _describe(run: _Run, devices: Devices) -> None:
             console.print(optimizer.describe_peak(batch_size))
 
 
-def _callbacks(run: _Run, state: TrainingState, devices: Devices, saved: SavedCheckpoint | None) -> list[Any]:
+def _callbacks(run: _Run, state: TrainingState, devices: Devices) -> list[Any]:
     training, file = run.recipe.training, run.output / METRICS_FILE
     stop = StopAtBadLoss(training.stop_above_best, file)
     if not devices.is_chief:
         return [stop]
     tokens_per_step = training.batch_size * data_sizes(run.recipe)["L"]
-    metadata = saved.metadata if saved is not None else None
     callbacks: list[Any] = [
         GradientLog(),
         SpeedLog(tokens_per_step),
         # Before SaveState: on resume, metrics after the checkpoint are rewritten, but earlier ones are not.
-        MetricsLog(file, metadata["metrics_lines"] if metadata else 0),
+        MetricsLog(file, state.metrics_lines),
         TensorBoardLog(run.output / "logs", training.evaluate_every if training.histograms else None),
         stop,
         SaveState(state, training),
@@ -246,7 +237,7 @@ def _finish(run: _Run, devices: Devices, model, tokenizer_files: dict[str, bytes
         model.save_pretrained(run.output / MODEL_FOLDER)
         for name, content in tokenizer_files.items():
             atomic_write(run.output / MODEL_FOLDER / name, content)
-        atomic_write(run.output / RESULTS_FILE, (json.dumps(results, indent=2) + "\n").encode())
+        write_json(run.output / RESULTS_FILE, results)
     return results
 
 

@@ -12,9 +12,18 @@ from albert_tf.json_files import read_toml
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe, Section
 from albert_tf.trainer.validation import checked
 
-Strategy = Literal["one_device", "mirrored", "multi_worker", "tpu"]
 
+def _check_remat(value: str | int) -> str | int:
+    if value not in ("none", "block") and (isinstance(value, str) or value < 1):
+        raise ValueError(f'`remat` must be "none", "block" or a number of layer calls. Received: {value!r}.')
+    return value
+
+
+Strategy = Literal["one_device", "mirrored", "multi_worker", "tpu"]
+DtypePolicy = Literal["float32", "mixed_bfloat16", "mixed_float16"]
+Remat = Annotated[str | int, pydantic.AfterValidator(_check_remat)]
 Count = Annotated[int, pydantic.Field(gt=0, lt=2**31)]
+
 _SOURCES = ("examples", "documents")
 
 
@@ -46,13 +55,6 @@ class DataRecipe(Section):
         return self.examples or self.documents  # type: ignore[return-value]
 
 
-def check_remat(value: str | int) -> str | int:
-    """Returns a value of `remat`, or raises ValueError."""
-    if value not in ("none", "block") and (isinstance(value, str) or value < 1):
-        raise ValueError(f'`remat` must be "none", "block" or a number of layer calls. Received: {value!r}.')
-    return value
-
-
 class TrainingRecipe(Section):
     """Length, batch size, intervals and devices of a run. Intervals are in updates.
 
@@ -72,16 +74,11 @@ class TrainingRecipe(Section):
     stop_above_best: float | None = pydantic.Field(default=3.0, gt=0)
     steps_per_execution: Count = 1
     strategy: Strategy = "one_device"
-    dtype_policy: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
+    dtype_policy: DtypePolicy = "float32"
     jit_compile: bool | Literal["auto"] = "auto"
-    remat: str | int = "none"
+    remat: Remat = "none"
     scan_layers: bool = False
     histograms: bool = True
-
-    @pydantic.field_validator("remat")
-    @classmethod
-    def _check_remat(cls, value: str | int) -> str | int:
-        return check_remat(value)
 
     @pydantic.model_validator(mode="after")
     def _check_intervals(self):

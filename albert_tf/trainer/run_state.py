@@ -27,6 +27,9 @@ class TrainingState:
         higher_is_better: whether the best checkpoint has the highest score, for scores that the model does not report
             itself. None: `best_metric` is a metric of the model, the highest accuracy or else the lowest loss.
 
+    Attributes:
+        metrics_lines: number of lines of `metrics_file` when the restored checkpoint was saved; 0 without one.
+
     Raises:
         ValueError: the model does not report `best_metric`.
     """
@@ -54,7 +57,7 @@ class TrainingState:
         self._variables = {f"model/{index}": variable for index, variable in enumerate(model.variables)}
         self._variables |= {f"optimizer/{index}": variable for index, variable in enumerate(model.optimizer.variables)}
         self._metrics: list[float] = []
-        self.saved_step = -1
+        self.saved_step, self.metrics_lines = -1, 0
 
     @property
     def step(self) -> int:
@@ -118,7 +121,7 @@ class TrainingState:
             warnings.warn(f"The data of the run have changed: {'; '.join(changed)}.", stacklevel=2)
         for name, variable in self._variables.items():
             variable.assign(reader.get_tensor(name))
-        self._metrics = saved.metadata["metrics"]
+        self._metrics, self.metrics_lines = saved.metadata["metrics"], saved.metadata["metrics_lines"]
 
     def restore_metrics(self) -> None:
         """Restores the running means of the interval in which the run was interrupted."""

@@ -5,9 +5,10 @@ from typing import Literal
 
 import pydantic
 
+from albert_tf.config import Share
 from albert_tf.data.finetuning.classification import Columns
 from albert_tf.tasks import Objective
-from albert_tf.trainer.recipe import Count, Strategy, check_remat
+from albert_tf.trainer.recipe import Count, DtypePolicy, Remat, Strategy
 
 TaskName = Literal[
     "sequence_classification",
@@ -154,7 +155,7 @@ class FinetuneOptions(TaskOptions):
     dropout: float | None = pydantic.Field(default=None, ge=0, lt=1)
     weight_decay: float = pydantic.Field(default=0.01, ge=0)
     learning_rate_rules: tuple[tuple[str, float], ...] | None = None
-    share: Literal["all", "attention", "ffn", "none"] | None = None
+    share: Share | None = None
     lora_rank: Count | None = None
     class_weights: Literal["none", "balanced"] = "none"
     tfidf_baseline: bool = False
@@ -164,13 +165,8 @@ class FinetuneOptions(TaskOptions):
     patience: Count | None = None
     seed: int = pydantic.Field(default=0, ge=0, lt=2**31)
     strategy: Strategy = "one_device"
-    dtype_policy: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
-    remat: str | int = "none"
-
-    @pydantic.field_validator("remat")
-    @classmethod
-    def _check_remat(cls, value: str | int) -> str | int:
-        return check_remat(value)
+    dtype_policy: DtypePolicy = "float32"
+    remat: Remat = "none"
 
     @pydantic.model_validator(mode="after")
     def _check_task(self):

@@ -1,12 +1,13 @@
 """Validates user input with pydantic and reports the first problem in one sentence."""
 
-import difflib
 import json
 import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import pydantic
+
+from albert_tf.json_files import nearest
 
 Record = TypeVar("Record", bound=pydantic.BaseModel)
 
@@ -33,9 +34,8 @@ def _first_problem(kind: type[pydantic.BaseModel], error: pydantic.ValidationErr
     problem = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")[0]
     where, reason = ".".join(str(part) for part in problem["loc"]), problem.get("ctx", {}).get("error")
     if problem["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(str(problem["loc"][-1]), _sibling_keys(kind, problem["loc"]), n=1)
-        hint = f"did you mean {close[0]!r}" if close else "remove it"
-        return f"Unknown key {where!r} in {source}; {hint}."
+        hint = nearest(problem["loc"][-1], _sibling_keys(kind, problem["loc"]))
+        return f"Unknown key {where!r} in {source}{hint or '; remove it'}."
     if problem["type"] == "missing":
         return f"`{where}` is missing in {source}; add it."
     if problem["type"] == "value_error":

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from albert_tf import checkpoints, models
+from albert_tf.checkpoints.names import joined
 from albert_tf.config import AlbertConfig
 from albert_tf.hub import model_folder
 from albert_tf.models import AlbertEncoder, AlbertForMaskedLM
@@ -91,21 +92,17 @@ def _read(path: pathlib.Path) -> checkpoints.Checkpoint:
         return checkpoints.read(path)
 
 
-def _parts(checkpoint: checkpoints.Checkpoint) -> set[str]:
-    return {variable.split("/", 1)[0] for variable in checkpoint.arrays}
-
-
 # === Weights ===
 
 
 def check_weights(checkpoint: checkpoints.Checkpoint) -> str:
     """Builds each model that the checkpoint has a head for; raises for missing, unused or misshapen tensors."""
     checkpoints.check_size(checkpoint)
-    heads = _parts(checkpoint) - {"encoder"}
+    heads = sorted(checkpoint.parts - {"encoder"})
     _filled(AlbertEncoder, checkpoint, add_pooling_layer="encoder/pooler/kernel" in checkpoint.arrays)
-    for head in sorted(heads):
+    for head in heads:
         _filled(getattr(models, smallest_task(head).model), checkpoint)
-    return f"Every tensor is used: encoder{''.join(f', {head}' for head in sorted(heads))}."
+    return f"Every tensor is used: {', '.join(['encoder', *heads])}."
 
 
 def _filled(kind: type[AlbertBase], checkpoint: checkpoints.Checkpoint, **arguments) -> AlbertBase:
@@ -117,15 +114,12 @@ def _filled(kind: type[AlbertBase], checkpoint: checkpoints.Checkpoint, **argume
 def _check_values(checkpoint: checkpoints.Checkpoint) -> str:
     wrong = sorted(variable for variable, array in checkpoint.arrays.items() if not np.isfinite(array).all())
     if wrong:
-        more = f" and {len(wrong) - 4} more" if len(wrong) > 4 else ""
-        raise ValueError(
-            f"NaN or infinity in {', '.join(wrong[:4])}{more}; download the checkpoint again or use an earlier one."
-        )
+        raise ValueError(f"NaN or infinity in {joined(wrong)}; download the checkpoint again or use an earlier one.")
     return "All values are finite."
 
 
 def _check_parameters(checkpoint: checkpoints.Checkpoint) -> str:
-    counts, parts = checkpoint.config.parameter_counts(), _parts(checkpoint)
+    counts, parts = checkpoint.config.parameter_counts(), checkpoint.parts
     expected = counts.encoder - (0 if "encoder/pooler/kernel" in checkpoint.arrays else counts.pooler)
     expected += counts.masked_lm_head if "masked_lm" in parts else 0
     expected += counts.sentence_order_head if "sentence_order" in parts else 0
@@ -233,8 +227,8 @@ def _check_text(path: pathlib.Path, published: PublishedText) -> str:
 
 def _check_published(path: pathlib.Path, checkpoint: checkpoints.Checkpoint, model: PublishedModel) -> Check | None:
     """None if the checkpoint is not this model."""
-    named = _has_name(path, model) and _parts(checkpoint) <= {"encoder", "masked_lm", "sentence_order"}
-    if not named and not _has_shape(checkpoint.config, model.config):
+    named = _has_name(path, model) and checkpoint.parts <= {"encoder", "masked_lm", "sentence_order"}
+    if not named and _differing(checkpoint.config, model.config):
         return None
     check = _attempt("published", lambda: _compare(checkpoint, model))
     return check if named or check.passed else None
@@ -246,17 +240,17 @@ def _has_name(path: pathlib.Path, model: PublishedModel) -> bool:
     return any(folder.endswith(name) for folder in folders for name in model.names)
 
 
-def _has_shape(config: AlbertConfig, other: AlbertConfig) -> bool:
-    return all(getattr(config, name) == getattr(other, name) for name in _SHAPE_FIELDS)
+def _differing(config: AlbertConfig, other: AlbertConfig) -> list[str]:
+    """The fields in which the models of two configs differ in shape."""
+    return [name for name in _SHAPE_FIELDS if getattr(config, name) != getattr(other, name)]
 
 
 def _compare(checkpoint: checkpoints.Checkpoint, model: PublishedModel) -> str:
     name = model.names[0]
-    differing = [field for field in _SHAPE_FIELDS if getattr(checkpoint.config, field) != getattr(model.config, field)]
-    if differing:
+    if differing := _differing(checkpoint.config, model.config):
         shown = ", ".join(f"{field}={getattr(checkpoint.config, field)}" for field in differing)
         raise ValueError(f"The config differs from the published one of {name}: {shown}; download it again.")
-    parts = _parts(checkpoint) | ({"pooler"} if "encoder/pooler/kernel" in checkpoint.arrays else set())
+    parts = checkpoint.parts | ({"pooler"} if "encoder/pooler/kernel" in checkpoint.arrays else set())
     slices = [item for item in model.slices if item.part in parts]
     differences = [_difference(checkpoint, item) for item in slices]
     for item, difference in zip(slices, differences, strict=True):

@@ -28,7 +28,8 @@ import tensorflow as tf
 import transformers
 
 from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece, train_wordpiece
-from albert_tf.tokenization.batching import BatchLayout, SpecialIds, TokenRows, build_inputs
+from albert_tf.tokenization.batching import BatchLayout, TokenRows, build_inputs
+from albert_tf.tokenization.interface import SpecialPieceIds
 from albert_tf.tokenization.loading import load_piece_model
 
 _MAX_LENGTH, _BATCH = 512, 1024
@@ -122,7 +123,8 @@ def our_ways(folder: Path, lines: list[str], threads: int) -> list[Way]:
 
     def start_padded() -> Callable[[], int]:
         tokenizer = AlbertTokenizer.from_pretrained(folder)
-        special = SpecialIds(tokenizer.pad_token_id, tokenizer.cls_token_id, tokenizer.sep_token_id)
+        names = ("pad", "unk", "cls", "sep", "mask")
+        special = SpecialPieceIds(*(getattr(tokenizer, f"{name}_token_id") for name in names))
         layout = BatchLayout(_MAX_LENGTH)
 
         def pad(batch: list[str]) -> dict[str, np.ndarray]:

@@ -6,7 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
-from albert_tf import AlbertEncoder, AlbertForPreTraining, checkpoints
+from albert_tf import AlbertConfig, AlbertEncoder, AlbertForPreTraining, checkpoints
+from albert_tf.checkpoints.formats.model_garden import from_object_names
 from albert_tf.checkpoints.formats.tensorflow import read_tensorflow
 
 CONFIG = {
@@ -93,3 +94,10 @@ def test_what_does_not_fit(checkpoint_of):
     (folder / "albert_config.json").unlink()
     with pytest.raises(ValueError, match=r"has no albert_config\.json beside it"):
         read_tensorflow(folder / "bert_model.ckpt-1")
+
+
+def test_two_tensors_of_one_variable_are_an_error(tmp_path):
+    end = "layer_with_weights-3/gamma/.ATTRIBUTES/VARIABLE_VALUE"
+    tensors = {f"{root}/{end}": np.full(16, value, np.float32) for root, value in (("encoder", 1), ("model", 2))}
+    with pytest.raises(ValueError, match=r"two tensors for `encoder/embeddings/layer_norm/gamma`"):
+        from_object_names(tmp_path, AlbertConfig(**CONFIG), tensors)

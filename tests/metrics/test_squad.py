@@ -91,3 +91,9 @@ def test_korquad_counts_characters(prediction, answers, exact, f1):
 def test_korquad_needs_answers():
     with pytest.raises(ValueError, match="without an answer"):
         korquad_scores({"q": []}, {"q": ""})
+
+
+@pytest.mark.parametrize("score", [squad_scores, squad2_scores, korquad_scores])
+def test_a_string_is_no_list_of_answers(score):
+    with pytest.raises(ValueError, match=r"`answers` must have a list of texts .* a string for 'q'"):
+        score({"q": "Emily"}, {"q": "Emily"})  # its letters would be the answers

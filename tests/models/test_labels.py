@@ -91,6 +91,8 @@ def test_labels_without_names_get_them(tmp_path):
     ("arguments", "complaint"),
     [
         ({"labels": "bad"}, r"`labels` must be a list of different names, one per class\. Received: labels='bad'"),
+        ({"labels": {"bad", "good"}}, r"`labels` must be a list of different names"),
+        ({"labels": {"good": 1, "bad": 0}}, r"`labels` must be a list of different names"),
         (
             {"labels": ["bad", "bad", "good"]},
             r"`labels` must be a list of different names, one per class\. .*labels=\['bad', 'bad'",

@@ -3,6 +3,7 @@
 import time
 
 import numpy as np
+import pandas
 import pytest
 import tensorflow as tf
 
@@ -76,3 +77,11 @@ def test_tensors_are_told_of_the_layer(tokenizer):
         dataset.map(lambda texts: tokenizer(texts)["input_ids"])
     with pytest.raises(ValueError, match=r"`texts` must be strings.*EagerTensor.*as_layer"):
         tokenizer(["a"], tf.constant(["b"]))
+
+
+@pytest.mark.parametrize("table", [{"text": ["a"]}, pandas.DataFrame({"text": ["a"]})], ids=["dict", "DataFrame"])
+def test_the_names_of_columns_are_no_texts(tokenizer, table):
+    for encode in (tokenizer, tokenizer.encode_batch):
+        with pytest.raises(ValueError, match=rf"`texts` must be .* a {type(table).__name__}; pass one of its columns"):
+            encode(table)
+    assert tokenizer(table["text"])["input_ids"].shape == (1, 3)

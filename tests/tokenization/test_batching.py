@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.tokenization.batching import BatchLayout, SpecialIds, TokenRows, build_inputs
+from albert_tf.tokenization.batching import BatchLayout, TokenRows, build_inputs
+from albert_tf.tokenization.interface import SpecialPieceIds
 
 from .golden import GOLDEN
 
-SPECIAL = SpecialIds(pad=0, cls=2, sep=3)
+SPECIAL = SpecialPieceIds(pad=0, unk=1, cls=2, sep=3, mask=4)
 ARTICLE = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness"
 
 

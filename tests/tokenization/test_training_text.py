@@ -54,7 +54,7 @@ def test_all_lines_are_equally_likely(tmp_path):
 
 
 def test_held_out_lines_are_limited(file, monkeypatch):
-    monkeypatch.setattr("albert_tf.tokenization.training.text.MOST_HELDOUT_LINES", 7)
+    monkeypatch.setattr("albert_tf.tokenization.training.text.MAX_HELDOUT_LINES", 7)
     lines, heldout = drawn(file, heldout_share=0.5)
     assert len(heldout) == 7
     assert len(lines) == 993

@@ -72,6 +72,11 @@ def test_questions_without_an_answer(files, tmp_path, task):
     assert again.scores == scores
 
 
+def test_korquads_scorer_needs_answers(files, tmp_path):
+    with pytest.raises(ValueError, match=r"`scorer` must be 'squad'.* 24 of 48 questions"):
+        finetune(options_for(files, tmp_path / "run", "v2.json", scorer="korquad"))
+
+
 def test_files_without_answers_are_refused(files, tmp_path):
     content = json.loads((files / "v1.json").read_text(encoding="utf-8"))
     for paragraph in content["data"][0]["paragraphs"]:

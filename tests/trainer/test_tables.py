@@ -14,6 +14,7 @@ from albert_tf.metrics import MultiLabelScores, multi_label_scores
 from albert_tf.trainer import FinetuneOptions, finetune, finetune_grid
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.finetuning import make_task
+from albert_tf.trainer.tasks.text_classification import LabelEvaluation, write_predictions
 from tests.cli.terminal import mistake, output_of
 from tests.toy_task import CONFIG, tokenizer, write_mood_table, write_pretrained
 
@@ -158,3 +159,13 @@ def test_a_grid_is_checked_before_the_first_run(files, tmp_path):
     assert not (tmp_path / "runs").exists()
     (tmp_path / "grid.toml").write_text("[grid]\nseed = 3\n", encoding="utf-8")
     assert "must be a table of lists" in mistake("finetune", files / "pretrained", "--recipe", tmp_path / "grid.toml")
+
+
+def test_predictions_may_have_labels_with_lone_surrogates(tmp_path):
+    """JSON may hold them; at the end of a run they must not keep its report from being written."""
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "x", "label": "\ud800"}), encoding="utf-8")
+    logits = np.array([[2.0, 1.0]], np.float32)
+    evaluation = LabelEvaluation("classification", ("\ud800", "b"), np.array([0]), logits, "accuracy")
+    write_predictions(tmp_path / "a.tsv", read_texts(tmp_path / "a.jsonl"), evaluation)
+    row = (tmp_path / "a.tsv").read_bytes().decode("utf-8", "surrogatepass").splitlines()[1]
+    assert row.split("\t")[:3] == ["1", "\ud800", "\ud800"]

@@ -3,7 +3,6 @@
 In its TF Hub modules, tensor names have the prefix `module/`.
 """
 
-import json
 import os
 import pathlib
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.atomic_files import atomic_write, temporary_folder, tensorflow_writes
+from albert_tf.atomic_files import temporary_folder, tensorflow_writes, write_json
 from albert_tf.checkpoints.checkpoint import Checkpoint, from_tensors, infer_head_settings
 from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import PROBLEM_TYPES, for_file, num_file_groups
@@ -53,7 +52,11 @@ def save_google(model: Any, prefix: str | pathlib.Path) -> None:
 def write_google(
     prefix: str | pathlib.Path, config: AlbertConfig, arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]
 ) -> None:
-    """As `save_google`, from arrays by variable path and the values of `config.json` about the head."""
+    """As `save_google`, from arrays by variable path and the values of `config.json` about the head.
+
+    Raises:
+        ValueError: as `save_google`.
+    """
     import tensorflow as tf
 
     if settings.get("problem_type") == PROBLEM_TYPES["multi_label"]:
@@ -76,7 +79,7 @@ def write_google(
         # The index comes last, as it completes the checkpoint.
         for file in sorted(partial.parent.iterdir()):
             os.replace(file, prefix.parent / file.name)
-    atomic_write(prefix.parent / CONFIG_FILE, (json.dumps(values, indent=2, sort_keys=True) + "\n").encode())
+    write_json(prefix.parent / CONFIG_FILE, values, sort_keys=True)
 
 
 def is_weight(name: str) -> bool:

@@ -18,7 +18,7 @@ MAX_BYTES = 1 << 40  # of weights
 
 
 def read_archive(path: pathlib.Path) -> Checkpoint:
-    """Reads a `.keras` file of this package or KerasHub."""
+    """Reads a `.keras` file of this package or KerasHub; raises ValueError if it is damaged or of another model."""
     try:
         with zipfile.ZipFile(path) as archive:
             reject_compressed(archive, (CONFIG_FILE, WEIGHTS_FILE))
@@ -29,7 +29,11 @@ def read_archive(path: pathlib.Path) -> Checkpoint:
 
 
 def read_weights(path: pathlib.Path) -> Checkpoint:
-    """Reads a `.weights.h5` file of this package or KerasHub, with the `config.json` beside it."""
+    """Reads a `.weights.h5` file of this package or KerasHub, with the `config.json` beside it.
+
+    Raises:
+        ValueError: there is no config, or a file is damaged or of another model.
+    """
     config_file = path.with_name(CONFIG_FILE)
     if not config_file.is_file():
         raise ValueError(f"{path} has no {CONFIG_FILE} beside it; add the config of the model.")

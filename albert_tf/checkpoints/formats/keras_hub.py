@@ -53,6 +53,9 @@ def config_from(source: pathlib.Path, values: Mapping[str, Any]) -> AlbertConfig
     """Makes a config from the serialized Keras config of a backbone or of a task model.
 
     KerasHub always uses tanh GELU, a projection, and epsilon 1e-5 in the masked-LM head.
+
+    Raises:
+        ValueError: it is another model, or a value is missing or invalid.
     """
     name, arguments = values.get("class_name"), values.get("config")
     if name not in _CLASSES:
@@ -74,7 +77,11 @@ def config_from(source: pathlib.Path, values: Mapping[str, Any]) -> AlbertConfig
 def arrays_from(
     source: pathlib.Path, config: AlbertConfig, backbone: Mapping[str, np.ndarray], head: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Converts the tensors of a backbone and of a head to arrays by variable path."""
+    """Converts the tensors of a backbone and of a head to arrays by variable path.
+
+    Raises:
+        ValueError: a tensor is unknown, or the number of heads is not that of the config.
+    """
     check_blocks(source, config, len(backbone))
     in_backbone, in_head = _backbone_paths(config), _head_paths()
     reject_unknown(source, (set(backbone) - set(in_backbone)) | (set(head) - set(in_head)))

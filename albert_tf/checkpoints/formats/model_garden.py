@@ -62,6 +62,9 @@ def from_object_names(source: pathlib.Path, config: AlbertConfig, tensors: Mappi
 
     Model Garden's sentence-order head has a pooler of its own, beside which the encoder's is not trained: if it exists,
     it replaces the encoder's, as in Model Garden's export.
+
+    Raises:
+        ValueError: a tensor is unknown, two are of the same variable, or the config has several blocks of weights.
     """
     if config.num_hidden_groups * config.inner_group_num != 1 or config.share != "all":
         raise ValueError(
@@ -76,7 +79,11 @@ def from_object_names(source: pathlib.Path, config: AlbertConfig, tensors: Mappi
         short_names = {
             name: short for name, short in short_names.items() if not short.startswith(f"{_ENCODER_POOLER}/")
         }
-    arrays = {paths[short]: tensors[name] for name, short in short_names.items()}
+    arrays: dict[str, np.ndarray] = {}
+    for name, short in short_names.items():
+        if paths[short] in arrays:
+            raise ValueError(f"{source} has two tensors for `{paths[short]}`, one of them {name}; save it again.")
+        arrays[paths[short]] = tensors[name]
     return Checkpoint(source, config, merge_heads(source, config, arrays))
 
 

@@ -25,7 +25,7 @@ def is_own(values: Mapping[str, Any]) -> bool:
 
 
 def checkpoint_from(source: pathlib.Path, values: Mapping[str, Any], weights: Hdf5) -> Checkpoint:
-    """Makes a checkpoint from the values of `config.json` and the HDF5 file."""
+    """Makes a checkpoint from the values of `config.json` and the HDF5 file; raises ValueError if one is invalid."""
     if "class_name" in values:
         arguments = values.get("config")
         if not isinstance(arguments, dict):

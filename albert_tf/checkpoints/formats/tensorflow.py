@@ -38,7 +38,7 @@ def is_hub_module(folder: pathlib.Path) -> bool:
 
 
 def find_prefix(folder: pathlib.Path) -> pathlib.Path:
-    """The prefix of a folder's checkpoint: `model.ckpt-best`, or the only one."""
+    """The prefix of a folder's checkpoint: `model.ckpt-best`, or the only one; raises ValueError without either."""
     if (folder / SAVED_MODEL_FILE).is_file():
         return folder / _VARIABLES
     prefixes = sorted(path.with_suffix("") for path in folder.glob("*.index"))
@@ -62,11 +62,7 @@ def _find_config(prefix: pathlib.Path) -> pathlib.Path | None:
 
 def _read_tensors(prefix: pathlib.Path) -> dict[str, np.ndarray]:
     try:
-        return read_bundle(prefix, _is_weight)
+        return read_bundle(prefix, lambda name: google.is_weight(name) and model_garden.is_weight(name))
     except (ValueError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ValueError(f"{prefix} could not be read ({reason}); download its index and data files again.") from None
-
-
-def _is_weight(name: str) -> bool:
-    return google.is_weight(name) and model_garden.is_weight(name)

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from albert_tf.data.finetuning.questions import QuestionWindows
+from albert_tf.tokenization.spans import trim_span
 
 # Logit of a token that cannot be in an answer.
 IMPOSSIBLE = np.float32(-1e9)
+# The arrays of SpanScores, in order.
+_ARRAYS = ("starts", "start_scores", "ends", "end_scores", "no_answer")
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class SpanScores:
             outputs: outputs of AlbertForQuestionAnswering without `start_positions` in its inputs.
             n_best: K and J for `head="span"`; the beam head has its own.
             p_mask: int [W, L], 1 where no answer can be, which `head="span"` does not know. Without it, as in the
-                reference, question and padding take places among the best starts and ends.
+                reference, tokens of question and padding may be among the best starts and ends.
         """
         outputs = {name: np.asarray(value) for name, value in outputs.items()}
         if "cls_logits" in outputs:
@@ -106,14 +109,12 @@ class SpanScores:
     @classmethod
     def concatenate(cls, parts: Sequence["SpanScores"]) -> "SpanScores":
         """Joins the windows of several batches."""
-        names = ("starts", "start_scores", "ends", "end_scores", "no_answer")
-        arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+        arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS)
         return cls(*arrays, is_relative=parts[0].is_relative)
 
     def reordered(self, rows: np.ndarray) -> "SpanScores":
         """The scores of some windows, by their indices."""
-        names = ("starts", "start_scores", "ends", "end_scores", "no_answer")
-        return SpanScores(*(getattr(self, name)[rows] for name in names), is_relative=self.is_relative)
+        return SpanScores(*(getattr(self, name)[rows] for name in _ARRAYS), is_relative=self.is_relative)
 
 
 def _best(scores: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -140,6 +141,9 @@ def find_answers(
 
     Returns:
         Answer by question id. A question without any candidate gets one with the text "".
+
+    Raises:
+        ValueError: `scores` are not those of all windows.
 
     References:
         `accumulate_predictions_v1`, `write_predictions_v1` and their v2 forms in squad_utils.py of
@@ -188,12 +192,10 @@ def _distinct(
     starts, ends = spans[:, 0].tolist(), spans[:, 1].tolist()
     texts: dict[str, tuple[str, int, int, float, float]] = {}
     for first, last, start_score, end_score in found:
-        start, end = starts[first], ends[last]
+        start, end = trim_span(context, starts[first], ends[last])
         text = context[start:end]
-        start += len(text) - len(text.lstrip())
-        text = text.strip()
         if text not in texts:
-            texts[text] = (text, start, start + len(text), start_score, end_score)
+            texts[text] = (text, start, end, start_score, end_score)
             if len(texts) == n_best:
                 break
     return list(texts.values())
@@ -239,7 +241,10 @@ def predict_answers(
         outputs_of: the model, from the inputs of `QuestionWindows.batch` to the outputs of AlbertForQuestionAnswering.
         max_answer_length: in tokens.
         threshold: a question has no answer if its score of "no answer" is above this. None: all have one.
-        batch_size: windows at once; they are batched by length.
+        batch_size: windows per batch; they are batched by length.
+
+    Returns:
+        One AnswerPrediction per question.
     """
     by_length = np.argsort(windows.encoded.lengths, kind="stable")
     parts, totals = [], np.zeros([len(windows), 2])  # logarithms of the sums of all starts, and of all ends

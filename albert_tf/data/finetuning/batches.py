@@ -4,16 +4,14 @@ Letters: N examples, B batch, L sequence.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import tensorflow as tf
 
+from albert_tf.data.autotuning import PREFETCHED_BATCHES, without_autotuning
 from albert_tf.data.finetuning.encoded import Inputs
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from albert_tf.data.sharding import InputShard
+from albert_tf.data.sharding import EVERYTHING, InputShard
 
 # Shuffled examples are sorted by length within windows of this many batches.
 _BATCHES_PER_WINDOW = 32
@@ -88,8 +86,8 @@ def training_dataset(
     seed: int,
     first_step: int = 0,
     drop_remainder: bool = False,
-    shard: "InputShard | None" = None,
-) -> "tf.data.Dataset":
+    shard: InputShard = EVERYTHING,
+) -> tf.data.Dataset:
     """An endless, deterministic dataset of the batches of all epochs.
 
     Args:
@@ -98,27 +96,23 @@ def training_dataset(
         seed: of the order.
         first_step: number of batches to skip, without making them.
         drop_remainder: as in `steps_per_epoch`.
-        shard: this host's rows of each batch, in batches of its replicas. `drop_remainder` must be True.
+        shard: this host's rows of each batch, in batches of its replicas. With several, `drop_remainder` must be True.
 
     Returns:
         Dataset of (inputs, labels), padded to the longest example of the batch.
+
+    Raises:
+        ValueError: B is not a multiple of the number of replicas.
     """
-    import tensorflow as tf
-
-    from albert_tf.data.autotuning import PREFETCHED_BATCHES, without_autotuning
-
-    replicas = slice(0, 1) if shard is None else slice(*(shard.replicas_per_host * (shard.index + i) for i in (0, 1)))
-    num_replicas = 1 if shard is None else shard.num_replicas
-    if shard is not None:
-        shard.replica_batch_size(batch_size)
+    shard.replica_batch_size(batch_size)
 
     def batches() -> Iterator[tuple[Inputs, Any]]:
         epoch, skipped = divmod(first_step, steps_per_epoch(len(examples.lengths), batch_size, drop_remainder))
         while True:
             for rows in epoch_batches(examples.lengths, batch_size, seed, epoch, drop_remainder)[skipped:]:
                 batch = examples.training_batch(rows)
-                for replica in range(num_replicas)[replicas]:
-                    part = slice(len(rows) * replica // num_replicas, len(rows) * (replica + 1) // num_replicas)
+                for replica in shard.replicas:
+                    part = slice(*(len(rows) * end // shard.num_replicas for end in (replica, replica + 1)))
                     yield tf.nest.map_structure(lambda array, part=part: array[part], batch)
             epoch, skipped = epoch + 1, 0
 

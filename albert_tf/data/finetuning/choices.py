@@ -3,6 +3,7 @@
 Letters: N questions, C choices of each, B batch, L sequence.
 """
 
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs
-from albert_tf.json_files import parse_json, read_bytes, read_json
+from albert_tf.data.finetuning.tables import read_objects
+from albert_tf.json_files import read_json
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
@@ -81,11 +83,7 @@ def read_choices(path: str | Path, labelled: bool = True) -> list[ChoiceQuestion
 
 
 def _of_lines(path: Path, labelled: bool) -> Iterator[ChoiceQuestion]:
-    for number, line in enumerate(read_bytes(path, _CURE, 1 << 30).split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        content = parse_json(line, where, cure=_CURE)
+    for where, content in read_objects(path, _CURE):
         if "options" in content and "questions" in content:
             yield from _of_passage(content, where, _group_of(content))
         else:
@@ -114,14 +112,14 @@ def _checked(where: str, context: Any, question: Any, choices: Any, label: Any, 
         raise ValueError(f"{where}: passage and question must be strings; {_CURE}.")
     if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(choice, str) for choice in choices):
         raise ValueError(f"{where}: there must be at least two choices, all of them strings; {_CURE}.")
-    if isinstance(label, str) and len(label) == 1:
-        label = ord(label.upper()) - ord("A")
-    if type(label) is not int or not 0 <= label < len(choices):
+    letters = string.ascii_uppercase[: len(choices)]
+    index = letters.find(label.upper()) if isinstance(label, str) and len(label) == 1 else label
+    if type(index) is not int or not 0 <= index < len(choices):
         raise ValueError(
-            f"{where}: the answer must be a number from 0 to {len(choices) - 1}, or a letter from A to "
-            f"{chr(ord('A') + len(choices) - 1)}. Received: {label!r}."
+            f"{where}: the answer must be a number from 0 to {len(choices) - 1}, or a letter from A to {letters[-1]}. "
+            f"Received: {label!r}."
         )
-    return ChoiceQuestion(where, context, question, tuple(choices), label, group)
+    return ChoiceQuestion(where, context, question, tuple(choices), index, group)
 
 
 def _group_of(content: Mapping[str, Any]) -> str:

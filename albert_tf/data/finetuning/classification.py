@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_tf.data.finetuning.tables import Row, listed, nearest, read_rows
+from albert_tf.data.finetuning.tables import Row, listed, read_rows
+from albert_tf.json_files import nearest
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,13 @@ def read_texts(path: str | Path, columns: Columns | None = None) -> LabelledText
 
 
 def label_of(row: Row, columns: Columns) -> str:
-    """The label of a row as text; raises ValueError if it is empty."""
+    """The label of a row as text; raises ValueError if it is empty, or a list where texts have one label each."""
     label = row.field(columns.label, "--label-column")
+    if isinstance(label, list | dict) and columns.separator is None:
+        raise ValueError(
+            f"{row.source}, line {row.line}: the label {str(label)[:60]} is not a single value; if texts may have any "
+            "number of labels, set the problem to 'multi_label'."
+        )
     label = "" if label is None else label.strip() if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
     if not label and columns.separator is None:
         raise ValueError(
@@ -133,7 +139,7 @@ def _separated(label: str, separator: str) -> list[str]:
 
 
 def as_number(label: str) -> float:
-    """A label as a number, NaN if it is none."""
+    """A label as a number, NaN if it is not one."""
     try:
         return float(label)
     except ValueError:
@@ -147,4 +153,4 @@ def _example(row: Row, columns: Columns) -> tuple[int, str, str | None, str]:
 
 
 def _sort_key(label: str) -> tuple[bool, int, str]:
-    return (False, int(label), label) if label.isdecimal() else (True, 0, label)
+    return (False, int(label), label) if label.removeprefix("-").isdecimal() else (True, 0, label)

@@ -4,14 +4,14 @@ Letters: Q questions, W windows, N tokens of a passage.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows, encode_with_spans
-from albert_tf.json_files import parse_json, read_bytes
+from albert_tf.json_files import MAX_DATA_BYTES, parse_json, read_bytes
 from albert_tf.tokenization.batching import BatchLayout, choose_windows
 from albert_tf.tokenization.spans import find_tokens
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
 
 Misplaced = Literal["refuse", "drop"]
-
-_MAX_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def read_questions(path: str | Path, misplaced: Misplaced = "refuse") -> list[Qu
     """
     path = Path(path)
     cure = "give a file in SQuAD's format"
-    content = parse_json(read_bytes(path, cure, _MAX_BYTES), path, cure=cure)
+    content = parse_json(read_bytes(path, cure, MAX_DATA_BYTES), path, cure=cure)
     questions = list(_questions(path, content))
     if not questions:
         raise ValueError(f"{path} has no questions; is it the right file?")
@@ -65,14 +63,15 @@ def read_questions(path: str | Path, misplaced: Misplaced = "refuse") -> list[Qu
         if question.id in seen:
             raise ValueError(f"{path} has two questions with the id {question.id!r}; give each its own.")
         seen.add(question.id)
-    wrong = [question for question in questions if not _is_placed(question)]
+    placed = [replace(question, starts=_starts_in_passage(question)) for question in questions]
+    wrong = [question for question, own in zip(questions, placed) if question != own]
     if wrong and misplaced == "refuse":
         named = ", ".join(f"{question.id} ({question.answers[0][:30]!r})" for question in wrong[:3])
         raise ValueError(
             f"{path}: the answers of {len(wrong):,} questions are not in their passages at `answer_start`, as of "
             f"{named}; correct them, or set `misplaced_answers` to 'drop'."
         )
-    return [question if _is_placed(question) else _without_wrong_places(question) for question in questions]
+    return placed
 
 
 def _questions(path: Path, content: Any) -> Iterator[Question]:
@@ -87,12 +86,13 @@ def _questions(path: Path, content: Any) -> Iterator[Question]:
 
 
 def _question(content: Any, context: str, where: str) -> Question:
+    identifier, text = _string(content, "id", where), _string(content, "question", where)
     answers = _list(content, "answers", where) if "answers" in content else []
     if content.get("is_impossible"):
         answers = []
     texts = tuple(_string(answer, "text", where) for answer in answers)
     starts = tuple(_start(answer, where) for answer in answers)
-    return Question(_string(content, "id", where), _string(content, "question", where), context, texts, starts)
+    return Question(identifier, text, context, texts, starts)
 
 
 def _start(answer: Mapping[str, Any], where: str) -> int:
@@ -116,19 +116,12 @@ def _string(content: Any, name: str, where: str) -> str:
     return value
 
 
-def _is_placed(question: Question) -> bool:
-    return all(
-        start == -1 or (start >= 0 and answer and question.context.startswith(answer, start))
-        for answer, start in zip(question.answers, question.starts)
-    )
-
-
-def _without_wrong_places(question: Question) -> Question:
-    places = [
+def _starts_in_passage(question: Question) -> tuple[int, ...]:
+    """The starts, -1 for answers that are not in the passage there."""
+    return tuple(
         start if answer and start >= 0 and question.context.startswith(answer, start) else -1
         for answer, start in zip(question.answers, question.starts)
-    ]
-    return Question(question.id, question.text, question.context, question.answers, tuple(places))
+    )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 Letters: N rows, T sentences of each.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,8 +82,3 @@ def read_sentences(
         known = f" with the label {positive_label!r}; its labels are {listed(sorted(labels))}" if labels else ""
         raise ValueError(f"{path} has no rows{known}; is it the right file?")
     return SentenceRows(tuple(sentences), np.array(similarities, np.float32))
-
-
-def unique_sentences(*columns: Sequence[str]) -> dict[str, int]:
-    """The number of each different sentence of some columns, from 0."""
-    return {sentence: number for number, sentence in enumerate(dict.fromkeys(s for column in columns for s in column))}

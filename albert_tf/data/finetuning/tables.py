@@ -2,7 +2,6 @@
 
 import collections
 import csv
-import difflib
 import io
 import itertools
 import json
@@ -11,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from albert_tf.json_files import parse_json, read_bytes
+from albert_tf.json_files import MAX_DATA_BYTES, nearest, parse_json, read_bytes
 from albert_tf.text_files import read_lines
 
-_MAX_BYTES = 1 << 30
 _TAB_SUFFIXES = (".tsv", ".txt")
 _SUFFIXES = (*_TAB_SUFFIXES, ".csv", ".jsonl", ".json", ".parquet")
 
@@ -78,7 +76,7 @@ def read_rows(path: Path, header: bool) -> Iterator[Row]:
 
 def _list_rows(path: Path) -> Iterator[Row]:
     cure = "give a list of objects"
-    for number, fields in enumerate(parse_json(read_bytes(path, cure, _MAX_BYTES), path, list, cure), start=1):
+    for number, fields in enumerate(parse_json(read_bytes(path, cure, MAX_DATA_BYTES), path, list, cure), start=1):
         if not isinstance(fields, dict):
             raise ValueError(
                 f"{path}, element {number}, is not a JSON object: {str(fields)[:40]!r}; correct or delete it."
@@ -186,14 +184,20 @@ def _read(path: Path) -> str:
         raise
 
 
+def read_objects(path: Path, cure: str) -> Iterator[tuple[str, Any]]:
+    """Yields the JSON objects of a file with one on each line, and where each is, for error messages.
+
+    Raises:
+        ValueError: the file cannot be read, or a line is not an object; the message ends with `cure`.
+    """
+    for number, line in enumerate(read_bytes(path, cure, MAX_DATA_BYTES).split(b"\n"), start=1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            yield where, parse_json(line, where, cure=cure)
+
+
 def listed(names: Iterable[str]) -> str:
     """Joins at most eight names for an error message."""
     names = list(names)
     shown = ", ".join(repr(name) for name in names[:8])
     return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
-
-
-def nearest(name: str, choices: Iterable[str]) -> str:
-    """The end of an error message that suggests the closest match."""
-    close = difflib.get_close_matches(name, list(choices), n=1)
-    return f"; did you mean {close[0]!r}" if close else ""

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows, encode_with_spans
-from albert_tf.data.finetuning.tables import listed, nearest
-from albert_tf.json_files import parse_json, read_bytes
+from albert_tf.data.finetuning.tables import listed, read_objects
+from albert_tf.json_files import nearest
 from albert_tf.metrics.entities import find_entities
 from albert_tf.text_files import read_lines
 from albert_tf.tokenization.batching import BatchLayout, choose_windows
+from albert_tf.tokenization.spans import trim_span
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
@@ -97,14 +98,10 @@ def _column_texts(path: Path) -> Iterator[TaggedText]:
 
 
 def _json_texts(path: Path, labelled: bool) -> Iterator[TaggedText]:
-    for number, line in enumerate(read_bytes(path, _CURE, 1 << 30).split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        content = parse_json(line, where, cure=_CURE)
+    for where, content in read_objects(path, _CURE):
         words, tags = content.get("words", content.get("tokens")), content.get("tags", content.get("labels"))
         if not labelled:
-            tags, content = ["O"] * len(words or ()), {**content, "spans": []}
+            tags, content = [OUTSIDE] * len(words if isinstance(words, list) else ()), {**content, "spans": []}
         if words is not None:
             if not _are_strings(words) or not _are_strings(tags) or len(words) != len(tags) or not words:
                 raise ValueError(f"{where}: `words` and `tags` must be lists of strings of the same length; {_CURE}.")
@@ -263,23 +260,20 @@ def predict_entities(
         spans: start and exclusive end of its tokens in characters, int [T, 2].
         probabilities: of the tags of each token, float [T, tags].
         names: the tags.
-        tag_words: whether the tag of a word's first token counts for the word; see `find_words`.
+        tag_words: whether words are tagged, not tokens, each by its first token; see `find_words`.
     """
     if tag_words:
         first, spans = find_words(text, spans)
         probabilities = probabilities[first]
     best, entities = probabilities.max(axis=-1), []
     for label, first, last in find_entities([names[int(index)] for index in np.argmax(probabilities, axis=-1)]):
-        start = int(spans[first, 0])
-        part = text[start : int(spans[last - 1, 1])]
-        start += len(part) - len(part.lstrip())
-        part = part.strip()
-        entities.append(Entity(label, part, start, start + len(part), float(best[first:last].mean())))
+        start, end = trim_span(text, int(spans[first, 0]), int(spans[last - 1, 1]))
+        entities.append(Entity(label, text[start:end], start, end, float(best[first:last].mean())))
     return entities
 
 
 def find_words(text: str, spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Words of a text whose words are not given: runs of letters and digits, and single other characters or tokens.
+    """Splits a text into words: runs of letters and digits, and single other characters or tokens.
 
     Args:
         text: the text.

@@ -50,6 +50,7 @@ from albert_tf.data.pretraining.pairs import Pairs, make_pairs
 from albert_tf.data.shard_files import write_document_shard, write_records
 from albert_tf.text_files import find_files
 from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.files import english_model_file
 
 if TYPE_CHECKING:
     from albert_tf.data.preparation.beam import BeamRunner
@@ -144,7 +145,7 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
     started = time.monotonic()
     files = find_files(options.inputs)
     options = options.model_copy(update={"num_shards": options.num_shards or default_num_shards(files)})
-    tokenizer = _load_tokenizer(options)
+    tokenizer = AlbertTokenizer.from_pretrained(options.tokenizer or english_model_file(), options.do_lower_case)
     recipe = _recipe(options, files, tokenizer)
     with exclusive_lock(options.output_dir):
         existing, workspace = open_folder(options.output_dir, recipe), Workspace(options.output_dir)
@@ -203,12 +204,6 @@ def _open_runner(context: PrepareContext) -> "Runner":
     from albert_tf.data.preparation.beam import BeamRunner
 
     return BeamRunner(context)
-
-
-def _load_tokenizer(options: PrepareOptions) -> AlbertTokenizer:
-    if options.tokenizer is not None:
-        return AlbertTokenizer.from_pretrained(options.tokenizer, options.do_lower_case)
-    return AlbertTokenizer.english(True if options.do_lower_case is None else options.do_lower_case)
 
 
 def _recipe(options: PrepareOptions, files: Iterable[Path], tokenizer: AlbertTokenizer) -> Recipe:

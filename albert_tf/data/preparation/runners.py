@@ -49,7 +49,7 @@ def _exit_with_parent() -> None:
 
 
 def _call(function: Callable[..., Any], item: Any) -> Any:
-    """Returns the function's result and the number of its reports."""
+    """Calls a function in a worker; returns its result and the number of its reports."""
     count = 0
 
     def report(amount: int) -> None:

@@ -92,7 +92,7 @@ def _group(values: npt.NDArray, groups: npt.NDArray) -> list[npt.NDArray]:
 
 
 def append_to_cache(folder: Path, arrays: Arrays) -> None:
-    """Appends the arrays of `DOCUMENT_ARRAYS` to the cache in `folder`."""
+    """Appends the arrays of `DOCUMENT_ARRAYS` to the cache in `folder`; raises OSError if the disk is full."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, dtype in DOCUMENT_ARRAYS.items():
@@ -143,6 +143,7 @@ class PrepareContext:
 
 
 def count_caches(workspace: Path, num_shards: int, unknown_id: int) -> Counts:
+    """Counts the contents of the caches of all shards."""
     documents, tokens = np.zeros((2, num_shards), np.int64)
     segments = longest = unknown = 0
     for shard in range(num_shards):
@@ -163,6 +164,7 @@ def count_caches(workspace: Path, num_shards: int, unknown_id: int) -> Counts:
 
 
 def cache_folder(workspace: Path, shard: int) -> Path:
+    """The folder of a shard's cache."""
     return workspace / "tokenized" / str(shard)
 
 

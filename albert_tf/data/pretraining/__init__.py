@@ -1,1 +1,1 @@
-"""From tokenised documents to examples: pairs, masks, rows, and the dataset that makes them while training."""
+"""From tokenized documents to examples: pairs, masks, rows, and the dataset that makes them while training."""

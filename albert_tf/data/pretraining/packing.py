@@ -18,34 +18,23 @@ from albert_tf.data.prng import Keys
 
 
 @dataclass(frozen=True)
-class PackedExamples:
+class PackedExamples(PretrainingExamples):
     """A batch of rows; the fields are those of `PACKED_FEATURES`.
 
     Args:
         input_ids, attention_mask, token_type_ids, token_boundary: as in `PretrainingExamples`, int32 [R, L].
-        example_ids: int32 [R, L], number of a token's example in the row, from 1; 0 on padding.
-        position_ids: int32 [R, L], position of a token in its example; 0 on padding.
-        cls_positions: int32 [R, S], position in the row of each example's [CLS], padded with 0.
         masked_lm_positions, masked_lm_ids, masked_lm_weights: as in `PretrainingExamples`, [R, P].
         sentence_order_labels: int32 [R, S].
         sentence_order_weights: float32 [R, S], 1 for an example, 0 for padding.
+        example_ids: int32 [R, L], number of a token's example in the row, from 1; 0 on padding.
+        position_ids: int32 [R, L], position of a token in its example; 0 on padding.
+        cls_positions: int32 [R, S], position in the row of each example's [CLS], padded with 0.
     """
 
-    input_ids: Ints
-    attention_mask: Ints
-    token_type_ids: Ints
-    token_boundary: Ints
+    sentence_order_weights: npt.NDArray[np.float32]
     example_ids: Ints
     position_ids: Ints
     cls_positions: Ints
-    masked_lm_positions: Ints
-    masked_lm_ids: Ints
-    masked_lm_weights: npt.NDArray[np.float32]
-    sentence_order_labels: Ints
-    sentence_order_weights: npt.NDArray[np.float32]
-
-    def __len__(self) -> int:
-        return len(self.input_ids)
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,8 @@ def read_unigram(content: dict[str, Any], file: Path) -> tuple[bytes, dict[str, 
     try:
         normalizers = list(_flatten(content["normalizer"]))
         kinds = {normalizer["type"] for normalizer in normalizers}
-        charsmap = b"".join(base64.b64decode(one["precompiled_charsmap"]) for one in normalizers if _is_rules(one))
+        rules = [one["precompiled_charsmap"] for one in normalizers if one["type"] == "Precompiled"]
+        charsmap = b"".join(map(base64.b64decode, rules))
         model = content["model"]
         special = {token["id"]: token["special"] for token in content["added_tokens"]}
         pieces = [(str(piece), float(score), special.get(index)) for index, (piece, score) in enumerate(model["vocab"])]
@@ -92,10 +93,6 @@ def _flatten(normalizer: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
             yield from _flatten(part)
     elif normalizer is not None:
         yield normalizer
-
-
-def _is_rules(normalizer: dict[str, Any]) -> bool:
-    return normalizer["type"] == "Precompiled"
 
 
 def added_tokens(pieces: Sequence[str], special: SpecialPieceIds) -> list[dict[str, Any]]:

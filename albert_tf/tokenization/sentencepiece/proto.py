@@ -7,7 +7,7 @@ runtime version depends on the one that SentencePiece was built with.
 import hashlib
 import re
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START
@@ -51,9 +51,9 @@ def is_unigram(model_proto: bytes) -> bool:
 def user_defined(model_proto: bytes) -> list[str]:
     """Returns the user-defined pieces, which are never split."""
     # Few pieces have these bytes, even by chance, so that few are parsed.
-    kind = bytes([_PIECE_KIND << 3 | _VARINT, _USER_DEFINED])
+    mark, kind = bytes([_PIECE_KIND << 3 | _VARINT, _USER_DEFINED]), bytes([_USER_DEFINED])
     pieces = [field.payload for field in _fields(model_proto) if field.number == _MODEL_PIECES]
-    return [_text_of(piece) for piece in pieces if kind in piece and _is_of_kind(piece, _USER_DEFINED)]
+    return [_text_of(piece) for piece in pieces if mark in piece and _last_payload(piece, _PIECE_KIND) == kind]
 
 
 def user_defined_score(piece: str) -> float:
@@ -67,21 +67,22 @@ def user_defined_score(piece: str) -> float:
 
 def round_scores(model_proto: bytes, step: float) -> bytes:
     """Returns the model with the scores of normal pieces rounded to multiples of a step."""
-
-    def rounded(_: int, piece: bytes) -> bytes | None:
+    raw = bytearray()
+    for field in _fields(model_proto):
+        piece = field.payload
         # Pieces are normal by default.
-        if _last_payload(piece, _PIECE_KIND) not in (b"", bytes([_NORMAL])):
-            return None
-        (score,) = struct.unpack("<f", _last_payload(piece, _PIECE_SCORE))
-        return _piece(_text_of(piece), round(score / step) * step, _NORMAL)
-
-    return _replace_pieces(model_proto, rounded)
+        if field.number == _MODEL_PIECES and _last_payload(piece, _PIECE_KIND) in (b"", bytes([_NORMAL])):
+            (score,) = struct.unpack("<f", _last_payload(piece, _PIECE_SCORE))
+            raw += _piece(_text_of(piece), round(score / step) * step, _NORMAL)
+        else:
+            raw += field.raw
+    return bytes(raw)
 
 
 def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
     """Returns the model with other normalisation rules, and with white space collapsed as the clean-up demands.
 
-    Only pieces and the trainer's settings are kept besides: nothing else in a model of others is to be run.
+    Of the rest, only pieces and the trainer's settings are kept: nothing else in an untrusted model may take effect.
     """
     replaced = (_SPEC_CHARSMAP, _SPEC_REMOVE_EXTRA_WHITESPACES)
     spec = _last_payload(model_proto, _MODEL_NORMALIZER_SPEC)
@@ -151,22 +152,8 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _replace_pieces(model_proto: bytes, replace: Callable[[int, bytes], bytes | None]) -> bytes:
-    """Returns the model with other pieces; `replace` gets an id and a piece, and gives the new field or None."""
-    raw, index = bytearray(), 0
-    for field in _fields(model_proto):
-        is_piece = field.number == _MODEL_PIECES
-        raw += (is_piece and replace(index, field.payload)) or field.raw
-        index += is_piece
-    return bytes(raw)
-
-
 def _text_of(piece: bytes) -> str:
     return _last_payload(piece, _PIECE_TEXT).decode()
-
-
-def _is_of_kind(piece: bytes, kind: int) -> bool:
-    return _last_payload(piece, _PIECE_KIND) == bytes([kind])
 
 
 def _last_payload(message: bytes, number: int) -> bytes:
@@ -183,7 +170,7 @@ def _fields(message: bytes) -> Iterator[_Field]:
 
 
 def _positions(message: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Yields of each field its number, where it begins, where its payload begins, and where both end.
+    """Yields the number of each field, and the positions of its start, of its payload's start and of its end.
 
     A model has tens of thousands of fields, nearly all with a tag and a length of one byte each.
     """
@@ -229,10 +216,15 @@ def _piece(text: str, score: float, kind: int) -> bytes:
 
 def _number(field: int, value: int) -> bytes:
     # Negative numbers are written as their 64-bit complement.
-    return _tag(field, _VARINT) + _varint(value & (1 << 64) - 1)
+    return _tag(field, _VARINT) + varint(value & (1 << 64) - 1)
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """Encodes a non-negative integer.
+
+    >>> varint(300)
+    b'\\xac\\x02'
+    """
     encoded = bytearray()
     while value >= 0x80:
         encoded.append(value & 0x7F | 0x80)
@@ -242,8 +234,8 @@ def _varint(value: int) -> bytes:
 
 
 def _tag(number: int, kind: int) -> bytes:
-    return _varint(number << 3 | kind)
+    return varint(number << 3 | kind)
 
 
 def _length_delimited(number: int, payload: bytes) -> bytes:
-    return _tag(number, _LENGTH_DELIMITED) + _varint(len(payload)) + payload
+    return _tag(number, _LENGTH_DELIMITED) + varint(len(payload)) + payload

@@ -1,6 +1,5 @@
 """Reports about trained vocabularies: unknown and lost text, and number of tokens, on held-out text."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from albert_tf.atomic_files import write_json
 from albert_tf.tokenization.interface import PieceModel
 from albert_tf.tokenization.training.text import TrainingText
 
@@ -57,7 +57,7 @@ def report_vocabulary(folder: Path, model_type: str, model: PieceModel, text: Tr
     heldout = measure_heldout(model, text.heldout)
     report = VocabularyReport(folder, model_type, len(model.pieces), *counts, heldout)
     values = {name: value for name, value in asdict(report).items() if name != "folder"}
-    (folder / REPORT_FILE).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / REPORT_FILE, values)
     return report
 
 

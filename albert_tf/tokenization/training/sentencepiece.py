@@ -199,7 +199,10 @@ def _recording_errors(lines: Iterator[str], errors: list[Exception]) -> Iterator
 
 
 def checked_symbols(symbols: Iterable[str], special: Sequence[str]) -> list[str]:
-    """Returns user-defined symbols, each once; ValueError if one is empty, holds white space or is a special piece.
+    """Returns user-defined symbols, each once.
+
+    Raises:
+        ValueError: one is empty, has white space or is a special piece.
 
     >>> checked_symbols(["@user", "#tag", "@user"], ["[CLS]"])
     ['@user', '#tag']

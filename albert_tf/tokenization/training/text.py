@@ -9,15 +9,19 @@ from pathlib import Path
 
 from albert_tf.text_files import read_lines
 
-MOST_HELDOUT_LINES = 10_000
+MAX_HELDOUT_LINES = 10_000
 
 _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f가-힣]")
-_LINES_LOOKED_AT = 10_000
+_LINES_INSPECTED = 10_000
 
 
 @dataclass(frozen=True)
 class LineOptions:
-    """Selection of training and held-out lines; see `train_sentencepiece` for the fields."""
+    """Selection of training and held-out lines; see `train_sentencepiece` for the fields.
+
+    Raises:
+        ValueError: a value is out of range.
+    """
 
     input_sentence_size: int = 10_000_000
     max_sentence_length: int = 4192
@@ -65,10 +69,10 @@ class TrainingText:
         self.options = options
         self.heldout_files = _checked_files("heldout_files", heldout_files)
         self.heldout: list[str] = []
-        self._look_through()
+        self._inspect()
         usable = self.num_lines - self.num_skipped_lines
         share = 0.0 if self.heldout_files else options.heldout_share
-        self._num_heldout = min(int(usable * share), MOST_HELDOUT_LINES)
+        self._num_heldout = min(int(usable * share), MAX_HELDOUT_LINES)
         self.num_training_lines = min(usable - self._num_heldout, options.input_sentence_size)
 
     def lines(self) -> Iterator[str]:
@@ -99,13 +103,13 @@ class TrainingText:
             )
         return bool(value)
 
-    def _look_through(self) -> None:
+    def _inspect(self) -> None:
         hangul = characters = 0
         self.num_lines = self.num_skipped_lines = 0
         for text in _texts(self.files):
             self.num_lines += 1
             self.num_skipped_lines += not self.options.suits(text)
-            if self.num_lines <= _LINES_LOOKED_AT:
+            if self.num_lines <= _LINES_INSPECTED:
                 hangul += len(_HANGUL.findall(text))
                 characters += sum(map(str.isalnum, text))
         self.mostly_hangul = hangul * 2 > characters

@@ -21,8 +21,8 @@ from albert_tf.tokenization.wordpiece.vocabulary import CONTINUATION, SPECIAL_PI
 
 # Unicode's two private-use planes, without their noncharacters.
 _STAND_INS = (range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))
-_MOST_STAND_INS = sum(map(len, _STAND_INS))
-_LONGEST_PIECE = 50
+_MAX_STAND_INS = sum(map(len, _STAND_INS))
+_MAX_PIECE_LENGTH = 50
 
 
 def train_wordpiece(
@@ -119,7 +119,7 @@ def _train(words: Counter[str], **settings) -> list[str]:
         add_dummy_prefix=False,
         split_by_unicode_script=False,
         split_by_number=False,
-        max_sentencepiece_length=_LONGEST_PIECE,
+        max_sentencepiece_length=_MAX_PIECE_LENGTH,
         unk_id=0,
         **settings,
     )
@@ -144,5 +144,5 @@ def _stand_ins(words: Counter[str]) -> dict[tuple[bool, str], str]:
     for word, count in words.items():
         for position in _positions(word):
             counts[position] += count
-    frequent = [position for position, _ in counts.most_common(_MOST_STAND_INS)]
+    frequent = [position for position, _ in counts.most_common(_MAX_STAND_INS)]
     return {position: chr(code) for position, code in zip(frequent, itertools.chain(*_STAND_INS))}

@@ -158,6 +158,9 @@ class WordPieceOptions:
             are then decomposed.
         tokenize_chinese_chars: make Chinese characters separate words; ignored with "word_end".
         bare_final: with "word_end", the last word of a text has no mark.
+
+    Raises:
+        ValueError: a value has another type, the scheme is unknown, or options exclude each other.
     """
 
     scheme: str = WORDPIECE

@@ -4,13 +4,16 @@ Letters: N examples, B batch, L sequence.
 """
 
 import abc
+import csv
+import io
 import pathlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.atomic_files import atomic_write
 from albert_tf.data.finetuning.batches import TrainingExamples
 from albert_tf.data.finetuning.encoded import Inputs
 from albert_tf.models.base import AlbertBase
@@ -61,6 +64,13 @@ def outputs_by_length(
     return run
 
 
+def write_table(path: pathlib.Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Writes a TSV file; lone surrogates, which labels from JSON may hold, are written as they are."""
+    file = io.StringIO(newline="")
+    csv.writer(file, delimiter="\t", lineterminator="\n").writerows([header, *rows])
+    atomic_write(path, file.getvalue().encode("utf-8", "surrogatepass"))
+
+
 class Evaluation(Protocol):
     """The predictions for one file and their scores."""
 
@@ -107,7 +117,7 @@ class FinetuneTask(abc.ABC):
 
     @property
     def max_length(self) -> int:
-        """Maximum number of ids of an example."""
+        """Maximum number of ids of an example; raises ValueError if it is not set yet."""
         if self.options.max_length is None:
             raise ValueError("`max_length` must be set before examples are tokenized. Received: None.")
         return self.options.max_length
@@ -130,7 +140,7 @@ class FinetuneTask(abc.ABC):
 
     @abc.abstractmethod
     def keys(self, data: Any) -> list[Hashable]:
-        """What makes each example what it is, but for its label."""
+        """What identifies each example, without its label."""
 
     @abc.abstractmethod
     def model_arguments(self, train: Any) -> dict[str, Any]:
@@ -159,7 +169,7 @@ class FinetuneTask(abc.ABC):
         return self.evaluator(model, tokenizer, data, batch_size)()
 
     def baseline_score(self, train: Any, dev: Any, model: AlbertBase) -> float:
-        """The main score of a simple model on the same examples; only for tasks that have one."""
+        """The main score of a simple model on the same examples; raises ValueError for a task without one."""
         raise ValueError(f"There is no baseline for the task {self.options.task!r}.")
 
     @abc.abstractmethod

@@ -3,21 +3,18 @@
 Letters: N questions, C choices, B batch, L sequence.
 """
 
-import csv
 import dataclasses
-import io
 import pathlib
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
-from albert_tf.atomic_files import atomic_write
 from albert_tf.data.finetuning.choices import ChoiceQuestion, EncodedChoices, encode_choices, read_choices
 from albert_tf.metrics import ChoiceScores
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.tasks.base import FinetuneTask, outputs_by_length
+from albert_tf.trainer.tasks.base import FinetuneTask, outputs_by_length, write_table
 
 
 class MultipleChoice(FinetuneTask):
@@ -62,13 +59,13 @@ class MultipleChoice(FinetuneTask):
 
     def write_predictions(self, path: pathlib.Path, data: list[ChoiceQuestion], evaluation: "ChoiceEvaluation") -> None:
         """Writes TSV with the columns `question`, `label` if it is known, `prediction` and a logit per choice."""
-        file = io.StringIO(newline="")
-        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerow(["question", "label", "prediction", *(f"logit {n}" for n in range(len(data[0].choices)))])
-        for question, logits in zip(data, evaluation.logits):
-            label = "" if question.label < 0 else question.label
-            writer.writerow([question.id, label, int(logits.argmax()), *(f"{logit:.6f}" for logit in logits)])
-        atomic_write(path, file.getvalue().encode())
+        header = ["question", "label", "prediction", *(f"logit {n}" for n in range(len(data[0].choices)))]
+        labels = ("" if question.label < 0 else question.label for question in data)
+        rows = (
+            [question.id, label, int(logits.argmax()), *(f"{logit:.6f}" for logit in logits)]
+            for question, label, logits in zip(data, labels, evaluation.logits)
+        )
+        write_table(path, header, rows)
 
     def _encode(self, tokenizer: AlbertTokenizer, data: list[ChoiceQuestion]) -> EncodedChoices:
         return encode_choices(tokenizer, data, self.max_length, self.options.max_question_length)

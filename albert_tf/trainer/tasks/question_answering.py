@@ -4,7 +4,6 @@ Letters: Q questions, W windows, B batch, L sequence.
 """
 
 import dataclasses
-import json
 import math
 import pathlib
 from collections.abc import Callable, Hashable, Mapping
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.atomic_files import atomic_write
+from albert_tf.atomic_files import write_json
 from albert_tf.data.finetuning.answers import Answer, SpanScores, apply_threshold, find_answers
 from albert_tf.data.finetuning.encoded import Inputs
 from albert_tf.data.finetuning.questions import Question, QuestionWindows, encode_questions, read_questions
@@ -70,10 +69,15 @@ class QuestionAnswering(FinetuneTask):
         self, model: AlbertBase, tokenizer: AlbertTokenizer, data: list[Question], batch_size: int = 32
     ) -> Callable[[], "AnswerEvaluation"]:
         """Evaluates all questions."""
-        if not any(question.answers for question in data):
+        options, answered = self.options, [bool(question.answers) for question in data]
+        if not any(answered):
             raise ValueError("None of the questions to evaluate on has an answer; give a file with answers.")
+        if options.scorer == "korquad" and not all(answered):
+            raise ValueError(
+                f"`scorer` must be 'squad' if questions have no answer. Received: 'korquad', and "
+                f"{answered.count(False):,} of {len(data):,} questions to evaluate on without an answer."
+            )
         answer = AnswerFinder(model, self._encode(tokenizer, data), batch_size)
-        options = self.options
         return lambda: AnswerEvaluation.of(
             data,
             answer.run(options.num_candidates, options.max_answer_length),
@@ -97,15 +101,16 @@ class QuestionAnswering(FinetuneTask):
         `*_candidates.json` has the best candidates of each question with scores and places, and, with unanswerable
         questions, `*_no_answer.json` the scores of "no answer".
         """
-        _write_json(path, evaluation.texts)
         candidates = {
             question: [dataclasses.asdict(candidate) for candidate in answer.candidates]
             for question, answer in evaluation.answers.items()
         }
-        _write_json(path.with_name(f"{path.stem}_candidates.json"), candidates)
+        files: dict[str, Any] = {path.name: evaluation.texts, f"{path.stem}_candidates.json": candidates}
         if evaluation.threshold is not None:
             scores = {question: answer.no_answer_score for question, answer in evaluation.answers.items()}
-            _write_json(path.with_name(f"{path.stem}_no_answer.json"), scores)
+            files[f"{path.stem}_no_answer.json"] = scores
+        for name, content in files.items():
+            write_json(path.with_name(name), content, indent=1, ensure_ascii=False)
 
     def _encode(self, tokenizer: AlbertTokenizer, questions: list[Question]) -> QuestionWindows:
         options = self.options
@@ -170,7 +175,7 @@ class AnswerEvaluation:
 
     @property
     def main_score(self) -> float:
-        """F1 in percent."""
+        """F1 in percent; raises ValueError if the right answers are unknown."""
         if self.scores is None:
             raise ValueError("The right answers are unknown, so there is no score.")
         return self.scores.overall.f1 if isinstance(self.scores, SquadScores) else self.scores.f1
@@ -213,7 +218,3 @@ class AnswerFinder:
             parts.append(SpanScores.from_outputs(numbers, p_mask=batch["p_mask"]))
         scores = SpanScores.concatenate(parts).reordered(np.argsort(by_length, kind="stable"))
         return find_answers(self.windows, scores, num_candidates, max_answer_length)
-
-
-def _write_json(path: pathlib.Path, content: Any) -> None:
-    atomic_write(path, (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "surrogatepass"))

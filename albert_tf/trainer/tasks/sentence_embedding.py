@@ -13,7 +13,7 @@ import numpy as np
 from albert_tf.data.finetuning.choices import EncodedChoices
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
 from albert_tf.data.finetuning.encoded import encode_texts
-from albert_tf.data.finetuning.sentences import SentenceRows, read_sentences, unique_sentences
+from albert_tf.data.finetuning.sentences import SentenceRows, read_sentences
 from albert_tf.metrics import cosines
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
@@ -57,7 +57,7 @@ class SentenceEmbedding(FinetuneTask):
         return [row[:2] for row in data.sentences]
 
     def model_arguments(self, train: SentenceRows) -> dict[str, Any]:
-        """What to minimise, and what becomes of the embeddings."""
+        """The objective, and length and normalisation of the embeddings."""
         options = self.options
         given = {"normalize": options.normalize, "max_length": options.max_length}
         return {
@@ -74,7 +74,7 @@ class SentenceEmbedding(FinetuneTask):
     ) -> Callable[[], LabelEvaluation]:
         """Compares pairs; each different sentence is computed once."""
         pairs = data.pairs or ()
-        numbers = unique_sentences(data.texts, pairs)
+        numbers = {sentence: number for number, sentence in enumerate(dict.fromkeys((*data.texts, *pairs)))}
         encoded = encode_texts(tokenizer, list(numbers), None, self.max_length)
         first, second = (np.array([numbers[text] for text in texts]) for texts in (data.texts, pairs))
         run = outputs_by_length(model, "sentence_embedding", encoded, batch_size)

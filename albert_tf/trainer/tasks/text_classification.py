@@ -3,9 +3,7 @@
 Letters: N examples, C classes, B batch, L sequence.
 """
 
-import csv
 import dataclasses
-import io
 import pathlib
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -13,7 +11,6 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf.atomic_files import atomic_write
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
 from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
 from albert_tf.metrics import (
@@ -27,7 +24,7 @@ from albert_tf.metrics import (
 from albert_tf.models import AlbertForSequenceClassification
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.tasks.base import FinetuneTask, outputs_by_length
+from albert_tf.trainer.tasks.base import FinetuneTask, outputs_by_length, write_table
 from albert_tf.trainer.tasks.baseline import tfidf_outputs
 
 Scores = ClassificationScores | MultiLabelScores | RegressionScores
@@ -47,7 +44,7 @@ class TextClassification(FinetuneTask):
 
     @property
     def main_score(self) -> str:
-        """By default accuracy, micro F1 or Pearson's correlation."""
+        """By default accuracy, micro F1 or Pearson's correlation; raises ValueError if there is no such score."""
         name, problem = self.options.main_score, self.options.problem
         kind, default = _SCORES[problem]
         if name is None:
@@ -133,14 +130,14 @@ class LabelEvaluation:
         names: class names.
         targets: the labels, see `targets_of`.
         logits: float32 [N, C].
-        main: name of the main score, "" for the default of the problem.
+        main: name of the main score.
     """
 
     problem: str
     names: tuple[str, ...]
     targets: np.ndarray
     logits: np.ndarray
-    main: str = ""
+    main: str
 
     @property
     def scores(self) -> Scores:
@@ -160,8 +157,8 @@ class LabelEvaluation:
 
     @property
     def main_score(self) -> float:
-        """The score that decides which of two models is better."""
-        score = getattr(self.scores, self.main or _SCORES[self.problem][1])
+        """The score that decides which of two models is better; raises ValueError if it is undefined."""
+        score = getattr(self.scores, self.main)
         if score is None:  # F1 of more than two classes
             raise ValueError(f"`{self.main}` is not defined for {len(self.names)} classes; choose another main_score.")
         return score
@@ -211,8 +208,4 @@ def write_predictions(path: pathlib.Path, texts: LabelledTexts, evaluation: Labe
             [prediction, *(f"{probability:.6f}" for probability in row)]
             for prediction, row in zip(evaluation.predictions, probabilities)
         ]
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([line, label, *row] for line, label, row in zip(texts.lines, texts.labels, columns))
-    atomic_write(path, file.getvalue().encode())
+    write_table(path, header, ([line, label, *row] for line, label, row in zip(texts.lines, texts.labels, columns)))

@@ -28,6 +28,7 @@ from albert_tf.data.finetuning.tagged import (
 from albert_tf.metrics import TagScores, find_entities, tag_scores
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.spans import trim_span
 from albert_tf.trainer.tasks.base import FinetuneTask
 
 _TAG = re.compile("O|[BIESLU]-.+")
@@ -143,8 +144,10 @@ class TagEvaluation:
                 tags.append(list(text.tags))
                 first = first_tokens(text, offsets)
                 predictions.append([OUTSIDE if token is None else found[token] for token in first])
-            entities = find_entities(predictions[-1])
-            spans.append([(*_cut(text.text, places, first, last), label) for label, first, last in entities])
+            edges = [
+                (int(places[a][0]), int(places[b - 1][1]), label) for label, a, b in find_entities(predictions[-1])
+            ]
+            spans.append([(*trim_span(text.text, start, end), label) for start, end, label in edges])
         return cls(tags, predictions, spans, tags_words=all(text.words is not None for text in encoded.texts))
 
     @property
@@ -167,11 +170,3 @@ class TagEvaluation:
         """Fraction of the most frequent tag."""
         counts = Counter(tag for row in self.tags for tag in row)
         return max(counts.values()) / sum(counts.values())
-
-
-def _cut(text: str, places: Any, first: int, last: int) -> tuple[int, int]:
-    """Start and end of some words or tokens, without surrounding white space."""
-    start, end = int(places[first][0]), int(places[last - 1][1])
-    part = text[start:end]
-    start += len(part) - len(part.lstrip())
-    return start, start + len(part.strip())

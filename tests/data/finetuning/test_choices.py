@@ -53,7 +53,8 @@ def test_json_lines(tmp_path):
     ("changes", "message"),
     [
         ({"answers": ["A"]}, "lists of the same length"),
-        ({"answers": ["A", "C"]}, r"question 1: the answer must be .* a letter from A to B. Received: 2"),
+        ({"answers": ["A", "C"]}, r"question 1: the answer must be .* a letter from A to B. Received: 'C'"),
+        ({"answers": ["A", "ß"]}, r"question 1: the answer must be .* Received: 'ß'"),
         ({"answers": [0, -1]}, "question 1: the answer must be"),
         ({"options": [["a", "b"], ["c"]]}, "at least two choices"),
         ({"options": [["a", "b"], ["c", "d", "e"]]}, r"question 1: 3 choices, but 2 in"),

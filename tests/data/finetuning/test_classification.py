@@ -130,6 +130,12 @@ BAD = {
     "long row": ("a.csv", "text,label\nx,1,2\n", Columns(), r"a\.csv, line 2, has 3 fields, but the header has 2"),
     "no label": ("a.tsv", "text\tlabel\nx\t \n", Columns(), r"line 2: the label \('label'\) is empty"),
     "null label": ("a.jsonl", '{"text": "x", "label": null}', Columns(), r"line 1: the label \('label'\) is empty"),
+    "several labels": (
+        "a.jsonl",
+        '{"text": "x", "label": ["a", "b"]}',
+        Columns(),
+        r"line 1: the label \['a', 'b'\] is not a single value; .* 'multi_label'",
+    ),
     "text a number": ("a.jsonl", '{"text": 7, "label": 1}', Columns(), r"line 1: text=7 is not a string"),
     "broken json": ("a.jsonl", '{"text": "x", "label": 1}\n{"text"', Columns(), r"line 2, is not a JSON object"),
     "json list": ("a.jsonl", "[1, 2]", Columns(), "line 1, is not a JSON object"),
@@ -167,6 +173,8 @@ def test_labels_become_ids_in_sorted_order(tmp_path):
     texts = read_texts(write(tmp_path / "a.tsv", "text\tlabel\nx\t10\nx\t9\nx\tb\nx\ta\nx\t9\n"))
     assert texts.label_names() == ("9", "10", "a", "b")
     assert texts.label_ids(texts.label_names()).tolist() == [1, 0, 3, 2, 0]
+    signed = read_texts(write(tmp_path / "b.tsv", "text\tlabel\nx\t1\nx\t-1\nx\t-10\nx\t-\n"))
+    assert signed.label_names() == ("-10", "-1", "1", "-")
     with pytest.raises(ValueError, match=r"a\.tsv, line 4: the label 'b' is not one of '9', '10', 'aa'"):
         texts.label_ids(("9", "10", "aa"))
 

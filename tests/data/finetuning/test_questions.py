@@ -168,6 +168,8 @@ def asked(identifier="q", **changes):
         ([asked(), asked()], "two questions with the id 'q'"),
         ([asked(answers=[{"text": "Jane"}])], r"qas\[0\]: every answer must have an integer `answer_start`"),
         ([asked(question=None)], r"qas\[0\] has no string 'question'"),
+        (["who?"], r"qas\[0\] has no string 'id'"),
+        ([None], r"qas\[0\] has no string 'id'"),
         ([asked(answers="Jane")], r"qas\[0\] has no list 'answers'"),
         ([asked(answers=[{"text": "Jane", "answer_start": 5}])], r"of 1 questions are not .* as of q \('Jane'\)"),
         ([asked(answers=[{"text": "", "answer_start": 0}])], "of 1 questions are not"),

@@ -86,6 +86,11 @@ def test_wrong_files_are_refused(tmp_path, name, content, message):
         read_tagged(write(tmp_path / name, content))
 
 
+def test_words_without_labels_must_be_a_list(tmp_path):
+    with pytest.raises(ValueError, match="must be lists of strings"):
+        read_tagged(write(tmp_path / "a.jsonl", '{"words": 5}'), labelled=False)
+
+
 def test_first_tokens_carry_the_tags_of_words(tokenizer):
     text = TaggedText("here", "Blackburn \u0301 saw", ((0, 9), (10, 11), (12, 15)), ("B-PER", "O", "O"))
     encoded = encode_tagged(tokenizer, [text], ["O", "B-PER"])

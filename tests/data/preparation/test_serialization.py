@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.data.features import PRETRAINING_FEATURES, Feature
-from albert_tf.data.preparation.serialization import serialize_examples, varint
+from albert_tf.data.preparation.serialization import serialize_examples
+from albert_tf.tokenization.sentencepiece.proto import varint
 
 
 def as_tensorflow_does(features, arrays, row):
