@@ -60,8 +60,12 @@ def main() -> None:
     parser.add_argument("--work", choices=("inference", "training"), nargs="+", default=["inference", "training"])
     parser.add_argument("--dtypes", choices=("float32", "bfloat16", "int8"), nargs="+", default=["float32", "int8"])
     parser.add_argument("--shapes", nargs="+", help="only these, such as 8x128")
-    parser.add_argument("--output", type=pathlib.Path, help="folder for a file of results")
+    parser.add_argument("--output", type=pathlib.Path, help="folder for a file of results and its plot")
+    parser.add_argument("--plot", type=pathlib.Path, help="only draw the plot of this file of results")
     options = parser.parse_args()
+    if options.plot:
+        plot(options.plot)
+        return
     tables = [
         f"# base_v2 on {_processor()}, {datetime.date.today()}\n\nMilliseconds, {options.rounds} rounds in turns.\n"
     ]
@@ -78,6 +82,7 @@ def main() -> None:
         options.output.mkdir(parents=True, exist_ok=True)
         name = f"base_v2_{_processor().replace(' ', '-')}_{datetime.date.today()}.md"
         (options.output / name).write_text("\n".join(tables), encoding="utf-8")
+        plot(options.output / name)
 
 
 def export(folder: pathlib.Path) -> pathlib.Path:
@@ -137,6 +142,29 @@ def table(title: str, rows: list[Row]) -> str:
             f"| {row.side} {row.dtype} | {row.median * 1e3:.0f} | {low * 1e3:.0f} - {high * 1e3:.0f} | {ratio} |"
         )
     return "\n".join([*lines, ""])
+
+
+def plot(results: pathlib.Path) -> None:
+    """Draws a file of results beside it, as SVG: how many times as fast as KerasHub in float32 each side is."""
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update({"svg.hashsalt": "speed", "svg.fonttype": "none"})  # the same, small file for the same numbers
+    title, *parts = results.read_text(encoding="utf-8").split("\n## ")
+    figure, axes = plt.subplots(1, len(parts), figsize=(2.4 * len(parts), 2.6), constrained_layout=True)
+    for axis, part in zip(axes, parts, strict=True):
+        name, *lines = part.splitlines()
+        cells = [[cell.strip() for cell in line.split("|")[1:]] for line in lines if line.startswith("| ")][1:]
+        medians = {side: float(median) for side, median, *_ in cells}
+        sides = list(medians)[::-1]
+        ratios = [medians["keras_hub float32"] / medians[side] for side in sides]
+        colors = ["tab:blue" if side.startswith("ours") else "lightgrey" for side in sides]
+        axis.bar_label(axis.barh(sides, ratios, color=colors), fmt="%.2f", fontsize=6)
+        axis.axvline(1, color="grey", linewidth=0.5)
+        axis.set_title(name, fontsize=8)
+        axis.set_xlim(0, 1.2 * max(ratios))
+        axis.tick_params(labelsize=6)
+    figure.suptitle(f"times as fast as KerasHub in float32: {title.splitlines()[0].lstrip('# ')}", fontsize=8)
+    figure.savefig(results.with_suffix(".svg"), metadata={"Date": None})
 
 
 def _processor() -> str:
