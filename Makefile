@@ -43,7 +43,8 @@ format: $(STAMP)
 docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(STAMP)
 	$(BIN)/python -m mkdocs build --strict
-	$(BIN)/python -m tests.docs.site site
+	@$(BIN)/python -m tests.docs.site site
+	@echo "open site/index.html"
 
 # Wheel and sdist, checked and installed into empty environments of every Python that is there; dist/ holds both.
 release-check: $(STAMP)

@@ -56,10 +56,14 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
                 raise ValueError(
                     f"{path} is a SavedModel, which only `predict` reads; give the folder that it was exported from."
                 )
+            if holds_weights(path / "model"):
+                raise ValueError(f"{path} is the folder of a run; give its model, {path / 'model'}.")
+            if not path.exists():
+                raise ValueError(f"{path} does not exist; check the spelling{name_hint(path)}.")
             raise ValueError(
                 f"`path` must be a folder with {huggingface.CONFIG_FILE} and {huggingface.WEIGHTS_FILES[0]}, a folder "
                 f"with {_GOOGLE_CONFIG} and a checkpoint, or the prefix of one. Received: {path}; check the "
-                f"spelling{name_hint(path)}."
+                "spelling."
             )
         checkpoint = reader()
         arrays = {name: _as_float32(checkpoint.source, name, array) for name, array in checkpoint.arrays.items()}
@@ -99,7 +103,7 @@ _FORMATS: tuple[tuple[Callable[[pathlib.Path], bool], str, str], ...] = (
     (_is_keras_hub_preset, "keras_archive", "read_preset"),
     (lambda path: path.is_file() and path.suffix == ".keras", "keras_archive", "read_archive"),
     (lambda path: path.is_file() and path.name.endswith(".weights.h5"), "keras_archive", "read_weights"),
-    (lambda path: path.with_name(path.name + ".index").is_file(), "tensorflow", "read_tensorflow"),
+    (lambda path: path.parent.joinpath(path.name + ".index").is_file(), "tensorflow", "read_tensorflow"),
 )
 
 

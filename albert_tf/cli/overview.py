@@ -3,7 +3,7 @@
 from pathlib import Path
 
 _STEPS = (
-    ("a vocabulary", "train-tokenizer corpus/*.txt --output vocabulary"),
+    ("a vocabulary", "train-tokenizer corpus/*.txt --output vocabulary --vocab-size 8000"),
     ("examples", "prepare corpus/*.txt --tokenizer vocabulary --output examples"),
     ("pretraining", "pretrain recipe.toml --examples examples --output runs/mine"),
     ("fine-tuning", "finetune runs/mine/model --train train.tsv --dev dev.tsv --output runs/task"),
@@ -25,7 +25,7 @@ _NEXT = (
         ("*/spiece.model", "*/vocab.txt"),
         "albert-tf prepare corpus/*.txt --tokenizer {0} --output examples",
     ),
-    (("corpus/*.txt",), "albert-tf train-tokenizer {0}/*.txt --output vocabulary"),
+    (("corpus/*.txt",), "albert-tf train-tokenizer {0}/*.txt --output vocabulary --vocab-size 8000"),
 )
 _START = "albert-tf finetune albert/albert-base-v2 --train train.tsv --dev dev.tsv --output runs/task"
 
@@ -35,7 +35,8 @@ def next_command(folder: Path) -> str:
     for patterns, command in _NEXT:
         found = [file.relative_to(folder).parent for pattern in patterns for file in sorted(folder.glob(pattern))]
         if found:
-            return command.format(found[0])
+            recipe = next((file.name for file in sorted(folder.glob("*.toml")) if file.name != "pyproject.toml"), None)
+            return command.format(found[0]).replace("recipe.toml", recipe or "recipe.toml")
     return _START
 
 
@@ -53,7 +54,8 @@ def steps(folder: Path) -> str:
             *lines,
             "",
             "With published weights, begin at step 4: a model's name, such as",
-            "albert/albert-base-v2, takes the place of its folder.",
+            "albert/albert-base-v2, takes the place of its folder, with the extra [hub].",
+            "Recipes of all sizes are in training/recipes.",
             "All commands: albert-tf --help    Check the installation: albert-tf doctor",
             "",
             "Next, for what is in this folder:",

@@ -151,9 +151,12 @@ def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | 
         for line in lines:
             sys.stdout.write(line)
         return
+    count = 0
     with atomic_open(output) as file:
         for line in lines:
             file.write(line.encode("utf-8", "surrogatepass"))
+            count += 1
+    typer.echo(f"{count - (output.suffix == '.tsv'):,} predictions in {output}")
 
 
 def _answer_file(model: Any, data: Path, output: Path) -> int:

@@ -8,7 +8,7 @@ import typer
 from albert_tf.cli.tables import Quiet
 
 NAME = "pretrain"
-KEPT = "checkpoints are kept, and the same command resumes from the newest"
+KEPT = "checkpoints, if there are any, are kept, and the same command resumes from the newest"
 
 
 def run(

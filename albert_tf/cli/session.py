@@ -7,8 +7,10 @@ import importlib.machinery
 import importlib.util
 import os
 import re
+import shutil
 import sys
 import tempfile
+import textwrap
 import warnings
 from collections.abc import Iterator
 
@@ -54,7 +56,11 @@ def user_errors() -> Iterator[None]:
 
 
 def _print(sentence: str) -> None:
-    print(f"{PROGRAM}: {printable(' '.join(sentence.split()))}", file=sys.stderr)
+    line = f"{PROGRAM}: {printable(' '.join(sentence.split()))}"
+    if sys.stderr is not None and sys.stderr.isatty():  # between words; terminals break anywhere
+        width = shutil.get_terminal_size().columns
+        line = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+    print(line, file=sys.stderr)
 
 
 def _sentence(error: Exception) -> str:

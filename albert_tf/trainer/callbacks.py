@@ -20,6 +20,7 @@ from albert_tf.trainer.run_folder import read_metrics
 from albert_tf.trainer.throughput import Speed, Stopwatch
 
 _SECONDS_BETWEEN_REFRESHES = 10.0
+_WIDTH_WITH_BAR = 130  # of a terminal: narrower ones have room for the numbers alone
 _STEPS_BETWEEN_CHECKS = 100
 _GRADIENTS_SHOWN = 10
 
@@ -183,7 +184,7 @@ class ProgressLine(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         columns: tuple[Any, ...] = (
             rich.progress.TextColumn("{task.description}"),
-            rich.progress.BarColumn(),
+            *([rich.progress.BarColumn()] if self.console.width >= _WIDTH_WITH_BAR else []),
             rich.progress.MofNCompleteColumn(),
             rich.progress.TextColumn("{task.fields[state]}"),
             rich.progress.TimeRemainingColumn(),
@@ -219,6 +220,10 @@ class ProgressLine(keras.callbacks.Callback):
     def _show(self, step: int, loss: float, speed: Speed):
         self._shown, self._shown_at = step, time.monotonic()
         state = f"loss {loss:.3f}  {speed}"
+        if self.console.is_terminal and self.console.width < _WIDTH_WITH_BAR:
+            room = self.console.width - len(f"{self.title} {self.total}/{self.total}  0:00:00 ")
+            while len(state) > room and "  " in state:  # drops the last numbers
+                state = state.rpartition("  ")[0]
         self._bar.update(self._task, completed=step, state=state)
         if not self.console.is_terminal:
             # From the mean over the run, which includes evaluation and saving.

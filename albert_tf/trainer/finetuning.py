@@ -279,8 +279,9 @@ class _Run:
         problems += ["the loss did not fall"] if len(losses) > 1 and min(losses[1:]) >= losses[0] else []
         if problems:
             yield (
-                f"Nothing was learnt: {' and '.join(problems)}. Lower learning_rate, raise warmup_proportion, or set "
-                "dropout to 0 for v2 models; small models need higher rates and more epochs."
+                f"Nothing was learnt: {' and '.join(problems)}. Large models need a lower learning_rate, a higher "
+                "warmup_proportion and, in version 2, dropout 0; small ones a higher learning_rate, such as 1e-3, and "
+                "more epochs and examples."
             )
 
     def _data(self, step: int) -> Any:

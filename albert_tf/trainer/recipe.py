@@ -92,7 +92,7 @@ class TrainingRecipe(Section):
             if getattr(self, name) % getattr(self, divisor):
                 raise ValueError(
                     f"`{name}` must be a multiple of `{divisor}`. Received: {name}={getattr(self, name)}, "
-                    f"{divisor}={getattr(self, divisor)}."
+                    f"{divisor}={getattr(self, divisor)}; change one of these keys of [training]."
                 )
         return self
 

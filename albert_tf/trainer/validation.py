@@ -37,7 +37,8 @@ def _first_problem(kind: type[pydantic.BaseModel], error: pydantic.ValidationErr
         hint = nearest(problem["loc"][-1], _sibling_keys(kind, problem["loc"]))
         return f"Unknown key {where!r} in {source}{hint or '; remove it'}."
     if problem["type"] == "missing":
-        return f"`{where}` is missing in {source}; add it."
+        name = f"--{where.replace('_', '-')}" if source == "the options" else where
+        return f"`{name}` is missing; give it." if name != where else f"`{where}` is missing in {source}; add it."
     if problem["type"] == "value_error":
         return str(reason)
     return f"`{where}` is invalid ({problem['msg']}). Received: {problem['input']!r} in {source}."

@@ -187,5 +187,13 @@ def test_a_truncated_file(kept, golden, tmp_path):
 
 
 def test_nothing_there(tmp_path):
-    with pytest.raises(ValueError, match=r"`path` must be a folder with config\.json and model\.safetensors, .*check"):
+    with pytest.raises(ValueError, match="nowhere does not exist; check the spelling"):
         AlbertForPreTraining.from_pretrained(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match=r"`path` must be a folder with config\.json and model\.safetensors, .*check"):
+        AlbertForPreTraining.from_pretrained(tmp_path)
+
+
+def test_the_folder_of_a_run_names_its_model(tmp_path):
+    AlbertForPreTraining(CONFIG).save_pretrained(tmp_path / "run/model")
+    with pytest.raises(ValueError, match=r"run is the folder of a run; give its model, .*run/model\."):
+        AlbertForPreTraining.from_pretrained(tmp_path / "run")

@@ -26,7 +26,7 @@ def write(folder, *paths):
 def test_the_next_step_follows_from_the_folder(tmp_path, monkeypatch):
     assert next_command(tmp_path).startswith("albert-tf finetune albert/albert-base-v2 --train")
     for path, command in (
-        ("corpus/a.txt", "albert-tf train-tokenizer corpus/*.txt --output vocabulary"),
+        ("corpus/a.txt", "albert-tf train-tokenizer corpus/*.txt --output vocabulary --vocab-size 8000"),
         ("words/spiece.model", "albert-tf prepare corpus/*.txt --tokenizer words --output examples"),
         ("data/128/manifest.json", "albert-tf pretrain recipe.toml --examples data/128 --output runs/mine"),
         ("runs/base/model/config.json", "albert-tf finetune runs/base/model --train train.tsv --dev dev.tsv"),
@@ -35,6 +35,8 @@ def test_the_next_step_follows_from_the_folder(tmp_path, monkeypatch):
     ):
         write(tmp_path, path)
         assert next_command(tmp_path).startswith(command)
+    write(tmp_path / "other", "a/manifest.json", "mine.toml")
+    assert next_command(tmp_path / "other").startswith("albert-tf pretrain mine.toml --examples a")
     monkeypatch.chdir(tmp_path)
     printed = output_of()
     assert printed.index("train-tokenizer") < printed.index("pretrain") < printed.index("export")

@@ -63,7 +63,7 @@ def show_results(pretrained: Any, classifiers: dict[str, Any], exported: Any, se
         "author of a passage, accuracy": f"{tuned.scores.accuracy:.3f}",
         "  same network without pretraining": f"{scratch.scores.accuracy:.3f}",
         "  most frequent author": f"{tuned.majority_share:.3f}",
-        "largest difference of exported and Keras model": f"{exported.largest_difference:.1e}",
+        "exported and Keras model differ by": f"{exported.largest_difference:.1e}",
         "total seconds": f"{seconds:.0f}",
     }
     print_results("quickstart", "on held-out chapters", rows)
@@ -83,8 +83,9 @@ def show_predictions(exported: Any, folders: Folders) -> None:
     passage = '"My dear Watson," said he, "the hound was upon the moor before you came."'
     label = export.classify(classifier, [passage])[0]
     typer.echo(f"author          {passage}\n                {label.label} {label.score:.2f}")
-    typer.echo(f"use it          python saved_models/predict.py {exported.folder.parent} {passage!r}")
-    typer.echo(f"serve both      .venv/bin/albert-tf serve {folders.saved_models}, then open http://127.0.0.1:8501/")
+    typer.echo(f"use it          .venv/bin/albert-tf predict {exported.folder.parent} {passage!r}")
+    typer.echo(f"serve both      .venv/bin/albert-tf serve {folders.saved_models}")
+    typer.echo("                then open http://127.0.0.1:8501/")
 
 
 if __name__ == "__main__":

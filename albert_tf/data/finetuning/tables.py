@@ -35,7 +35,7 @@ class Row:
         """The field of a column; raises ValueError, which names the command-line `option`, if it does not exist."""
         if column not in self.fields:
             raise ValueError(
-                f"{self.source} has no column {column!r}; the columns in line {self.line} are {listed(self.fields)}"
+                f"{self.source} has no column {column!r}; its columns are {listed(self.fields)}"
                 f"{nearest(column, self.fields)}; choose one with {option}."
             )
         return self.fields[column]
