@@ -8,7 +8,6 @@ import os
 import pathlib
 import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
@@ -40,7 +39,7 @@ def atomic_open(path: pathlib.Path) -> Iterator[BinaryIO]:
     """
 
     def make() -> tuple[int, str]:
-        name = str(path.with_name(f".{path.name}.{secrets.token_hex(4)}"))
+        name = _temporary_name(path)
         return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), name
 
     temporary = None
@@ -65,11 +64,11 @@ def atomic_open(path: pathlib.Path) -> Iterator[BinaryIO]:
 def temporary_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """Creates a folder beside `path`, for the caller to rename or to move files from, and removes it at the end.
 
-    Temporary folders of killed processes are removed first.
+    Temporary folders of killed processes are removed first. As for other new folders, the umask limits who may read it.
     """
 
     def make() -> tuple[int, str]:
-        name = tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.")
+        os.mkdir(name := _temporary_name(path))
         return os.open(name, os.O_RDONLY), name
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,6 +107,10 @@ def _sync_folder(folder: pathlib.Path) -> None:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _temporary_name(path: pathlib.Path) -> str:
+    return str(path.with_name(f".{path.name}.{secrets.token_hex(4)}"))
 
 
 def _locked(make: Callable[[], tuple[int, str]]) -> tuple[int, str]:
