@@ -38,14 +38,13 @@ def atomic_open(path: pathlib.Path) -> Iterator[BinaryIO]:
         OSError: the file could not be written; the message names `path`, and an existing file is unchanged.
     """
 
-    def make() -> tuple[int, str]:
-        name = _temporary_name(path)
-        return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), name
+    def make(name: str) -> int:
+        return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
 
     temporary = None
     try:
         remove_temporary(path.with_name(glob.escape(path.name)))
-        handle, temporary = _locked(make)
+        handle, temporary = _locked(path, make)
         with os.fdopen(handle, "wb", buffering=2**20) as file:
             yield file
             file.flush()
@@ -67,13 +66,13 @@ def temporary_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
     Temporary folders of killed processes are removed first. As for other new folders, the umask limits who may read it.
     """
 
-    def make() -> tuple[int, str]:
-        os.mkdir(name := _temporary_name(path))
-        return os.open(name, os.O_RDONLY), name
+    def make(name: str) -> int:
+        os.mkdir(name)
+        return os.open(name, os.O_RDONLY)
 
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_temporary(path.with_name(glob.escape(path.name)))
-    descriptor, temporary = _locked(make)
+    descriptor, temporary = _locked(path, make)
     try:
         yield pathlib.Path(temporary)
     finally:
@@ -109,14 +108,11 @@ def _sync_folder(folder: pathlib.Path) -> None:
             os.close(descriptor)
 
 
-def _temporary_name(path: pathlib.Path) -> str:
-    return str(path.with_name(f".{path.name}.{secrets.token_hex(4)}"))
-
-
-def _locked(make: Callable[[], tuple[int, str]]) -> tuple[int, str]:
-    """Creates a file or folder by `make` and locks it until it is closed, as a sign that its writer is alive."""
+def _locked(path: pathlib.Path, make: Callable[[str], int]) -> tuple[int, str]:
+    """Creates a file or folder beside `path` and locks it until it is closed, as a sign that its writer is alive."""
     while True:
-        descriptor, name = make()
+        name = str(path.with_name(f".{path.name}.{secrets.token_hex(4)}"))
+        descriptor = make(name)
         if fcntl is not None:
             with contextlib.suppress(OSError):  # some network file systems have no locks
                 fcntl.flock(descriptor, fcntl.LOCK_EX)

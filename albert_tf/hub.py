@@ -13,8 +13,7 @@ HUGGING_FACE_WEIGHTS = (
 _WEIGHTS = (*HUGGING_FACE_WEIGHTS, "model.weights.h5")  # the last one is KerasHub's
 _SHARD = re.compile(r"(model|pytorch_model)-\d+-of-\d+\.(safetensors|bin)")
 _VOCABULARIES = ("spiece.model", "30k-clean.model", "vocab.txt", "tokenizer.json")
-# Downloaded with or without weights: config and tokenizer, modules of sentence-transformers, what `finetune` records,
-# KerasHub's vocabulary.
+# Needed besides weights: config, tokenizer, modules of sentence-transformers, records of `finetune`, KerasHub's pieces.
 _SMALL_FILES = {
     *("config.json", "tokenizer_config.json", "special_tokens_map.json", *_VOCABULARIES),
     *("modules.json", "sentence_bert_config.json", "1_Pooling/config.json", "recipe.json", "metrics.json"),
@@ -71,8 +70,9 @@ def model_folder(path: str | pathlib.Path, revision: str | None = None, *, weigh
             return folder
         reason = (str(error).splitlines() or [""])[0].rstrip(". ")[:200] or type(error).__name__
         raise ValueError(
-            f"{name} is neither a folder nor in the download cache, and downloading it from {_site()} failed ({reason}); "
-            "check the network and try again, or download its files on another machine and pass their folder."
+            f"{name} is neither a folder nor in the download cache, and downloading it from {_site()} failed "
+            f"({reason}); check the network and try again, or download its files on another machine and pass their "
+            "folder."
         ) from None
 
 
