@@ -54,9 +54,12 @@ def _metadata(url: str, timeout: float) -> dict[str, Any]:
     """The signatures of the model by name."""
     reply = _call(f"{url}/metadata", None, timeout)
     try:
-        return reply["metadata"]["signature_def"]["signature_def"]
+        signatures = reply["metadata"]["signature_def"]["signature_def"]
     except (KeyError, TypeError):
         raise ValueError(f"{url} did not describe a model; pass the address of a server of models.") from None
+    if "serving_default" not in signatures:
+        raise ValueError(f"{url} has no signature serving_default; export the model with `albert-tf export`.")
+    return signatures
 
 
 def _url(model: str) -> str:

@@ -111,8 +111,12 @@ def test_all_entities_of_a_text_and_no_padding_are_shown(folder, monkeypatch):
     ("reply", "complaint"),
     [
         (b"\x00\x00\x12\x04 a gRPC frame\r\n", "could not be reached"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]", "did not describe a model"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi", "did not answer with JSON"),
+        (b"HTTP/1.0 200 OK\r\n\r\n[]", "did not describe a model"),
+        (
+            b'HTTP/1.0 200 OK\r\n\r\n{"metadata": {"signature_def": {"signature_def": {}}}}',
+            "no signature serving_default",
+        ),
+        (b"HTTP/1.0 200 OK\r\n\r\nhi", "did not answer with JSON"),
     ],
 )
 def test_another_kind_of_server_is_one_sentence(reply, complaint):
