@@ -8,7 +8,6 @@ import os
 import pathlib
 import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
@@ -39,14 +38,13 @@ def atomic_open(path: pathlib.Path) -> Iterator[BinaryIO]:
         OSError: the file could not be written; the message names `path`, and an existing file is unchanged.
     """
 
-    def make() -> tuple[int, str]:
-        name = str(path.with_name(f".{path.name}.{secrets.token_hex(4)}"))
-        return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), name
+    def make(name: str) -> int:
+        return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
 
     temporary = None
     try:
         remove_temporary(path.with_name(glob.escape(path.name)))
-        handle, temporary = _locked(make)
+        handle, temporary = _locked(path, make)
         with os.fdopen(handle, "wb", buffering=2**20) as file:
             yield file
             file.flush()
@@ -65,16 +63,16 @@ def atomic_open(path: pathlib.Path) -> Iterator[BinaryIO]:
 def temporary_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """Creates a folder beside `path`, for the caller to rename or to move files from, and removes it at the end.
 
-    Temporary folders of killed processes are removed first.
+    Temporary folders of killed processes are removed first. As for other new folders, the umask limits who may read it.
     """
 
-    def make() -> tuple[int, str]:
-        name = tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.")
-        return os.open(name, os.O_RDONLY), name
+    def make(name: str) -> int:
+        os.mkdir(name)
+        return os.open(name, os.O_RDONLY)
 
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_temporary(path.with_name(glob.escape(path.name)))
-    descriptor, temporary = _locked(make)
+    descriptor, temporary = _locked(path, make)
     try:
         yield pathlib.Path(temporary)
     finally:
@@ -110,10 +108,11 @@ def _sync_folder(folder: pathlib.Path) -> None:
             os.close(descriptor)
 
 
-def _locked(make: Callable[[], tuple[int, str]]) -> tuple[int, str]:
-    """Creates a file or folder by `make` and locks it until it is closed, as a sign that its writer is alive."""
+def _locked(path: pathlib.Path, make: Callable[[str], int]) -> tuple[int, str]:
+    """Creates a file or folder beside `path` and locks it until it is closed, as a sign that its writer is alive."""
     while True:
-        descriptor, name = make()
+        name = str(path.with_name(f".{path.name}.{secrets.token_hex(4)}"))
+        descriptor = make(name)
         if fcntl is not None:
             with contextlib.suppress(OSError):  # some network file systems have no locks
                 fcntl.flock(descriptor, fcntl.LOCK_EX)

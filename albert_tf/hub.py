@@ -2,19 +2,18 @@
 
 import pathlib
 import re
-from collections.abc import Collection
 
-# In order of preference; of these, only the first that a model has is downloaded.
-WEIGHTS = (
+# Weights in order of preference; of these, only the first that a model has is downloaded.
+HUGGING_FACE_WEIGHTS = (
     "model.safetensors",
     "model.safetensors.index.json",
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
-    "model.weights.h5",
 )
+_WEIGHTS = (*HUGGING_FACE_WEIGHTS, "model.weights.h5")  # the last one is KerasHub's
 _SHARD = re.compile(r"(model|pytorch_model)-\d+-of-\d+\.(safetensors|bin)")
 _VOCABULARIES = ("spiece.model", "30k-clean.model", "vocab.txt", "tokenizer.json")
-# Besides: options of the tokenizer, modules of sentence-transformers, what `finetune` records, KerasHub's vocabulary.
+# Needed besides weights: config, tokenizer, modules of sentence-transformers, records of `finetune`, KerasHub's pieces.
 _SMALL_FILES = {
     *("config.json", "tokenizer_config.json", "special_tokens_map.json", *_VOCABULARIES),
     *("modules.json", "sentence_bert_config.json", "1_Pooling/config.json", "recipe.json", "metrics.json"),
@@ -26,8 +25,8 @@ _NAME = re.compile(r"(?P<name>\w[\w.-]*/\w[\w.-]*)(@(?P<revision>[^@]+))?", re.A
 def model_folder(path: str | pathlib.Path, revision: str | None = None, *, weights: bool = True) -> pathlib.Path:
     """Returns the path or, for the name of a model on huggingface.co, the folder that its files are downloaded to.
 
-    A path that exists is always taken, and `owner/name` is a path if there is a folder `owner`; `owner/name@revision`
-    is always a name. Without a network, or with HF_HUB_OFFLINE=1, an earlier download is used.
+    A path that exists is never taken for a name. Of others, `owner/name` is a path if there is a folder `owner`, and
+    `owner/name@revision` is a name. Without a network, or with HF_HUB_OFFLINE=1, an earlier download is used.
 
     Args:
         path: a path, or a name.
@@ -35,7 +34,7 @@ def model_folder(path: str | pathlib.Path, revision: str | None = None, *, weigh
         weights: whether weights are needed; else only config and vocabulary are downloaded.
 
     Raises:
-        ValueError: there is no such model, it has no weights of a known format, or it cannot be downloaded.
+        ValueError: there is no such model, it has no weights in a known format, or it cannot be downloaded.
     """
     match = _NAME.fullmatch(pathlib.Path(path).as_posix())
     if match is None or pathlib.Path(path).exists():
@@ -47,32 +46,33 @@ def model_folder(path: str | pathlib.Path, revision: str | None = None, *, weigh
         import huggingface_hub.errors as errors
     except ImportError:
         raise ValueError(
-            f"{path} does not exist; if it is a model of huggingface.co, pip install 'albert-tf[hub]', or download its "
+            f"{path} does not exist; if it is a model on huggingface.co, pip install 'albert-tf[hub]', or download its "
             "files and pass their folder."
         ) from None
     try:
         return _download(name, revision, weights)
     except errors.GatedRepoError:
         raise ValueError(
-            f"{name} is gated: accept its conditions on its page at {_site()}, then log in with `hf auth login` or "
-            "HF_TOKEN."
+            f"{name} is a gated model: accept its conditions on its page at {_site()}, then log in with "
+            "`hf auth login`, or set HF_TOKEN."
         ) from None
     except errors.RepositoryNotFoundError:
         raise ValueError(
-            f"There is no folder {name}, nor a public model of this name at {_site()}; check the spelling, or log in "
-            "with `hf auth login` if the model is private."
+            f"There is neither a folder {name} nor a public model with this name at {_site()}; check the spelling, or "
+            "log in with `hf auth login` if the model is private."
         ) from None
     except errors.RevisionNotFoundError:
         raise ValueError(f"{name} at {_site()} has no branch, tag or commit {revision}; check the spelling.") from None
     except _NoWeightsError as error:
         raise ValueError(str(error)) from None
-    except Exception as error:  # of the network: its type depends on the version of huggingface_hub
+    except Exception as error:  # network errors, whose types depend on the version of huggingface_hub
         if (folder := _cached(name, revision, weights)) is not None:
             return folder
         reason = (str(error).splitlines() or [""])[0].rstrip(". ")[:200] or type(error).__name__
         raise ValueError(
-            f"{name} is neither a folder nor completely downloaded before, and cannot be downloaded from {_site()} now "
-            f"({reason}); repeat this with a network, or download its files elsewhere and pass their folder."
+            f"{name} is neither a folder nor in the download cache, and downloading it from {_site()} failed "
+            f"({reason}); check the network and try again, or download its files on another machine and pass their "
+            "folder."
         ) from None
 
 
@@ -81,11 +81,11 @@ def name_hint(path: str | pathlib.Path) -> str:
     match = _NAME.fullmatch(pathlib.Path(path).as_posix())
     if match is None or match["revision"]:
         return ""
-    return f", or write {match['name']}@main for a model of huggingface.co"
+    return f", or write {match['name']}@main to get a model from huggingface.co"
 
 
 class _NoWeightsError(Exception):
-    """The model has no weights of a known format."""
+    """The model has no weights in a known format."""
 
 
 def _site() -> str:
@@ -100,9 +100,11 @@ def _download(name: str, revision: str | None, weights: bool) -> pathlib.Path:
     files = {file.rfilename for file in HfApi().model_info(name, revision=revision).siblings or ()}
     wanted = _SMALL_FILES & files
     if weights:
-        first = next((file for file in WEIGHTS if file in files), None)
+        first = next((file for file in _WEIGHTS if file in files), None)
         if first is None:
-            raise _NoWeightsError(f"{name} at {_site()} has none of {', '.join(WEIGHTS)}; choose another model.")
+            raise _NoWeightsError(
+                f"{name} at {_site()} has no weights in a known format ({', '.join(_WEIGHTS)}); choose another model."
+            )
         shards = {file for file in files if first.endswith(".index.json") and _SHARD.fullmatch(file)}
         wanted |= {first} | {file for file in shards if file.startswith(first.partition(".")[0] + "-")}
     return pathlib.Path(snapshot_download(name, revision=revision, allow_patterns=sorted(wanted)))
@@ -112,6 +114,6 @@ def _cached(name: str, revision: str | None, weights: bool) -> pathlib.Path | No
     """The folder of an earlier download, if it has what is needed."""
     from huggingface_hub import try_to_load_from_cache
 
-    needed: Collection[str] = WEIGHTS if weights else _VOCABULARIES
+    needed = _WEIGHTS if weights else _VOCABULARIES
     found = (try_to_load_from_cache(name, file, revision=revision) for file in needed)
     return next((pathlib.Path(file).parent for file in found if isinstance(file, str)), None)

@@ -18,6 +18,7 @@ from albert_tf.atomic_files import (
     temporary_folder,
     write_json,
 )
+from albert_tf.export.versions import publish
 
 
 def test_a_failed_write_leaves_the_old_file_and_names_it(tmp_path, monkeypatch):
@@ -35,14 +36,17 @@ def test_a_failed_write_leaves_the_old_file_and_names_it(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["model.bin"]
 
 
-@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
-def test_the_umask_limits_who_may_read_a_file(tmp_path, umask, mode):
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_the_umask_limits_who_may_read_a_file_or_folder(tmp_path, umask):
     before = os.umask(umask)
     try:
         atomic_write(tmp_path / "model.bin", b"private")
+        with temporary_folder(tmp_path / "task" / "1") as partial:
+            published = publish(partial, tmp_path / "task" / "1", may_increment=False)
     finally:
         os.umask(before)
-    assert stat.S_IMODE((tmp_path / "model.bin").stat().st_mode) == mode
+    assert stat.S_IMODE((tmp_path / "model.bin").stat().st_mode) == 0o666 & ~umask
+    assert stat.S_IMODE(published.stat().st_mode) == 0o777 & ~umask
 
 
 def test_json_is_indented_and_may_hold_lone_surrogates(tmp_path):

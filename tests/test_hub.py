@@ -151,8 +151,8 @@ def test_a_download_that_is_cut_goes_on(server, fetch):
 def test_a_download_that_fails_is_repeated_by_the_next_call(server, fetch):
     server.cuts["model.safetensors"] = [3] + [0] * 50
     message = fetch("some/model")
-    assert message.startswith("some/model is neither a folder nor completely downloaded before, and cannot be")
-    assert message.endswith("repeat this with a network, or download its files elsewhere and pass their folder.")
+    assert message.startswith("some/model is neither a folder nor in the download cache, and downloading it from")
+    assert message.endswith("or download its files on another machine and pass their folder.")
     assert "\n" not in message
     assert "neither a folder" in fetch("some/model", HF_HUB_OFFLINE="1"), "half a download is none"
     server.cuts.clear()
@@ -162,10 +162,10 @@ def test_a_download_that_fails_is_repeated_by_the_next_call(server, fetch):
 def test_without_a_network_an_earlier_download_is_used(server, fetch):
     nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9"}  # nothing listens there
     for offline in (nowhere, {"HF_HUB_OFFLINE": "1"}):
-        assert "is neither a folder nor completely downloaded before" in fetch("some/model", **offline)
+        assert "is neither a folder nor in the download cache" in fetch("some/model", **offline)
     folder = fetch("some/model", kind="tokenizer")
     assert fetch("some/model", kind="tokenizer", **nowhere) == folder
-    assert "is neither a folder nor completely downloaded before" in fetch("some/model", **nowhere), "no weights"
+    assert "is neither a folder nor in the download cache" in fetch("some/model", **nowhere), "no weights"
     fetch("some/model")
     server.downloads.clear()
     for offline in (nowhere, {"HF_HUB_OFFLINE": "1"}):
@@ -176,22 +176,24 @@ def test_without_a_network_an_earlier_download_is_used(server, fetch):
 
 def test_models_that_cannot_be_had(server, fetch):
     assert fetch("some/modle") == (
-        f"There is no folder some/modle, nor a public model of this name at {server.url}; check the spelling, or log "
-        "in with `hf auth login` if the model is private."
+        f"There is neither a folder some/modle nor a public model with this name at {server.url}; check the spelling, "
+        "or log in with `hf auth login` if the model is private."
     )
     server.gated.add("some/model")
     assert fetch("some/model") == (
-        f"some/model is gated: accept its conditions on its page at {server.url}, then log in with `hf auth login` or "
-        "HF_TOKEN."
+        f"some/model is a gated model: accept its conditions on its page at {server.url}, then log in with "
+        "`hf auth login`, or set HF_TOKEN."
     )
     server.revisions["some/keras"] = {"main": {"config.json": b"{}", "tf_model.h5": b""}}
-    assert fetch("some/keras").startswith(f"some/keras at {server.url} has none of model.safetensors, ")
+    assert fetch("some/keras").startswith(
+        f"some/keras at {server.url} has no weights in a known format (model.safetensors, "
+    )
 
 
 def test_without_the_extra(start):
     blocked = "import sys; sys.modules['huggingface_hub'] = None\n" + CALL
     assert start("-c", blocked, "weights", "some/model") == (
-        "some/model does not exist; if it is a model of huggingface.co, pip install 'albert-tf[hub]', or download its "
+        "some/model does not exist; if it is a model on huggingface.co, pip install 'albert-tf[hub]', or download its "
         "files and pass their folder."
     )
 
@@ -216,7 +218,7 @@ def test_a_path_is_no_name(tmp_path, monkeypatch):
         assert model_folder(path).as_posix() == os.path.normpath(path).replace("\\\\", "\\")
     assert model_folder("some/model", "v1").as_posix() == "some/model", "what exists wins"
     for name in ("some/other@main", "other/model"):
-        with pytest.raises(ValueError, match="does not exist; if it is a model of huggingface"):
+        with pytest.raises(ValueError, match="does not exist; if it is a model on huggingface"):
             model_folder(name)
 
 

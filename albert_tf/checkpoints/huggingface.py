@@ -19,12 +19,10 @@ from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import for_file, joined, num_file_groups
 from albert_tf.checkpoints.sentence_modules import read_sentence_settings
 from albert_tf.config import AlbertConfig
-from albert_tf.hub import WEIGHTS
+from albert_tf.hub import HUGGING_FACE_WEIGHTS as WEIGHTS_FILES
 from albert_tf.json_files import read_json
 
 CONFIG_FILE = "config.json"
-# In order of preference; an index maps tensors to files.
-WEIGHTS_FILES = WEIGHTS[:4]  # the last one is KerasHub's
 _PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 _BUFFER = "albert.embeddings.position_ids"
 # Tied tensors, which PyTorch files hold twice: second name to first name.

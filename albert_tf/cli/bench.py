@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from albert_tf.cli.paths import ConfigSource
-from albert_tf.cli.tables import AsJson
+from albert_tf.cli.paths import ConfigSource, read_config
+from albert_tf.cli.tables import AsJson, print_json, print_table
 
 if TYPE_CHECKING:
-    from albert_tf.bench import OpTime
+    from albert_tf.bench import OpTime, Timing
 
 NAME = "bench"
 _PROFILED_OPS = 12
@@ -23,12 +23,10 @@ def run(
     profile: Annotated[bool, typer.Option("--profile", help="Show the operations that take most of the time.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Times inference and a training step, beside the matrix products alone; random weights, full rows.
+    """Times inference and a training step, and their matrix products alone; with random weights and full rows.
 
     Example: albert-tf bench base_v2 --batch-size 8 --sequence-length 128
     """
-    from albert_tf.cli.paths import read_config
-    from albert_tf.cli.tables import print_json, print_table
 
     config = read_config(model)
     if dtype not in ("float32", "bfloat16"):
@@ -40,15 +38,17 @@ def run(
         )
     from albert_tf.bench import profile_model, time_model
 
+    found = (profile_model if profile else time_model)(config, batch_size, sequence_length, dtype, rounds)
     title = f"{model}, {batch_size} x {sequence_length} tokens, {dtype}"
-    if profile:
-        found = profile_model(config, batch_size, sequence_length, dtype, rounds)
-        print_json(found) if as_json else _print_profile(found, title)
-        return
-    timings = time_model(config, batch_size, sequence_length, dtype, rounds)
     if as_json:
-        print_json(timings)
-        return
+        print_json(found)
+    elif isinstance(found, dict):
+        _print_profile(found, title)
+    else:
+        _print_timings(found, title)
+
+
+def _print_timings(timings: "list[Timing]", title: str) -> None:
     rows = (
         (
             timing.work,
@@ -63,12 +63,10 @@ def run(
 
 
 def _print_profile(found: "dict[str, list[OpTime]]", title: str) -> None:
-    from albert_tf.cli.tables import print_table
-
     for work, ops in found.items():
-        whole = sum(op.seconds for op in ops)
+        total = sum(op.seconds for op in ops)
         rows = (
-            (op.op, f"{op.seconds * 1e3:,.1f}", f"{op.seconds / whole:.0%}", f"{op.calls:,}")
+            (op.op, f"{op.seconds * 1e3:,.1f}", f"{op.seconds / total:.0%}", f"{op.calls:,}")
             for op in ops[:_PROFILED_OPS]
         )
         print_table(f"{work}: {title}", ("operation", "ms", "of all", "calls"), rows)

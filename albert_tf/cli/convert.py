@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from albert_tf.cli.paths import check_new_folder
+from albert_tf.cli.tables import print_table
+
 NAME = "convert"
 KEPT = "the folder may be incomplete; empty it before running the command again"
 
@@ -22,8 +25,6 @@ def run(
     Example: albert-tf convert albert_base_v2 converted --to huggingface
     """
     from albert_tf import checkpoints
-    from albert_tf.cli.paths import check_new_folder
-    from albert_tf.cli.tables import print_table
     from albert_tf.hub import model_folder
     from albert_tf.verify import check_weights
 

@@ -1,4 +1,4 @@
-"""`albert-tf doctor`: whether everything that albert-tf needs is installed and fits together."""
+"""`albert-tf doctor`: checks that everything that albert-tf needs is installed and compatible."""
 
 import importlib.metadata
 import json
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import typer
 
-from albert_tf.cli.tables import AsJson
+from albert_tf.cli.tables import AsJson, print_json, print_table
 from albert_tf.json_files import read_json
 
 NAME = "doctor"
@@ -22,7 +22,7 @@ _OPTIONAL = ("huggingface_hub", "onnxruntime", "openvino", "starlette", "apache-
 _CHECKED = ("albert-tf", "tensorflow", "tensorflow-text", "keras")
 _TWINS = ("tensorflow-cpu", "tensorflow-intel", "tensorflow-gpu", "tf-nightly", "keras-nightly")
 _INSTRUCTIONS = ("avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "bf16")
-_LEAST_DISK = 1 << 30
+_MIN_FREE_DISK = 1 << 30
 _MAX_SECONDS = 300
 # In a process of its own, because a wrong build of TensorFlow ends the process.
 _PROBE = """
@@ -53,7 +53,6 @@ def run(as_json: AsJson = False) -> None:
 
     Example: albert-tf doctor --json
     """
-    from albert_tf.cli.tables import print_json, print_table
 
     checks = list(examine())
     if as_json:
@@ -157,16 +156,17 @@ def _tensorflow() -> Iterator[Check]:
     command = [sys.executable, "-c", _PROBE]
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_MAX_SECONDS)
-        code, lines = done.returncode, done.stderr.strip().splitlines()
     except subprocess.TimeoutExpired:
-        done, code, lines = None, 1, [f"not within {_MAX_SECONDS} seconds"]
-    if done is None or code:
-        reason = f"signal {-code}" if code < 0 else lines[-1][:300] if lines else "no message"
-        cure = "pip install --force-reinstall 'tensorflow==2.21.*' 'tensorflow-text==2.21.*' 'keras==3.15.*'"
-        yield Check("import", f"TensorFlow, tensorflow-text and Keras cannot be imported ({reason})", cure)
-        return
-    yield Check("import", "TensorFlow, tensorflow-text and Keras can be imported")
-    yield _devices(json.loads(done.stdout.splitlines()[-1]))
+        reason = f"not within {_MAX_SECONDS} seconds"
+    else:
+        if not done.returncode:
+            yield Check("import", "TensorFlow, tensorflow-text and Keras can be imported")
+            yield _devices(json.loads(done.stdout.splitlines()[-1]))
+            return
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        reason = f"signal {-done.returncode}" if done.returncode < 0 else lines[-1][:300]
+    cure = "pip install --force-reinstall 'tensorflow==2.21.*' 'tensorflow-text==2.21.*' 'keras==3.15.*'"
+    yield Check("import", f"TensorFlow, tensorflow-text and Keras cannot be imported ({reason})", cure)
 
 
 def _devices(kinds: list[str]) -> Check:
@@ -187,7 +187,7 @@ def _processor() -> Check:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     flags = _words_of("/proc/cpuinfo", ("flags", "Features"))
     known = [name for name in _INSTRUCTIONS if name in flags]
-    finding = f"{cores} cores{f', {chr(32).join(known)}' if known else ''}"
+    finding = ", ".join([f"{cores} cores", *([" ".join(known)] if known else [])])
     if flags and platform.machine() == "x86_64" and "avx" not in flags:
         return Check("processor", f"{finding}, no AVX", "use another machine: TensorFlow's wheels need AVX")
     return Check("processor", finding)
@@ -203,7 +203,7 @@ def _memory() -> Check:
 
 
 def _words_of(file: str, names: tuple[str, ...]) -> list[str]:
-    """What follows the first of these names in a file such as /proc/cpuinfo; empty if there is none."""
+    """The words after the first of these names in a file such as /proc/cpuinfo; empty if there is none."""
     try:
         lines = Path(file).read_text().splitlines()
     except OSError:
@@ -217,5 +217,5 @@ def _disk() -> Iterator[Check]:
     for name, path in {"disk, this folder": Path.cwd(), "disk, downloads": Path(cache).expanduser()}.items():
         existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
         free = shutil.disk_usage(existing).free
-        cure = "" if free >= _LEAST_DISK else "delete files, or use another folder"
+        cure = "" if free >= _MIN_FREE_DISK else "delete files, or use another folder"
         yield Check(name, f"{free / 2**30:.1f} GiB are free in {path}", cure)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from albert_tf.cli.tables import AsJson
+from albert_tf.cli.tables import AsJson, print_json, print_table, score_rows
 
 NAME = "evaluate"
 
@@ -34,7 +34,6 @@ def run(
     """
     own = ("own", "folder", "data", "batch_size", "predictions", "as_json")
     changes = {name: value for name, value in locals().items() if name not in own and value is not None}
-    from albert_tf.cli.tables import print_json, print_table, score_rows
     from albert_tf.trainer.evaluation import evaluate_folder
 
     examples, evaluation = evaluate_folder(folder, data, predictions, batch_size, **changes)

@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-NAME = "export"
+from albert_tf.cli.tables import print_table
 
+NAME = "export"
 KEPT = "no version was written"
 
 _Format = Annotated[
@@ -17,7 +18,9 @@ _Format = Annotated[
         "browser; hub: for TF Hub.",
     ),
 ]
-_Precision = Annotated[Literal["float32", "bfloat16"], typer.Option(help="saved_model: of weights and computation.")]
+_Precision = Annotated[
+    Literal["float32", "bfloat16"], typer.Option(help="saved_model: data type of weights and computation.")
+]
 
 
 def run(
@@ -29,7 +32,7 @@ def run(
         int | None, typer.Option(help="Maximum number of tokens; default: as in training, and 128 for hub.", min=3)
     ] = None,
     form: _Format = "saved_model",
-    license: Annotated[str | None, typer.Option(help="saved_model: licence that MODEL.md states.")] = None,
+    license: Annotated[str | None, typer.Option(help="saved_model: licence to state in MODEL.md.")] = None,
     warmup: Annotated[
         bool, typer.Option("--warmup", help="saved_model: add requests that warm the server up.")
     ] = False,
@@ -42,7 +45,7 @@ def run(
         bool, typer.Option("--attention", help="saved_model: add a signature with the attention of layers and heads.")
     ] = False,
     calibration: Annotated[
-        Path | None, typer.Option(help="onnx, web: file with a text per line like those of use, for the int8 file.")
+        Path | None, typer.Option(help="onnx, web: file of typical texts, one a line, to calibrate the int8 file.")
     ] = None,
     float16: Annotated[
         bool, typer.Option("--float16", help="onnx, web: also write a float16 file, for WebGPU.")
@@ -59,16 +62,16 @@ def run(
     """
     is_onnx = form in ("onnx", "web")
     if not is_onnx and (calibration is not None or float16):
-        raise ValueError("`--calibration` and `--float16` must be given with `--format onnx` or `web`; leave them out.")
+        raise ValueError("`--calibration` and `--float16` are only for `--format onnx` and `web`; leave them out.")
     options: dict[str, Any] = {"license": license, "warmup": warmup, "precision": precision}
     options |= {"frozen": frozen, "xla": xla, "attention": attention}
     for option, value in options.items():
         if form != "saved_model" and value not in (None, False, "float32"):
-            raise ValueError(f"`--{option}` must be given for SavedModels alone; leave it out.")
+            raise ValueError(f"`--{option}` is only for `--format saved_model`; leave it out.")
     if is_onnx:
-        _export_onnx(folder, output, name, version, max_length, calibration, float16, web_page=form == "web")
+        arguments = {"source": folder, "output": output, "name": name, "version": version, "max_length": max_length}
+        _export_onnx(arguments | {"web_page": form == "web"}, calibration, float16)
         return
-    from albert_tf.cli.tables import print_table
     from albert_tf.export import export_hub, export_saved_model
 
     if form == "hub":
@@ -88,17 +91,8 @@ def _folder_of_modules(output: Path, name: str, version: int | None) -> Path:
     return output / name
 
 
-def _export_onnx(
-    folder: Path,
-    output: Path,
-    name: str,
-    version: int | None,
-    max_length: int | None,
-    calibration: Path | None,
-    float16: bool,
-    web_page: bool,
-) -> None:
-    from albert_tf.cli.tables import print_table
+def _export_onnx(arguments: dict[str, Any], calibration: Path | None, float16: bool) -> None:
+    """Writes ONNX files; `arguments` are those of `export_onnx` but for precisions and texts."""
     from albert_tf.text_files import read_lines
 
     try:
@@ -107,12 +101,12 @@ def _export_onnx(
         raise ValueError("ONNX files need onnx and onnxruntime; pip install 'albert-tf[onnx]'.") from None
     texts = [] if calibration is None else [line.text for line in read_lines(calibration) if line.text.strip()]
     precisions = ("float32", "float16", "int8") if float16 else ("float32", "int8")
-    report = export_onnx(folder, output, name, version, max_length, precisions, texts, web_page)
+    report = export_onnx(**arguments, precisions=precisions, calibration=texts)
     rows = [
         (precision, f"{size / 1e6:.1f} MB", f"{report.largest_differences[precision]:.1e}")
         for precision, size in report.sizes.items()
     ]
     print_table("", ("", "size", "largest difference from the Keras model"), rows)
     typer.echo(f"ONNX files in {report.folder}")
-    if web_page:
+    if arguments["web_page"]:
         typer.echo(f"For the page: cd {report.folder}; npm run setup; python -m http.server")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from albert_tf.cli.tables import Quiet
+from albert_tf.cli.tables import Quiet, print_table, score_rows
 
 NAME = "finetune"
 KEPT = "the state of the last evaluation was kept; the same command resumes"
@@ -117,7 +117,6 @@ def _finetune(values: dict[str, Any], seeds: int | None, show_progress: bool) ->
 
 
 def _print_report(report: Any) -> None:
-    from albert_tf.cli.tables import print_table, score_rows
 
     if report.finished_before:
         typer.echo("This run has already finished; these are its results.")
@@ -137,8 +136,6 @@ def _print_report(report: Any) -> None:
 def _print_grid(reports: list[Any], has_seeds: bool) -> None:
     """Prints the score of each run and, with seeds, mean and deviation of each setting."""
     import statistics
-
-    from albert_tf.cli.tables import print_table
 
     scores: dict[str, list[float]] = {}
     rows = []

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from albert_tf.cli.paths import ConfigSource
-from albert_tf.cli.tables import AsJson
+from albert_tf.cli.paths import ConfigSource, read_config
+from albert_tf.cli.tables import AsJson, print_json, print_table
 
 NAME = "info"
 
@@ -20,8 +20,6 @@ def run(
 
     Example: albert-tf info base_v2 --sequence-length 128
     """
-    from albert_tf.cli.paths import read_config
-    from albert_tf.cli.tables import print_json, print_table
     from albert_tf.costs import compare_costs
 
     config = read_config(model)

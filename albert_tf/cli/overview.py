@@ -1,4 +1,4 @@
-"""What `albert-tf` alone shows: the steps in order, and the next one for the current folder."""
+"""What `albert-tf` shows without a command: the steps in order, and the next one for the current folder."""
 
 from pathlib import Path
 
@@ -71,7 +71,7 @@ def _wrap(command: str, indent: int) -> str:
     first, *options = command.split(" --")
     lines = [first]
     for option in (f"--{option}" for option in options):
-        if indent + len(lines[-1]) + len(option) + 3 > 80:  # a space before it, and " \\" behind
+        if indent + len(lines[-1]) + len(option) + 3 > 80:  # with a space before it and " \\" after it
             lines.append(f"  {option}")
         else:
             lines[-1] += f" {option}"

@@ -1,4 +1,4 @@
-"""What several commands take: output folders, and where a config comes from."""
+"""Arguments of several commands: new output folders, and the source of a config."""
 
 import os
 from pathlib import Path

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from albert_tf.cli.tables import AsJson
+from albert_tf.cli.tables import AsJson, print_json, print_table
 
 NAME = "predict"
 MAX_ANSWERS = 5
@@ -55,8 +55,8 @@ def run(
     """
     if (data is None) == (not texts):
         raise ValueError("Either texts or `--data` must be given; pass a text in quotes, or a file.")
-    if data is not None and as_json:
-        raise ValueError("`--json` must be given with texts alone; with `--data`, --output in .jsonl is JSON lines.")
+    columns = (text_column, pair_column, header)
+    _check_options(data is not None, as_json or bool(pair), str(output) != "-" or columns != ("text", None, True))
     from albert_tf.hub import model_folder
     from albert_tf.serving.pipeline import pipeline
 
@@ -65,9 +65,8 @@ def run(
         if (task := _other_task(folder)) is not None:
             _predict_task(task, folder, data, output)
             return
-        _label_file(pipeline(folder), data, output, (text_column, pair_column, header))
+        _label_file(pipeline(folder), data, output, columns)
         return
-    from albert_tf.cli.tables import print_json, print_table
 
     texts, pairs = texts or [], pair or []
     model = pipeline(folder)
@@ -75,9 +74,21 @@ def run(
     if as_json:
         print_json(_answers(model, texts, pairs))
         return
-    columns, rows = _table(model, texts, pairs)
-    title = "▁ begins a word, ## continues one" if columns[1] == "piece" else ""
-    print_table(title, columns, rows, num_text_columns=2)
+    names, rows = _table(model, texts, pairs)
+    title = "▁ begins a word, ## continues one" if names[1] == "piece" else ""
+    print_table(title, names, rows, num_text_columns=2)
+
+
+def _check_options(has_data: bool, for_texts: bool, for_data: bool) -> None:
+    if has_data and for_texts:
+        raise ValueError(
+            "`--json` and `--pair` are only for texts; with `--data`, --output in .jsonl is JSON lines, and "
+            "--pair-column names the second texts."
+        )
+    if not has_data and for_data:
+        raise ValueError(
+            "`--output`, `--text-column`, `--pair-column` and `--no-header` are only for `--data`; leave them out."
+        )
 
 
 def _check_pairs(task: str, texts: list[str], pairs: list[str]) -> None:
@@ -95,7 +106,7 @@ def _check_pairs(task: str, texts: list[str], pairs: list[str]) -> None:
 
 
 def _answers(model: Any, texts: list[str], pairs: list[str]) -> list[dict[str, Any]]:
-    """For each text what the model says, and the second text, if there is one."""
+    """The prediction for each text, with the text and its pair, if it has one."""
     if model.task == "multiple_choice":
         return [{"text": texts[0], "pair": pairs, "prediction": model(texts[0], pairs)}]
     if model.task == "sentence_embedding":
@@ -124,7 +135,7 @@ def _table(model: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, s
 
 
 def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> None:
-    """Labels the rows of a table, some at a time."""
+    """Writes the predictions for the rows of a file, some at a time."""
     if model.task in ("question_answering", "token_classification"):
         _check_files(model.task, data, output)
         count = (_answer_file if model.task == "question_answering" else _tag_file)(model, data, output)
@@ -160,14 +171,14 @@ def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | 
 
 
 def _answer_file(model: Any, data: Path, output: Path) -> int:
-    """Writes what an export answers, by question id; returns the number of questions."""
-    from albert_tf.atomic_files import atomic_write
+    """Writes the answers of an export by question id; returns the number of questions."""
+    from albert_tf.atomic_files import write_json
     from albert_tf.data.finetuning.questions import read_questions
 
     questions = read_questions(data, "drop")
     answers = model([question.text for question in questions], [question.context for question in questions])
     texts = {question.id: answer.text for question, answer in zip(questions, answers)}
-    atomic_write(output, (json.dumps(texts, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "surrogatepass"))
+    write_json(output, texts, indent=1, ensure_ascii=False)
     return len(questions)
 
 
@@ -215,6 +226,8 @@ def _examples(data: Path, text_column: str, pair_column: str | None, header: boo
     from albert_tf.data.finetuning.tables import read_rows
 
     if str(data) == "-":
+        if pair_column is not None:
+            raise ValueError("`--pair-column` needs a table; standard input has one text in each line.")
         yield from ((line.rstrip("\r\n"), None) for line in sys.stdin)
         return
     for row in read_rows(data, header):

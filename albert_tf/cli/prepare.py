@@ -1,12 +1,14 @@
 """`albert-tf prepare`: makes pretraining examples from text files."""
 
+import contextlib
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from albert_tf.cli.tables import Quiet
+from albert_tf.cli.tables import Quiet, print_table
 
 NAME = "prepare"
 KEPT = "finished shards are kept, and the same command resumes"
@@ -67,39 +69,34 @@ def run(
     _print_report(report)
 
 
-def _progress_bar(quiet: bool):
-    from contextlib import contextmanager
-
+@contextlib.contextmanager
+def _progress_bar(quiet: bool) -> Iterator[Callable[..., None]]:
+    """Shows a bar for each stage on a terminal; yields the function that `prepare` reports to."""
     import rich.progress as bars
     from rich.console import Console
 
-    @contextmanager
-    def bar():
-        console = Console(stderr=True)
-        columns = (
-            bars.TextColumn("{task.description}"),
-            bars.BarColumn(),
-            bars.TaskProgressColumn(),
-            bars.TextColumn("{task.fields[rate]}"),
-            bars.TimeRemainingColumn(),
-        )
-        with bars.Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
-            tasks = {}
+    console = Console(stderr=True)
+    columns = (
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TaskProgressColumn(),
+        bars.TextColumn("{task.fields[rate]}"),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
+        tasks = {}
 
-            def show(state) -> None:
-                if state.stage not in tasks:
-                    tasks[state.stage] = progress.add_task(state.stage, total=state.total, rate="")
-                task, unit = tasks[state.stage], "B" if state.stage == "tokenize" else "tokens"
-                speed = progress.tasks[task].speed
-                progress.update(task, completed=state.done, total=state.total, rate=f"{speed or 0:,.0f} {unit}/s")
+        def show(state) -> None:
+            if state.stage not in tasks:
+                tasks[state.stage] = progress.add_task(state.stage, total=state.total, rate="")
+            task, unit = tasks[state.stage], "B" if state.stage == "tokenize" else "tokens"
+            speed = progress.tasks[task].speed
+            progress.update(task, completed=state.done, total=state.total, rate=f"{speed or 0:,.0f} {unit}/s")
 
-            yield show
-
-    return bar()
+        yield show
 
 
 def _print_report(report) -> None:
-    from albert_tf.cli.tables import print_table
 
     manifest = report.manifest
     rows = {

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from albert_tf.cli.tables import Quiet
+from albert_tf.cli.tables import Quiet, print_table
 
 NAME = "pretrain"
 KEPT = "checkpoints, if there are any, are kept, and the same command resumes from the newest"
@@ -27,7 +27,6 @@ def run(
 
     Example: albert-tf pretrain training/recipes/base_v2.toml --examples examples --output runs/base
     """
-    from albert_tf.cli.tables import print_table
     from albert_tf.trainer import load_recipe
 
     checked_recipe = load_recipe(recipe, examples=examples, documents=documents, heldout=heldout)

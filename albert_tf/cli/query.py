@@ -1,5 +1,6 @@
 """`albert-tf query`: asks a running server."""
 
+import http.client
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from albert_tf.cli.serve import KEY_VARIABLE
+from albert_tf.cli.tables import print_table
 
 NAME = "query"
 SHOWN = 5
@@ -32,10 +34,9 @@ def run(
 
     Example: albert-tf query http://10.0.0.5:8501/v1/models/qa "Who wrote it?" --pair "She wrote it in 1811."
     """
-    from albert_tf.cli.tables import print_table
 
     url = _url(model)
-    metadata = _call(f"{url}/metadata", None, timeout)["metadata"]["signature_def"]["signature_def"]
+    metadata = _metadata(url, timeout)
     compares = "sentence_embedding" in metadata["serving_default"]["outputs"] and pair is not None
     signature, rows = _rows(metadata, texts, None if compares else pair)
     if compares:
@@ -47,6 +48,18 @@ def run(
     num_text_columns = sum(isinstance(value, str) for value in table[0].values())
     columns = [name.removeprefix("entity_") for name in table[0]]
     print_table("", columns, [[_cell(value) for value in row.values()] for row in table], num_text_columns)
+
+
+def _metadata(url: str, timeout: float) -> dict[str, Any]:
+    """The signatures of the model by name."""
+    reply = _call(f"{url}/metadata", None, timeout)
+    try:
+        signatures = reply["metadata"]["signature_def"]["signature_def"]
+    except (KeyError, TypeError):
+        raise ValueError(f"{url} did not describe a model; pass the address of a server of models.") from None
+    if "serving_default" not in signatures:
+        raise ValueError(f"{url} has no signature serving_default; export the model with `albert-tf export`.")
+    return signatures
 
 
 def _url(model: str) -> str:
@@ -87,7 +100,7 @@ def _call(url: str, body: dict | None, timeout: float) -> dict[str, Any]:
             return json.load(reply)
     except urllib.error.HTTPError as error:
         raise ValueError(f"{url} answered {error.code}: {_reason(error)}") from None
-    except (urllib.error.URLError, TimeoutError) as error:
+    except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise ValueError(f"{url} could not be reached ({reason}); start the server with `albert-tf serve`.") from None
     except ValueError:
@@ -119,15 +132,16 @@ def _cosines(url: str, texts: list[str], pair: list[str], timeout: float) -> Ite
 
 
 def _lines(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The lines of a row: one for each of its pieces or entities, if it has such."""
-    lists = [value for value in row.values() if isinstance(value, list)]
-    count = max((len(value) for value in lists if value and isinstance(value[0], str)), default=0)
-    if not count:
+    """The lines of a row: one for each of its entities, if the model finds such; the others of the batch pad theirs."""
+    if "entity_text" not in row:
         yield row
         return
-    for index in range(min(count, SHOWN)):
-        first = index == 0
-        yield {name: value[index] if isinstance(value, list) else value if first else "" for name, value in row.items()}
+    found = [index for index, text in enumerate(row["entity_text"]) if text]
+    if not found:
+        yield {name: "" if isinstance(value, list) else value for name, value in row.items()}
+    for index in found:
+        rest = "" if index else row["text"]
+        yield {name: value[index] if isinstance(value, list) else rest for name, value in row.items()}
 
 
 def _cell(value: Any) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from albert_tf.cli.tables import AsJson
+from albert_tf.cli.tables import AsJson, print_json, print_table
 
 NAME = "report"
 
@@ -19,7 +19,6 @@ def run(
 
     Example: albert-tf report runs/base
     """
-    from albert_tf.cli.tables import print_json, print_table
     from albert_tf.report import write_report
 
     report = write_report(folder, output)

@@ -50,7 +50,7 @@ def run(
         raise ValueError(f"{error.name} is not installed; run: pip install 'albert-tf[serve]'.") from None
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     if host not in _LOOPBACK and api_key is None:
-        logging.warning("Whoever can reach %s can use the models; set --api-key-file to require a key.", host)
+        logging.warning("Anyone who can reach %s can use the models; set --api-key-file to require a key.", host)
     options = ServerOptions(
         host=host,
         port=port,

@@ -2,9 +2,12 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from albert_tf.cli.paths import check_new_folder
+from albert_tf.cli.tables import print_table
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import VocabularyReport
@@ -30,13 +33,12 @@ def run(
     segmenter: Annotated[str | None, _pieces(help="kiwi: split at Korean morphemes (albert_tf[korean]).")] = None,
     input_sentence_size: Annotated[int, _text(help="Maximum number of lines, chosen at random.")] = 10_000_000,
     heldout: Annotated[list[str] | None, _text(help="Held-out text; default: a fraction of the lines.")] = None,
-    heldout_share: Annotated[float, _text(help="That fraction; at most 10,000 lines.")] = 0.01,
+    heldout_share: Annotated[float, _text(help="Fraction of lines to hold out, at most 10,000.")] = 0.01,
 ) -> None:
     """Trains a vocabulary with ALBERT's special pieces and evaluates it on held-out text.
 
     Example: albert-tf train-tokenizer corpus/*.txt --output vocabulary
     """
-    from albert_tf.cli.paths import check_new_folder
     from albert_tf.text_files import find_files
     from albert_tf.tokenization import train_sentencepiece, train_wordpiece
     from albert_tf.tokenization.training.sentencepiece import MODEL_TYPES
@@ -44,7 +46,7 @@ def run(
     if model_type not in (known := (*MODEL_TYPES, "wordpiece")):
         raise ValueError(f"`model_type` must be one of {', '.join(known)}. Received: model_type={model_type!r}.")
     check_new_folder(output)
-    options = {
+    options: dict[str, Any] = {
         "vocab_size": vocab_size,
         "character_coverage": character_coverage,
         "do_lower_case": do_lower_case,
@@ -57,11 +59,11 @@ def run(
     }
     if model_type == "wordpiece":
         _check_wordpiece_options(byte_fallback=byte_fallback, segmenter=segmenter)
-        train = partial(train_wordpiece, find_files(inputs), output, **options)
+        report = train_wordpiece(find_files(inputs), output, **options)
     else:
-        more = {"model_type": model_type, "byte_fallback": byte_fallback, "segmenter": segmenter}
-        train = partial(train_sentencepiece, find_files(inputs), output, **options, **more)
-    _print_report(train())
+        options |= {"model_type": model_type, "byte_fallback": byte_fallback, "segmenter": segmenter}
+        report = train_sentencepiece(find_files(inputs), output, **options)
+    _print_report(report)
 
 
 def _check_wordpiece_options(**options: bool | str | None) -> None:
@@ -71,7 +73,6 @@ def _check_wordpiece_options(**options: bool | str | None) -> None:
 
 
 def _print_report(report: "VocabularyReport") -> None:
-    from albert_tf.cli.tables import print_table
 
     typer.echo(f"{report.vocab_size} pieces in {report.folder}")
     rows = {

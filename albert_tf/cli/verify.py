@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from albert_tf.cli.tables import AsJson
+from albert_tf.cli.tables import AsJson, print_json, print_table
 
 NAME = "verify"
 
@@ -20,14 +20,13 @@ def run(
 
     Example: albert-tf verify albert_base_v2
     """
-    from albert_tf.cli.tables import print_json, print_table
     from albert_tf.verify import verify
 
     checks = verify(folder)
     if as_json:
         print_json(checks)
-    rows = ((check.name, "pass" if check.passed else "fail", check.finding) for check in checks)
-    if not as_json:
+    else:
+        rows = ((check.name, "pass" if check.passed else "fail", check.finding) for check in checks)
         print_table("", ("check", "result", "finding"), rows, num_text_columns=3)
     if not all(check.passed for check in checks):
         raise typer.Exit(2)

@@ -5,6 +5,8 @@ import math
 import pathlib
 from typing import Any
 
+import numpy as np
+
 from albert_tf import checkpoints, models
 from albert_tf.hub import model_folder
 from albert_tf.json_files import read_json
@@ -16,6 +18,8 @@ from albert_tf.tokenization import AlbertTokenizer
 _RECIPE_FILE, _REPORT_FILE = "recipe.json", "metrics.json"
 _NUMBERS = ("max_length", "doc_stride", "max_question_length", "max_answer_length")
 _CURE = "restore it, or remove it to use the defaults"
+# Texts on which an export is compared with its Keras model.
+SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,15 +87,25 @@ def load_folder(folder: str | pathlib.Path) -> ModelFolder:
 
 def _kind(checkpoint: checkpoints.Checkpoint) -> type[AlbertBase]:
     """The model class in the config, or else the one that matches the heads of the checkpoint."""
-    parts = {path.split("/", 1)[0] for path in checkpoint.arrays}
-    named = checkpoint.settings.get("architectures")
-    task = find_task(parts, named or ())
+    named = checkpoint.settings.get("architectures") or ()
+    task = find_task(checkpoint.parts, named)
     if task is None:
-        raise ValueError(
-            f"{checkpoint.source} ({' and '.join(named) if named else ', '.join(sorted(parts))}) has no head for a "
-            "task; fine-tune it first."
-        )
+        found = " and ".join(named) or ", ".join(sorted(checkpoint.parts))
+        raise ValueError(f"{checkpoint.source} ({found}) has no head for a task; fine-tune it first.")
     return getattr(models, task.model)
+
+
+def check_length(name: str, length: Any, longest: int) -> None:
+    """Raises ValueError unless a model with `longest` positions can take `length` tokens, of which two are special."""
+    if type(length) is not int or not 3 <= length <= longest:
+        raise ValueError(f"`{name}` must be an integer from 3 to {longest}. Received: {name}={length!r}.")
+
+
+def relative_difference(name: str, given: np.ndarray, expected: np.ndarray) -> float:
+    """Maximum absolute difference of an output called `name`, in units of the largest number if that is above 1."""
+    if "_top_" in name:  # starts with almost the same score may change places, and so may their ends
+        given, expected = np.sort(given), np.sort(expected)
+    return float(np.abs(given - expected).max() / max(1.0, np.abs(expected).max()))
 
 
 def read_record(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, Any]]:

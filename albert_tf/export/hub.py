@@ -5,7 +5,7 @@ Letters: B batch, L sequence, P predictions, D hidden, V vocabulary.
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import keras
@@ -14,9 +14,10 @@ import tensorflow as tf
 
 from albert_tf import checkpoints
 from albert_tf.atomic_files import temporary_folder, tensorflow_writes
+from albert_tf.export.folder import SAMPLES, check_length
 from albert_tf.export.hub_preprocess import Preprocessor
 from albert_tf.export.saved_model import TOLERANCE
-from albert_tf.export.serve_base import SAMPLES
+from albert_tf.export.serve_base import traced
 from albert_tf.hub import model_folder
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
@@ -71,8 +72,7 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
     tokenizer.check_fits(model.config.vocab_size)
     longest = model.config.max_position_embeddings
     seq_length = min(DEFAULT_LENGTH, longest) if seq_length is None else seq_length
-    if not 3 <= seq_length <= longest:
-        raise ValueError(f"`seq_length` must be from 3 to {longest}. Received: seq_length={seq_length}.")
+    check_length("seq_length", seq_length, longest)
     functions = _Functions(model, parts)
     with temporary_folder(output) as partial:
         tokenizer.save_pretrained(partial / "vocabulary")
@@ -182,21 +182,21 @@ def _make_encoder(
     ids, model, parts = tf.TensorSpec([None, None], tf.int32), functions.model, functions.parts
     inputs, named = dict.fromkeys(_INPUTS, ids), dict.fromkeys(_OF_SIGNATURES, ids)
     module = _as_module(functions.traced_encode, [model.encoder], inputs)
-    signatures = {"tokens": _traced(functions.tokens, **named)}
+    signatures = {"tokens": traced(functions.tokens, **named)}
     if "masked_lm" in parts:
         with_positions = {**inputs, "masked_lm_positions": ids}
         module.mlm = _as_module(
             tf.function(functions.fill_masks, autograph=False), [model.encoder, model.masked_lm], with_positions
         )
-        signatures["mlm"] = _traced(functions.mlm, **named, mlm_positions=ids)
+        signatures["mlm"] = traced(functions.mlm, **named, mlm_positions=ids)
     if isinstance(model, AlbertForPreTraining) and "sentence_order" in parts:
         module.sentence_order = [variable.value for variable in model.sentence_order.variables]
-        signatures["sop"] = _traced(functions.sop, **named)
+        signatures["sop"] = traced(functions.sop, **named)
     asset, do_lower_case = tf.saved_model.Asset(str(vocabulary)), tokenizer.options.do_lower_case
     # TF Hub's models have these attributes, named after the kind of vocabulary.
     setattr(module, "sp_model_file" if vocabulary.suffix == ".model" else "vocab_file", asset)
     module.do_lower_case = tf.Variable(do_lower_case, trainable=False)
-    signatures["tokenization_info"] = _traced(
+    signatures["tokenization_info"] = traced(
         lambda: {"vocab_file": asset.asset_path, "do_lower_case": tf.constant(do_lower_case)}
     )
     return module, signatures
@@ -214,12 +214,6 @@ def _as_module(
     for training in (False, True):
         function.get_concrete_function(inputs, training=training)
     return module
-
-
-def _traced(function: Callable, **specs: tf.TensorSpec):
-    """A concrete function with named inputs."""
-    named = {name: tf.TensorSpec(spec.shape, spec.dtype, name=name) for name, spec in specs.items()}
-    return tf.function(function, autograph=False).get_concrete_function(**named)
 
 
 def _largest_difference(folder: pathlib.Path, functions: _Functions, inputs: Mapping[str, np.ndarray]) -> float:

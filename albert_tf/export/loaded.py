@@ -51,7 +51,10 @@ class RestoredModel(ExportedModel):
         try:
             return super().fill_mask(texts, top)
         except tf.errors.InvalidArgumentError:
-            raise ValueError(f"Each text must contain [MASK]. Received: {list(texts)}.") from None
+            raise ValueError(
+                "Each text must contain [MASK], and none may be cut off at the maximum length. Received: "
+                f"{list(texts)}."
+            ) from None
 
 
 def load_saved_model(folder: str | pathlib.Path) -> RestoredModel:

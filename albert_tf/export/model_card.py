@@ -1,12 +1,11 @@
 """The description of an exported model: `model.json` for programs, `MODEL.md` for people."""
 
 import importlib.metadata
-import json
 import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf.atomic_files import atomic_write
+from albert_tf.atomic_files import atomic_write, write_json
 from albert_tf.export.folder import ModelFolder, read_record
 from albert_tf.export.onnx_manifest import MANIFEST_FILE, shared_entries
 
@@ -46,7 +45,7 @@ def write_model_card(
         "versions": {library: importlib.metadata.version(library) for library in _LIBRARIES},
     }
     atomic_write(folder / TEXT_FILE, _text(card).encode())
-    atomic_write(folder / MANIFEST_FILE, (json.dumps(card, indent=2, ensure_ascii=False) + "\n").encode())
+    write_json(folder / MANIFEST_FILE, card, ensure_ascii=False)
 
 
 def _text(card: dict[str, Any]) -> str:

@@ -16,11 +16,12 @@ import onnxruntime
 from onnx import TensorProto, helper
 
 from albert_tf import checkpoints, models
-from albert_tf.atomic_files import atomic_write, temporary_folder
+from albert_tf.atomic_files import atomic_write, temporary_folder, write_json
 from albert_tf.checkpoints.names import PROBLEM_TYPES, num_file_groups
 from albert_tf.config import AlbertConfig
-from albert_tf.export.onnx_graph import P_MASK, OnnxGraph, Precision, onnx_graph
-from albert_tf.export.onnx_manifest import MODEL_FILES, OnnxManifest
+from albert_tf.export.folder import SAMPLES, check_length, read_record, relative_difference
+from albert_tf.export.onnx_graph import OnnxGraph, Precision, onnx_graph
+from albert_tf.export.onnx_manifest import MODEL_FILES, P_MASK, OnnxManifest
 from albert_tf.export.versions import publish, version_folder
 from albert_tf.export.web_page import check_web_task, write_web_page
 from albert_tf.hub import model_folder
@@ -36,8 +37,6 @@ from albert_tf.tokenization.files import (
 )
 
 TOLERANCE, MAX_CALIBRATION_TEXTS = 1e-4, 500
-_RECIPE_FILE, _METRICS_FILE = "recipe.json", "metrics.json"
-_SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
 _RECIPE_VALUES = ("doc_stride", "max_question_length", "max_answer_length", "no_answer_threshold")
 # Without texts to calibrate with, ranges are those of samples and of random pieces.
 _RANDOM_ROWS = 16
@@ -145,46 +144,38 @@ def _load(source: pathlib.Path, max_length: int | None) -> _Loaded:
     tokenizer = AlbertTokenizer.from_pretrained(source)
     tokenizer.check_fits(checkpoint.config.vocab_size)
     settings = checkpoint.settings
-    parts = {path.split("/", 1)[0] for path in checkpoint.arrays}
-    task = find_task(parts, settings.get("architectures") or ())
-    if task is None and parts != {"encoder"}:
-        raise ValueError(f"{source} ({', '.join(sorted(parts))}) holds no model of a task; fine-tune it first.")
+    task = find_task(checkpoint.parts, settings.get("architectures") or ())
+    if task is None and checkpoint.parts != {"encoder"}:
+        found = ", ".join(sorted(checkpoint.parts))
+        raise ValueError(f"{source} ({found}) has no head for a task; fine-tune it first.")
     if task is None or task.name == "sentence_embedding":  # pooling is left to the program that uses the file
         has_pooler = "encoder/pooler/kernel" in checkpoint.arrays
         model = models.AlbertEncoder.from_pretrained(source, add_pooling_layer=has_pooler)
     else:
         model = getattr(models, task.model).from_pretrained(source)
-    longest = checkpoint.config.max_position_embeddings
-    recipe = _recipe(source)
+    recipe, report = read_record(source)
+    recipe = {**report, **{name: value for name, value in recipe.items() if value is not None}}
     sentence = settings.get(checkpoints.SENTENCE_SETTINGS, {})
-    length = max_length or sentence.get("max_length") or recipe.get("max_length") or longest
-    if not isinstance(length, int) or not 3 <= length <= longest:
-        raise ValueError(f"`max_length` must be an integer from 3 to {longest}. Received: max_length={length!r}.")
+    longest = checkpoint.config.max_position_embeddings
+    recorded = sentence.get("max_length") or recipe.get("max_length") or longest
+    length = recorded if max_length is None else max_length
+    check_length("max_length", length, longest)
+    task_name = "sentence_embedding" if task is None else task.name.removesuffix("_beam")
     problems = {name: problem for problem, name in PROBLEM_TYPES.items()}
     try:
         manifest = OnnxManifest(
-            task="sentence_embedding" if task is None else task.name.removesuffix("_beam"),
+            task=task_name,
             max_length=length,
             labels=tuple(getattr(model, "labels", ())),
             problem=problems.get(settings.get("problem_type", ""), "classification"),
-            takes_pairs=recipe.get("pair_column") is not None,
+            takes_pairs=task_name == "sequence_classification" and recipe.get("pair_column") is not None,
             normalize=sentence.get("normalize", False),
             tags_words=recipe.get("tags_words") is True,
             **{name: recipe[name] for name in _RECIPE_VALUES if name in recipe},
         )
     except ValueError as error:
-        raise ValueError(f"{source / _RECIPE_FILE}: {error} Restore the file, or remove it.") from None
+        raise ValueError(f"{source / 'recipe.json'}: {error} Restore the file, or remove it.") from None
     return _Loaded(model, tokenizer, manifest)
-
-
-def _recipe(source: pathlib.Path) -> dict[str, Any]:
-    """What `finetune` recorded; the threshold that it found for questions without answers is in its report."""
-    recipe: dict[str, Any] = {}
-    for file in (_RECIPE_FILE, _METRICS_FILE):
-        if (source / file).is_file():
-            found = read_json(source / file, cure="restore it, or remove it to use the defaults")
-            recipe |= {name: value for name, value in found.items() if name not in recipe or recipe[name] is None}
-    return recipe
 
 
 def _write_tokenizer(folder: pathlib.Path, loaded: _Loaded) -> None:
@@ -197,7 +188,7 @@ def _write_tokenizer(folder: pathlib.Path, loaded: _Loaded) -> None:
         "architectures": [model.architecture],
         **model.head_settings(),
     }
-    atomic_write(folder / "config.json", (json.dumps(published, indent=2, sort_keys=True) + "\n").encode())
+    write_json(folder / "config.json", published, sort_keys=True)
     file = folder / TOKENIZERS_FILE
     if not file.is_file():
         warnings.warn(
@@ -263,7 +254,7 @@ def _write(graph: OnnxGraph, file: pathlib.Path, loaded: _Loaded) -> float:
 
 def _largest_difference(session: onnxruntime.InferenceSession, loaded: _Loaded) -> float:
     """Maximum absolute difference from the Keras model on a padded batch; for large outputs in units of the largest."""
-    first, second = (_SAMPLES[::2], _SAMPLES[::2]) if loaded.is_beam else (_SAMPLES, _SAMPLES[::-1])
+    first, second = (SAMPLES[::2], SAMPLES[::2]) if loaded.is_beam else (SAMPLES, SAMPLES[::-1])
     inputs = loaded.tokenizer(first, second, max_length=loaded.manifest.max_length)
     if loaded.manifest.task == "multiple_choice":
         inputs = {name: array.reshape(2, 2, -1) for name, array in inputs.items()}
@@ -271,14 +262,11 @@ def _largest_difference(session: onnxruntime.InferenceSession, loaded: _Loaded) 
     names = [output.name for output in session.get_outputs()]
     given = session.run(names, _given(session, inputs))
     keras_names = _KERAS_OUTPUTS.get(loaded.manifest.task, {})
-    differences = []
-    for name, array in zip(names, given):
-        expected = np.asarray(outputs[keras_names.get(name, name)])
-        if "_top_" in name:  # starts with almost the same score may change places, and so may their ends
-            if name.endswith("_index"):
-                continue
-            array, expected = np.sort(np.asarray(array)), np.sort(expected)
-        differences.append(np.abs(array - expected).max() / max(1.0, np.abs(expected).max()))
+    differences = [
+        relative_difference(name, np.asarray(array), np.asarray(outputs[keras_names.get(name, name)]))
+        for name, array in zip(names, given)
+        if not name.endswith("_index")
+    ]
     return float(np.max(differences))  # NaN if any is
 
 
@@ -296,7 +284,7 @@ def _calibration_inputs(loaded: _Loaded, texts: Sequence[str]) -> Iterator[dict[
         ids = rng.integers(loaded.tokenizer.vocab_size, size=[_RANDOM_ROWS, min(length, 64)])
         types = np.broadcast_to(np.arange(ids.shape[1]) * 2 >= ids.shape[1], ids.shape)
         yield {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": types}
-        texts = _SAMPLES
+        texts = SAMPLES
     texts = texts[:MAX_CALIBRATION_TEXTS]
     for text, pair in zip(texts, [*texts[1:], *texts[:1]]):
         for pairs in (None, [pair]):

@@ -14,12 +14,11 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from albert_tf.config import AlbertConfig
+from albert_tf.export.onnx_manifest import INPUTS, P_MASK
 
 Precision = Literal["float32", "float16", "int8"]
 _Outputs = dict[str, tuple[str, tuple[str | int, ...]]]  # tensor and shape by name
 
-INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-P_MASK = "p_mask"  # 1 where no answer can start or end
 # Operators of this version run in onnxruntime 1.17, OpenVINO 2024.4 and their successors.
 _OPSET, _IR_VERSION = 20, 9
 _MAX_BYTES = (1 << 31) - (1 << 20)
@@ -180,12 +179,12 @@ class _Graph:
         return self.add(kind, x, **attributes)
 
     def _rounded(self, x: str) -> str:
-        """A tensor rounded to 8 bits, with the range of the tensor in the same place of the float32 graph."""
-        place = len(self.measured) - 1
-        low, high = min(self.ranges[place][0], 0.0), max(self.ranges[place][1], 0.0)
+        """A tensor rounded to 8 bits, with the range of the tensor at the same position in the float32 graph."""
+        index = len(self.measured) - 1
+        low, high = min(self.ranges[index][0], 0.0), max(self.ranges[index][1], 0.0)
         scale = (high - low) / _INPUT_LIMIT or 1.0
         zero = np.uint8(round(-low / scale))
-        names = (self.constant(f"scale_{place}", np.float32(scale)), self.constant(f"zero_{place}", zero))
+        names = (self.constant(f"scale_{index}", np.float32(scale)), self.constant(f"zero_{index}", zero))
         return self.add("DequantizeLinear", self.add("QuantizeLinear", x, *names), *names)
 
 

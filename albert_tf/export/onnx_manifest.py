@@ -1,12 +1,11 @@
 """`model.json` of an exported ONNX folder: what a program needs to know to turn text into answers."""
 
 import dataclasses
-import json
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from albert_tf.atomic_files import atomic_write, sha256
+from albert_tf.atomic_files import sha256, write_json
 from albert_tf.json_files import read_json, verify_checksum, with_checksum
 
 MANIFEST_FILE = "model.json"
@@ -16,6 +15,9 @@ MODEL_FILES = {
     "float16": "onnx/model_fp16.onnx",
     "int8": "onnx/model_quantized.onnx",
 }
+# The inputs of the files; the beam head also takes `P_MASK`, which is 1 where no answer can start or end.
+INPUTS: tuple[str, ...] = ("input_ids", "attention_mask", "token_type_ids")
+P_MASK = "p_mask"
 _CURE = "export the model again"
 
 
@@ -63,7 +65,7 @@ class OnnxManifest:
         """Writes the file, with a checksum, once all other files are there."""
         shared = shared_entries(folder, self.task, self.max_length, self.labels)
         content = with_checksum({**dataclasses.asdict(self), **shared})
-        atomic_write(folder / MANIFEST_FILE, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+        write_json(folder / MANIFEST_FILE, content, ensure_ascii=False)
 
     @classmethod
     def read(cls, folder: pathlib.Path) -> "OnnxManifest":
@@ -104,9 +106,9 @@ _CHECKS = {
     "max_length": (lambda value: type(value) is int and value >= 3, "an integer of at least 3"),
     "labels": (lambda value: isinstance(value, tuple) and all(map(_is_string, value)), "a list of strings"),
     "problem": (_is_string, "a string"),
-    "takes_pairs": (lambda value: isinstance(value, bool), "true or false"),
-    "tags_words": (lambda value: isinstance(value, bool), "true or false"),
-    "normalize": (lambda value: isinstance(value, bool), "true or false"),
+    **dict.fromkeys(
+        ("takes_pairs", "tags_words", "normalize"), (lambda value: isinstance(value, bool), "true or false")
+    ),
     **dict.fromkeys(
         ("doc_stride", "max_question_length", "max_answer_length"), (_is_count, "an integer of at least 1, or null")
     ),

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from albert_tf.atomic_files import temporary_folder, tensorflow_writes
-from albert_tf.export.folder import ModelFolder, load_folder
+from albert_tf.export.folder import ModelFolder, check_length, load_folder
 from albert_tf.export.model_card import write_model_card
 from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.versions import publish, version_folder
@@ -71,8 +71,8 @@ def export_saved_model(
         attention: whether to add the signature `attention`, which makes the graph larger by a third.
 
     Raises:
-        ValueError: the version exists, `name` is not a folder name, or scores differ by more than 1e-5, in bfloat16 by
-            more than 0.05.
+        ValueError: the version exists, `name` is not a folder name, the model has fewer positions than `max_length`, or
+            scores differ by more than 1e-5, in bfloat16 by more than 0.05.
     """
     if precision not in ("float32", "bfloat16"):
         raise ValueError(f"`precision` must be 'float32' or 'bfloat16'. Received: precision={precision!r}.")
@@ -81,6 +81,7 @@ def export_saved_model(
     source = source if isinstance(source, ModelFolder) else model_folder(source)
     loaded = source if isinstance(source, ModelFolder) else load_folder(source)
     if max_length is not None:
+        check_length("max_length", max_length, loaded.model.config.max_position_embeddings)
         loaded = dataclasses.replace(loaded, max_length=max_length)
     folder = version_folder(pathlib.Path(output), name, version)
     exact = served_model(loaded)

@@ -11,10 +11,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.export.folder import ModelFolder
+from albert_tf.export.folder import SAMPLES, ModelFolder, relative_difference
 
-# Texts on which an export is compared with its Keras model.
-SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
 TOKENS = ("input_ids", "attention_mask", "token_type_ids")
 # Of longer texts, `attention` returns the part between the first tokens: it grows with the square of their number.
 MAX_ATTENTION_TOKENS = 64
@@ -134,13 +132,12 @@ class ServedModel(tf.Module):
         texts = {name: tf.constant(text) for name, text in self.samples().items()}
         restored.signatures["serving_default"](**texts)
         tokens = restored.signatures["tokenize"](**texts)
-        given, differences = restored.signatures["tokens"](**tokens), []
-        for name, tensor in self.outputs(tokens).items():
-            if tensor.dtype.is_floating:
-                array, expected = given[name].numpy(), tensor.numpy()
-                if "_top_" in name:  # starts with almost the same score may change places, and so may their ends
-                    array, expected = np.sort(array), np.sort(expected)
-                differences.append(np.abs(array - expected).max() / max(1.0, np.abs(expected).max()))
+        given = restored.signatures["tokens"](**tokens)
+        differences = [
+            relative_difference(name, given[name].numpy(), tensor.numpy())
+            for name, tensor in self.outputs(tokens).items()
+            if tensor.dtype.is_floating
+        ]
         return float(np.max(differences))  # NaN if any is
 
     def largest_difference(self, restored: Any) -> float:

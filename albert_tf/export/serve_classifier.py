@@ -8,9 +8,9 @@ Letters: B batch, L sequence, C classes or choices, T ids of a text.
 
 import tensorflow as tf
 
-from albert_tf.export.folder import ModelFolder
+from albert_tf.export.folder import SAMPLES, ModelFolder
 from albert_tf.export.prediction import choose, classify
-from albert_tf.export.serve_base import SAMPLES, ServedModel
+from albert_tf.export.serve_base import ServedModel
 
 
 class ServedClassifier(ServedModel):

@@ -44,7 +44,7 @@ class ServedAnswers(ServedModel):
             inputs["p_mask"] = 1 - tf.cast(is_open, tf.int32)
         starts, ends, start_scores, end_scores, no_answer, total = self._scores(inputs, is_open, windows.samples)
         # [R, K, J], from the first window's scores of a start and of an end
-        first, last = (places - windows.position[:, tf.newaxis, tf.newaxis] for places in (starts, ends))
+        first, last = (positions - windows.position[:, tf.newaxis, tf.newaxis] for positions in (starts, ends))
         is_best = tf.gather(windows.is_best(), starts[:, :, 0], batch_dims=1)[..., tf.newaxis]
         is_valid = is_best & (first >= 0) & (first <= last) & (last < windows.count[:, tf.newaxis, tf.newaxis])
         is_valid &= last - first < self._loaded.max_answer_length
@@ -53,13 +53,13 @@ class ServedAnswers(ServedModel):
         offsets = tf.gather(windows.offsets, rows)  # [B, L, 2]
         chosen = [
             tf.gather(
-                tf.reshape(tf.gather(tf.broadcast_to(places, tf.shape(scores)), rows), [tf.size(rows), -1]),
+                tf.reshape(tf.gather(tf.broadcast_to(positions, tf.shape(scores)), rows), [tf.size(rows), -1]),
                 best,
                 batch_dims=1,
             )
-            for places in (starts, ends)
+            for positions in (starts, ends)
         ]
-        start, end = (tf.gather(offsets[..., edge], place, batch_dims=1) for edge, place in enumerate(chosen))
+        start, end = (tf.gather(offsets[..., edge], position, batch_dims=1) for edge, position in enumerate(chosen))
         score = tf.math.segment_max(tf.reduce_max(scores, axis=[1, 2]), windows.samples)
         null_odds = tf.math.segment_min(no_answer, windows.samples)
         if not self._is_beam:
@@ -67,7 +67,7 @@ class ServedAnswers(ServedModel):
         return self._texts(texts["context"], start, end, tf.exp(score - total), null_odds)
 
     def _scores(self, inputs, is_open, samples):
-        """Places and scores of the best starts [R, K, 1] and ends [R, K or 1, J], "no answer" [R], and totals [B]."""
+        """Positions and scores of the best starts [R, K, 1] and ends [R, K or 1, J], "no answer" [R], totals [B]."""
         outputs = self.outputs(inputs)
         if self._is_beam:
             starts, start_scores = outputs["start_top_index"], outputs["start_top_log_probs"]

@@ -9,8 +9,8 @@ Letters: B texts, R windows of all texts, L sequence, N tokens or words of all t
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.export.folder import ModelFolder
-from albert_tf.export.serve_base import SAMPLES, ServedModel
+from albert_tf.export.folder import SAMPLES, ModelFolder
+from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.spans import find_entities
 from albert_tf.export.windows import Windows, cut
 from albert_tf.tokenization.layer import WHITE_SPACE

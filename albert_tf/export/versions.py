@@ -1,7 +1,6 @@
 """The numbered folders of exported models: `<output>/<name>/<version>`."""
 
 import errno
-import os
 import pathlib
 
 
@@ -31,7 +30,6 @@ def version_folder(output: pathlib.Path, name: str, version: int | None) -> path
 
 def publish(partial: pathlib.Path, folder: pathlib.Path, may_increment: bool) -> pathlib.Path:
     """Renames a complete folder, so that a server never sees a partial version; returns its final name."""
-    os.chmod(partial, 0o755)  # temporary folders are private
     while True:
         try:
             return partial.rename(folder)

@@ -45,15 +45,15 @@ class Windows:
 
     def tokens(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Which token of its text each one is, and whether it is one at all: int32 and bool [R, L]."""
-        place = tf.range(tf.shape(self.offsets)[1]) - self.position[:, tf.newaxis]
-        return self.start[:, tf.newaxis] + place, (place >= 0) & (place < self.count[:, tf.newaxis])
+        index = tf.range(tf.shape(self.offsets)[1]) - self.position[:, tf.newaxis]
+        return self.start[:, tf.newaxis] + index, (index >= 0) & (index < self.count[:, tf.newaxis])
 
     def is_best(self) -> tf.Tensor:
         """Whether this window shows most of a token's surroundings, as `best_windows`: bool [R, L]."""
         tokens, is_token = self.tokens()
-        place = tokens - self.start[:, tf.newaxis]
+        index = tokens - self.start[:, tf.newaxis]
         count = self.count[:, tf.newaxis]
-        shown = tf.cast(tf.minimum(place, count - 1 - place), tf.float64) + 0.01 * tf.cast(count, tf.float64)
+        shown = tf.cast(tf.minimum(index, count - 1 - index), tf.float64) + 0.01 * tf.cast(count, tf.float64)
         keys = self.keys()
         total = tf.reduce_max(keys) + 1
         most = tf.math.unsorted_segment_max(shown, tf.where(is_token, keys, -1), total)

@@ -1,4 +1,4 @@
-"""What REST and gRPC have in common: signatures are found, inputs checked, classes and numbers read from outputs."""
+"""Shared by REST and gRPC: finding signatures, checking inputs, and reading classes and numbers from outputs."""
 
 from collections.abc import Mapping, Sequence
 
@@ -93,7 +93,7 @@ async def classify(
     """Labels with their probabilities for each example, in the order of the model's labels.
 
     Raises:
-        ValueError: the model is no classifier, or an example lacks a text.
+        ValueError: the model is not a classifier, or an example lacks a text.
     """
     if "labels" not in served.engine.signatures or "probabilities" not in find_signature(served, signature).outputs:
         raise ValueError(f"{served.version.model} has no labels; use :predict.")
@@ -109,7 +109,7 @@ async def regress(
     """The number of each example, float32 [B].
 
     Raises:
-        ValueError: the model is no regression, or an example lacks a text.
+        ValueError: the model does not predict numbers, or an example lacks a text.
     """
     if set(find_signature(served, signature).outputs) != {"score"}:
         raise ValueError(f"{served.version.model} does not predict a number; use :predict.")

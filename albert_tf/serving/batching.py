@@ -16,7 +16,7 @@ import numpy as np
 
 from albert_tf.serving.engine import Engine
 
-# Texts of up to so many bytes count as equally long.
+# Texts of up to this many bytes count as equally long.
 SHORT = 127
 _PADDING = {"O": b"", "i": -1, "f": 0}  # by kind of dtype, as the signatures pad
 _logger = logging.getLogger(__name__)

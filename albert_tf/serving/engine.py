@@ -1,4 +1,4 @@
-"""What computes the answers of a served model: TensorFlow, OpenVINO or ONNX Runtime, behind one interface."""
+"""The interface of the engines that compute a served model: TensorFlow, OpenVINO or ONNX Runtime."""
 
 import contextlib
 import dataclasses
@@ -90,7 +90,7 @@ def load_engine(
         loaded = importlib.import_module("albert_tf.serving.onnx_engine").load(folder, engine, precision)
     else:
         wanted = "a SavedModel" if engine == "tensorflow" else "an ONNX model"
-        raise ValueError(f"--engine {engine} runs {wanted}, which {folder} has not; use --engine auto.")
+        raise ValueError(f"--engine {engine} runs {wanted}, but {folder} holds none; use --engine auto.")
     _warm_up(loaded)
     return loaded
 

@@ -57,5 +57,5 @@ class Metrics:
         self._waiting.labels(model).set_function(waiting)
 
     def text(self) -> bytes:
-        """All of them."""
+        """All metrics, in the text format of Prometheus."""
         return prometheus_client.generate_latest(self._registry)

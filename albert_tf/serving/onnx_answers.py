@@ -15,7 +15,7 @@ from albert_tf.data.finetuning.answers import predict_answers
 from albert_tf.data.finetuning.choices import ChoiceQuestion, encode_choices
 from albert_tf.data.finetuning.questions import Question, QuestionWindows, encode_questions
 from albert_tf.data.finetuning.tagged import OUTSIDE, EncodedTags, Entity, TaggedText, encode_tagged, predict_entities
-from albert_tf.export.onnx_manifest import OnnxManifest
+from albert_tf.export.onnx_manifest import INPUTS, P_MASK, OnnxManifest
 from albert_tf.serving.engine import Signature, TensorSpec
 from albert_tf.tokenization import AlbertTokenizer
 
@@ -24,8 +24,6 @@ OUTPUTS = (
     *("start_top_log_probs", "start_top_index", "end_top_log_probs", "end_top_index"),
 )
 TOP = 10
-_P_MASK = "p_mask"  # 1 where no answer can start or end; the beam head takes it
-_IDS: tuple[str, ...] = ("input_ids", "attention_mask", "token_type_ids")
 # Outputs over the vocabulary are large.
 _TOKENS_AT_ONCE, _PREDICTED_TOKENS_AT_ONCE = 8192, 1024
 _STRING, _NUMBER = "string", "float32"
@@ -53,9 +51,9 @@ class Answers:
 
     def signatures(self) -> dict[str, Signature]:
         """The signatures by name."""
-        sample = self.run("tokens", dict.fromkeys(_IDS, np.ones(self._ids_shape(1), np.int32)))
-        axes = len(self._ids_shape(1))
-        ids = dict.fromkeys(_IDS, TensorSpec("int32", (None,) * axes))
+        axes = 3 if self.manifest.task == "multiple_choice" else 2
+        sample = self.run("tokens", dict.fromkeys(INPUTS, np.ones((1,) * axes, np.int32)))
+        ids = dict.fromkeys(INPUTS, TensorSpec("int32", (None,) * axes))
         texts = {name: TensorSpec(_STRING, (None,) * (1 + (name == "choices"))) for name in self._text_names()}
         numbers = {name: TensorSpec(str(array.dtype), (None,) * array.ndim) for name, array in sample.items()}
         found = {
@@ -144,10 +142,9 @@ class Answers:
 
     def answer(self, texts: Mapping[str, list[str]]) -> dict[str, np.ndarray]:
         """The answer to each question in its context."""
-        windows = self._windows(texts)
         answers = predict_answers(
-            windows,
-            lambda batch: self.compute({name: batch[name].astype(np.int64) for name in (*_IDS, _P_MASK)}),
+            self._windows(texts),
+            lambda batch: self.compute({name: batch[name].astype(np.int64) for name in (*INPUTS, P_MASK)}),
             threshold=self.manifest.no_answer_threshold,
             **self._options("max_answer_length"),
         )
@@ -163,9 +160,7 @@ class Answers:
     def embed(self, texts: Mapping[str, list[str]]) -> dict[str, np.ndarray]:
         """The embedding of each text: the mean over its tokens."""
         inputs = self._tokenize(texts)
-        rows = self._map(
-            inputs, lambda outputs, rows: [{n: a[i] for n, a in outputs.items()} for i in range(len(rows))]
-        )
+        rows = self._map(inputs, lambda outputs, _: [dict(zip(outputs, row)) for row in zip(*outputs.values())])
         sequences = np.zeros([*inputs["input_ids"].shape, self.config.hidden_size], np.float32)  # [B, L, D]
         for sequence, row, mask in zip(sequences, rows, inputs["attention_mask"]):
             length = int(mask.sum())
@@ -181,17 +176,17 @@ class Answers:
     def _of_tokens(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The model's outputs for ids, which are checked, because not all engines do."""
         config = self.config
-        limits = dict(zip(_IDS, (config.vocab_size, 2, config.type_vocab_size)))
+        limits = dict(zip(INPUTS, (config.vocab_size, 2, config.type_vocab_size)))
         for name, limit in limits.items():
             array = arrays[name]
-            if array.shape != arrays[_IDS[0]].shape or array.min() < 0 or array.max() >= limit:
+            if array.shape != arrays[INPUTS[0]].shape or array.min() < 0 or array.max() >= limit:
                 raise ValueError(f"`{name}` must be integers from 0 to {limit - 1}, of the shape of `input_ids`.")
-        if arrays[_IDS[0]].shape[-1] > config.max_position_embeddings:
+        if arrays[INPUTS[0]].shape[-1] > config.max_position_embeddings:
             raise ValueError(
                 f"`input_ids` must have at most {config.max_position_embeddings} columns. Received: "
-                f"shape={arrays[_IDS[0]].shape}."
+                f"shape={arrays[INPUTS[0]].shape}."
             )
-        given = {**arrays, _P_MASK: 1 - arrays["attention_mask"]}
+        given = {**arrays, P_MASK: 1 - arrays["attention_mask"]}
         return self.compute({name: array.astype(np.int64) for name, array in given.items()})
 
     def _tokenize(self, texts: Mapping[str, list[str]]) -> dict[str, np.ndarray]:
@@ -243,7 +238,7 @@ class Answers:
         while start < len(order):
             longest = int(lengths[order[start]])
             rows = order[start : start + max(1, tokens_at_once // (longest * width))]
-            batch = {name: inputs[name][rows, ..., :longest].astype(np.int64) for name in _IDS}
+            batch = {name: inputs[name][rows, ..., :longest].astype(np.int64) for name in INPUTS}
             for row, result in zip(rows.tolist(), reduce(self.compute(batch), rows)):
                 found[row] = result
             start += len(rows)
@@ -256,9 +251,6 @@ class Answers:
     def _text_names(self) -> tuple[str, ...]:
         default = ("text", "text_pair") if self.manifest.takes_pairs else ("text",)
         return _TEXTS.get(self.manifest.task, default)
-
-    def _ids_shape(self, length: int) -> tuple[int, ...]:
-        return (1, 2, length) if self.manifest.task == "multiple_choice" else (1, length)
 
     def _answer_specs(self, has_pooler: bool) -> dict[str, TensorSpec]:
         """The outputs of `serving_default`."""

@@ -205,8 +205,8 @@ def load_model(model: str | pathlib.Path, engine: EngineName | None = None, batc
     """Loads a model with what computes it; arguments are those of `pipeline`.
 
     Returns:
-        What has `task`, `engine`, and the functions of `albert_tf.export` that predict as methods without their first
-        argument.
+        An object with `task`, `engine`, and as methods the functions of `albert_tf.export` that predict, without their
+        first argument.
     """
     if engine not in (None, *get_args(EngineName)):
         raise ValueError(f"`engine` must be one of {', '.join(get_args(EngineName))}. Received: engine={engine!r}.")

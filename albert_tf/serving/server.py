@@ -1,4 +1,4 @@
-"""A server of one process: REST by uvicorn, gRPC beside it, and an orderly end."""
+"""A server in one process: REST by uvicorn, gRPC beside it, and a graceful shutdown."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ class ServerOptions:
         batches: BatchOptions.
         max_body: bytes of a request.
         api_key: what clients must send. None: nothing.
-        drain: seconds that running requests get at the end.
+        drain: seconds that running requests get to finish at shutdown.
     """
 
     host: str = "127.0.0.1"
@@ -64,7 +64,7 @@ async def serve(
     Args:
         folder: a folder of models, a model, or a version.
         options: ServerOptions.
-        announce: called with one line once requests are answered.
+        announce: called with one line once the server accepts requests.
         stop: ends the server when it is set. None: signals end it.
 
     Raises:

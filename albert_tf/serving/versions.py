@@ -19,7 +19,7 @@ from albert_tf.serving.engine import Engine
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _VERSION = re.compile(r"[1-9][0-9]{0,17}")
-_SECONDS = 1.0
+_SCAN_SECONDS = 1.0
 _logger = logging.getLogger(__name__)
 
 
@@ -53,6 +53,7 @@ class ServedVersion:
         engine: Engine.
         batcher: merges its requests.
         requests: number of requests that hold it.
+        replaced: whether another version is served instead; it is released after its last request.
     """
 
     version: Version
@@ -126,10 +127,10 @@ class ModelRoot:
     def _children(self, folder: pathlib.Path) -> list[pathlib.Path]:
         """The folders in `folder`; links that leave the root are skipped."""
         children = [child for child in folder.iterdir() if not child.name.startswith(".") and child.is_dir()]
-        for child in children:
-            if not child.resolve().is_relative_to(self._folder):
-                self._report(f"{child} is a link to outside {self._folder} and ignored; copy what it points to.")
-        return [child for child in children if child.resolve().is_relative_to(self._folder)]
+        inside = [child for child in children if child.resolve().is_relative_to(self._folder)]
+        for child in set(children) - set(inside):
+            self._report(f"{child} is a link to outside {self._folder} and ignored; copy what it points to.")
+        return inside
 
     def _report(self, message: str) -> None:
         if message not in self._reported:
@@ -195,9 +196,9 @@ class ServedModels:
         return served
 
     async def watch(self) -> None:
-        """Looks for new versions every second, without end."""
+        """Looks for new versions every second, until it is cancelled."""
         while True:
-            await asyncio.sleep(_SECONDS)
+            await asyncio.sleep(_SCAN_SECONDS)
             try:
                 await self.refresh()
             except OSError as error:
@@ -244,7 +245,7 @@ def _release_if_unused(served: ServedVersion) -> None:
     if served.replaced and not served.requests:
         served.batcher.close()
         # A SavedModel is freed with the cycles of its functions, later, when no frame holds it.
-        asyncio.get_running_loop().call_later(_SECONDS, _free_memory)
+        asyncio.get_running_loop().call_later(_SCAN_SECONDS, _free_memory)
 
 
 def _free_memory() -> None:

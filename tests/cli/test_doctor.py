@@ -105,5 +105,5 @@ def test_variables_and_settings(tmp_path, monkeypatch):
 
 
 def test_little_disk(monkeypatch):
-    monkeypatch.setattr(doctor, "_LEAST_DISK", 1 << 70)
+    monkeypatch.setattr(doctor, "_MIN_FREE_DISK", 1 << 70)
     assert list(problems(doctor._disk()).values()) == ["delete files, or use another folder"] * 2

@@ -53,7 +53,7 @@ def test_a_web_page(folder, tmp_path):
 def test_mistakes(folder, tmp_path):
     assert "must be a folder name" in mistake("export", folder, "--name", "a/b", "--output", tmp_path)
     assert "check the spelling" in mistake("export", tmp_path / "nowhere", "--name", "a", "--output", tmp_path)
-    assert "with `--format onnx` or `web`" in mistake(
+    assert "are only for `--format onnx` and `web`" in mistake(
         "export", folder, "--name", "a", "--output", tmp_path, "--float16"
     )
     assert not any(tmp_path.iterdir())
@@ -71,10 +71,10 @@ def test_modules_for_tf_hub(folder, tmp_path):
 
 def test_mistakes_with_formats(folder, tmp_path):
     where = ("--output", tmp_path, "--format")
-    assert "for SavedModels alone" in mistake("export", folder, "--name", "a", *where, "onnx", "--warmup")
+    assert "is only for `--format saved_model`" in mistake("export", folder, "--name", "a", *where, "onnx", "--warmup")
     for option in (("--precision", "bfloat16"), ("--frozen",), ("--xla",), ("--attention",)):
-        assert "for SavedModels alone" in mistake("export", folder, "--name", "a", *where, "hub", *option)
-    assert "with `--format onnx` or `web`" in mistake("export", folder, "--name", "a", "--float16")
+        assert "is only for `--format saved_model`" in mistake("export", folder, "--name", "a", *where, "hub", *option)
+    assert "are only for `--format onnx` and `web`" in mistake("export", folder, "--name", "a", "--float16")
     assert "must be a folder name" in mistake("export", folder, "--name", "a/b", *where, "hub")
     assert "`--version` must be omitted" in mistake("export", folder, "--name", "a", *where, "hub", "--version", 2)
     assert not any(tmp_path.iterdir())

@@ -190,6 +190,13 @@ def test_mistakes_with_files(folders, table, tmp_path):
     assert "Either texts or `--data`" in mistake("predict", folders["classifier"])
     assert "Either texts or `--data`" in mistake("predict", folders["classifier"], "a text", *data)
     assert "has no column 'text'" in mistake("predict", folders["classifier"], *data)
+    assert "`--json` and `--pair` are only for texts" in mistake("predict", "model", *data, "--pair", "a")
+    for option in (("--output", "a.tsv"), ("--pair-column", "b"), ("--no-header",)):
+        assert "are only for `--data`; leave them out" in mistake("predict", "model", "a text", *option)
+    columns = ("--pair-column", "b", "--output", tmp_path / "a.tsv")
+    assert "standard input has one text in each line" in mistake(
+        "predict", folders["embedding"], "--data", "-", *columns
+    )
     assert "must end in .tsv or .jsonl" in mistake("predict", folders["classifier"], *data, "--output", "a.csv")
     assert "needs a model that labels or embeds texts" in mistake("predict", folders["pretrained"], *data)
     output = ("--text-column", "sentence", "--output", tmp_path / "nowhere" / "a.tsv")

@@ -3,12 +3,15 @@
 import asyncio
 import contextlib
 import re
+import socket
 import threading
 
+import numpy as np
 import pytest
 
 from albert_tf.serving import server
-from tests.serving.toy_server import ToyEngine, write_version
+from albert_tf.serving.engine import Signature, TensorSpec
+from tests.serving.toy_server import TEXT, ToyEngine, write_version
 
 from .terminal import run
 
@@ -71,6 +74,66 @@ def test_mistakes_are_one_sentence(folder, path, arguments, complaint):
         code, _, errors = run("query", address + path, *arguments)
     assert (code, errors.count("\n")) == (2, 1)
     assert complaint in errors
+
+
+class Tagger(ToyEngine):
+    """Finds the words of a text that begin with a capital letter."""
+
+    signatures = {
+        "serving_default": Signature(
+            {"text": TEXT},
+            {"entity_text": TensorSpec("string", (None, None)), "entity_score": TensorSpec("float32", (None, None))},
+        )
+    }
+
+    def _serving_default(self, text):
+        words = [[word for word in value.split() if word.istitle()] for value in text]
+        longest = max(map(len, words))
+        padded = [[*found, *[b""] * (longest - len(found))] for found in words]
+        return {"entity_text": np.array(padded, object), "entity_score": np.ones([len(text), longest], np.float32)}
+
+
+def test_all_entities_of_a_text_and_no_padding_are_shown(folder, monkeypatch):
+    monkeypatch.setattr(server, "load_engine", lambda *_: Tagger())
+    texts = ("In One Two Three Four Five Six", "Bath", "none here")
+    with serving(folder) as address:
+        code, printed, errors = run("query", f"{address}/v1/models/task", *texts)
+    assert not code, errors
+    lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines() if "│" in line]
+    assert [row[1:] for row in lines] == [
+        *([word, "1.0000"] for word in [*texts[0].split(), "Bath"]),
+        ["", ""],
+    ]
+    assert [row[0] for row in lines if row[0]] == list(texts)
+
+
+@pytest.mark.parametrize(
+    ("reply", "complaint"),
+    [
+        (b"\x00\x00\x12\x04 a gRPC frame\r\n", "could not be reached"),
+        (b"HTTP/1.0 200 OK\r\n\r\n[]", "did not describe a model"),
+        (
+            b'HTTP/1.0 200 OK\r\n\r\n{"metadata": {"signature_def": {"signature_def": {}}}}',
+            "no signature serving_default",
+        ),
+        (b"HTTP/1.0 200 OK\r\n\r\nhi", "did not answer with JSON"),
+    ],
+)
+def test_another_kind_of_server_is_one_sentence(reply, complaint):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=answer_once, args=(listening, reply))
+        thread.start()
+        code, _, errors = run("query", f"http://127.0.0.1:{listening.getsockname()[1]}/v1/models/task", "a")
+        thread.join()
+    assert (code, errors.count("\n")) == (2, 1), errors
+    assert complaint in errors
+
+
+def answer_once(listening, reply):
+    connection, _ = listening.accept()
+    with connection:
+        connection.recv(4096)
+        connection.sendall(reply)
 
 
 def test_a_server_that_is_not_there_is_named():

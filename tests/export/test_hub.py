@@ -238,6 +238,6 @@ def test_mistakes_are_explained(folders, folder, tmp_path):
         load_saved_model(folder / "encoder")
     with pytest.raises(ValueError, match=r"`output` must not exist yet. Received: output="):
         export_hub(folders["pretrained"], tmp_path)
-    with pytest.raises(ValueError, match=r"`seq_length` must be from 3 to 64. Received: seq_length=65"):
+    with pytest.raises(ValueError, match=r"`seq_length` must be an integer from 3 to 64. Received: seq_length=65"):
         export_hub(folders["pretrained"], tmp_path / "new", seq_length=65)
     assert not any(tmp_path.iterdir())

@@ -13,7 +13,7 @@ import tokenizers
 
 from albert_tf import AlbertConfig, AlbertTokenizer, models
 from albert_tf.atomic_files import sha256
-from albert_tf.export import export_onnx, onnx_folder, onnx_graph
+from albert_tf.export import export_onnx, export_saved_model, onnx_folder, onnx_graph
 from albert_tf.export.onnx_manifest import OnnxManifest
 from tests.parameters import first_of
 from tests.tokenization.wordpiece_golden import korean, word_end
@@ -244,3 +244,18 @@ def test_a_damaged_recipe_is_named(folders, tmp_path):
     (tmp_path / "model" / "recipe.json").write_text('{"doc_stride": "x"}')
     with pytest.raises(ValueError, match=r"recipe\.json: `doc_stride` must be an integer of at least 1"):
         export_onnx(tmp_path / "model", tmp_path / "out", "task")
+
+
+def test_embeddings_take_single_texts_though_they_learned_from_pairs(folders, tmp_path):
+    source = shutil.copytree(folders["embedding"], tmp_path / "model")
+    recipe = json.loads((source / "recipe.json").read_text())
+    (source / "recipe.json").write_text(json.dumps({**recipe, "pair_column": "sentence2"}))
+    folder = export_onnx(source, tmp_path, "embedding", precisions=["float32"]).folder
+    assert not OnnxManifest.read(folder).takes_pairs
+
+
+@pytest.mark.parametrize("max_length", [0, 65, 8.0])
+def test_a_length_that_the_model_cannot_take_is_refused(max_length, folders, tmp_path):
+    for write in (export_onnx, export_saved_model):
+        with pytest.raises(ValueError, match=r"`max_length` must be an integer from 3 to 64"):
+            write(folders["pretrained"], tmp_path, "m", max_length=max_length)

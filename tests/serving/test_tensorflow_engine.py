@@ -58,7 +58,7 @@ def test_a_damaged_folder_and_a_wrong_engine_are_refused(folder, tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"no graph")
     with pytest.raises(ValueError, match="could not be loaded as a SavedModel"):
         load(tmp_path)
-    with pytest.raises(ValueError, match=r"--engine openvino runs an ONNX model, which .* has not"):
+    with pytest.raises(ValueError, match=r"--engine openvino runs an ONNX model, but .* holds none"):
         load_engine(folder, "openvino")
 
 

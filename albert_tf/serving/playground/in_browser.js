@@ -100,22 +100,22 @@
   async function findAnswer(model, { question, context }) {
     const inputs = tokenize(model, question, context);
     const [ids, types] = [idsOf(inputs), idsOf(inputs, "token_type_ids")];
-    const places = types.flatMap((type, index) => (type === 1 && index < types.length - 1 ? [index] : []));
+    const positions = types.flatMap((type, index) => (type === 1 && index < types.length - 1 ? [index] : []));
     const outputs = await model.model(inputs);
     const [starts, ends] = [outputs.start_logits, outputs.end_logits].map((logits) => logits.tolist()[0]);
     let best = { score: -Infinity };
-    for (const first of places) {
-      for (const last of places.filter((place) => place >= first && place < first + (manifest.max_answer_length ?? 30))) {
+    for (const first of positions) {
+      for (const last of positions.filter((position) => position >= first && position < first + (manifest.max_answer_length ?? 30))) {
         if (starts[first] + ends[last] > best.score) best = { score: starts[first] + ends[last], first, last };
       }
     }
     const null_odds = starts[0] + ends[0] - best.score;
     const none = { answer: "", start: -1, end: -1, score: 0, null_odds };
-    if (!places.length) return none;
-    const total = (logits) => logSum([0, ...places].map((place) => logits[place]));
+    if (!positions.length) return none;
+    const total = (logits) => logSum([0, ...positions].map((position) => logits[position]));
     const score = Math.exp(best.score - total(starts) - total(ends));
     if (null_odds > (manifest.no_answer_threshold ?? Infinity)) return { ...none, score };
-    const [before, answer] = [ids.slice(places[0], best.first), ids.slice(best.first, best.last + 1)].map((pieces) =>
+    const [before, answer] = [ids.slice(positions[0], best.first), ids.slice(best.first, best.last + 1)].map((pieces) =>
       pieces.length ? model.tokenizer.decode(pieces) : "",
     );
     return { ...locate(context, answer, before.replaceAll(model.tokenizer.unk_token, "")), score, null_odds };

@@ -43,7 +43,9 @@ const TASKS = [
     title: "Similarity",
     fits: (inputs, outputs) => has(outputs, "sentence_embedding"),
     fields: [["text", "First text", "A man is eating."], ["other", "Second text", "Someone eats."]],
-    show: (row, inputs, rows) => showNumber(cosine(...rows.map(embedding)).toFixed(4), "cosine of the two embeddings"),
+    show: (row, inputs, rows) => showNumber(
+      cosine(...rows.map((one) => one.sentence_embedding)).toFixed(4), "cosine of the two embeddings",
+    ),
   },
   {
     title: "Classification",
@@ -58,7 +60,7 @@ const TASKS = [
     title: "Number",
     fits: (inputs, outputs) => has(inputs, "text") && has(outputs, "score"),
     fields: [["text", "Text", "A garden in the sun."], ["text_pair", "Second text", "Flowers bloom."]],
-    show: (row) => showNumber((typeof row === "number" ? row : row.score).toFixed(4), "predicted number"),
+    show: (row) => showNumber(row.score.toFixed(4), "predicted number"),
   },
   {
     title: "Attention",
@@ -122,11 +124,11 @@ async function submit(event) {
     const { other, ...own } = inputs;
     const instances = other === undefined ? [own] : [own, { text: other }];
     const path = `v1/models/${model.name}:predict`;
-    const rows = (await call(path, { signature_name: signature, instances })).predictions;
+    const { outputs } = model.signatures[signature];
+    const rows = (await call(path, { signature_name: signature, instances })).predictions.map((row) => named(row, outputs));
     const labels = "labels" in model.signatures && task.title === "Classification"
       ? (await call(path, { signature_name: "labels", inputs: {} })).outputs : [];
-    const row = named(rows[0], model.signatures[signature].outputs);
-    byId("result").replaceChildren(element("h2", "", task.title), ...task.show(row, inputs, rows, labels));
+    byId("result").replaceChildren(element("h2", "", task.title), ...task.show(rows[0], inputs, rows, labels));
     byId("result").hidden = false;
   } catch (error) {
     byId("result").hidden = true;
@@ -189,11 +191,9 @@ function chooseTask() {
 // === Answers ===
 
 function showPieces(row) {
-  const masks = Array.isArray(row.pieces[0]) ? row.pieces.map((pieces, i) => [pieces, row.probabilities[i]])
-    : [[row.pieces, row.probabilities]];
-  return masks.flatMap(([pieces, values], index) => [
-    ...(masks.length > 1 ? [element("h2", "", `Mask ${index + 1}`)] : []),
-    bars(pieces.map((piece, i) => [piece.replace(/^▁/, "").replace(/^##/, "…"), values[i]])),
+  return row.pieces.flatMap((pieces, index) => [
+    ...(row.pieces.length > 1 ? [element("h2", "", `Mask ${index + 1}`)] : []),
+    bars(pieces.map((piece, i) => [piece.replace(/^▁/, "").replace(/^##/, "…"), row.probabilities[index][i]])),
   ]);
 }
 
@@ -310,7 +310,6 @@ function element(tag, className, text) {
 
 const percent = (value) => `${(value * 100).toFixed(value < 0.01 ? 3 : 1)} %`;
 const hue = (label) => Array.from(label).reduce((sum, character) => (sum * 31 + character.codePointAt(0)) % 360, 7);
-const embedding = (row) => row.sentence_embedding ?? row;
 const dot = (a, b) => a.reduce((sum, value, index) => sum + value * b[index], 0);
 const cosine = (a, b) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b)) || 0;
 
