@@ -190,7 +190,7 @@ def _type(field: Any) -> str:
     text = re.sub(r"typing\.Literal\[(.+?)\]", r"\1", text.replace("pathlib.Path", "Path").replace("NoneType", "None"))
     text = re.sub(r"Annotated\[(\w+),.*?\)\]\)?\]", r"\1", text.replace("typing.", "")).replace(" | None", "")
     text = re.sub(r"Union\[(.+)\]", r"\1", text)
-    limits = [str(item) for item in field.metadata if "Strict" not in str(item)]
+    limits = [str(item) for item in field.metadata if not re.search("Strict|Validator", str(item))]
     bounds = ", ".join(re.sub(r"\w+\((\w+)=(.+)\)", _bound, limit) for limit in limits)
     return f"{re.sub(r'albert_tf[.a-z_]*[.]', '', text)}{f', {bounds}' if bounds else ''}"
 

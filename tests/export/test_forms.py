@@ -48,7 +48,7 @@ def nodes_of(folder):
     ("kind", "form"),
     [
         ("classifier", "bfloat16"),
-        ("pairs", "xla"),
+        pytest.param("pairs", "xla", marks=pytest.mark.exhaustive),
         ("pairs", "frozen"),
         pytest.param("classifier", "frozen", marks=pytest.mark.exhaustive),
         pytest.param("classifier", "xla", marks=pytest.mark.exhaustive),
