@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,11 +76,24 @@ OTHER_TASKS = ("questions", "questions_beam", "tags", "choices", "embedding")
 
 
 @pytest.fixture(scope="session")
-def folders(tmp_path_factory) -> Mapping[str, pathlib.Path]:
+def shared_folder(tmp_path_factory) -> Callable[[str], pathlib.Path]:
+    """Makes folders by name that all workers of a run share."""
+    base = tmp_path_factory.getbasetemp()
+    root = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def make(name: str) -> pathlib.Path:
+        (root / "shared" / name).mkdir(parents=True, exist_ok=True)
+        return root / "shared" / name
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def folders(shared_folder) -> Mapping[str, pathlib.Path]:
     """Folders of tiny models by kind, each made when it is first asked for."""
     from tests.toy_task import write_classifier, write_pretrained, write_task
 
-    root = tmp_path_factory.mktemp("models")
+    root = shared_folder("models")
     return MadeOnce(
         {
             "classifier": lambda: write_classifier(root / "classifier"),
@@ -88,26 +102,41 @@ def folders(tmp_path_factory) -> Mapping[str, pathlib.Path]:
             "pretrained": lambda: write_pretrained(root / "pretrained"),
             "multi_label": lambda: write_classifier(root / "multi_label", problem="multi_label", labels=["a", "b"]),
             **{kind: lambda kind=kind: write_task(root / kind, kind) for kind in OTHER_TASKS},
-        }
+        },
+        root,
     )
 
 
 @pytest.fixture(scope="session")
-def exports(folders, tmp_path_factory):
-    """ExportReport by kind of model, each made when it is first asked for."""
+def exports(folders, shared_folder) -> Mapping[str, Any]:
+    """ExportReport of a SavedModel by kind of model, each made when it is first asked for."""
     from albert_tf.export import export_saved_model
 
-    output = tmp_path_factory.mktemp("exports")
+    output = shared_folder("exports")
 
     def export(kind):
         return export_saved_model(folders[kind], output, kind, attention=kind == "classifier")
 
-    return MadeOnce({kind: lambda kind=kind: export(kind) for kind in folders})
+    return MadeOnce({kind: lambda kind=kind: export(kind) for kind in folders}, output)
 
 
 @pytest.fixture(scope="session")
-def pipeline(tmp_path_factory):
+def onnx_folders(folders, shared_folder) -> Mapping[str, pathlib.Path]:
+    """Folders of ONNX files by kind of model, each made when it is first asked for."""
+    from albert_tf.export import export_onnx
+
+    output = shared_folder("onnx")
+
+    def export(kind):
+        return export_onnx(folders[kind], output, kind, precisions=["float32"]).folder
+
+    return MadeOnce({kind: lambda kind=kind: export(kind) for kind in folders}, output)
+
+
+@pytest.fixture(scope="session")
+def pipeline(shared_folder):
     """Text, vocabulary and examples, made once."""
     from tests.small_pipeline import make_small_pipeline
 
-    return make_small_pipeline(tmp_path_factory.mktemp("pipeline"))
+    folder = shared_folder("pipeline")
+    return MadeOnce({"pipeline": lambda: make_small_pipeline(folder)}, folder)["pipeline"]

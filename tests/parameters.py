@@ -1,5 +1,8 @@
 """Parameters of tests: those of `make test`, and objects made when a test first asks for them."""
 
+import fcntl
+import pathlib
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -13,15 +16,26 @@ def first_of(values: Iterable) -> list:
 
 
 class MadeOnce(Mapping):
-    """Objects by name, each made by its function when it is first asked for, so that collecting tests stays fast."""
+    """Objects by name, each made by its function when it is first asked for, so that collecting tests stays fast.
 
-    def __init__(self, functions: Mapping[str, Callable[[], object]]) -> None:
-        self._functions, self._made = dict(functions), {}
+    With `shared`, a folder that all test workers see, one of them makes an object and the others read it.
+    """
+
+    def __init__(self, functions: Mapping[str, Callable[[], object]], shared: pathlib.Path | None = None) -> None:
+        self._functions, self._shared, self._made = dict(functions), shared, {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
-            self._made[name] = self._functions[name]()
+            self._made[name] = self._functions[name]() if self._shared is None else self._read_or_make(name)
         return self._made[name]
+
+    def _read_or_make(self, name: str) -> Any:
+        pickled = self._shared / f"{name}.pickle"
+        with open(pickled.with_suffix(".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not pickled.exists():
+                pickled.write_bytes(pickle.dumps(self._functions[name]()))
+        return pickle.loads(pickled.read_bytes())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._functions)

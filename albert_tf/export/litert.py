@@ -54,4 +54,5 @@ def write_litert(
 
 def _function(model: AlbertBase, shape: tuple[int, int]) -> Callable[..., Any]:
     specs = {name: tf.TensorSpec(shape, tf.int32, name=name) for name in _INPUTS}
-    return tf.function(lambda **inputs: model(inputs, training=False)).get_concrete_function(**specs)
+    function = tf.function(lambda **inputs: model(inputs, training=False), autograph=False)
+    return function.get_concrete_function(**specs)

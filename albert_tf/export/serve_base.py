@@ -68,13 +68,14 @@ class ServedModel(tf.Module):
         """The signatures by name."""
         texts = {name: tf.TensorSpec([None] * rank, tf.string) for name, rank in self.text_ranks.items()}
         ids = dict.fromkeys(TOKENS, tf.TensorSpec([None] * self.token_rank, tf.int32))
+        encode = tf.function(self.encode, autograph=False)  # traced once for all signatures
         functions = {
-            "serving_default": traced(lambda **texts: self.answer(self.encode(texts), texts), **texts),
-            "tokenize": traced(lambda **texts: self.model_inputs(self.encode(texts)), **texts),
+            "serving_default": traced(lambda **texts: self.answer(encode(texts), texts), **texts),
+            "tokenize": traced(lambda **texts: self.model_inputs(encode(texts)), **texts),
             "tokens": traced(lambda **ids: self.outputs(ids), **ids),
         }
         if self._with_attention:
-            functions["attention"] = traced(lambda **texts: self.attention(self.encode(texts)), **texts)
+            functions["attention"] = traced(lambda **texts: self.attention(encode(texts)), **texts)
         model = self._loaded.model
         if hasattr(model, "labels") and getattr(model, "problem", "") != "regression":
             functions["labels"] = traced(lambda: {"labels": tf.constant(model.labels)})
@@ -153,4 +154,4 @@ class ServedModel(tf.Module):
 def traced(function: Callable, **specs: tf.TensorSpec):
     """A concrete function with named inputs."""
     named = {name: tf.TensorSpec(spec.shape, spec.dtype, name=name) for name, spec in specs.items()}
-    return tf.function(function).get_concrete_function(**named)
+    return tf.function(function, autograph=False).get_concrete_function(**named)

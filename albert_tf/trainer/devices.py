@@ -35,7 +35,7 @@ class Devices:
 
     def __init__(self, strategy: tf.distribute.Strategy, addresses: tuple[str, ...] = (), index: int = 0):
         self.strategy, self.addresses, self.index = strategy, addresses, index
-        self._sum = tf.function(self._sum_over_replicas)
+        self._sum = tf.function(self._sum_over_replicas, autograph=False)
 
     @property
     def is_chief(self) -> bool:

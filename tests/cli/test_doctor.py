@@ -53,6 +53,7 @@ def test_tensorflow_that_crashes(tmp_path, monkeypatch):
     assert "(signal 6)" in check.finding
 
 
+@pytest.mark.exhaustive
 def test_a_variable_is_not_blamed_on_tensorflow(monkeypatch):
     monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")
     monkeypatch.setenv("KERAS_BACKEND", "jax")

@@ -8,16 +8,11 @@ import shutil
 import pytest
 
 from albert_tf.tokenization import AlbertTokenizer
-from tests.small_pipeline import NOVEL, VOCAB_SIZE, make_small_pipeline, small_recipe
+from tests.small_pipeline import NOVEL, VOCAB_SIZE, small_recipe
 
 from .terminal import mistake, output_of, run
 
 SENTENCES = "".join(f"It rained on day {n}.\nThe hall stayed dry.\nNobody came.\n\n" for n in range(40))
-
-
-@pytest.fixture(scope="module")
-def pipeline(tmp_path_factory):
-    return make_small_pipeline(tmp_path_factory.mktemp("pipeline"))
 
 
 def write_recipe(file, values: dict):
@@ -48,12 +43,16 @@ def test_bench_times_a_model():
     for row in rows:
         milliseconds, tokens = (float(cell.replace(",", "")) for cell in (row.split("│")[2], row.split("│")[4]))
         assert tokens == pytest.approx(32 / milliseconds * 1e3, rel=0.2, abs=1)
+    assert "at most max_position_embeddings=512" in mistake("bench", "tiny", "--sequence-length", 513)
+
+
+@pytest.mark.exhaustive
+def test_bench_profiles_a_model():
     profiled = json.loads(output_of("bench", "tiny", "--sequence-length", 16, "--rounds", 1, "--profile", "--json"))
     for work, products in (("inference", 3 * 4 + 1), ("training step", 3 * 4 * 3)):
         ops = {op["op"]: op for op in profiled[work]}
         assert sum(ops[name]["calls"] for name in ("MatMul", "_FusedMatMul") if name in ops) >= products
         assert all(op["seconds"] > 0 for op in ops.values())
-    assert "at most max_position_embeddings=512" in mistake("bench", "tiny", "--sequence-length", 513)
 
 
 def test_train_tokenizer_writes_a_vocabulary(tmp_path):

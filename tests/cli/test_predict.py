@@ -18,7 +18,7 @@ from albert_tf.export import (
     load_folder,
     sentence_order,
 )
-from tests.toy_task import write_classifier, write_pretrained
+from tests.toy_task import write_classifier
 
 from .terminal import mistake, output_of
 
@@ -27,11 +27,16 @@ from .terminal import mistake, output_of
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("predict")
     write_classifier(folder / "classifier", labels=["gloomy [x]", "pleasant"])
-    write_pretrained(folder / "pretrained")
-    for kind in ("classifier", "pretrained"):
-        export_saved_model(folder / kind, folder / "saved", kind)
-        export_onnx(folder / kind, folder / "onnx", kind, precisions=["float32"])
+    export_saved_model(folder / "classifier", folder / "saved", "classifier")
+    export_onnx(folder / "classifier", folder / "onnx", "classifier", precisions=["float32"])
     return folder
+
+
+@pytest.fixture(scope="module")
+def forms(folders, exports, onnx_folders):
+    """Folders of weights, of a SavedModel and of ONNX files, by kind of model."""
+    names = ("weights", "saved", "onnx")
+    return lambda kind: dict(zip(names, (folders[kind], exports[kind].folder, onnx_folders[kind])))
 
 
 @pytest.mark.parametrize("where", ["", "saved", "onnx"])
@@ -45,9 +50,10 @@ def test_labels_with_probabilities(files, where):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("where", ["", "saved", "onnx"])
-def test_pieces_and_orders(files, where):
-    loaded, folder = load_folder(files / "pretrained"), files / where / "pretrained"
+@pytest.mark.parametrize("form", ["weights", "saved", "onnx"])
+def test_pieces_and_orders(forms, form):
+    folder = forms("pretrained")[form]
+    loaded = load_folder(forms("pretrained")["weights"])
     guess = fill_mask(loaded, ["the old [MASK]."])[0][0]
     printed = output_of("predict", folder, "the old [MASK].")
     assert all(piece in printed for piece in guess.pieces)
@@ -72,11 +78,11 @@ def lines_without_rules(printed):
         ("choices", ("The old man.", "--pair", "He is old.", "--pair", "He is young.", "--pair", "He is.")),
     ],
 )
-def test_exports_print_what_the_model_prints(kind, arguments, folders, exports, tmp_path):
-    onnx = export_onnx(folders[kind], tmp_path, kind, precisions=["float32"]).folder
+def test_exports_print_what_the_model_prints(kind, arguments, forms):
+    weights, saved, onnx = forms(kind).values()
     expected, *given = (
         lines_without_rules(output_of("predict", folder, *arguments))
-        for folder in (folders[kind], exports[kind].folder, exports[kind].folder.parent, onnx, onnx.parent)
+        for folder in (weights, saved, saved.parent, onnx, onnx.parent)
     )
     assert len(expected) > 0
     for table in given:
@@ -112,11 +118,11 @@ def test_control_characters_are_escaped_and_long_texts_complete(files):
     assert printed.count("long") == 30
 
 
-def test_mistakes(files):
-    assert "must contain [MASK]" in mistake("predict", files / "pretrained", "text")
-    for where in ("saved", "onnx"):
-        assert "must contain [MASK]" in mistake("predict", files / where / "pretrained", "text")
-    assert "must be given once for each text" in mistake("predict", files / "pretrained", "a", "b", "--pair", "c")
+def test_mistakes(files, forms):
+    for folder in forms("pretrained").values():
+        assert "must contain [MASK]" in mistake("predict", folder, "text")
+    pretrained = forms("pretrained")["weights"]
+    assert "must be given once for each text" in mistake("predict", pretrained, "a", "b", "--pair", "c")
     assert "was trained on single texts" in mistake("predict", files / "classifier", "a", "--pair", "c")
     assert "was trained on text" in mistake("predict", files / "saved" / "classifier", "a", "--pair", "c")
     assert "check the spelling" in mistake("predict", files / "nowhere", "a")
@@ -150,16 +156,19 @@ def test_files_of_texts(where, files, table, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["questions", pytest.param("tags", marks=pytest.mark.exhaustive)])
-def test_files_of_other_tasks(kind, folders, tmp_path):
-    source = shutil.copytree(folders[kind], tmp_path / "model", ignore=shutil.ignore_patterns("metrics.json"))
+def test_files_of_other_tasks(kind, forms, tmp_path):
+    source, saved, onnx = forms(kind).values()
+    if kind == "tags":  # of texts, not of words
+        source = shutil.copytree(source, tmp_path / "model", ignore=shutil.ignore_patterns("metrics.json"))
+        saved = export_saved_model(source, tmp_path / "saved", kind).folder
+        onnx = export_onnx(source, tmp_path / "onnx", kind, precisions=["float32"]).folder
     contexts = ["He is the old man of Rome.", "The sun.  A garden and 서울, by the house. " * 4, "very cold rain"]
     paragraphs = [{"context": text, "qas": [{"id": text, "question": "Who is he?"}]} for text in contexts]
     (tmp_path / "questions").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
     (tmp_path / "tags").write_text("\n".join(contexts))
     data = (tmp_path / kind).rename(tmp_path / {"questions": "data.json", "tags": "data.txt"}[kind])
-    onnx = export_onnx(source, tmp_path / "onnx", kind, precisions=["float32"]).folder
     written = []
-    for folder in (source, export_saved_model(source, tmp_path / "saved", kind).folder, onnx):
+    for folder in (source, saved, onnx):
         printed = output_of("predict", folder, "--data", data, "--output", tmp_path / "predictions")
         assert printed == f"3 predictions in {tmp_path / 'predictions'}\n"
         written.append((tmp_path / "predictions").read_text("utf-8"))

@@ -1,6 +1,7 @@
 """Proves that exports run with TensorFlow's C API and tensorflow-text's operations alone, as in TensorFlow Serving."""
 
 import base64
+import functools
 import json
 import pathlib
 
@@ -57,6 +58,11 @@ def answers(exports, run_python):
     return json.loads(printed.split("ANSWERS")[1])
 
 
+@functools.cache
+def loaded(folder):
+    return tf.saved_model.load(str(folder))
+
+
 def ops_of(answers, name):
     return {op.name for op in op_def_pb2.OpList.FromString(base64.b64decode(answers[name])).op}
 
@@ -64,7 +70,7 @@ def ops_of(answers, name):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "name"), CASES)
 def test_outputs_are_those_of_python(answers, exports, kind, name):
-    restored, given = tf.saved_model.load(str(exports[kind].folder)), answers[f"{kind}/{name}"]
+    restored, given = loaded(exports[kind].folder), answers[f"{kind}/{name}"]
     inputs = {key: tf.constant(values) for key, values in CASES[kind, name].items()}
     expected = restored.signatures[name](**inputs)
     assert set(given) == set(expected)

@@ -101,6 +101,7 @@ def test_a_vocabulary_of_words_goes_with_constants(tmp_path):
     assert any("Wordpiece" in node.op for node in nodes_of(report.folder)[0])
 
 
+@pytest.mark.exhaustive
 def test_xla_compiles_what_has_no_strings(reports):
     nodes, functions = nodes_of(reports["pairs", "xla"].folder)
     compiled = [function for function in functions if function.attr["_XlaMustCompile"].b]

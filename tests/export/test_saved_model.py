@@ -245,6 +245,7 @@ def test_the_script_answers_for_every_kind(exports, monkeypatch, capsys):
     assert "label: " in printed.out
 
 
+@pytest.mark.exhaustive
 def test_the_script_explains_mistakes_in_one_sentence(exports, monkeypatch, capsys, tmp_path):
     cases = {
         "has no exported model": [tmp_path, "text"],

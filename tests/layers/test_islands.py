@@ -50,7 +50,12 @@ def test_they_give_the_values_and_gradients_of_the_plain_layer(kind, dropout, dt
 
 @pytest.mark.parametrize(
     ("way", "length", "used"),
-    [({}, 8, True), ({}, None, False), ({"jit_compile": True}, 8, False), ({"run_eagerly": True}, 8, False)],
+    [
+        ({}, 8, True),
+        ({}, None, False),
+        ({"run_eagerly": True}, 8, False),
+        pytest.param({"jit_compile": True}, 8, False, marks=pytest.mark.exhaustive),
+    ],
 )
 def test_they_are_used_in_fit_where_the_shape_is_fixed(monkeypatch, way, length, used):
     calls = []

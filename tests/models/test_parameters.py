@@ -32,6 +32,7 @@ def built(run_python):
     return json.loads(run_python(pathlib.Path(__file__).with_name("count_parameters.py")).stdout.splitlines()[-1])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets_have_the_numbers_of_the_formula(preset, built):
     config = AlbertConfig.from_preset(preset)
@@ -41,6 +42,7 @@ def test_presets_have_the_numbers_of_the_formula(preset, built):
         assert tuple(found.values()) == PUBLISHED[preset.split("_")[0]]
 
 
+@pytest.mark.exhaustive
 def test_building_without_values_takes_little_memory(built):
     assert set(built["counts"]) == set(PRESETS)
     assert built["megabytes"] < 100  # xxlarge's values alone are 890

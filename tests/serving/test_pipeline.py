@@ -13,7 +13,6 @@ from albert_tf import export
 from albert_tf.serving import pipeline as pipelines
 from albert_tf.tasks import TASKS
 from tests.conftest import OTHER_TASKS
-from tests.parameters import MadeOnce
 
 LONG = "The old man went by the house of Anna Smith in Berlin, with very cold rain. " * 4
 TEXTS = ["One short text.", LONG, "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more ", "a sunny garden"]
@@ -40,19 +39,11 @@ QUICK = [("classifier", "tensorflow"), ("questions", "onnxruntime"), ("choices",
 
 
 @pytest.fixture(scope="module")
-def onnx(folders, tmp_path_factory):
-    """The folder of an ONNX version by kind of model."""
-    output = tmp_path_factory.mktemp("onnx")
-    make = lambda kind: export.export_onnx(folders[kind], output, kind, precisions=["float32"]).folder  # noqa: E731
-    return MadeOnce({kind: lambda kind=kind: make(kind) for kind in INPUTS})
-
-
-@pytest.fixture(scope="module")
-def folder_for(folders, exports, onnx):
+def folder_for(folders, exports, onnx_folders):
     def find(kind, engine):
         if engine == "keras":
             return folders[kind]
-        return exports[kind].folder if engine == "tensorflow" else onnx[kind]
+        return exports[kind].folder if engine == "tensorflow" else onnx_folders[kind]
 
     return find
 
@@ -114,13 +105,13 @@ def test_what_a_folder_holds_decides(engine, folder_for):
 
 
 @pytest.fixture(scope="module")
-def classifier(onnx):
-    return albert_tf.pipeline(onnx["classifier"], engine="onnxruntime", batch_size=2)
+def classifier(onnx_folders):
+    return albert_tf.pipeline(onnx_folders["classifier"], engine="onnxruntime", batch_size=2)
 
 
 @pytest.fixture(scope="module")
-def chooser(onnx):
-    return albert_tf.pipeline(onnx["choices"], engine="onnxruntime", batch_size=2)
+def chooser(onnx_folders):
+    return albert_tf.pipeline(onnx_folders["choices"], engine="onnxruntime", batch_size=2)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +136,8 @@ def test_one_text_may_be_of_numpy(classifier):
     assert list(classifier(iter([]))) == []
 
 
-def test_columns_of_a_table(onnx):
-    asker = albert_tf.pipeline(onnx["questions"], engine="onnxruntime")
+def test_columns_of_a_table(onnx_folders):
+    asker = albert_tf.pipeline(onnx_folders["questions"], engine="onnxruntime")
     table = pandas.DataFrame({"context": CONTEXTS, "id": range(5), "question": INPUTS["questions"]["question"]})
     expected = asker(**INPUTS["questions"])
     same(asker(table), expected)

@@ -72,12 +72,9 @@ def _assert_same_spans(kind, texts):
         np.testing.assert_array_equal(borders[encoded.offsets], spans[start:end], err_msg=repr(text))
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=[] if kind == "lower" else pytest.mark.exhaustive) for kind in TOKENIZERS],
-)
-def test_recorded_lines(kind):
-    _assert_same_spans(kind, [line["text"] for line in read_lines("W1_wordpiece")])
+@pytest.mark.parametrize(("kind", "step"), first_of([("lower", 5), *((kind, 1) for kind in TOKENIZERS)]))
+def test_recorded_lines(kind, step):
+    _assert_same_spans(kind, [line["text"] for line in read_lines("W1_wordpiece")[::step]])
 
 
 @pytest.mark.parametrize("kind", first_of(TOKENIZERS))

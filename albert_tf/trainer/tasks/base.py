@@ -48,7 +48,9 @@ def outputs_by_length(
     signature = {
         name: tf.TensorSpec([None] * array.ndim, tf.int32) for name, array in examples.batch(np.arange(1)).items()
     }
-    compute = tf.function(lambda batch: model(batch, training=False)[output], input_signature=[signature])
+    compute = tf.function(
+        lambda batch: model(batch, training=False)[output], autograph=False, input_signature=[signature]
+    )
 
     def run() -> np.ndarray:
         order = np.argsort(-examples.lengths, kind="stable")

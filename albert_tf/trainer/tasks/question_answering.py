@@ -204,7 +204,9 @@ class AnswerFinder:
         names = ["input_ids", "attention_mask", "token_type_ids"]
         self._names = [*names, "p_mask"] if getattr(model, "head", "") == "beam" else names
         inputs = {name: tf.TensorSpec([None, None], tf.int32) for name in self._names}  # [B, L]
-        self._outputs_of = tf.function(lambda batch: model(batch, training=False), input_signature=[inputs])
+        self._outputs_of = tf.function(
+            lambda batch: model(batch, training=False), autograph=False, input_signature=[inputs]
+        )
 
     def run(self, num_candidates: int, max_answer_length: int) -> dict[str, Answer]:
         """Answers all questions; see `find_answers`."""

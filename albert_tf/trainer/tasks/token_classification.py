@@ -80,7 +80,9 @@ class TokenClassification(FinetuneTask):
         spec = tf.TensorSpec([None, None], tf.int32)  # [B, L]
         inputs = dict.fromkeys(("input_ids", "attention_mask", "token_type_ids"), spec)
         classes_of = tf.function(
-            lambda batch: tf.argmax(model(batch, training=False)["logits"], axis=-1), input_signature=[inputs]
+            lambda batch: tf.argmax(model(batch, training=False)["logits"], axis=-1),
+            autograph=False,
+            input_signature=[inputs],
         )
 
         def evaluate() -> TagEvaluation:
