@@ -1,0 +1,171 @@
+"""Measures whole sets of real texts beside other implementations: texts in, scores out, tokenization and padding too.
+
+    python tests/benchmarks/real_texts.py sst2.tsv --max-length 128 --limit 200
+    python tests/benchmarks/real_texts.py squad.tsv --max-length 384 --limit 64
+
+A file has a text in each line, or two with a tab between them. The model is a classifier of base_v2 with random
+weights. The sides are processes that take turns; the other libraries run in the environments of `make bench-peers`.
+"padded" is their usual way, all rows padded to the maximum; "sorted" pads to the longest row of a batch, with texts
+sorted by length.
+"""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+ROOT = pathlib.Path(__file__).parents[2]
+KERAS_HUB, TORCH = (ROOT / f".venv-parity-{name}/bin/python" for name in ("keras_hub", "transformers"))
+SIDES = {
+    **{"ours": sys.executable, "ours, onnxruntime": sys.executable, "ours, openvino": sys.executable},
+    **{"ours, onnxruntime int8": sys.executable, "keras_hub, padded": KERAS_HUB},
+    **{"torch, padded": TORCH, "torch, sorted": TORCH},
+}
+BATCH_SIZE = 32
+
+
+def main() -> None:
+    """Measures all sides in turns, or is one of them."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("texts", type=pathlib.Path)
+    parser.add_argument("--max-length", type=int, required=True)
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--side", choices=SIDES, help="be this one, with the model in --folder")
+    parser.add_argument("--folder", type=pathlib.Path)
+    options = parser.parse_args()
+    lines = options.texts.read_text(encoding="utf-8").splitlines()[: options.limit]
+    columns = [list(column) for column in zip(*(line.split("\t") for line in lines), strict=True)]
+    if options.side:
+        take_turns(options, columns)
+        return
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        write_model(pathlib.Path(folder), options.max_length, is_pair=len(columns) == 2)
+        started = {
+            side: stack.enter_context(start(side, python, folder))
+            for side, python in SIDES.items()
+            if pathlib.Path(python).exists()
+        }
+        seconds = {side: [] for side in started}
+        for _ in range(options.rounds):
+            for side, process in started.items():
+                print("go", file=process.stdin, flush=True)
+                seconds[side].append(float(process.stdout.readline()))
+    medians = {side: statistics.median(values) for side, values in seconds.items()}
+    print(f"{len(lines)} rows of {options.texts.name}, at most {options.max_length} tokens, {options.rounds} rounds\n")
+    print("| | texts/s | spread | times ours |\n|---|---|---|---|")
+    for side, values in seconds.items():
+        spread = (max(values) - min(values)) / medians[side]
+        print(f"| {side} | {len(lines) / medians[side]:.1f} | {spread:.0%} | {medians['ours'] / medians[side]:.2f} |")
+
+
+@contextlib.contextmanager
+def start(side, python, folder):
+    command = [python, __file__, *sys.argv[1:], "--side", side, "--folder", folder]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        if process.stdout.readline() != "ready\n":
+            raise RuntimeError(f"{side} did not start: {command}")
+        yield process
+        process.stdin.close()
+
+
+def take_turns(options, columns) -> None:
+    """Says "ready" after a first batch, then prints the seconds of all texts for each line of standard input."""
+    run = {"ours": ours, "keras_hub": keras_hub, "torch": torch}[options.side.split(",")[0]](options)
+    run([column[:BATCH_SIZE] for column in columns])
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        begun = time.perf_counter()
+        assert len(run(columns)) == len(columns[0])
+        print(time.perf_counter() - begun, flush=True)
+
+
+def write_model(folder: pathlib.Path, max_length: int, is_pair: bool) -> None:
+    """Weights and tokenizer of a classifier, its ONNX files, and the recipe that says how texts are cut."""
+    script = """if True:
+        import json, pathlib, sys, albert_tf
+        from albert_tf.export import export_onnx
+        folder = pathlib.Path(sys.argv[1])
+        config = albert_tf.AlbertConfig.from_preset("base_v2")
+        albert_tf.AlbertForSequenceClassification(config, num_labels=2).save_pretrained(folder / "model")
+        albert_tf.AlbertTokenizer.english().save_pretrained(folder / "model")
+        recipe = {"max_length": int(sys.argv[2]), "pair_column": "pair" if sys.argv[3] == "True" else None}
+        (folder / "model/recipe.json").write_text(json.dumps(recipe))
+        for precision in ("float32", "int8"):
+            export_onnx(folder / "model", folder / "exports", precision, precisions=[precision])
+    """
+    command = [sys.executable, "-c", script, str(folder), str(max_length), str(is_pair)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def ours(options):
+    import albert_tf
+
+    _, _, engine = options.side.partition(", ")
+    engine, _, precision = (engine or "keras").partition(" ")
+    folder = options.folder / ("model" if engine == "keras" else f"exports/{precision or 'float32'}")
+    predictor = albert_tf.pipeline(folder, engine=engine, batch_size=BATCH_SIZE)
+    return lambda columns: predictor(*columns)
+
+
+def keras_hub(options):
+    import keras_hub
+    from speed_worker import SIZES
+
+    proto = str(options.folder / "model/spiece.model")
+    tokenizer = keras_hub.models.AlbertTokenizer(proto=proto)
+    preprocessor = keras_hub.models.AlbertTextClassifierPreprocessor(tokenizer, sequence_length=options.max_length)
+    backbone = keras_hub.models.AlbertBackbone(
+        vocabulary_size=SIZES["vocab_size"],
+        num_layers=SIZES["num_hidden_layers"],
+        num_heads=SIZES["num_attention_heads"],
+        embedding_dim=SIZES["embedding_size"],
+        hidden_dim=SIZES["hidden_size"],
+        intermediate_dim=SIZES["intermediate_size"],
+        dropout=0.0,
+    )
+    model = keras_hub.models.AlbertTextClassifier(backbone, num_classes=2, preprocessor=preprocessor, dropout=0.0)
+
+    def run(columns):
+        return model.predict(columns[0] if len(columns) == 1 else tuple(columns), batch_size=BATCH_SIZE, verbose=0)
+
+    return run
+
+
+def torch(options):
+    import numpy as np
+    import torch
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(options.folder / "model")
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(options.folder / "model").eval()
+    is_sorted = options.side.endswith("sorted")
+
+    def run(columns):
+        order = np.argsort([-sum(map(len, row)) for row in zip(*columns)]) if is_sorted else range(len(columns[0]))
+        logits = np.empty([len(columns[0]), 2])
+        for begin in range(0, len(order), BATCH_SIZE):
+            rows = order[begin : begin + BATCH_SIZE]
+            padding = "longest" if is_sorted else "max_length"
+            given = [[column[row] for row in rows] for column in columns]
+            batch = tokenizer(
+                *given, padding=padding, truncation=True, max_length=options.max_length, return_tensors="pt"
+            )
+            with torch.inference_mode():
+                logits[rows] = model(**batch).logits.numpy()
+        return logits
+
+    return run
+
+
+if __name__ == "__main__":
+    main()
