@@ -142,7 +142,12 @@ def check_size(checkpoint: Checkpoint) -> None:
 
 
 def infer_head_settings(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, none of them None, completed by those that follow from the heads' arrays."""
+    """Completes the settings by those that follow from the heads' arrays.
+
+    Args:
+        arrays: by variable path.
+        settings: without values that are None; they take precedence.
+    """
     inferred: dict[str, Any] = {}
     if "classifier/bias" in arrays:
         count = len(arrays["classifier/bias"])

@@ -28,6 +28,26 @@ def check_new_folder(folder: Path) -> None:
         raise ValueError(f"{folder} cannot be written ({parent} is read-only); use another folder.")
 
 
+def existing(path: Path) -> Path:
+    """The path, which may be a model's name; raises ValueError, before TensorFlow is imported, if nothing is there."""
+    from albert_tf.hub import model_folder, name_hint
+
+    path = model_folder(path)
+    if not path.exists():
+        raise ValueError(f"{path} does not exist; check the spelling{name_hint(path)}.")
+    return path
+
+
+def checkpoint_folder(path: Path) -> Path:
+    """The path of a checkpoint, or where it is downloaded to; raises ValueError, before TensorFlow is imported."""
+    from albert_tf.checkpoints import check_is_checkpoint
+    from albert_tf.hub import model_folder
+
+    path = model_folder(path)
+    check_is_checkpoint(path)
+    return path
+
+
 def read_config(source: str) -> "AlbertConfig":
     """The config of a preset, a config file, or a model's folder or name."""
     from albert_tf.config import PRESETS, AlbertConfig

@@ -97,7 +97,6 @@ def _progress_bar(quiet: bool) -> Iterator[Callable[..., None]]:
 
 
 def _print_report(report) -> None:
-
     manifest = report.manifest
     rows = {
         "documents": f"{manifest.documents:,}",

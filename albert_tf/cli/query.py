@@ -34,7 +34,6 @@ def run(
 
     Example: albert-tf query http://10.0.0.5:8501/v1/models/qa "Who wrote it?" --pair "She wrote it in 1811."
     """
-
     url = _url(model)
     metadata = _metadata(url, timeout)
     compares = "sentence_embedding" in metadata["serving_default"]["outputs"] and pair is not None
@@ -47,6 +46,8 @@ def run(
     table = [line for text, answer in zip(texts, answers, strict=True) for line in _lines({"text": text} | answer)]
     num_text_columns = sum(isinstance(value, str) for value in table[0].values())
     columns = [name.removeprefix("entity_") for name in table[0]]
+    if len(columns) > 2:  # of a regression, the score is all there is
+        columns = ["probability" if name == "score" else name for name in columns]
     print_table("", columns, [[_cell(value) for value in row.values()] for row in table], num_text_columns)
 
 

@@ -209,10 +209,7 @@ class _Run:
         if not _is_exhausted(history, options.patience):
             FitLoop(state, training, self.devices, callbacks).run(self._data(state.step), self._data, None)
         if state.step < training.num_train_steps and not _is_exhausted(history, options.patience):
-            raise TrainingStopped(
-                f"Interrupted at step {state.step:,} of {training.num_train_steps:,}; the state was saved, and the "
-                "same command resumes."
-            )
+            raise TrainingStopped(state.step, state.stopped_by)
         return state
 
     def finish(self, tokenizer: AlbertTokenizer, train: Any, dev: Any, state: TrainingState) -> FinetuneReport:

@@ -12,11 +12,11 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-import typer
 
 from albert_tf import AlbertForPreTraining, AlbertTokenizer
 from albert_tf.atomic_files import exclusive_lock
 from albert_tf.cli.pretrain import end_if_stopped
+from albert_tf.cli.session import user_errors
 from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
 from albert_tf.report import plot_losses
 from albert_tf.trainer import load_recipe, parse_recipe, pretrain, pretraining
@@ -107,10 +107,11 @@ def test_a_run_that_is_told_to_stop_saves_at_once_and_goes_on_to_the_same_bits(
     stopped = stop_at(step, parse_recipe(small_recipe(pipeline)), tmp_path / "run", told)
     assert (stopped.finished, stopped.num_train_steps, stopped.results) == (False, step, {})
     assert {path.name for path in (tmp_path / "run/checkpoints").iterdir()} == {"step-20", f"step-{step}"}
-    with pytest.raises(typer.Exit) as ended:
+    with pytest.raises(SystemExit) as ended, user_errors():
         end_if_stopped(stopped)
-    assert ended.value.exit_code == 0
-    assert f"Interrupted at step {step}; the state is saved, and the same command resumes" in capsys.readouterr().out
+    assert ended.value.code == 128 + told
+    said = f"albert-tf: Interrupted at step {step}; the state was saved, and the same command resumes.\n"
+    assert capsys.readouterr().err == said
     report = pretrain(parse_recipe(small_recipe(pipeline)), tmp_path / "run", show_progress=False)
     assert (report.finished, report.num_train_steps) == (True, 60)
     assert end_if_stopped(report) is None

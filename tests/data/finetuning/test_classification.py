@@ -103,7 +103,7 @@ BAD = {
         "a.tsv",
         "txt\tlabel\nx\t1\n",
         Columns(),
-        r"a\.tsv has no column 'text'; .* are 'txt', 'label'; did you mean 'txt'; choose one with --text-column",
+        r"a\.tsv has no column 'text'; .* are 'txt', 'label'; did you mean 'txt'\? Choose one with --text-column",
     ),
     "SST-2 as GLUE has it": (
         "a.tsv",
