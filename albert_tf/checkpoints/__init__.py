@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from albert_tf.checkpoints.conversion import Placement, write
     from albert_tf.checkpoints.formats.google import save_google, write_google
     from albert_tf.checkpoints.huggingface import save_huggingface
-    from albert_tf.checkpoints.reading import check_is_checkpoint, holds_weights, read
+    from albert_tf.checkpoints.reading import holds_weights, read
     from albert_tf.checkpoints.sentence_modules import SENTENCE_SETTINGS, save_sentence_modules
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "Checkpoint",
     "Placement",
     "assign",
-    "check_is_checkpoint",
     "check_size",
     "digest",
     "holds_weights",
@@ -37,7 +36,7 @@ _MODULE_OF = {
     **dict.fromkeys(("Placement", "write"), "conversion"),
     **dict.fromkeys(("save_google", "write_google"), "formats.google"),
     "save_huggingface": "huggingface",
-    **dict.fromkeys(("check_is_checkpoint", "holds_weights", "read"), "reading"),
+    **dict.fromkeys(("holds_weights", "read"), "reading"),
     **dict.fromkeys(("SENTENCE_SETTINGS", "save_sentence_modules"), "sentence_modules"),
 }
 __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

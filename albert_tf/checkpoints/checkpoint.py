@@ -142,12 +142,7 @@ def check_size(checkpoint: Checkpoint) -> None:
 
 
 def infer_head_settings(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Completes the settings by those that follow from the heads' arrays.
-
-    Args:
-        arrays: by variable path.
-        settings: without values that are None; they take precedence.
-    """
+    """The settings that follow from the heads' arrays, and `settings`, which take precedence and hold no None."""
     inferred: dict[str, Any] = {}
     if "classifier/bias" in arrays:
         count = len(arrays["classifier/bias"])

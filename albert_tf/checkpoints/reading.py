@@ -48,33 +48,24 @@ def holds_weights(path: str | pathlib.Path) -> bool:
     return _find_reader(pathlib.Path(path)) is not None
 
 
-def check_is_checkpoint(path: pathlib.Path) -> None:
-    """Raises ValueError unless `read` knows a format for this path; reads no weights."""
-    _reader(path)
-
-
-def _reader(path: pathlib.Path) -> Callable[[], Checkpoint]:
-    if (reader := _find_reader(path)) is not None:
-        return reader
-    if any(path.glob("*/saved_model.pb")):
-        raise ValueError(
-            f"{path} is a SavedModel, which only `predict` reads; give the folder that it was exported from."
-        )
-    if holds_weights(path / "model"):
-        raise ValueError(f"{path} is the folder of a run; give its model, {path / 'model'}.")
-    if not path.exists():
-        raise ValueError(f"{path} does not exist; check the spelling{name_hint(path)}.")
-    raise ValueError(
-        f"`path` must be a folder with {huggingface.CONFIG_FILE} and {huggingface.WEIGHTS_FILES[0]}, a folder "
-        f"with {_GOOGLE_CONFIG} and a checkpoint, or the prefix of one. Received: {path}; check the "
-        "spelling."
-    )
-
-
 def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
     """Keeps errors to one short line: names in a damaged file may be long and contain line breaks."""
     try:
-        checkpoint = _reader(path)()
+        if (reader := _find_reader(path)) is None:
+            if any(path.glob("*/saved_model.pb")):
+                raise ValueError(
+                    f"{path} is a SavedModel, which only `predict` reads; give the folder that it was exported from."
+                )
+            if holds_weights(path / "model"):
+                raise ValueError(f"{path} is the folder of a run; give its model, {path / 'model'}.")
+            if not path.exists():
+                raise ValueError(f"{path} does not exist; check the spelling{name_hint(path)}.")
+            raise ValueError(
+                f"`path` must be a folder with {huggingface.CONFIG_FILE} and {huggingface.WEIGHTS_FILES[0]}, a folder "
+                f"with {_GOOGLE_CONFIG} and a checkpoint, or the prefix of one. Received: {path}; check the "
+                "spelling."
+            )
+        checkpoint = reader()
         arrays = {name: _as_float32(checkpoint.source, name, array) for name, array in checkpoint.arrays.items()}
         return dataclasses.replace(checkpoint, arrays=arrays)
     except ValueError as error:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from albert_tf.cli.paths import checkpoint_folder, existing
+from albert_tf.cli.paths import check_exists, checkpoint_folder
 from albert_tf.cli.tables import Quiet, print_table, score_rows
 
 NAME = "finetune"
@@ -107,8 +107,7 @@ def _finetune(values: dict[str, Any], seeds: int | None, show_progress: bool) ->
         if seeds < 1:
             raise ValueError(f"`--seeds` must be at least 1. Received: {seeds}.")
         grid = {**grid, "seed": list(range(options.seed, options.seed + seeds))}
-    for file in (options.train, options.dev):
-        existing(file)
+    check_exists(options.train, options.dev)
     options = options.model_copy(update={"pretrained": checkpoint_folder(options.pretrained)})
     from albert_tf.trainer import finetune, finetune_grid  # imports TensorFlow, so only after the options were checked
 

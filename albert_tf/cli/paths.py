@@ -28,23 +28,25 @@ def check_new_folder(folder: Path) -> None:
         raise ValueError(f"{folder} cannot be written ({parent} is read-only); use another folder.")
 
 
-def existing(path: Path) -> Path:
-    """The path, which may be a model's name; raises ValueError, before TensorFlow is imported, if nothing is there."""
-    from albert_tf.hub import model_folder, name_hint
-
-    path = model_folder(path)
-    if not path.exists():
-        raise ValueError(f"{path} does not exist; check the spelling{name_hint(path)}.")
-    return path
+def check_exists(*paths: Path) -> None:
+    """Raises ValueError if a file or folder does not exist; commands call it before they import TensorFlow."""
+    for path in paths:
+        if not path.exists():
+            raise ValueError(f"{path} does not exist; check the path.")
 
 
 def checkpoint_folder(path: Path) -> Path:
-    """The path of a checkpoint, or where it is downloaded to; raises ValueError, before TensorFlow is imported."""
-    from albert_tf.checkpoints import check_is_checkpoint
+    """The path of a checkpoint or, for a model's name, where it is downloaded to; does not import TensorFlow.
+
+    Raises:
+        ValueError: there is no checkpoint.
+    """
+    from albert_tf.checkpoints import holds_weights, read
     from albert_tf.hub import model_folder
 
     path = model_folder(path)
-    check_is_checkpoint(path)
+    if not holds_weights(path):
+        read(path)  # raises
     return path
 
 

@@ -19,10 +19,7 @@ from albert_tf.trainer.run_state import TrainingState
 class StopSignal:
     """Context manager that records SIGTERM and Ctrl-C; a second Ctrl-C interrupts immediately.
 
-    Clusters send SIGTERM before they preempt a machine.
-
-    Attributes:
-        received: number of the first signal, or 0.
+    Clusters send SIGTERM before they preempt a machine. `received` is the number of the first signal, or 0.
 
     Example:
 
@@ -47,22 +44,6 @@ class StopSignal:
     def _record(self, number: int, _) -> None:
         self.received = self.received or number
         signal.signal(signal.SIGINT, self._previous[signal.SIGINT])
-
-
-class TrainingStopped(RuntimeError):  # noqa: N818
-    """SIGTERM or Ctrl-C interrupted training; the state of the run was saved.
-
-    Args:
-        step: updates made so far.
-        signal_number: the signal.
-
-    Attributes:
-        exit_status: what a command ends with, as in shells: 130 after Ctrl-C, 143 after SIGTERM.
-    """
-
-    def __init__(self, step: int, signal_number: int):
-        super().__init__(f"Interrupted at step {step:,}; the state was saved, and the same command resumes.")
-        self.exit_status = 128 + signal_number
 
 
 class FitLoop:

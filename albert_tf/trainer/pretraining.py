@@ -46,7 +46,7 @@ class PretrainReport:
         metrics_file: one JSON line per interval.
         results: held-out metrics, and `unigram_entropy` of the masked tokens in nats; empty without held-out examples.
         num_train_steps: updates made so far.
-        stopped_by: number of the signal that interrupted the run, or 0; the same call resumes it.
+        finished, stopped_by: False and the number of a signal if the run was interrupted; the same call resumes it.
         is_chief: whether this process wrote the folder.
         seconds: wall time of this call.
     """
@@ -55,14 +55,10 @@ class PretrainReport:
     metrics_file: pathlib.Path
     results: dict[str, float]
     num_train_steps: int
+    finished: bool
     stopped_by: int
     is_chief: bool
     seconds: float
-
-    @property
-    def finished(self) -> bool:
-        """Whether the model is trained."""
-        return not self.stopped_by
 
 
 def pretrain(
@@ -110,8 +106,7 @@ def pretrain(
         results = _finish(run, devices, state.model, tokenizer_files) if finished else {}
         devices.barrier()  # a worker that exits early would be reported as lost
     model, metrics, seconds = run.output / MODEL_FOLDER, run.output / METRICS_FILE, time.monotonic() - begun
-    stopped_by = 0 if finished else state.stopped_by
-    return PretrainReport(model, metrics, results, state.step, stopped_by, devices.is_chief, seconds)
+    return PretrainReport(model, metrics, results, state.step, finished, state.stopped_by, devices.is_chief, seconds)
 
 
 def _starting_point(run: "_Run") -> SavedCheckpoint | None:

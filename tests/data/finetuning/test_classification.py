@@ -109,13 +109,13 @@ BAD = {
         "a.tsv",
         "sentence\tlabel\nx\t1\n",
         Columns(),
-        "are 'sentence', 'label'; .* --text-column",
+        r"are 'sentence', 'label'\. Choose .* --text-column",
     ),
     "missing key": (
         "a.jsonl",
         '{"text": "x", "label": 1}\n{"text": "x"}',
         Columns(),
-        r"no column 'label'; its columns are 'text'; choose one with --label-column",
+        r"no column 'label'; its columns are 'text'\. Choose one with --label-column",
     ),
     "missing number": (
         "a.tsv",
