@@ -35,6 +35,16 @@ def check_exists(*paths: Path) -> None:
             raise ValueError(f"{path} does not exist; check the path.")
 
 
+def existing_model(path: Path) -> Path:
+    """The folder of a model or an export or, for a model's name, where it is downloaded to; raises ValueError."""
+    from albert_tf.hub import model_folder, name_hint
+
+    path = model_folder(path)
+    if not path.exists():
+        raise ValueError(f"{path} does not exist; check the spelling{name_hint(path)}.")
+    return path
+
+
 def checkpoint_folder(path: Path) -> Path:
     """The path of a checkpoint or, for a model's name, where it is downloaded to; does not import TensorFlow.
 

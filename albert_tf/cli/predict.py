@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from albert_tf.cli.paths import check_exists
+from albert_tf.cli.paths import check_exists, existing_model
 from albert_tf.cli.tables import AsJson, print_json, print_table
 
 NAME = "predict"
@@ -58,11 +58,7 @@ def run(
         raise ValueError("Either texts or `--data` must be given; pass a text in quotes, or a file.")
     columns = (text_column, pair_column, header)
     _check_options(data is not None, as_json or bool(pair), str(output) != "-" or columns != ("text", None, True))
-    from albert_tf.hub import model_folder, name_hint
-
-    folder = model_folder(folder)
-    if not folder.exists():
-        raise ValueError(f"{folder} does not exist; check the spelling{name_hint(folder)}.")
+    folder = existing_model(folder)
     if data is not None and str(data) != "-":
         check_exists(data)
     from albert_tf.serving.pipeline import pipeline  # imports TensorFlow, so only after the paths were checked
