@@ -21,7 +21,8 @@ def run(
 
     Example: albert-tf verify albert_base_v2
     """
-    folder = checkpoint_folder(folder)
+    if not as_json:  # in JSON, a missing checkpoint is a finding like others
+        folder = checkpoint_folder(folder)
     from albert_tf.verify import verify  # imports TensorFlow, so only after the path was checked
 
     checks = verify(folder)
