@@ -9,6 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: docs release-check bench-peers quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving parity-tfa parity-google parity-peers parity-hub parity-web test-backends
 
 $(STAMP): pyproject.toml setup.py
+	@echo "installing into .venv, which takes some minutes the first time"
 	@if command -v uv >/dev/null 2>&1; then \
 		uv venv --quiet --allow-existing --python $(PYTHON) .venv && \
 		uv pip install --quiet --compile-bytecode --python $(BIN)/python --editable '.[dev]'; \

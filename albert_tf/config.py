@@ -216,7 +216,7 @@ class AlbertConfig:
         """A published size by name, such as `"base_v2"`, or `"tiny"`; raises ValueError if `PRESETS` lacks it."""
         if not isinstance(name, str) or name not in PRESETS:
             raise ValueError(
-                f"`name` must be one of {', '.join(PRESETS)}. Received: name={name!r}{nearest(name, PRESETS)}."
+                f"`name` must be one of {', '.join(PRESETS)}. Received: name={name!r}{nearest(name, PRESETS)}"
             )
         return cls(**PRESETS[name])
 
@@ -225,7 +225,7 @@ class AlbertConfig:
         """Reads Google's `albert_config.json` or a Hugging Face `config.json`, which is detected automatically.
 
         Raises:
-            ValueError: the file is not JSON, is of another model type, or has an unknown key; the message names it.
+            ValueError: the file is not JSON, not the config of an ALBERT, or has an unknown key; the message names it.
         """
         values = read_json(path, cure="check that it is the right file")
         try:
@@ -242,7 +242,7 @@ class AlbertConfig:
             origin: who wrote it, which decides what "gelu" means. None: inferred from the keys.
 
         Raises:
-            ValueError: the file is of another model type, or has an unknown key or an invalid value.
+            ValueError: the values are not those of an ALBERT, or there is an unknown key or an invalid value.
         """
         if origin is None:
             origin = "huggingface" if _HUGGING_FACE_MARKS & set(values) else "google"
@@ -363,7 +363,7 @@ def _reject_unknown(values: Mapping[str, Any], where: str) -> None:
     names = [field.name for field in dataclasses.fields(AlbertConfig)]
     for key in values:
         if key not in names:
-            raise ValueError(f"Every key of {where} must be known. Received: {key!r}{nearest(key, names)}.")
+            raise ValueError(f"Every key of {where} must be known. Received: {key!r}{nearest(key, names)}")
 
 
 def _check_number(name: str, value: Any, kind: Any) -> None:

@@ -59,10 +59,10 @@ def read_bytes(path: str | pathlib.Path, cure: str = "check the path", max_bytes
     return content
 
 
-def nearest(name: object, choices: Iterable[str]) -> str:
-    """The end of an error message that suggests the closest match, if there is one."""
+def nearest(name: object, choices: Iterable[str], otherwise: str = ".") -> str:
+    """The end of an error message: suggests the closest match, or is `otherwise` if nothing is close."""
     close = difflib.get_close_matches(str(name), list(choices), n=1)
-    return f"; did you mean {close[0]!r}" if close else ""
+    return f"; did you mean {close[0]!r}?" if close else otherwise
 
 
 def with_checksum(values: Mapping[str, Any]) -> dict[str, Any]:

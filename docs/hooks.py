@@ -1,8 +1,8 @@
 """What the pages take from elsewhere when the site is built, so that no fact is written twice.
 
 In a page, `<!-- include training/README.md "Memory" -->` stands for the section of that file with this heading, without
-a heading for all of the file but its title, and `<!-- generate costs -->` for a table that is made from the code. Pages
-of notebooks are made from the notebooks.
+a heading for all of the file but its title, and `<!-- generate costs -->` for a table that is made from the code. The
+line after it, which readers of the plain file see instead, is dropped. Pages of notebooks are made from the notebooks.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ from typing import Any
 import griffe
 
 REPOSITORY = pathlib.Path(__file__).parents[1]
-_DIRECTIVE = re.compile(r'^<!-- (include|generate) (\S+?)(?: "(.+)")? -->$', re.MULTILINE)
+_DIRECTIVE = re.compile(r'^<!-- (include|generate) (\S+?)(?: "(.+)")? -->$(?:\n\(.+\)$)?', re.MULTILINE)
 _HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
 _CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 

@@ -50,3 +50,23 @@ def test_every_public_name_resolves():
 def test_an_unknown_name():
     with pytest.raises(AttributeError, match="module 'albert_tf' has no attribute 'AlbertFor'"):
         albert_tf.AlbertFor  # noqa: B018
+
+
+MISTAKES = """
+from tests.cli.terminal import mistake
+tables = ("--train", "{table}", "--dev", "{table}", "--output", "new")
+assert "does not exist" in mistake("finetune", "nowhere", *tables)
+assert "did you mean 'epochs'?" in mistake("finetune", "nowhere", *tables, "--recipe", "{recipe}")
+assert "`task` is invalid" in mistake("finetune", "nowhere", *tables, "--task", "sequences")
+assert "is not a run folder" in mistake("report", "nowhere")
+for command in (["verify"], ["evaluate", "--data", "{table}"], ["predict", "a"], ["export", "--name", "a"]):
+    assert "does not exist" in mistake(command[0], "nowhere", *command[1:])
+"""
+
+
+def test_mistakes_are_reported_before_tensorflow_is_imported(tmp_path, run_python):
+    (tmp_path / "a.tsv").write_text("text\tlabel\n")
+    (tmp_path / "a.toml").write_text("epoch = 3\n")
+    statement = "import sys\n" + MISTAKES.format(table=tmp_path / "a.tsv", recipe=tmp_path / "a.toml")
+    result = json.loads(run_python("-c", TIMED.format(statement=statement)).stdout.splitlines()[-1])
+    assert not {"tensorflow", "keras"} & set(result["modules"])

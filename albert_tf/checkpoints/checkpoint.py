@@ -142,7 +142,7 @@ def check_size(checkpoint: Checkpoint) -> None:
 
 
 def infer_head_settings(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, none of them None, completed by those that follow from the heads' arrays."""
+    """The settings that follow from the heads' arrays, and `settings`, which take precedence and hold no None."""
     inferred: dict[str, Any] = {}
     if "classifier/bias" in arrays:
         count = len(arrays["classifier/bias"])

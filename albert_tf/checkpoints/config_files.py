@@ -27,7 +27,7 @@ def read_config(file: pathlib.Path) -> tuple[AlbertConfig, dict[str, Any]]:
 def make_config(
     source: pathlib.Path, values: Any, make: Callable[[dict[str, Any]], AlbertConfig] | None = None
 ) -> AlbertConfig:
-    """Makes a config by `make` or, by default, from values by our names; raises ValueError, naming `source`."""
+    """Makes a config by `make` or, by default, from fields of AlbertConfig; raises ValueError, naming `source`."""
     if not isinstance(values, dict):
         raise ValueError(f"{source} holds {type(values).__name__} instead of a model config; {CURE}.")
     try:

@@ -27,7 +27,6 @@ def run(
 
     Example: albert-tf bench base_v2 --batch-size 8 --sequence-length 128
     """
-
     config = read_config(model)
     if dtype not in ("float32", "bfloat16"):
         raise ValueError(f"`--dtype` must be float32 or bfloat16. Received: {dtype}.")

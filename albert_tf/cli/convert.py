@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from albert_tf.cli.paths import check_new_folder
+from albert_tf.cli.paths import check_new_folder, checkpoint_folder
 from albert_tf.cli.tables import print_table
 
 NAME = "convert"
@@ -24,14 +24,13 @@ def run(
 
     Example: albert-tf convert albert_base_v2 converted --to huggingface
     """
-    from albert_tf import checkpoints
-    from albert_tf.hub import model_folder
-    from albert_tf.verify import check_weights
-
     if to not in ("google", "huggingface"):
         raise ValueError(f"`--to` must be google or huggingface. Received: {to}.")
     check_new_folder(folder)
-    source = model_folder(source)
+    source = checkpoint_folder(source)
+    from albert_tf import checkpoints
+    from albert_tf.verify import check_weights  # imports TensorFlow, so only after the arguments were checked
+
     checkpoint = checkpoints.read(source)
     check_weights(checkpoint)
     placements = checkpoints.write(checkpoint, folder, to)

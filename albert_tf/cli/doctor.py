@@ -53,7 +53,6 @@ def run(as_json: AsJson = False) -> None:
 
     Example: albert-tf doctor --json
     """
-
     checks = list(examine())
     if as_json:
         print_json([{**check._asdict(), "passed": not check.cure} for check in checks])

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from albert_tf.cli.paths import check_exists, checkpoint_folder
 from albert_tf.cli.tables import AsJson, print_json, print_table, score_rows
 
 NAME = "evaluate"
@@ -34,7 +35,9 @@ def run(
     """
     own = ("own", "folder", "data", "batch_size", "predictions", "as_json")
     changes = {name: value for name, value in locals().items() if name not in own and value is not None}
-    from albert_tf.trainer.evaluation import evaluate_folder
+    folder = checkpoint_folder(folder)
+    check_exists(data)
+    from albert_tf.trainer.evaluation import evaluate_folder  # imports TensorFlow, so only after the paths were checked
 
     examples, evaluation = evaluate_folder(folder, data, predictions, batch_size, **changes)
     if as_json:

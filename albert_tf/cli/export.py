@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from albert_tf.cli.paths import checkpoint_folder
 from albert_tf.cli.tables import print_table
 
 NAME = "export"
@@ -68,6 +69,7 @@ def run(
     for option, value in options.items():
         if form != "saved_model" and value not in (None, False, "float32"):
             raise ValueError(f"`--{option}` is only for `--format saved_model`; leave it out.")
+    folder = checkpoint_folder(folder)
     if is_onnx:
         arguments = {"source": folder, "output": output, "name": name, "version": version, "max_length": max_length}
         _export_onnx(arguments | {"web_page": form == "web"}, calibration, float16)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from albert_tf.cli.paths import check_exists, checkpoint_folder
 from albert_tf.cli.tables import Quiet, print_table, score_rows
 
 NAME = "finetune"
@@ -95,7 +96,7 @@ def _given(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _finetune(values: dict[str, Any], seeds: int | None, show_progress: bool) -> None:
-    from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune, finetune_grid
+    from albert_tf.trainer import FinetuneOptions
     from albert_tf.trainer.validation import checked
 
     grid = values.pop("grid", {})
@@ -106,18 +107,17 @@ def _finetune(values: dict[str, Any], seeds: int | None, show_progress: bool) ->
         if seeds < 1:
             raise ValueError(f"`--seeds` must be at least 1. Received: {seeds}.")
         grid = {**grid, "seed": list(range(options.seed, options.seed + seeds))}
-    try:
-        if grid:
-            _print_grid(finetune_grid(options, grid, show_progress), "seed" in grid)
-        else:
-            _print_report(finetune(options, show_progress))
-    except TrainingStopped as stopped:
-        typer.echo(str(stopped))
-        raise typer.Exit from None
+    check_exists(options.train, options.dev)
+    options = options.model_copy(update={"pretrained": checkpoint_folder(options.pretrained)})
+    from albert_tf.trainer import finetune, finetune_grid  # imports TensorFlow, so only after the options were checked
+
+    if grid:
+        _print_grid(finetune_grid(options, grid, show_progress), "seed" in grid)
+    else:
+        _print_report(finetune(options, show_progress))
 
 
 def _print_report(report: Any) -> None:
-
     if report.finished_before:
         typer.echo("This run has already finished; these are its results.")
     rows = score_rows(report.scores)

@@ -31,12 +31,14 @@ _START = "albert-tf finetune albert/albert-base-v2 --train train.tsv --dev dev.t
 
 
 def next_command(folder: Path) -> str:
-    """The next sensible command for what is in a folder; paths are below it."""
+    """The next sensible command for what is in a folder, with paths relative to it."""
     for patterns, command in _NEXT:
         found = [file.relative_to(folder).parent for pattern in patterns for file in sorted(folder.glob(pattern))]
+        if found and "recipe.toml" in command:
+            recipes = (file.name for file in sorted(folder.glob("*.toml")) if file.name != "pyproject.toml")
+            command = command.replace("recipe.toml", next(recipes, "recipe.toml"))
         if found:
-            recipe = next((file.name for file in sorted(folder.glob("*.toml")) if file.name != "pyproject.toml"), None)
-            return command.format(found[0]).replace("recipe.toml", recipe or "recipe.toml")
+            return command.format(found[0])
     return _START
 
 

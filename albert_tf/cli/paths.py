@@ -28,6 +28,38 @@ def check_new_folder(folder: Path) -> None:
         raise ValueError(f"{folder} cannot be written ({parent} is read-only); use another folder.")
 
 
+def check_exists(*paths: Path) -> None:
+    """Raises ValueError if a file or folder does not exist; commands call it before they import TensorFlow."""
+    for path in paths:
+        if not path.exists():
+            raise ValueError(f"{path} does not exist; check the path.")
+
+
+def existing_model(path: Path) -> Path:
+    """The folder of a model or an export or, for a model's name, where it is downloaded to; raises ValueError."""
+    from albert_tf.hub import model_folder, name_hint
+
+    path = model_folder(path)
+    if not path.exists():
+        raise ValueError(f"{path} does not exist; check the spelling{name_hint(path)}.")
+    return path
+
+
+def checkpoint_folder(path: Path) -> Path:
+    """The path of a checkpoint or, for a model's name, where it is downloaded to; does not import TensorFlow.
+
+    Raises:
+        ValueError: there is no checkpoint.
+    """
+    from albert_tf.checkpoints import holds_weights, read
+    from albert_tf.hub import model_folder
+
+    path = model_folder(path)
+    if not holds_weights(path):
+        read(path)  # raises
+    return path
+
+
 def read_config(source: str) -> "AlbertConfig":
     """The config of a preset, a config file, or a model's folder or name."""
     from albert_tf.config import PRESETS, AlbertConfig

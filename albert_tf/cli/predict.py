@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from albert_tf.cli.paths import check_exists, existing_model
 from albert_tf.cli.tables import AsJson, print_json, print_table
 
 NAME = "predict"
@@ -57,10 +58,11 @@ def run(
         raise ValueError("Either texts or `--data` must be given; pass a text in quotes, or a file.")
     columns = (text_column, pair_column, header)
     _check_options(data is not None, as_json or bool(pair), str(output) != "-" or columns != ("text", None, True))
-    from albert_tf.hub import model_folder
-    from albert_tf.serving.pipeline import pipeline
+    folder = existing_model(folder)
+    if data is not None and str(data) != "-":
+        check_exists(data)
+    from albert_tf.serving.pipeline import pipeline  # imports TensorFlow, so only after the paths were checked
 
-    folder = model_folder(folder)
     if data is not None:
         if (task := _other_task(folder)) is not None:
             _predict_task(task, folder, data, output)
@@ -122,7 +124,9 @@ def _table(model: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, s
     if model.task == "sentence_embedding":
         return ("text", "compared with", "cosine"), _cosine_rows(texts, pairs, model)
     if model.task == "sequence_classification":
-        return ("text", "label", "value"), _label_rows(texts, model(*given))
+        predictions = model(*given)
+        last = "probability" if any(prediction.probabilities for prediction in predictions) else "value"
+        return ("text", "label", last), _label_rows(texts, predictions)
     if model.task == "question_answering":
         return ("question", "answer", "probability"), _answer_rows(texts, model(*given))
     if model.task == "token_classification":

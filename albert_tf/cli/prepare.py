@@ -91,13 +91,14 @@ def _progress_bar(quiet: bool) -> Iterator[Callable[..., None]]:
                 tasks[state.stage] = progress.add_task(state.stage, total=state.total, rate="")
             task, unit = tasks[state.stage], "B" if state.stage == "tokenize" else "tokens"
             speed = progress.tasks[task].speed
-            progress.update(task, completed=state.done, total=state.total, rate=f"{speed or 0:,.0f} {unit}/s")
+            progress.update(
+                task, completed=state.done, total=state.total, rate=f"{speed:,.0f} {unit}/s" if speed else ""
+            )
 
         yield show
 
 
 def _print_report(report) -> None:
-
     manifest = report.manifest
     rows = {
         "documents": f"{manifest.documents:,}",

@@ -44,11 +44,8 @@ def run(
 
 
 def end_if_stopped(report) -> None:
-    """Exits with status 0 and a message if pretraining was interrupted."""
+    """Raises TrainingStopped if pretraining was interrupted."""
     if not report.finished:
-        if report.is_chief:
-            typer.echo(
-                f"Interrupted at step {report.num_train_steps:,}; the state is saved, and the same command resumes "
-                "from there."
-            )
-        raise typer.Exit
+        from albert_tf.trainer import TrainingStopped
+
+        raise TrainingStopped(report.num_train_steps, report.stopped_by)

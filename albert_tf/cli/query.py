@@ -34,7 +34,6 @@ def run(
 
     Example: albert-tf query http://10.0.0.5:8501/v1/models/qa "Who wrote it?" --pair "She wrote it in 1811."
     """
-
     url = _url(model)
     metadata = _metadata(url, timeout)
     compares = "sentence_embedding" in metadata["serving_default"]["outputs"] and pair is not None
@@ -44,9 +43,14 @@ def run(
     else:
         body = {"signature_name": signature, "inputs": rows}
         answers = _by_row(_call(f"{url}:predict", body, timeout)["outputs"], metadata[signature]["outputs"])
-    table = [line for text, answer in zip(texts, answers, strict=True) for line in _lines({"text": text} | answer)]
+    labels = _labels(url, timeout) if "labels" in metadata else []
+    table = [
+        line for text, answer in zip(texts, answers, strict=True) for line in _lines({"text": text} | answer, labels)
+    ]
     num_text_columns = sum(isinstance(value, str) for value in table[0].values())
     columns = [name.removeprefix("entity_") for name in table[0]]
+    if len(columns) > 2:  # of a regression, the score is all there is
+        columns = ["probability" if name == "score" else name for name in columns]
     print_table("", columns, [[_cell(value) for value in row.values()] for row in table], num_text_columns)
 
 
@@ -131,8 +135,21 @@ def _cosines(url: str, texts: list[str], pair: list[str], timeout: float) -> Ite
         yield {"compared with": text, "cosine": sum(x * y for x, y in zip(first, second)) / norm if norm else 0.0}
 
 
-def _lines(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The lines of a row: one for each of its entities, if the model finds such; the others of the batch pad theirs."""
+def _labels(url: str, timeout: float) -> list[str]:
+    """The labels in the order of the probabilities; empty if the server refuses a request without inputs."""
+    try:
+        return _call(f"{url}:predict", {"signature_name": "labels", "inputs": {}}, timeout)["outputs"]
+    except ValueError:
+        return []
+
+
+def _lines(row: dict[str, Any], labels: list[str]) -> Iterator[dict[str, Any]]:
+    """The lines of a row: its most probable labels or, if the model finds such, its entities, without padding."""
+    if labels and "probabilities" in row:
+        ranked = sorted(zip(labels, row["probabilities"]), key=lambda answer: -answer[1])
+        for number, (label, probability) in enumerate(ranked[:SHOWN]):
+            yield {"text": "" if number else row["text"], "label": label, "probability": probability}
+        return
     if "entity_text" not in row:
         yield row
         return

@@ -32,7 +32,10 @@ _CURES = {
 
 @contextlib.contextmanager
 def user_errors() -> Iterator[None]:
-    """Turns errors into one sentence on stderr and exit code 2, and warnings into one sentence each."""
+    """Turns errors into one sentence on stderr and an exit status, and warnings into one sentence each.
+
+    The status is 2, or that of the signal if training was interrupted: 130 after Ctrl-C, 143 after SIGTERM.
+    """
     quiet = _QuietTensorFlow()
     if sys.stderr is None or not sys.stderr.isatty():
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
@@ -44,7 +47,7 @@ def user_errors() -> Iterator[None]:
             yield
         except (ValueError, OSError, RuntimeError) as error:
             _print(_sentence(error))
-            sys.exit(2)
+            sys.exit(getattr(error, "exit_status", 2))
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] == __name__.partition(".")[0]:
                 raise

@@ -73,8 +73,7 @@ def _check_wordpiece_options(**options: bool | str | None) -> None:
 
 
 def _print_report(report: "VocabularyReport") -> None:
-
-    typer.echo(f"{report.vocab_size} pieces in {report.folder}")
+    typer.echo(f"{report.vocab_size:,} pieces in {report.folder}")
     rows = {
         "lines read": f"{report.num_lines:,}",
         "lines skipped (too long, or NUL)": f"{report.num_skipped_lines:,}",

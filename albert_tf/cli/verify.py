@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from albert_tf.cli.paths import checkpoint_folder
 from albert_tf.cli.tables import AsJson, print_json, print_table
 
 NAME = "verify"
@@ -20,7 +21,9 @@ def run(
 
     Example: albert-tf verify albert_base_v2
     """
-    from albert_tf.verify import verify
+    if not as_json:  # in JSON, a missing checkpoint is a finding like others
+        folder = checkpoint_folder(folder)
+    from albert_tf.verify import verify  # imports TensorFlow, so only after the path was checked
 
     checks = verify(folder)
     if as_json:

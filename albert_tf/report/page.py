@@ -12,8 +12,7 @@ from albert_tf.atomic_files import atomic_write
 from albert_tf.json_files import read_json
 from albert_tf.report.curves import curves_svg
 from albert_tf.trainer.recipe import parse_recipe
-from albert_tf.trainer.run_folder import METRICS_FILE, RECIPE_FILE, REPORT_FILE, RESULTS_FILE, read_metrics
-from albert_tf.trainer.throughput import Speed
+from albert_tf.trainer.run_folder import METRICS_FILE, RECIPE_FILE, REPORT_FILE, RESULTS_FILE, Speed, read_metrics
 
 REPORT_PAGE = "report.html"
 _MAX_ROWS = 100

@@ -16,8 +16,8 @@ import rich.console
 import rich.progress
 
 from albert_tf.atomic_files import atomic_write
-from albert_tf.trainer.run_folder import read_metrics
-from albert_tf.trainer.throughput import Speed, Stopwatch
+from albert_tf.trainer.run_folder import Speed, read_metrics
+from albert_tf.trainer.throughput import Stopwatch
 
 _SECONDS_BETWEEN_REFRESHES = 10.0
 _WIDTH_WITH_BAR = 130  # of a terminal: narrower ones have room for the numbers alone

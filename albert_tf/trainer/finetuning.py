@@ -28,7 +28,7 @@ from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, SaveState, Sto
 from albert_tf.trainer.checkpoint_files import latest_valid_checkpoint
 from albert_tf.trainer.devices import Devices, connect, explain_out_of_memory
 from albert_tf.trainer.finetune_report import FinetuneReport, read_report
-from albert_tf.trainer.fit_loop import FitLoop, TrainingStopped
+from albert_tf.trainer.fit_loop import FitLoop
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe
 from albert_tf.trainer.recipe import TrainingRecipe
 from albert_tf.trainer.run_folder import (
@@ -45,6 +45,17 @@ from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask
 from albert_tf.trainer.tensorboard import TensorBoardLog
 from albert_tf.trainer.throughput import SpeedLog
 from albert_tf.trainer.validation import checked
+
+
+class TrainingStopped(RuntimeError):  # noqa: N818
+    """SIGTERM or Ctrl-C interrupted training; the state of the run was saved.
+
+    A command ends with `exit_status`, as in shells: 130 after Ctrl-C, 143 after SIGTERM.
+    """
+
+    def __init__(self, step: int, signal_number: int):
+        super().__init__(f"Interrupted at step {step:,}; the state was saved, and the same command resumes.")
+        self.exit_status = 128 + signal_number
 
 
 def make_task(options: TaskOptions) -> FinetuneTask:
@@ -209,10 +220,7 @@ class _Run:
         if not _is_exhausted(history, options.patience):
             FitLoop(state, training, self.devices, callbacks).run(self._data(state.step), self._data, None)
         if state.step < training.num_train_steps and not _is_exhausted(history, options.patience):
-            raise TrainingStopped(
-                f"Interrupted at step {state.step:,} of {training.num_train_steps:,}; the state was saved, and the "
-                "same command resumes."
-            )
+            raise TrainingStopped(state.step, state.stopped_by)
         return state
 
     def finish(self, tokenizer: AlbertTokenizer, train: Any, dev: Any, state: TrainingState) -> FinetuneReport:

@@ -19,17 +19,17 @@ from albert_tf.trainer.run_state import TrainingState
 class StopSignal:
     """Context manager that records SIGTERM and Ctrl-C; a second Ctrl-C interrupts immediately.
 
-    Clusters send SIGTERM before they preempt a machine.
+    Clusters send SIGTERM before they preempt a machine. `received` is the number of the first signal, or 0.
 
     Example:
 
     >>> with StopSignal() as stop:
     ...     stop.received
-    False
+    0
     """
 
     def __init__(self):
-        self.received = False
+        self.received = 0
 
     def __enter__(self) -> "StopSignal":
         self._previous = {}
@@ -41,13 +41,9 @@ class StopSignal:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
-    def _record(self, *_) -> None:
-        self.received = True
+    def _record(self, number: int, _) -> None:
+        self.received = self.received or number
         signal.signal(signal.SIGINT, self._previous[signal.SIGINT])
-
-
-class TrainingStopped(RuntimeError):  # noqa: N818
-    """SIGTERM or Ctrl-C interrupted training; the state of the run was saved."""
 
 
 class FitLoop:
@@ -81,8 +77,8 @@ class FitLoop:
                 done += 1
                 if self.state.model.stop_training:  # a callback has stopped training early
                     done = total
-                train = open_train(self.state.step) if done < total and not stop.requested else None
-            if done < total and not stop.requested:
+                train = open_train(self.state.step) if done < total and not self.state.stopped_by else None
+            if done < total and not self.state.stopped_by:
                 intervals = {"initial_epoch": done, "epochs": total, "steps_per_epoch": interval}
                 self._fit(train, heldout, intervals, [stop])
         self.state.writer.wait()
@@ -122,7 +118,6 @@ class _SaveOnSignal(keras.callbacks.Callback):
     def __init__(self, state: TrainingState, training: TrainingRecipe, devices: Devices, signals: StopSignal):
         super().__init__()
         self.state, self.devices, self.signals = state, devices, signals
-        self.requested = False
         chunk = training.steps_per_execution
         self._every = 1 if not devices.has_workers else chunk * max(1, training.log_every // (20 * chunk))
 
@@ -134,8 +129,8 @@ class _SaveOnSignal(keras.callbacks.Callback):
         self._stop_if_requested()
 
     def _stop_if_requested(self):
-        self.requested = self.devices.any_worker(self.signals.received)
-        if self.requested:
+        if self.devices.any_worker(bool(self.signals.received)):
+            self.state.stopped_by = self.signals.received or signal.SIGTERM  # if another worker received it
             if self.devices.is_chief and self.state.saved_step != self.state.step:
                 self.state.save()
             raise _StopFit

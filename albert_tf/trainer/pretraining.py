@@ -46,7 +46,7 @@ class PretrainReport:
         metrics_file: one JSON line per interval.
         results: held-out metrics, and `unigram_entropy` of the masked tokens in nats; empty without held-out examples.
         num_train_steps: updates made so far.
-        finished: False if the run was interrupted; the same call resumes it.
+        finished, stopped_by: False and the number of a signal if the run was interrupted; the same call resumes it.
         is_chief: whether this process wrote the folder.
         seconds: wall time of this call.
     """
@@ -56,6 +56,7 @@ class PretrainReport:
     results: dict[str, float]
     num_train_steps: int
     finished: bool
+    stopped_by: int
     is_chief: bool
     seconds: float
 
@@ -105,7 +106,7 @@ def pretrain(
         results = _finish(run, devices, state.model, tokenizer_files) if finished else {}
         devices.barrier()  # a worker that exits early would be reported as lost
     model, metrics, seconds = run.output / MODEL_FOLDER, run.output / METRICS_FILE, time.monotonic() - begun
-    return PretrainReport(model, metrics, results, state.step, finished, devices.is_chief, seconds)
+    return PretrainReport(model, metrics, results, state.step, finished, state.stopped_by, devices.is_chief, seconds)
 
 
 def _starting_point(run: "_Run") -> SavedCheckpoint | None:

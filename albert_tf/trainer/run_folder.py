@@ -1,5 +1,6 @@
 """The folder of a run: its files, and the recipe that identifies the run that may be resumed there."""
 
+import dataclasses
 import json
 import pathlib
 import warnings
@@ -52,6 +53,27 @@ def write_recipe(folder: pathlib.Path, recipe: Mapping[str, Any]) -> None:
     file, content = folder / RECIPE_FILE, (json.dumps(recipe, indent=2, sort_keys=True) + "\n").encode()
     if not (file.is_file() and file.read_bytes() == content):
         atomic_write(file, content)
+
+
+@dataclasses.dataclass(frozen=True)
+class Speed:
+    """Throughput of an interval, as in the metrics file.
+
+    Attributes:
+        tokens_per_second: including padding.
+        seconds_per_step: wall time.
+        input_wait_share: fraction of that time in which the device waited for a batch.
+    """
+
+    tokens_per_second: float
+    seconds_per_step: float
+    input_wait_share: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tokens_per_second / 1000:.1f}k tokens/s  {self.seconds_per_step:.3g} s/step  "
+            f"input wait {self.input_wait_share:.1%}"
+        )
 
 
 def read_metrics(file: pathlib.Path) -> list[dict[str, float]]:

@@ -29,6 +29,7 @@ class TrainingState:
 
     Attributes:
         metrics_lines: number of lines of `metrics_file` when the restored checkpoint was saved; 0 without one.
+        stopped_by: number of the signal that interrupted training, or 0.
 
     Raises:
         ValueError: the model does not report `best_metric`.
@@ -57,7 +58,7 @@ class TrainingState:
         self._variables = {f"model/{index}": variable for index, variable in enumerate(model.variables)}
         self._variables |= {f"optimizer/{index}": variable for index, variable in enumerate(model.optimizer.variables)}
         self._metrics: list[float] = []
-        self.saved_step, self.metrics_lines = -1, 0
+        self.saved_step, self.metrics_lines, self.stopped_by = -1, 0, 0
 
     @property
     def step(self) -> int:

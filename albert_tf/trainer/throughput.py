@@ -5,26 +5,7 @@ import time
 
 import keras
 
-
-@dataclasses.dataclass(frozen=True)
-class Speed:
-    """Throughput of an interval.
-
-    Attributes:
-        tokens_per_second: including padding.
-        seconds_per_step: wall time.
-        input_wait_share: fraction of that time in which the device waited for a batch.
-    """
-
-    tokens_per_second: float
-    seconds_per_step: float
-    input_wait_share: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.tokens_per_second / 1000:.1f}k tokens/s  {self.seconds_per_step:.3g} s/step  "
-            f"input wait {self.input_wait_share:.1%}"
-        )
+from albert_tf.trainer.run_folder import Speed
 
 
 class Stopwatch:

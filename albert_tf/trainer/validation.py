@@ -34,8 +34,8 @@ def _first_problem(kind: type[pydantic.BaseModel], error: pydantic.ValidationErr
     problem = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")[0]
     where, reason = ".".join(str(part) for part in problem["loc"]), problem.get("ctx", {}).get("error")
     if problem["type"] == "extra_forbidden":
-        hint = nearest(problem["loc"][-1], _sibling_keys(kind, problem["loc"]))
-        return f"Unknown key {where!r} in {source}{hint or '; remove it'}."
+        hint = nearest(problem["loc"][-1], _sibling_keys(kind, problem["loc"]), otherwise="; remove it.")
+        return f"Unknown key {where!r} in {source}{hint}"
     if problem["type"] == "missing":
         name = f"--{where.replace('_', '-')}" if source == "the options" else where
         return f"`{name}` is missing; give it." if name != where else f"`{where}` is missing in {source}; add it."

@@ -1,14 +1,18 @@
 """Proves that `albert-tf finetune` trains what its options say, prints its scores, and explains mistakes."""
 
 import json
+import os
 import shutil
+import signal
 
+import keras
 import pytest
 
 from albert_tf import AlbertForSequenceClassification
+from albert_tf.trainer import finetuning
 from tests.toy_task import write_mood_table, write_pretrained
 
-from .terminal import mistake, output_of
+from .terminal import mistake, output_of, run
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +39,26 @@ def test_a_run_prints_its_scores_and_is_made_once(files):
     assert (recipe["batch_size"], recipe["learning_rate"], recipe["from_scratch"]) == (8, 0.001, False)
     assert "already finished" in output_of(*arguments(files, "--batch-size", 8))
     assert "batch_size (there 8, here 16)" in mistake(*arguments(files, "--batch-size", 16))
+
+
+def test_the_exit_status_of_an_interrupted_run_is_that_of_its_signal(files, monkeypatch):
+    """In the second of two runs, after its third step."""
+
+    class Terminator(keras.callbacks.Callback):
+        def __init__(self, cure):
+            super().__init__()
+
+        def on_train_batch_end(self, batch, logs=None):
+            if self.model.optimizer.iterations.numpy() == 3 and (files / "seeds/seed-0/metrics.json").exists():
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(finetuning, "StopAtBadLoss", Terminator)
+        command = arguments(files, "--batch-size", 8, "--seeds", 2, "--output", files / "seeds")
+        code, _, err = run(*command, "--quiet")
+    assert code == 143
+    assert err == "albert-tf: Interrupted at step 3; the state was saved, and the same command resumes.\n"
+    assert "2 runs" in output_of(*command)
 
 
 @pytest.mark.exhaustive

@@ -4,7 +4,7 @@ import json
 
 from tests.toy_task import write_pretrained
 
-from .terminal import output_of, run
+from .terminal import mistake, output_of, run
 
 
 def rows(printed):
@@ -31,6 +31,4 @@ def test_a_sound_folder_and_what_is_wrong_with_it(tmp_path):
 
 
 def test_no_checkpoint(tmp_path):
-    code, printed, complaint = run("verify", tmp_path / "nowhere")
-    assert (code, complaint) == (2, "")
-    assert rows(printed)["files"][0] == "fail"
+    assert "nowhere does not exist" in mistake("verify", tmp_path / "nowhere")

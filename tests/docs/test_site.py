@@ -5,6 +5,7 @@ import importlib
 import inspect
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -87,6 +88,19 @@ def test_a_broken_link_fails(broken, tmp_path):
     done = build(tmp_path, tmp_path / "site")
     assert done.returncode != 0
     assert all(message in done.stderr for message in broken.values()), done.stderr
+
+
+def test_readers_of_plain_files_find_what_the_site_includes():
+    link = re.compile(
+        r'^<!-- include (\S+)(?: "(.+)")? -->\n(?:\(The site shows \[.+\]\((.+)\) here\.\)$)?', re.MULTILINE
+    )
+    for page in sorted((REPOSITORY / "docs").rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        for file, heading, target in link.findall(text):
+            path, _, anchor = target.partition("#")
+            assert (page.parent / path).resolve() == REPOSITORY / file, page
+            assert anchor == (heading or "").lower().replace(" ", "-"), page
+        assert "The site shows" not in hooks.expand(text)
 
 
 def public_names(module) -> list[str]:

@@ -22,27 +22,29 @@ def make_model(remat, config=DROPOUT, **compile_arguments):
     return model
 
 
-def gradients(model):
+def gradients_of_a_step(model) -> list[tf.Tensor]:
+    with tf.GradientTape() as tape:
+        outputs = model(INPUTS, training=True)
+        loss = sum(term.mean() for term in model.loss_terms(LABELS, outputs).values())
+    return [tf.convert_to_tensor(gradient) for gradient in tape.gradient(loss, model.trainable_variables)]
+
+
+def assert_same_gradients(model, other):
     """Of a first and of a second batch: random generators must go on alike."""
-    found = []
     for _ in range(2):
-        with tf.GradientTape() as tape:
-            outputs = model(INPUTS, training=True)
-            loss = sum(term.mean() for term in model.loss_terms(LABELS, outputs).values())
-        found.append([tf.convert_to_tensor(g).numpy() for g in tape.gradient(loss, model.trainable_variables)])
-    return found
+        for variable, a, b in zip(
+            model.trainable_variables, gradients_of_a_step(model), gradients_of_a_step(other), strict=True
+        ):
+            np.testing.assert_allclose(b, a, atol=1e-6, rtol=0, err_msg=variable.path)
+    states = [[v.numpy() for v in m.non_trainable_variables if "seed" in v.path] for m in (model, other)]
+    assert len(states[0]) > 2
+    np.testing.assert_array_equal(*states)
 
 
 @pytest.mark.parametrize("remat", first_of(["block", 2, 100]))
 @pytest.mark.parametrize("config", first_of([DROPOUT, UNSHARED]), ids=["shared", "unshared"])
 def test_gradients_are_the_same_with_dropout_on(remat, config):
-    plain, again = make_model("none", config), make_model(remat, config)
-    for expected, found in zip(gradients(plain), gradients(again), strict=True):
-        for variable, a, b in zip(plain.trainable_variables, expected, found, strict=True):
-            np.testing.assert_allclose(b, a, atol=1e-6, rtol=0, err_msg=variable.path)
-    states = [[v.numpy() for v in m.non_trainable_variables if "seed" in v.path] for m in (plain, again)]
-    assert len(states[0]) > 2
-    np.testing.assert_array_equal(*states)
+    assert_same_gradients(make_model("none", config), make_model(remat, config))
 
 
 def fit(remat, **compile_arguments):

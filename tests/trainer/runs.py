@@ -12,8 +12,7 @@ import time
 import numpy as np
 import safetensors.numpy
 
-from albert_tf.trainer.run_folder import read_metrics
-from albert_tf.trainer.throughput import Speed
+from albert_tf.trainer.run_folder import Speed, read_metrics
 from tests.small_pipeline import REPOSITORY
 
 PRETRAIN = [sys.executable, "-c", "from albert_tf.cli.app import main; main()", "pretrain"]
@@ -66,6 +65,11 @@ def wait_for_checkpoint(run: pathlib.Path, step: int, process: subprocess.Popen,
         if time.monotonic() > deadline:
             raise AssertionError(f"step {step} was not saved in {seconds} seconds")
         time.sleep(0.01)
+
+
+def newest_step(run: pathlib.Path) -> int:
+    """The newest checkpoint's step; 0 where there is none."""
+    return max((int(folder.name.split("-")[1]) for folder in (run / "checkpoints").glob("step-*")), default=0)
 
 
 def weights(run: pathlib.Path) -> dict[str, np.ndarray]:

@@ -19,6 +19,7 @@ from tests.trainer.runs import (
     PRETRAIN,
     largest_difference,
     losses,
+    newest_step,
     start,
     start_workers,
     wait_for_checkpoint,
@@ -121,8 +122,9 @@ class Soak:
         while workers[0].poll() is None and newest_step(run) <= 0.95 * steps:
             time.sleep(0.01)
         workers[1].terminate()
-        said = self.finish(workers)
+        said = [worker.communicate()[0] for worker in workers]
         self.expect("one was told to stop: " + said[0].strip().splitlines()[-1], "Interrupted at step" in said[0])
+        self.expect("both ended with 143", all(worker.returncode == 143 for worker in workers))
         self.finish(start_workers(2, *PRETRAIN, file, "--output", run))
         self.report("two workers, one killed and told to stop again and again", "two-killed", "two", EXACT)
 
@@ -160,11 +162,6 @@ def start_on(hosts: TwoHosts, recipe: pathlib.Path, run: pathlib.Path) -> list[s
     pipes = {"env": environment, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     command = [*PRETRAIN, str(recipe), "--output", str(run)]
     return [hosts.start(command, index, **pipes) for index in range(2)]
-
-
-def newest_step(run: pathlib.Path) -> int:
-    """The newest checkpoint's step; 0 where there is none."""
-    return max((int(folder.name.split("-")[1]) for folder in (run / "checkpoints").glob("step-*")), default=0)
 
 
 def main() -> None:

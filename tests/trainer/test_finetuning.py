@@ -3,48 +3,28 @@
 import csv
 import os
 import pathlib
-import signal
-import subprocess
-import sys
 
-import keras
 import numpy as np
 import pytest
 import safetensors.numpy
 
 from albert_tf import AlbertForPreTraining
-from albert_tf.atomic_files import exclusive_lock
 from albert_tf.checkpoints import read
 from albert_tf.data.finetuning.classification import read_texts
 from albert_tf.export import load_folder
 from albert_tf.metrics import RegressionScores
-from albert_tf.trainer import FinetuneOptions, TrainingStopped, finetune, finetune_grid, finetuning
+from albert_tf.trainer import finetune, finetune_grid
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.run_folder import read_metrics
 from tests import toy_task
-from tests.conftest import ROOT
 from tests.parameters import first_of
 from tests.toy_task import CONFIG, mood_rows, tokenizer, write_mood_table, write_pretrained
+from tests.trainer.mood_runs import options_for, predictions, write_files
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("finetuning")
-    write_pretrained(folder / "pretrained")
-    write_mood_table(folder / "train.tsv", 320, seed=1)
-    write_mood_table(folder / "dev.tsv", 100, seed=2)
-    write_mood_table(folder / "few.tsv", 40, seed=3)
-    return folder
-
-
-def options_for(files, output, **changes):
-    values = {
-        "pretrained": files / "pretrained",
-        "train": files / "few.tsv",
-        "dev": files / "few.tsv",
-        "output": output,
-    }
-    return FinetuneOptions(**{**values, "epochs": 1, "batch_size": 16, **changes})
+    return write_files(tmp_path_factory.mktemp("finetuning"))
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +33,6 @@ def learnt(files):
         files, files / "learnt", train=files / "train.tsv", dev=files / "dev.tsv", epochs=8, learning_rate=3e-3
     )
     return options, finetune(options)
-
-
-def predictions(folder):
-    with (folder / "dev_predictions.tsv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
 
 
 def test_a_separable_task_is_learnt(learnt):
@@ -168,107 +143,11 @@ def test_equal_options_give_equal_bits_and_each_option_counts(files):
     assert predictions(files / "a") == predictions(files / "b")
 
 
-# === Stopped, locked, damaged ===
-
-
-def stop_at(step, options, told=signal.SIGTERM):
-    """Runs and sends this process a signal before that step; returns what the run says of it."""
-    with pytest.MonkeyPatch.context() as patch:
-
-        class Terminator(keras.callbacks.Callback):
-            def __init__(self, cure):
-                super().__init__()
-
-            def on_train_batch_begin(self, batch, logs=None):
-                if self.model.optimizer.iterations.numpy() == step - 1:
-                    os.kill(os.getpid(), told)
-
-        patch.setattr(finetuning, "StopAtBadLoss", Terminator)
-        with pytest.raises(TrainingStopped) as stopped:
-            finetune(options)
-        return str(stopped.value)
-
-
-def assert_same_run(folder, other):
-    assert (folder / "model.safetensors").read_bytes() == (other / "model.safetensors").read_bytes()
-    first, second = (read_metrics(run / "metrics.jsonl") for run in (folder, other))
-    for name in ("step", "loss", "learning_rate", "val_accuracy"):
-        assert [entry[name] for entry in first] == [entry[name] for entry in second]
-    assert predictions(folder) == predictions(other)
-
-
-@pytest.mark.exhaustive
-def test_a_run_that_is_told_to_stop_goes_on_to_the_same_bits(files, tmp_path):
-    options = options_for(files, tmp_path / "whole", seed=5, learning_rate=1e-2, epochs=3, evaluations_per_epoch=2)
-    report = finetune(options)
-    assert (report.steps, len(report.score_by_evaluation)) == (10, 5)
-    stopped = options.model_copy(update={"output": tmp_path / "stopped"})
-    before = signal.getsignal(signal.SIGTERM)
-    for step in (4, 5):
-        said = stop_at(step, stopped)
-        assert said == f"Interrupted at step {step - 1} of 10; the state was saved, and the same command resumes."
-    assert signal.getsignal(signal.SIGTERM) is before
-    assert finetune(stopped).kept_evaluation == report.kept_evaluation
-    assert_same_run(stopped.output, options.output)
-    assert not (stopped.output / "checkpoints").exists()
-
-
-KILLED = """
-import os, signal, sys
-import keras
-from albert_tf.trainer import FinetuneOptions, finetune, finetuning
-
-class Killer(keras.callbacks.Callback):
-    def __init__(self, cure):
-        super().__init__()
-
-    def on_train_batch_begin(self, batch, logs=None):
-        if self.model.optimizer.iterations.numpy() == int(sys.argv[2]):
-            os.kill(os.getpid(), signal.SIGKILL)
-
-finetuning.StopAtBadLoss = Killer
-finetune(FinetuneOptions.model_validate_json(sys.argv[1]))
-"""
-
-
-@pytest.mark.exhaustive
-def test_a_killed_run_goes_on_to_the_same_bits(files, tmp_path):
-    options = options_for(files, tmp_path / "whole", seed=5, learning_rate=1e-2, epochs=4)
-    finetune(options)
-    killed = options.model_copy(update={"output": tmp_path / "killed"})
-    for step in (1, 4, 4, 7, 10):
-        command = [sys.executable, "-c", KILLED, killed.model_dump_json(), str(step)]
-        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-        assert done.returncode == -signal.SIGKILL, done.stderr
-    finetune(killed)
-    assert_same_run(killed.output, options.output)
-
-
-@pytest.mark.exhaustive
-def test_the_best_weights_are_restored_or_the_run_says_why_not(files, tmp_path):
-    options = options_for(files, tmp_path / "run", learning_rate=1e-12, epochs=3)
-    stop_at(3 * 3, options)
-    best = tmp_path / "run/checkpoints/step-3"  # all scores are equal
-    (best / "state.json").write_text("{", encoding="utf-8")
-    with pytest.raises(ValueError, match="The best weights, of evaluation 1, cannot be restored: it was not found"):
-        finetune(options)
-    (tmp_path / "run/metrics.jsonl").unlink()
-    with pytest.raises(ValueError, match="lacks evaluations"):
-        finetune(options)
-
-
 @pytest.mark.exhaustive
 def test_evaluations_within_an_epoch(files, tmp_path):
     changes = {"epochs": 2, "evaluations_per_epoch": 2, "learning_rate": 1e-3}
     report = finetune(options_for(files, tmp_path / "run", **changes))  # 3 updates an epoch, evaluated every 2
     assert (report.steps, len(report.score_by_evaluation)) == (6, 3)
-
-
-@pytest.mark.exhaustive
-def test_patience_ends_a_run_early_and_a_resumed_one_does_not_train_on(files, tmp_path):
-    options = options_for(files, tmp_path / "run", learning_rate=1e-12, epochs=9, patience=2)
-    report = finetune(options)
-    assert (report.steps, len(report.score_by_evaluation), report.kept_evaluation) == (9, 3, 1)
 
 
 @pytest.mark.exhaustive
@@ -280,15 +159,6 @@ def test_parts_of_a_batch_and_bfloat16(files, tmp_path):
     assert max(np.abs(before[name] - after[name]).max() for name in before) < 0.01
     finetune(options_for(files, tmp_path / "bfloat16", dtype_policy="mixed_bfloat16", remat="block"))
     assert read(tmp_path / "bfloat16").arrays["classifier/kernel"].dtype == np.float32
-
-
-def test_a_folder_that_another_process_writes_is_refused(files, tmp_path):
-    with (
-        exclusive_lock(tmp_path / "run"),
-        pytest.raises(ValueError, match="run is being written by another process"),
-    ):
-        finetune(options_for(files, tmp_path / "run"))
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

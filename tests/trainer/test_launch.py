@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import textwrap
@@ -19,7 +20,12 @@ SHOW = "import os; print(os.environ['TF_CONFIG'])"
 # Says that it is there, and when it is told to stop.
 OBEY = """
 import signal, sys, time
-signal.signal(signal.SIGTERM, lambda *_: (print("saved", flush=True), sys.exit(0)))
+def stop(number, _):
+    print("saved", flush=True)
+    sys.exit(128 + number)
+
+signal.signal(signal.SIGTERM, stop)
+signal.signal(signal.SIGINT, stop)
 print("here", flush=True)
 time.sleep(60)
 """
@@ -73,14 +79,16 @@ def test_workers_of_other_machines_know_each_other(with_ssh):
     ]
 
 
-@pytest.mark.parametrize("where", ["2", "host-a,host-b"])
-def test_a_signal_goes_to_all_workers(where, with_ssh):
+@pytest.mark.parametrize(
+    ("where", "told"), [("2", signal.SIGTERM), ("2", signal.SIGINT), ("host-a,host-b", signal.SIGINT)]
+)
+def test_a_signal_goes_to_all_workers(where, told, with_ssh):
     process = start(sys.executable, LAUNCHER, where, sys.executable, "-u", "-c", OBEY, **with_ssh)
     assert {process.stdout.readline() for _ in range(2)} == {"0: here\n", "1: here\n"}
-    process.terminate()
+    process.send_signal(told)
     said, _ = process.communicate(timeout=30)
     assert sorted(said.splitlines()) == ["0: saved", "1: saved"]
-    assert process.returncode == 0
+    assert process.returncode == 128 + told
 
 
 def test_a_worker_that_fails_makes_the_launcher_fail():
@@ -98,14 +106,12 @@ def pod(tmp_path, program: str) -> subprocess.Popen:
     script = textwrap.dedent(text.split("- |\n")[1].split("      volumes:")[0]).replace("/disk", str(tmp_path))
     (tmp_path / "albert-tf").write_text(f"#!{sys.executable}\n{program}")
     (tmp_path / "albert-tf").chmod(0o755)
-    (tmp_path / "run").mkdir()
     variables = {"WORKERS": "3", "JOB_COMPLETION_INDEX": "2", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     return start("bash", "-c", script, **variables)
 
 
 def test_pods_know_each_other_and_are_done_when_the_run_is(tmp_path):
-    finish = f"open('{tmp_path}/run/results.json', 'w').close()"
-    process = pod(tmp_path, f"import os, sys; {SHOW}; print(os.getcwd(), *sys.argv[1:]); {finish}")
+    process = pod(tmp_path, f"import os, sys; {SHOW}; print(os.getcwd(), *sys.argv[1:])")
     config, command = process.communicate(timeout=30)[0].splitlines()
     assert process.returncode == 0
     addresses = tuple(f"albert-{index}.albert:12345" for index in range(3))
@@ -118,7 +124,7 @@ def test_a_pod_that_is_taken_away_saves_and_is_not_done(tmp_path):
     assert process.stdout.readline() == "here\n"
     process.terminate()
     assert process.communicate(timeout=30)[0] == "saved\n"
-    assert process.returncode == 1
+    assert process.returncode == 143
 
 
 # Stands in for gcloud: the "machine" is a folder, where a command for it runs with a home and a Python of its own.

@@ -8,7 +8,7 @@ import rich.text
 
 from albert_tf import AlbertForPreTraining
 from albert_tf.trainer.callbacks import ProgressLine
-from albert_tf.trainer.throughput import Speed
+from albert_tf.trainer.run_folder import Speed
 from tests.models.small import CONFIG
 
 

@@ -1,9 +1,10 @@
-"""Two workers train as one device does; when one dies the other stops, and the same command goes on.
+"""Two workers train as one device does; when one dies or both are told to, they stop, and the same command goes on.
 
 `make soak` has what takes longer: more workers, hosts of their own, many kills, bits.
 """
 
 import re
+import signal
 import sys
 import time
 
@@ -16,6 +17,7 @@ from tests.trainer.runs import (
     PRETRAIN,
     largest_difference,
     losses,
+    newest_step,
     start,
     start_workers,
     wait_for_checkpoint,
@@ -33,7 +35,7 @@ def recipe_for(pipeline, strategy: str) -> dict:
     return recipe
 
 
-def test_two_workers_of_which_one_dies_and_which_go_on_train_as_one_device(pipeline, tmp_path):
+def test_two_workers_that_are_stopped_twice_train_as_one_device(pipeline, tmp_path):
     file, run = write_recipe(tmp_path / "two.toml", recipe_for(pipeline, "multi_worker")), tmp_path / "two"
     chief, worker = start_workers(2, *PRETRAIN, file, "--output", run)
     wait_for_checkpoint(run, 10, chief)
@@ -47,6 +49,13 @@ def test_two_workers_of_which_one_dies_and_which_go_on_train_as_one_device(pipel
     assert re.search(r"Lost worker 1 \(127.0.0.1:\d+\).*same command", sentence)
     assert "Traceback" not in said
     assert not (run / "model").exists()
+
+    stopped = start(sys.executable, LAUNCHER, 2, *PRETRAIN, file, "--output", run)
+    wait_for_checkpoint(run, newest_step(run) + 5, stopped)
+    stopped.send_signal(signal.SIGINT)
+    said, _ = stopped.communicate(timeout=120)
+    assert stopped.returncode == 130, said
+    assert len(re.findall(r"[01]: albert-tf: Interrupted at step \d+; the state was saved", said)) == 2
 
     again = start(sys.executable, LAUNCHER, 2, *PRETRAIN, file, "--output", run)
     said, _ = again.communicate(timeout=300)

@@ -8,7 +8,8 @@ processes. The second starts one on each host, in a folder of the same name as t
 and where the command is found; hosts reach each other at port 12345, or at another: `host-a:5000,host-b:5000`.
 
 Each line that a worker prints begins with its index. Ctrl-C and SIGTERM go to all workers, which save and stop. Ends
-with 0 if all workers do; when one fails, the others have a minute to stop by themselves.
+with the first exit status that is not 0, such as 143 after SIGTERM, or else with 0; when one worker fails, the others
+have a minute to stop by themselves.
 """
 
 import json
@@ -64,12 +65,12 @@ class Worker:
         for line in lines:
             print(f"{self.index}: {line}", end="", flush=True)
 
-    def stop(self) -> None:
-        """Tells the worker to save and stop."""
+    def stop(self, number: int) -> None:
+        """Passes a signal on to the worker, which saves and stops."""
         if self.host is None:
-            self.process.terminate()
+            self.process.send_signal(number)
         elif self.remote_id.isdecimal():
-            subprocess.Popen(self.ssh(f"kill -TERM {self.remote_id}"), stdin=subprocess.DEVNULL)
+            subprocess.Popen(self.ssh(f"kill -{number} {self.remote_id}"), stdin=subprocess.DEVNULL)
 
 
 def free_ports(count: int) -> list[int]:
@@ -112,9 +113,9 @@ def main() -> None:
         sys.exit(f"usage: {sys.argv[0]} NUMBER_OF_WORKERS|HOST,HOST,... COMMAND...")
     workers = start(sys.argv[1], sys.argv[2:])
 
-    def stop_all(*_):
+    def stop_all(number, _):
         for worker in workers:
-            worker.stop()
+            worker.stop(number)
 
     signal.signal(signal.SIGTERM, stop_all)
     signal.signal(signal.SIGINT, stop_all)

@@ -18,7 +18,7 @@ MAX_BYTES = 1 << 40  # of weights
 
 
 def read_archive(path: pathlib.Path) -> Checkpoint:
-    """Reads a `.keras` file of this package or KerasHub; raises ValueError if it is damaged or of another model."""
+    """Reads a `.keras` file of this package or KerasHub; raises ValueError if it is damaged or holds no ALBERT."""
     try:
         with zipfile.ZipFile(path) as archive:
             reject_compressed(archive, (CONFIG_FILE, WEIGHTS_FILE))
@@ -32,7 +32,7 @@ def read_weights(path: pathlib.Path) -> Checkpoint:
     """Reads a `.weights.h5` file of this package or KerasHub, with the `config.json` beside it.
 
     Raises:
-        ValueError: there is no config, or a file is damaged or of another model.
+        ValueError: there is no config, a file is damaged, or the model is not an ALBERT.
     """
     config_file = path.with_name(CONFIG_FILE)
     if not config_file.is_file():

@@ -80,7 +80,7 @@ class LabelledTexts:
     def _index(self, ids: dict[str, int], label: str, line: int) -> int:
         if label not in ids:
             raise ValueError(
-                f"{self.source}, line {line}: the label {label!r} is not one of {listed(ids)}{nearest(label, ids)}."
+                f"{self.source}, line {line}: the label {label!r} is not one of {listed(ids)}{nearest(label, ids)}"
             )
         return ids[label]
 

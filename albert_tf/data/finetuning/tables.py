@@ -36,7 +36,7 @@ class Row:
         if column not in self.fields:
             raise ValueError(
                 f"{self.source} has no column {column!r}; its columns are {listed(self.fields)}"
-                f"{nearest(column, self.fields)}; choose one with {option}."
+                f"{nearest(column, self.fields)} Choose one with {option}."
             )
         return self.fields[column]
 

@@ -305,7 +305,7 @@ def _labels(text: TaggedText, spans: np.ndarray, names: Sequence[str]) -> np.nda
 
     def label_of(tag: str) -> int:
         if tag not in ids:
-            raise ValueError(f"{text.where}: the tag {tag!r} is not one of {listed(names)}{nearest(tag, names)}.")
+            raise ValueError(f"{text.where}: the tag {tag!r} is not one of {listed(names)}{nearest(tag, names)}")
         return ids[tag]
 
     if text.words is not None:

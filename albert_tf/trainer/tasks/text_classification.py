@@ -44,7 +44,11 @@ class TextClassification(FinetuneTask):
 
     @property
     def main_score(self) -> str:
-        """By default accuracy, micro F1 or Pearson's correlation; raises ValueError if there is no such score."""
+        """The score that decides which weights are kept; by default accuracy, micro F1 or Pearson's correlation.
+
+        Raises:
+            ValueError: the problem has no such score.
+        """
         name, problem = self.options.main_score, self.options.problem
         kind, default = _SCORES[problem]
         if name is None:

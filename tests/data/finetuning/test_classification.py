@@ -103,19 +103,19 @@ BAD = {
         "a.tsv",
         "txt\tlabel\nx\t1\n",
         Columns(),
-        r"a\.tsv has no column 'text'; .* are 'txt', 'label'; did you mean 'txt'; choose one with --text-column",
+        r"a\.tsv has no column 'text'; .* are 'txt', 'label'; did you mean 'txt'\? Choose one with --text-column",
     ),
     "SST-2 as GLUE has it": (
         "a.tsv",
         "sentence\tlabel\nx\t1\n",
         Columns(),
-        "are 'sentence', 'label'; .* --text-column",
+        r"are 'sentence', 'label'\. Choose .* --text-column",
     ),
     "missing key": (
         "a.jsonl",
         '{"text": "x", "label": 1}\n{"text": "x"}',
         Columns(),
-        r"no column 'label'; its columns are 'text'; choose one with --label-column",
+        r"no column 'label'; its columns are 'text'\. Choose one with --label-column",
     ),
     "missing number": (
         "a.tsv",
