@@ -27,7 +27,7 @@ class AttentionOutput(NamedTuple):
     """The outputs of an attention block."""
 
     hidden: Any  # [B, L, D]
-    probabilities: Any  # [B, N, L, M], None with block-local attention
+    probabilities: Any  # [B, N, L, M], or [B, N, 1, M] with block-local attention
 
 
 def mask_to_bias(attention_mask):
@@ -60,7 +60,8 @@ class AttentionBlock(AlbertLayer):
         use_islands: bool. Whether to use the XLA programs of `islands.py`.
 
     Returns:
-        AttentionOutput: hidden [B, L, D], probabilities [B, N, L, M] (before dropout), None with block-local attention.
+        AttentionOutput: hidden [B, L, D], probabilities [B, N, L, M] (before dropout). With block-local attention,
+            probabilities are those of the first token, [B, N, 1, M].
 
     Raises:
         ValueError: block-local attention got a mask per token.
@@ -109,7 +110,7 @@ class AttentionBlock(AlbertLayer):
         if self.config.attention == "full":
             context, probabilities = self._attend(query, key, value, bias, self.probability_dropout, training)
         else:
-            context, probabilities = self._attend_in_blocks(query, key, value, bias, training), None
+            context, probabilities = self._attend_in_blocks(query, key, value, bias, training)
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, heads * size))  # [B L, D]
         projected = flat_linear(context, weights.output_kernel, weights.output_bias)
         projected = self.output_dropout(projected, training=training)
@@ -126,7 +127,7 @@ class AttentionBlock(AlbertLayer):
     def _attend_in_blocks(self, query, key, value, bias, training):
         # A generator must be used once in a call, see `recomputed`.
         attend, attend_first = (
-            lambda *tensors, dropout=dropout: self._attend(*tensors, dropout, training)[0]
+            lambda *tensors, dropout=dropout: self._attend(*tensors, dropout, training)
             for dropout in (self.probability_dropout, self.first_dropout)
         )
         return attend_in_blocks(query, key, value, bias, self.config.block_size, attend, attend_first)

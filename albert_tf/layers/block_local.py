@@ -25,11 +25,12 @@ def attend_in_blocks(query, key, value, bias, block_size: int, attend: Callable,
         query, key, value: float tensors [B, N, L, H].
         bias: float32 tensor [B, 1, 1, L] added to the logits.
         block_size: int. S.
-        attend: full attention, from query, key, value [..., L or M, H] and bias [..., 1, M] to [..., L, H].
+        attend: full attention, from query, key, value [..., L or M, H] and bias [..., 1, M] to the context
+            [..., L, H] and probabilities [..., L, M].
         attend_first: the same for the first token, with dropout of its own.
 
     Returns:
-        Float tensor [B, N, L, H].
+        Float tensors: the context [B, N, L, H], and the probabilities of the first token [B, N, 1, L].
 
     Raises:
         ValueError: the bias is per token.
@@ -41,7 +42,8 @@ def attend_in_blocks(query, key, value, bias, block_size: int, attend: Callable,
         )
     batch, heads, length, size = ops.shape(query)
     if isinstance(length, int) and length <= 2 * block_size:
-        return attend(query, key, value, bias)
+        context, probabilities = attend(query, key, value, bias)
+        return context, probabilities[:, :, :1]
     if ops.is_tensor(length):  # known in the running graph alone; short inputs get a short block
         block_size = ops.minimum(block_size, length)
     count = -(-length // block_size)
@@ -51,10 +53,10 @@ def attend_in_blocks(query, key, value, bias, block_size: int, attend: Callable,
     biases = ops.swapaxes(
         _windows(ops.swapaxes(bias, -1, -2), block_size, count, _NEVER), -1, -2
     )  # [B, 1, C, 1, 3 S + 1]
-    context = attend(blocks, keys, values, biases)  # [B, N, C, S, H]
+    context, _ = attend(blocks, keys, values, biases)  # [B, N, C, S, H]
     context = ops.reshape(context, (batch, heads, count * block_size, size))
-    first = attend_first(query[:, :, :1], key, value, bias)  # [B, N, 1, H]
-    return ops.concatenate([first, context[:, :, 1:length]], axis=2)
+    first, probabilities = attend_first(query[:, :, :1], key, value, bias)  # [B, N, 1, H]
+    return ops.concatenate([first, context[:, :, 1:length]], axis=2), probabilities
 
 
 def _windows(x, block_size, count, fill: float = 0.0):
