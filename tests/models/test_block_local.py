@@ -85,7 +85,7 @@ def test_recomputed_and_in_a_loop_with_dropout_on(way):
 def test_packed_rows_and_attentions_are_refused():
     encoder = AlbertEncoder(CONFIG.replace(**LOCAL))
     ids = INPUTS["input_ids"]
-    with pytest.raises(ValueError, match=r"one per row, not per token.* give packed examples rows of their own"):
+    with pytest.raises(ValueError, match="`example_ids` must not be given with attention='block_local'"):
         encoder({"input_ids": ids, "example_ids": ids, "position_ids": 0 * ids})
     with pytest.raises(ValueError, match=r"`output_attentions` must be False .* load the model with attention='full'"):
         encoder(INPUTS, output_attentions=True)
@@ -139,5 +139,5 @@ def test_what_knows_full_attention_only_is_refused(long_folder, tmp_path):
         ValueError, match="attention='block_local', which ONNX files do not support; export a SavedModel"
     ):
         export_onnx(long_folder, tmp_path, "onnx")
-    with pytest.raises(ValueError, match="`output_attentions` must be False with attention='block_local'"):
+    with pytest.raises(ValueError, match="`attention` must be False for block-local attention"):
         export_saved_model(long_folder, tmp_path / "exports", "long", attention=True)
