@@ -3,6 +3,7 @@
 Letters: B batch, L sequence (M for the axis of keys), D hidden, N heads, H head size (= D / N).
 """
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -125,9 +126,7 @@ class AttentionBlock(AlbertLayer):
         return ops.matmul(dropout(probabilities, training=training), value), probabilities
 
     def _attend_in_blocks(self, query, key, value, bias, training):
-        # A generator must be used once in a call, see `recomputed`.
-        attend, attend_first = (
-            lambda *tensors, dropout=dropout: self._attend(*tensors, dropout, training)
-            for dropout in (self.probability_dropout, self.first_dropout)
-        )
-        return attend_in_blocks(query, key, value, bias, self.config.block_size, attend, attend_first)
+        # Two dropout layers, because a generator must be used once in a call, see `recomputed`.
+        dropouts = self.probability_dropout, self.first_dropout
+        ways = (functools.partial(self._attend, dropout=dropout, training=training) for dropout in dropouts)
+        return attend_in_blocks(query, key, value, bias, self.config.block_size, *ways)

@@ -50,10 +50,8 @@ def attend_in_blocks(query, key, value, bias, block_size: int, attend: Callable,
     padding = ops.zeros((batch, heads, count * block_size - length, size), query.dtype)
     blocks = ops.reshape(ops.concatenate([query, padding], axis=2), (batch, heads, count, block_size, size))
     keys, values = (_windows(x, block_size, count) for x in (key, value))
-    biases = ops.swapaxes(
-        _windows(ops.swapaxes(bias, -1, -2), block_size, count, _NEVER), -1, -2
-    )  # [B, 1, C, 1, 3 S + 1]
-    context, _ = attend(blocks, keys, values, biases)  # [B, N, C, S, H]
+    biases = _windows(ops.swapaxes(bias, -1, -2), block_size, count, _NEVER)  # [B, 1, C, 3 S + 1, 1]
+    context, _ = attend(blocks, keys, values, ops.swapaxes(biases, -1, -2))  # [B, N, C, S, H]
     context = ops.reshape(context, (batch, heads, count * block_size, size))
     first, probabilities = attend_first(query[:, :, :1], key, value, bias)  # [B, N, 1, H]
     return ops.concatenate([first, context[:, :, 1:length]], axis=2), probabilities
