@@ -13,15 +13,17 @@ from albert_tf.json_files import nearest, read_json
 
 Share = Literal["all", "attention", "ffn", "none"]
 Origin = Literal["google", "huggingface"]
+Attention = Literal["full", "block_local"]
 
 SHARE_CHOICES = ("all", "attention", "ffn", "none")
+ATTENTION_CHOICES = ("full", "block_local")
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh", "linear")
 # A config comes from a file that somebody else may have written: a model of it must be made in bounded time.
 MAX_LAYERS, MAX_SIZE = 256, 2**31 - 1
 _BOUNDED_BY_LAYERS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
 
 # Fields that no published config has.
-OWN_KEYS = ("share", "embedding_projection", "masked_lm_layer_norm_eps")
+OWN_KEYS = ("share", "embedding_projection", "masked_lm_layer_norm_eps", "attention", "block_size")
 # Keys of published files that say nothing about the numbers this library computes.
 _IGNORED_GOOGLE_KEYS = {"net_structure_type", "gap_size", "num_memory_blocks", "down_scale_factor", "ln_type"}
 _HUGGING_FACE_MARKS = {"model_type", "architectures", "transformers_version", "_name_or_path"}
@@ -68,6 +70,10 @@ class AlbertConfig:
             in Google's code; Hugging Face and KerasHub also map embeddings of the hidden width.
         masked_lm_layer_norm_eps: float or None. As `layer_norm_eps`, for the masked-LM head. None: the same; KerasHub's
             head has 1e-5.
+        attention: str. `"full"`, or `"block_local"` for long inputs: tokens attend to those of their block, of the two
+            blocks beside it and to the first token, which attends to all. Costs then grow with the length, not with
+            its square. Inputs of up to two blocks get the outputs of full attention.
+        block_size: int. Tokens of a block.
 
     Raises:
         ValueError: a value is out of range, or values contradict each other.
@@ -103,6 +109,8 @@ class AlbertConfig:
     share: Share = "all"
     embedding_projection: bool | None = None
     masked_lm_layer_norm_eps: float | None = None
+    attention: Attention = "full"
+    block_size: int = 128
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -114,8 +122,11 @@ class AlbertConfig:
                 f"`hidden_act` must be one of {', '.join(ACTIVATIONS)}. Received: hidden_act={self.hidden_act!r}; "
                 'the tanh form of GELU is "gelu_new", the exact form "gelu".'
             )
-        if self.share not in SHARE_CHOICES:
-            raise ValueError(f"`share` must be one of {', '.join(SHARE_CHOICES)}. Received: share={self.share!r}.")
+        for name, choices in (("share", SHARE_CHOICES), ("attention", ATTENTION_CHOICES)):
+            if getattr(self, name) not in choices:
+                raise ValueError(
+                    f"`{name}` must be one of {', '.join(choices)}. Received: {name}={getattr(self, name)!r}."
+                )
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
                 f"`hidden_size` must be a multiple of `num_attention_heads`. Received: hidden_size={self.hidden_size}, "

@@ -67,7 +67,7 @@ def encoder_flops(config: AlbertConfig, sequence_length: int) -> int:
     """
     length, hidden, inner = sequence_length, config.hidden_size, config.intermediate_size
     projection = 2 * length * config.embedding_size * hidden if config.has_projection else 0
-    attention = 4 * 2 * length * hidden * hidden + 2 * 2 * length * length * hidden
+    attention = 4 * 2 * length * hidden * hidden + 2 * 2 * length * _keys_per_token(config, length) * hidden
     ffn = 2 * 2 * length * hidden * inner
     return projection + _num_blocks(config) * (attention + ffn) + 2 * hidden * hidden
 
@@ -106,7 +106,7 @@ def activation_values(config: AlbertConfig, sequence_length: int, num_prediction
         int. Numbers for one sequence; sharing does not change it.
     """
     length, hidden, embedding = sequence_length, config.hidden_size, config.embedding_size
-    scores = config.num_attention_heads * length * length
+    scores = config.num_attention_heads * length * _keys_per_token(config, length)
     block = 8 * length * hidden + 2 * length * config.intermediate_size + scores
     embeddings = length * embedding * (2 if config.has_projection else 1)
     if config.hidden_dropout_prob:
@@ -187,3 +187,9 @@ def compare_costs(
 
 def _num_blocks(config: AlbertConfig) -> int:
     return config.num_hidden_layers * config.inner_group_num
+
+
+def _keys_per_token(config: AlbertConfig, length: int) -> int:
+    """How many tokens a token attends to: all, or the first one and those of three blocks."""
+    is_full = config.attention == "full" or length <= 2 * config.block_size
+    return length if is_full else 3 * config.block_size + 1

@@ -176,6 +176,15 @@ def test_an_epsilon_of_the_head():
         config.replace(masked_lm_layer_norm_eps=0.0)
 
 
+def test_attention_is_saved_only_if_it_is_not_full():
+    assert not {"attention", "block_size"} & AlbertConfig().to_hugging_face().keys()
+    config = AlbertConfig(attention="block_local", block_size=64)
+    assert AlbertConfig.from_published(config.to_hugging_face()) == config
+    assert AlbertConfig.from_published(config.to_google()) == config
+    with pytest.raises(ValueError, match=r"`attention` must be one of full, block_local\. Received: attention='local'"):
+        config.replace(attention="local")
+
+
 def test_what_older_files_list_for_every_model():
     values = json.loads(GOOGLE_FILE.read_text()) | {"hidden_act": "gelu_new"}
     listed = {"model_type": "albert", "pruned_heads": {}, "finetuning_task": None, "num_beams": 1, "do_sample": False}

@@ -149,3 +149,13 @@ def test_activations_listed_one_by_one():
 def test_a_wrong_argument_is_one_sentence(arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
         estimate_costs(SMALL, **arguments)
+
+
+def test_block_local_attention_costs_what_its_blocks_cost():
+    local = AlbertConfig(attention="block_local", block_size=64, max_position_embeddings=4096)
+    assert encoder_flops(local, 128) == encoder_flops(AlbertConfig(), 128)
+    growth = estimate_costs(local, 4096).activation_bytes_per_sequence
+    assert growth < 2.1 * estimate_costs(local, 2048).activation_bytes_per_sequence
+    # 193 tokens instead of 4,096, in the products with keys and with values.
+    saved = encoder_flops(local.replace(attention="full"), 4096) - encoder_flops(local, 4096)
+    assert saved == 12 * 2 * 2 * 4096 * (4096 - 193) * 768

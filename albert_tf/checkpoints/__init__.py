@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from albert_tf.checkpoints.checkpoint import Checkpoint, assign, check_size, digest, with_sharing
+    from albert_tf.checkpoints.checkpoint import Checkpoint, assign, check_size, digest, with_positions, with_sharing
     from albert_tf.checkpoints.conversion import Placement, write
     from albert_tf.checkpoints.formats.google import save_google, write_google
     from albert_tf.checkpoints.huggingface import save_huggingface
@@ -27,12 +27,13 @@ __all__ = [
     "save_google",
     "save_huggingface",
     "save_sentence_modules",
+    "with_positions",
     "with_sharing",
     "write",
     "write_google",
 ]
 _MODULE_OF = {
-    **dict.fromkeys(("Checkpoint", "assign", "check_size", "digest", "with_sharing"), "checkpoint"),
+    **dict.fromkeys(("Checkpoint", "assign", "check_size", "digest", "with_positions", "with_sharing"), "checkpoint"),
     **dict.fromkeys(("Placement", "write"), "conversion"),
     **dict.fromkeys(("save_google", "write_google"), "formats.google"),
     "save_huggingface": "huggingface",

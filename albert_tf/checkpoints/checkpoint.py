@@ -67,6 +67,20 @@ def with_sharing(checkpoint: Checkpoint, config: AlbertConfig) -> Checkpoint:
     return dataclasses.replace(checkpoint, config=config, arrays=arrays)
 
 
+def with_positions(checkpoint: Checkpoint, config: AlbertConfig) -> Checkpoint:
+    """A checkpoint whose position embeddings are repeated until there are `max_position_embeddings` of `config`.
+
+    Repeated, not interpolated, so that tokens next to each other have the positions that they were trained with
+    (Longformer, arXiv 2004.05150, section 5).
+    """
+    path, count = "encoder/embeddings/position_embeddings", config.max_position_embeddings
+    table = checkpoint.arrays.get(path)
+    if table is None or count <= len(table):
+        return checkpoint
+    repeated = np.tile(table, (-(-count // len(table)), 1))[:count]
+    return dataclasses.replace(checkpoint, config=config, arrays={**checkpoint.arrays, path: repeated})
+
+
 def digest(arrays: Mapping[str, np.ndarray]) -> str:
     """SHA-256 of arrays with their names, as hexadecimal digits."""
     total = hashlib.sha256()

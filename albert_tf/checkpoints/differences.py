@@ -24,6 +24,12 @@ def warn_of_differences(config: AlbertConfig, arrays: Mapping[str, np.ndarray], 
             f"and this model's with masked_lm_layer_norm_eps={ours}.",
             stacklevel=3,
         )
+    if config.attention == "block_local" and config.max_position_embeddings > 2 * config.block_size:
+        warnings.warn(
+            f"{reader} would compute different outputs for inputs of more than {2 * config.block_size} tokens, because "
+            f"it does not have attention='block_local' (block_size={config.block_size}).",
+            stacklevel=3,
+        )
     # transformers computes a layer's group in floating point, which for a few sizes is one too low.
     their_groups = [int(layer / (layers / groups)) for layer in range(layers)]
     if layout == "huggingface" and their_groups != [config.group_of_layer(layer) for layer in range(layers)]:

@@ -141,6 +141,11 @@ class _Loaded:
 
 def _load(source: pathlib.Path, max_length: int | None) -> _Loaded:
     checkpoint = checkpoints.read(source)
+    if checkpoint.config.attention != "full":
+        raise ValueError(
+            f"{source} has attention={checkpoint.config.attention!r}, which ONNX files do not support; export a "
+            "SavedModel."
+        )
     tokenizer = AlbertTokenizer.from_pretrained(source)
     tokenizer.check_fits(checkpoint.config.vocab_size)
     settings = checkpoint.settings

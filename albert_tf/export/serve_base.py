@@ -48,6 +48,8 @@ class ServedModel(tf.Module):
         if self.token_rank != 2:
             kind = type(self._loaded.model).__name__
             raise ValueError(f"`attention` must be False for {kind}, which reads several rows at once.")
+        if self._loaded.model.config.attention != "full":
+            raise ValueError("`attention` must be False for block-local attention, which is not between all tokens.")
         self._with_attention = True
 
     def freeze(self) -> None:

@@ -3,6 +3,7 @@
 Letters: B batch, L sequence (M for the axis of keys), D hidden, N heads, H head size (= D / N).
 """
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from keras import ops
 
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.base import AlbertLayer, flat_linear
+from albert_tf.layers.block_local import attend_in_blocks
 
 
 class AttentionWeights(NamedTuple):
@@ -26,7 +28,7 @@ class AttentionOutput(NamedTuple):
     """The outputs of an attention block."""
 
     hidden: Any  # [B, L, D]
-    probabilities: Any  # [B, N, L, M]
+    probabilities: Any  # [B, N, L, M], or [B, N, 1, M] with block-local attention
 
 
 def mask_to_bias(attention_mask):
@@ -53,12 +55,17 @@ class AttentionBlock(AlbertLayer):
 
     Call arguments:
         hidden: float tensor [B, L, D].
-        bias: float32 tensor [B, 1, 1, M] or [B, 1, L, M] added to the logits, see `mask_to_bias`.
+        bias: float32 tensor [B, 1, 1, M] or [B, 1, L, M] added to the logits, see `mask_to_bias`. Block-local attention
+            takes the first form only.
         weights: AttentionWeights from `prepare`, or None to prepare them here.
         use_islands: bool. Whether to use the XLA programs of `islands.py`.
 
     Returns:
-        AttentionOutput: hidden [B, L, D], probabilities [B, N, L, M] (before dropout).
+        AttentionOutput: hidden [B, L, D], probabilities [B, N, L, M] (before dropout). With block-local attention,
+            probabilities are those of the first token, [B, N, 1, M].
+
+    Raises:
+        ValueError: block-local attention got a mask per token.
 
     References:
         `modeling.py` (attention_layer, attention_ffn_block) of google-research/albert.
@@ -72,6 +79,8 @@ class AttentionBlock(AlbertLayer):
         self.output_projection = self.make_dense(config.hidden_size, "output")
         self.layer_norm = self.make_layer_norm()
         self.probability_dropout = self.make_dropout(config.attention_probs_dropout_prob, "probability_dropout")
+        if config.attention == "block_local":
+            self.first_dropout = self.make_dropout(config.attention_probs_dropout_prob, "first_dropout")
         self.output_dropout = self.make_dropout(config.hidden_dropout_prob, "output_dropout")
 
     def build(self, input_shape=None, **shapes):
@@ -99,12 +108,25 @@ class AttentionBlock(AlbertLayer):
         # A single transpose for all three; unstacking and its gradient are then free.
         joined = ops.transpose(ops.reshape(joined, (batch, length, 3, heads, size)), (2, 0, 3, 1, 4))
         query, key, value = ops.unstack(joined, 3)  # [B, N, L, H] each
-        logits = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), "float32")  # [B, N, L, M]
-        logits = logits + ops.cast(bias, "float32")
-        probabilities = ops.cast(ops.softmax(logits, axis=-1), self.compute_dtype)
-        context = ops.matmul(self.probability_dropout(probabilities, training=training), value)  # [B, N, L, H]
+        if self.config.attention == "full":
+            context, probabilities = self._attend(query, key, value, bias, self.probability_dropout, training)
+        else:
+            context, probabilities = self._attend_in_blocks(query, key, value, bias, training)
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, heads * size))  # [B L, D]
         projected = flat_linear(context, weights.output_kernel, weights.output_bias)
         projected = self.output_dropout(projected, training=training)
         attended = self.add_and_normalize(projected, ops.reshape(hidden, (-1, heads * size)), use_islands)
         return AttentionOutput(ops.reshape(attended, ops.shape(hidden)), probabilities)
+
+    def _attend(self, query, key, value, bias, dropout, training):
+        """The context [..., L, H] and the probabilities [..., L, M] of full attention."""
+        logits = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), "float32")  # [..., L, M]
+        logits = logits + ops.cast(bias, "float32")
+        probabilities = ops.cast(ops.softmax(logits, axis=-1), self.compute_dtype)
+        return ops.matmul(dropout(probabilities, training=training), value), probabilities
+
+    def _attend_in_blocks(self, query, key, value, bias, training):
+        # Two dropout layers, because a generator must be used once in a call, see `recomputed`.
+        dropouts = self.probability_dropout, self.first_dropout
+        ways = (functools.partial(self._attend, dropout=dropout, training=training) for dropout in dropouts)
+        return attend_in_blocks(query, key, value, bias, self.config.block_size, *ways)

@@ -279,8 +279,9 @@ class AlbertBase(CheckedModel):
             revision: of a name, its branch, tag or commit. None: the newest.
             **kwargs: constructor arguments, such as `labels`, and fields of AlbertConfig that differ from the file's,
                 such as `hidden_dropout_prob`. With `share="none"`, layers start with the shared weights and no longer
-                share them. If `labels` are those in the file in another order, the classifier's
-                columns are reordered.
+                share them. With a larger `max_position_embeddings`, the position embeddings are repeated, and with
+                `attention="block_local"` costs are linear in the length. If `labels` are those in the file in another
+                order, the classifier's columns are reordered.
 
         Raises:
             ValueError: a tensor is not used, a variable is not filled, or shapes differ.
@@ -289,7 +290,7 @@ class AlbertBase(CheckedModel):
         checkpoints.check_size(checkpoint)
         changes = {name: kwargs.pop(name) for name in checkpoint.config.to_dict() if name in kwargs}
         config = checkpoint.config.replace(**changes)
-        checkpoint = checkpoints.with_sharing(checkpoint, config)
+        checkpoint = checkpoints.with_positions(checkpoints.with_sharing(checkpoint, config), config)
         model = cls(config, **cls.arguments_from_file(dict(checkpoint.settings), kwargs))
         checkpoints.assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
         return model

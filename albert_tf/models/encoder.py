@@ -34,7 +34,7 @@ class AlbertEncoder(AlbertBase):
             `cls_positions` int [B, S] (the first position of each example).
         training: bool. Whether dropout is on.
         output_hidden_states: bool. Whether to return `hidden_states`.
-        output_attentions: bool. Whether to return `attentions`.
+        output_attentions: bool. Whether to return `attentions`, which block-local attention does not have.
 
     Returns:
         dict: `sequence_output` [B, L, D]; `pooled_output` [B, D], or [B, S, D] with `cls_positions`; if requested,
@@ -87,6 +87,11 @@ class AlbertEncoder(AlbertBase):
                 self.pooler.build((None, config.hidden_size))
 
     def call(self, inputs, training=False, output_hidden_states=False, output_attentions=False):
+        if output_attentions and self.config.attention != "full":
+            raise ValueError(
+                "`output_attentions` must be False with attention='block_local', which makes no tensor [L, L]. "
+                "Received: output_attentions=True; load the model with attention='full'."
+            )
         given = _standardize(inputs)
         hidden = self.embeddings(given.ids, given.types, given.positions, training=training)  # [B, L, E]
         if self.projection is not None:

@@ -91,6 +91,11 @@ def check_inputs(model, inputs) -> tuple[dict[str, Any], dict[str, int | None]]:
             f"`input_ids` has rows of {sizes['L']} tokens, more than max_position_embeddings={longest}; truncate the "
             f"texts with tokenizer(texts, max_length={longest})."
         )
+    if "example_ids" in inputs and model.config.attention != "full":
+        raise ValueError(
+            f"`example_ids` must not be given with attention={model.config.attention!r}. Received: packed rows; "
+            "prepare rows of one example each, or load the model with attention='full'."
+        )
     for name, value in inputs.items():
         _check_values(name, value, fields[name], sizes, model)
     return inputs, sizes

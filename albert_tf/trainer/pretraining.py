@@ -173,7 +173,8 @@ def _train(run: _Run, devices: Devices, saved: SavedCheckpoint | None) -> Traini
     with devices.strategy.scope():
         model = AlbertForPreTraining(recipe.config, objective=recipe.data.objective, dtype=training.dtype_policy)
         if recipe.weights is not None and saved is None:
-            checkpoints.assign(checkpoints.read(recipe.weights), model.variables_by_path(), recipe.new_head)
+            weights = checkpoints.with_positions(checkpoints.read(recipe.weights), recipe.config)
+            checkpoints.assign(weights, model.variables_by_path(), recipe.new_head)
         model.compile(
             optimizer=recipe.optimizer.build(training.num_train_steps, training.batch_size),
             gradient_accumulation_steps=training.gradient_accumulation_steps,

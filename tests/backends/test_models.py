@@ -15,7 +15,8 @@ from albert_tf import (
     AlbertForTokenClassification,
 )
 from albert_tf.checkpoints.names import rows
-from tests.models.small import CONFIG
+from albert_tf.layers import mask_to_bias
+from tests.models.small import CONFIG, make_inputs
 
 CASES = ("M1_small", "M2_groups", "M4_xlargeish")
 LABELS = ("masked_lm_ids", "masked_lm_weights", "sentence_order_labels")
@@ -65,6 +66,7 @@ def assert_gradients(model, inputs, labels, arrays):
     ("kind", "arguments"),
     [
         (AlbertEncoder, {}),
+        (AlbertEncoder, {"attention": "block_local", "block_size": 3}),
         (AlbertForPreTraining, {}),
         (AlbertForMaskedLM, {}),
         (AlbertForSequenceClassification, {"num_labels": 3}),
@@ -74,7 +76,8 @@ def assert_gradients(model, inputs, labels, arrays):
 )
 def test_inputs_of_open_length(kind, arguments):
     # PyTorch finds shapes with a length of 83, which must be one that the model takes.
-    model = kind(CONFIG.replace(max_position_embeddings=96), **arguments)
+    changes = {name: arguments.pop(name) for name in ("attention", "block_size") if name in arguments}
+    model = kind(CONFIG.replace(max_position_embeddings=96, **changes), **arguments)
     names = ("input_ids", "attention_mask", "token_type_ids")
     inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
     functional = keras.Model(inputs, model(inputs))
@@ -84,6 +87,29 @@ def test_inputs_of_open_length(kind, arguments):
         assert found.keys() == expected.keys()
         for name, array in expected.items():
             np.testing.assert_array_equal(ops.convert_to_numpy(found[name]), ops.convert_to_numpy(array), err_msg=name)
+
+
+# === Block-local attention ===
+
+
+@pytest.mark.parametrize("length", [7, 30])
+def test_block_local_attention_is_full_attention_with_a_mask(length):
+    config = CONFIG.replace(max_position_embeddings=96)
+    inputs = make_inputs(3, length)
+    local, full = (AlbertEncoder(config.replace(attention=kind, block_size=4)) for kind in ("block_local", "full"))
+    full.set_weights(local.get_weights())
+    hidden = ops.convert_to_tensor(local.projection(local.embeddings(inputs["input_ids"], inputs["token_type_ids"])))
+    block = np.arange(length) // 4
+    pairs = np.abs(block[:, None] - block[None]) <= 1
+    pairs[0] = pairs[:, 0] = True
+    found, expected = (
+        encoder.attention_blocks[0][0](hidden, mask_to_bias(mask)).hidden
+        for encoder, mask in (
+            (local, inputs["attention_mask"]),
+            (full, inputs["attention_mask"][:, None] * pairs.astype("int32")),
+        )
+    )
+    assert_close(found, ops.convert_to_numpy(expected), "hidden", atol=1e-5)
 
 
 # === The reference ===

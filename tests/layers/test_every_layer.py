@@ -39,6 +39,11 @@ CASES = {
         ("bfloat16", 0.02),
     ),
     "attention": (lambda: layers.AttentionBlock(CONFIG), [numbers(B, L, 24), padded_bias()], ("bfloat16", 0.02)),
+    "block_local_attention": (
+        lambda: layers.AttentionBlock(CONFIG.replace(attention="block_local", block_size=2)),
+        [numbers(B, L, 24), padded_bias()],
+        ("bfloat16", 0.02),
+    ),
     "feed_forward": (lambda: layers.FeedForwardBlock(CONFIG), [numbers(B, L, 24)], ("bfloat16", 0.02)),
     "masked_lm": (
         lambda: layers.MaskedLMHead(CONFIG),
