@@ -77,9 +77,7 @@ def test_recomputed_and_in_a_loop_with_dropout_on(way):
     config = test_remat.DROPOUT.replace(attention="block_local", block_size=2)
     plain = test_remat.make_model("none", config)
     other = test_remat.make_model(**{"remat": "none", **way}, config=config)
-    for expected, found in zip(test_remat.gradients(plain), test_remat.gradients(other), strict=True):
-        for variable, a, b in zip(plain.trainable_variables, expected, found, strict=True):
-            np.testing.assert_allclose(b, a, atol=1e-6, rtol=0, err_msg=variable.path)
+    test_remat.assert_same_gradients(plain, other)
 
 
 def test_packed_rows_and_attentions_are_refused():
