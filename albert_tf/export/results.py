@@ -15,6 +15,7 @@ from albert_tf.data.finetuning.answers import AnswerPrediction
 from albert_tf.data.finetuning.tagged import Entity
 
 SAVED_MODEL_FILE = "saved_model.pb"
+_BATCH_SIZE = 32
 # Outputs of `serving_default` by which a task is known.
 _TASK_OF_OUTPUT = {
     "answer": "question_answering",
@@ -78,23 +79,23 @@ class ExportedModel(abc.ABC):
     def classify(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[ClassPrediction]:
         """As `albert_tf.export.classify`."""
         outputs = self._call("serving_default", text=texts, text_pair=pairs)
-        scores = outputs["score"].tolist()
+        scores = [float(score) for score in outputs["score"]]
         if "probabilities" not in outputs:
             return [ClassPrediction(None, score, {}) for score in scores]
         names = [name.decode() for name in self._call("labels")["labels"]]
         labels = [label.decode() for label in outputs["label"]]
         return [
             ClassPrediction(label, score, dict(zip(names, row)))
-            for label, score, row in zip(labels, scores, outputs["probabilities"].tolist())
+            for label, score, row in zip(labels, scores, (row.tolist() for row in outputs["probabilities"]))
         ]
 
     def choose(self, contexts: Sequence[str], choices: Sequence[Sequence[str]]) -> np.ndarray:
         """As `albert_tf.export.choose`."""
-        return self._call("serving_default", context=contexts, choices=choices)["probabilities"]
+        return np.array(self._call("serving_default", context=contexts, choices=choices)["probabilities"])
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """As `albert_tf.export.embed`."""
-        return self._call("serving_default", text=texts)["sentence_embedding"]
+        return np.array(self._call("serving_default", text=texts)["sentence_embedding"])
 
     def fill_mask(self, texts: Sequence[str], top: int = 5) -> list[tuple[MaskPrediction, ...]]:
         """As `albert_tf.export.fill_mask`, with at most the number of pieces fixed at export."""
@@ -111,7 +112,7 @@ class ExportedModel(abc.ABC):
     def answer_questions(self, questions: Sequence[str], contexts: Sequence[str]) -> list[AnswerPrediction]:
         """As `albert_tf.export.answer_questions`."""
         outputs = self._call("serving_default", question=questions, context=contexts)
-        columns = (outputs[name].tolist() for name in ("start", "end", "score", "null_odds"))
+        columns = ([value.item() for value in outputs[name]] for name in ("start", "end", "score", "null_odds"))
         return [AnswerPrediction(text.decode(), *row) for text, *row in zip(outputs["answer"], *columns)]
 
     def find_entities(self, texts: Sequence[str]) -> list[list[Entity]]:
@@ -129,9 +130,10 @@ class ExportedModel(abc.ABC):
 
     def sentence_order(self, texts: Sequence[str], pairs: Sequence[str]) -> list[float]:
         """As `albert_tf.export.sentence_order`."""
-        return self._call("sentence_order", text=texts, text_pair=pairs)["in_order"].tolist()
+        return [float(share) for share in self._call("sentence_order", text=texts, text_pair=pairs)["in_order"]]
 
-    def _call(self, signature: str, **texts: Sequence | None) -> Mapping[str, np.ndarray]:
+    def _call(self, signature: str, **texts: Sequence | None) -> Mapping[str, Sequence | np.ndarray]:
+        """The outputs of a signature, in the order of the texts, of which a few of similar length run at once."""
         signatures = self.signatures()
         if signature not in signatures:
             raise ValueError(
@@ -144,7 +146,19 @@ class ExportedModel(abc.ABC):
             raise ValueError(
                 f"The model was trained on {' and '.join(sorted(expected))}, but received {' and '.join(given)}."
             )
-        return self.run(signature, given)
+        columns = list(given.values())
+        if len(counts := {len(column) for column in columns}) > 1:
+            raise ValueError(f"There must be one of {' and '.join(given)} for each row. Received: {sorted(counts)}.")
+        if not columns or len(columns[0]) <= _BATCH_SIZE:
+            return self.run(signature, given)
+        order = sorted(range(len(columns[0])), key=lambda row: sum(len(column[row]) for column in columns))
+        found: dict[str, list] = {}
+        for start in range(0, len(order), _BATCH_SIZE):
+            rows = order[start : start + _BATCH_SIZE]
+            for name, values in self.run(signature, {name: column[rows] for name, column in given.items()}).items():
+                for row, value in zip(rows, values, strict=True):
+                    found.setdefault(name, [None] * len(order))[row] = value
+        return found
 
 
 def _as_bytes(values: Sequence) -> np.ndarray:

@@ -134,16 +134,25 @@ def test_tokens_give_the_same(exports, folders):
     same(outputs["probabilities"].numpy(), expected)
 
 
-def test_what_was_read_back_answers_like_the_model(exports, folders):
+def test_what_was_read_back_answers_like_the_model(exports, folders, monkeypatch):
     restored, loaded = load_saved_model(exports["pairs"].folder.parent), load_folder(folders["pairs"])
-    for given, expected in zip(
-        restored.classify(TEXTS, TEXTS[::-1]), classify(loaded, TEXTS, TEXTS[::-1]), strict=True
-    ):
+    sizes, run = [], type(restored).run
+    monkeypatch.setattr(
+        type(restored),
+        "run",
+        lambda self, name, arrays: (sizes.append(len(arrays.get("text", ()))), run(self, name, arrays))[1],
+    )
+    texts = TEXTS * 10
+    answers = restored.classify(texts, texts[::-1])
+    assert max(sizes) <= 32 < len(texts) == sum(sizes)
+    for given, expected in zip(answers, classify(loaded, texts, texts[::-1]), strict=True):
         assert given.label == expected.label
         assert list(given.probabilities) == list(expected.probabilities)
         same(list(given.probabilities.values()), list(expected.probabilities.values()))
     with pytest.raises(ValueError, match=r"was trained on text and text_pair, but received text\."):
         restored.classify(TEXTS)
+    with pytest.raises(ValueError, match=r"must be one of text and text_pair for each row\. Received: \[1, 2\]"):
+        restored.classify(["a"], ["b", "c"])
 
 
 @pytest.mark.exhaustive
