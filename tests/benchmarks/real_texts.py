@@ -119,21 +119,12 @@ def ours(options):
 
 def keras_hub(options):
     import keras_hub
-    from speed_worker import SIZES
+    from speed_worker import keras_hub_classifier
 
     proto = str(options.folder / "model/spiece.model")
     tokenizer = keras_hub.models.AlbertTokenizer(proto=proto)
     preprocessor = keras_hub.models.AlbertTextClassifierPreprocessor(tokenizer, sequence_length=options.max_length)
-    backbone = keras_hub.models.AlbertBackbone(
-        vocabulary_size=SIZES["vocab_size"],
-        num_layers=SIZES["num_hidden_layers"],
-        num_heads=SIZES["num_attention_heads"],
-        embedding_dim=SIZES["embedding_size"],
-        hidden_dim=SIZES["hidden_size"],
-        intermediate_dim=SIZES["intermediate_size"],
-        dropout=0.0,
-    )
-    model = keras_hub.models.AlbertTextClassifier(backbone, num_classes=2, preprocessor=preprocessor, dropout=0.0)
+    model = keras_hub_classifier(preprocessor, "float32")
 
     def run(columns):
         return model.predict(columns[0] if len(columns) == 1 else tuple(columns), batch_size=BATCH_SIZE, verbose=0)

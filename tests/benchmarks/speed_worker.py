@@ -65,8 +65,22 @@ def ours(options, ids, labels):
 def keras_hub(options, ids, labels):
     """KerasHub's classifier."""
     import keras
-    import keras_hub
     import tensorflow as tf
+
+    model = keras_hub_classifier(None, "float32" if options.dtype == "float32" else "mixed_bfloat16")
+    inputs = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
+    if options.work == "training":
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(keras.optimizers.AdamW(1e-5, weight_decay=0.01), loss=loss)
+        return _keras_step(model, (inputs, labels))
+    function = tf.function(lambda inputs: model(inputs, training=False))
+    inputs = {name: tf.constant(array) for name, array in inputs.items()}
+    return lambda: function(inputs).numpy()
+
+
+def keras_hub_classifier(preprocessor, dtype):
+    """KerasHub's classifier of this size."""
+    import keras_hub
 
     backbone = keras_hub.models.AlbertBackbone(
         vocabulary_size=SIZES["vocab_size"],
@@ -76,17 +90,9 @@ def keras_hub(options, ids, labels):
         hidden_dim=SIZES["hidden_size"],
         intermediate_dim=SIZES["intermediate_size"],
         dropout=0.0,
-        dtype="float32" if options.dtype == "float32" else "mixed_bfloat16",
+        dtype=dtype,
     )
-    model = keras_hub.models.AlbertTextClassifier(backbone, num_classes=2, preprocessor=None, dropout=0.0)
-    inputs = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
-    if options.work == "training":
-        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        model.compile(keras.optimizers.AdamW(1e-5, weight_decay=0.01), loss=loss)
-        return _keras_step(model, (inputs, labels))
-    function = tf.function(lambda inputs: model(inputs, training=False))
-    inputs = {name: tf.constant(array) for name, array in inputs.items()}
-    return lambda: function(inputs).numpy()
+    return keras_hub.models.AlbertTextClassifier(backbone, num_classes=2, preprocessor=preprocessor, dropout=0.0)
 
 
 def _keras_step(model, batch):
