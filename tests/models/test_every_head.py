@@ -1,4 +1,4 @@
-"""Proves that every task model takes nearly the same step of `fit` in bfloat16 as in float32, and the same under XLA."""
+"""Every task model takes nearly the same step of `fit` in bfloat16 as in float32, and the same one under XLA."""
 
 import keras
 import numpy as np
