@@ -184,7 +184,9 @@ def test_files_that_exports_cannot_predict(folders, exports, tmp_path):
     (tmp_path / "words.jsonl").write_text('{"words": ["a", "b"]}')
     command = ("predict", exports["tags"].folder, "--data", tmp_path / "words.jsonl")
     assert "has words, whose tags are not among" in mistake(*command, "--output", tmp_path / "a.jsonl")
-    assert "for multiple choice the folder" in mistake("predict", exports["choices"].folder, "--data", tmp_path / "x")
+    (tmp_path / "x.jsonl").write_text('{"question": "a"}')
+    command = ("predict", exports["choices"].folder, "--data", tmp_path / "x.jsonl")
+    assert "for multiple choice the folder" in mistake(*command)
 
 
 def test_lines_from_standard_input(folders, monkeypatch):

@@ -71,11 +71,12 @@ def test_a_source_on_the_network_is_found(tmp_path):
 @pytest.mark.parametrize(
     "broken",
     [
-        {"[gone](nowhere.md)": "nowhere.md", "[gone](#gone)": "gone", "::: albert_tf.nothing": "albert_tf.nothing"},
+        {"[gone](nowhere.md)": "nowhere.md", "[gone](#lost)": "lost"},
+        {"::: albert_tf.nothing": "albert_tf.nothing"},
         {"<!-- generate nothing -->": "nothing"},
         {'<!-- include README.md "Nothing" -->': "has no heading 'Nothing'"},
     ],
-    ids=["links", "table", "section"],
+    ids=["links", "name", "table", "section"],
 )
 def test_a_broken_link_fails(broken, tmp_path):
     shutil.copytree(REPOSITORY / "docs", tmp_path / "docs")
