@@ -9,7 +9,7 @@ from albert_tf.trainer import load_recipe, parse_recipe
 from tests.small_pipeline import REPOSITORY
 
 RECIPES = sorted((REPOSITORY / "training/recipes").glob("*.toml"))
-SMALL = {"quickstart", "nsmc", "novels"}
+SMALL = {"quickstart", "nsmc", "nsmc_corpus", "novels"}
 SCALING = {"rule": "sqrt", "reference_learning_rate": 0.00176, "reference_batch_size": 4096}
 GOOD = {
     "model": {"preset": "tiny"},
