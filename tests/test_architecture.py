@@ -9,7 +9,9 @@ import pytest
 
 PACKAGE = pathlib.Path(__file__).parents[1] / "albert_tf"
 LEVELS = {
-    **dict.fromkeys(("config", "costs", "lazy", "tasks", "json_files", "atomic_files", "text_files", "hub"), 0),
+    **dict.fromkeys(
+        ("config", "costs", "lazy", "tasks", "json_files", "atomic_files", "text_files", "hub", "progress"), 0
+    ),
     **dict.fromkeys(("tokenization", "layers", "optimizers", "metrics", "checkpoints"), 1),
     **dict.fromkeys(("models", "data"), 2),
     "training_step": 3,

@@ -6,6 +6,7 @@ import typer
 
 from albert_tf.cli.paths import ConfigSource, read_config
 from albert_tf.cli.tables import AsJson, print_json, print_table
+from albert_tf.progress import progress_line
 
 if TYPE_CHECKING:
     from albert_tf.bench import OpTime, Timing
@@ -37,7 +38,8 @@ def run(
         )
     from albert_tf.bench import profile_model, time_model
 
-    found = (profile_model if profile else time_model)(config, batch_size, sequence_length, dtype, rounds)
+    with progress_line("bench"):
+        found = (profile_model if profile else time_model)(config, batch_size, sequence_length, dtype, rounds)
     title = f"{model}, {batch_size} x {sequence_length} tokens, {dtype}"
     if as_json:
         print_json(found)

@@ -7,6 +7,7 @@ import typer
 
 from albert_tf.cli.paths import check_new_folder, checkpoint_folder
 from albert_tf.cli.tables import print_table
+from albert_tf.progress import progress_line
 
 NAME = "convert"
 KEPT = "the folder may be incomplete; empty it before running the command again"
@@ -28,12 +29,13 @@ def run(
         raise ValueError(f"`--to` must be google or huggingface. Received: {to}.")
     check_new_folder(folder)
     source = checkpoint_folder(source)
-    from albert_tf import checkpoints
-    from albert_tf.verify import check_weights  # imports TensorFlow, so only after the arguments were checked
+    with progress_line("convert"):
+        from albert_tf import checkpoints
+        from albert_tf.verify import check_weights  # imports TensorFlow, so only after the arguments were checked
 
-    checkpoint = checkpoints.read(source)
-    check_weights(checkpoint)
-    placements = checkpoints.write(checkpoint, folder, to)
+        checkpoint = checkpoints.read(source)
+        check_weights(checkpoint)
+        placements = checkpoints.write(checkpoint, folder, to)
     if list_tensors:
         rows = ((one.path, one.name, " x ".join(map(str, one.shape))) for one in placements)
         print_table("", ("variable", "tensor in the file", "shape"), rows, num_text_columns=2)

@@ -15,6 +15,7 @@ import typer
 
 from albert_tf.cli.tables import AsJson, print_json, print_table
 from albert_tf.json_files import read_json
+from albert_tf.progress import progress_line
 
 NAME = "doctor"
 _PACKAGES = ("albert-tf", "tensorflow", "tensorflow-text", "keras", "protobuf", "numpy", "sentencepiece", "h5py")
@@ -53,7 +54,8 @@ def run(as_json: AsJson = False) -> None:
 
     Example: albert-tf doctor --json
     """
-    checks = list(examine())
+    with progress_line("examine"):
+        checks = list(examine())
     if as_json:
         print_json([{**check._asdict(), "passed": not check.cure} for check in checks])
     else:

@@ -7,6 +7,7 @@ import typer
 
 from albert_tf.cli.paths import check_exists, checkpoint_folder
 from albert_tf.cli.tables import AsJson, print_json, print_table, score_rows
+from albert_tf.progress import progress_line
 
 NAME = "evaluate"
 
@@ -37,9 +38,10 @@ def run(
     changes = {name: value for name, value in locals().items() if name not in own and value is not None}
     folder = checkpoint_folder(folder)
     check_exists(data)
-    from albert_tf.trainer.evaluation import evaluate_folder  # imports TensorFlow, so only after the paths were checked
+    with progress_line("evaluate"):
+        from albert_tf.trainer.evaluation import evaluate_folder  # imports TensorFlow: only after checks of the paths
 
-    examples, evaluation = evaluate_folder(folder, data, predictions, batch_size, **changes)
+        examples, evaluation = evaluate_folder(folder, data, predictions, batch_size, **changes)
     if as_json:
         print_json({"examples": examples, "scores": evaluation.scores})
         return

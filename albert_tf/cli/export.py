@@ -7,6 +7,7 @@ import typer
 
 from albert_tf.cli.paths import checkpoint_folder
 from albert_tf.cli.tables import print_table
+from albert_tf.progress import progress_line
 
 NAME = "export"
 KEPT = "no version was written"
@@ -74,12 +75,20 @@ def run(
         arguments = {"source": folder, "output": output, "name": name, "version": version, "max_length": max_length}
         _export_onnx(arguments | {"web_page": form == "web"}, calibration, float16)
         return
-    from albert_tf.export import export_hub, export_saved_model
+    _export_graph(form, folder, output, name, version, max_length, options)
 
-    if form == "hub":
-        report = export_hub(folder, _folder_of_modules(output, name, version), max_length)
-    else:
-        report = export_saved_model(folder, output, name, version, max_length, **options)
+
+def _export_graph(
+    form: str, folder: Path, output: Path, name: str, version: int | None, max_length: int | None, options: dict
+) -> None:
+    """Writes a SavedModel, or modules for TF Hub; `options` are those of SavedModels alone."""
+    with progress_line("export"):
+        from albert_tf.export import export_hub, export_saved_model
+
+        if form == "hub":
+            report = export_hub(folder, _folder_of_modules(output, name, version), max_length)
+        else:
+            report = export_saved_model(folder, output, name, version, max_length, **options)
     difference = ("largest difference from the Keras model", f"{report.largest_difference:.1e}")
     print_table("", ("", "value"), [("signatures", ", ".join(report.signatures)), difference])
     typer.echo(f"{'SavedModels' if form == 'hub' else 'SavedModel'} in {report.folder}")
@@ -103,7 +112,8 @@ def _export_onnx(arguments: dict[str, Any], calibration: Path | None, float16: b
         raise ValueError("ONNX files need onnx and onnxruntime; pip install 'albert-tf[onnx]'.") from None
     texts = [] if calibration is None else [line.text for line in read_lines(calibration) if line.text.strip()]
     precisions = ("float32", "float16", "int8") if float16 else ("float32", "int8")
-    report = export_onnx(**arguments, precisions=precisions, calibration=texts)
+    with progress_line("export"):
+        report = export_onnx(**arguments, precisions=precisions, calibration=texts)
     rows = [
         (precision, f"{size / 1e6:.1f} MB", f"{report.largest_differences[precision]:.1e}")
         for precision, size in report.sizes.items()

@@ -13,6 +13,7 @@ import typer
 
 from albert_tf.cli.paths import check_exists, existing_model
 from albert_tf.cli.tables import AsJson, print_json, print_table
+from albert_tf.progress import progress_line
 
 NAME = "predict"
 MAX_ANSWERS = 5
@@ -61,14 +62,14 @@ def run(
     folder = existing_model(folder)
     if data is not None and str(data) != "-":
         check_exists(data)
-    from albert_tf.serving.pipeline import pipeline  # imports TensorFlow, so only after the paths were checked
-
     if data is not None:
-        if (task := _other_task(folder)) is not None:
-            _predict_task(task, folder, data, output)
-            return
-        _label_file(pipeline(folder), data, output, columns)
+        # Predictions on standard output are progress enough.
+        with progress_line("predict", shown=str(output) != "-"):
+            message = _predict_file(folder, data, output, columns)
+        if message:
+            typer.echo(message)
         return
+    from albert_tf.serving.pipeline import pipeline  # imports TensorFlow, so only after the paths were checked
 
     texts, pairs = texts or [], pair or []
     model = pipeline(folder)
@@ -138,13 +139,27 @@ def _table(model: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, s
     return ("text", "piece", "probability"), _piece_rows(texts, model(*given))
 
 
-def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> None:
-    """Writes the predictions for the rows of a file, some at a time."""
-    if model.task in ("question_answering", "token_classification"):
+def _predict_file(folder: Path, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> str:
+    """Writes the predictions for a file; returns a message, empty if they went to standard output."""
+    from albert_tf.serving.pipeline import pipeline
+
+    if (task := _other_task(folder)) is None:
+        model = pipeline(folder)
+        if model.task not in ("question_answering", "token_classification"):
+            count = _label_file(model, data, output, columns)
+            return "" if str(output) == "-" else f"{count:,} predictions in {output}"
         _check_files(model.task, data, output)
         count = (_answer_file if model.task == "question_answering" else _tag_file)(model, data, output)
-        typer.echo(f"{count:,} predictions in {output}")
-        return
+    else:
+        from albert_tf.trainer.evaluation import predict_folder
+
+        _check_files(task, data, output)
+        count = predict_folder(folder, data, output)
+    return f"{count:,} predictions in {output}"
+
+
+def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> int:
+    """Writes the predictions for the rows of a file, some at a time; returns their number."""
     is_embedding = model.task == "sentence_embedding"
     if not is_embedding and model.task != "sequence_classification":
         raise ValueError(
@@ -162,16 +177,17 @@ def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | 
 
     examples = _examples(data, *columns)
     lines = _output_lines(model, examples, as_table=output.suffix == ".tsv")
+    count = 0
     if str(output) == "-":
         for line in lines:
             sys.stdout.write(line)
-        return
-    count = 0
+            count += 1
+        return count
     with atomic_open(output) as file:
         for line in lines:
             file.write(line.encode("utf-8", "surrogatepass"))
             count += 1
-    typer.echo(f"{count - (output.suffix == '.tsv'):,} predictions in {output}")
+    return count - (output.suffix == ".tsv")
 
 
 def _answer_file(model: Any, data: Path, output: Path) -> int:
@@ -212,13 +228,6 @@ def _other_task(folder: Path) -> str | None:
 
     task = find_finetuned(folder)
     return None if task is None or task.name in ("sequence_classification", "sentence_embedding") else task.name
-
-
-def _predict_task(task: str, folder: Path, data: Path, output: Path) -> None:
-    from albert_tf.trainer.evaluation import predict_folder
-
-    _check_files(task, data, output)
-    typer.echo(f"{predict_folder(folder, data, output):,} predictions in {output}")
 
 
 def _check_files(task: str, data: Path, output: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from albert_tf.cli.tables import AsJson, print_json, print_table
+from albert_tf.progress import progress_line
 
 NAME = "report"
 
@@ -19,9 +20,10 @@ def run(
 
     Example: albert-tf report runs/base
     """
-    from albert_tf.report import write_report
+    with progress_line("report"):
+        from albert_tf.report import write_report
 
-    report = write_report(folder, output)
+        report = write_report(folder, output)
     if as_json:
         print_json(report)
         return

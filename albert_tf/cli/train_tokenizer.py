@@ -8,6 +8,7 @@ import typer
 
 from albert_tf.cli.paths import check_new_folder
 from albert_tf.cli.tables import print_table
+from albert_tf.progress import progress_line
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import VocabularyReport
@@ -59,10 +60,12 @@ def run(
     }
     if model_type == "wordpiece":
         _check_wordpiece_options(byte_fallback=byte_fallback, segmenter=segmenter)
-        report = train_wordpiece(find_files(inputs), output, **options)
+        train = train_wordpiece
     else:
         options |= {"model_type": model_type, "byte_fallback": byte_fallback, "segmenter": segmenter}
-        report = train_sentencepiece(find_files(inputs), output, **options)
+        train = train_sentencepiece
+    with progress_line("train"):
+        report = train(find_files(inputs), output, **options)
     _print_report(report)
 
 

@@ -7,6 +7,7 @@ import typer
 
 from albert_tf.cli.paths import checkpoint_folder
 from albert_tf.cli.tables import AsJson, print_json, print_table
+from albert_tf.progress import progress_line
 
 NAME = "verify"
 
@@ -23,9 +24,10 @@ def run(
     """
     if not as_json:  # in JSON, a missing checkpoint is a finding like others
         folder = checkpoint_folder(folder)
-    from albert_tf.verify import verify  # imports TensorFlow, so only after the path was checked
+    with progress_line("verify"):
+        from albert_tf.verify import verify  # imports TensorFlow, so only after the path was checked
 
-    checks = verify(folder)
+        checks = verify(folder)
     if as_json:
         print_json(checks)
     else:

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from albert_tf import checkpoints, export
 from albert_tf.export.results import SAVED_MODEL_FILE, ExportedModel, newest_first
 from albert_tf.hub import model_folder
+from albert_tf.progress import counted
 from albert_tf.serving import onnx_engine
 
 EngineName = Literal["keras", "tensorflow", "onnxruntime", "openvino"]
@@ -149,10 +150,15 @@ class Pipeline:
         order = sorted(range(len(rows)), key=lambda row: (_num_choices(rows[row]), _num_characters(rows[row])))
         found: list[Any] = [None] * len(rows)
         for _, alike in itertools.groupby(order, lambda row: _num_choices(rows[row])):
-            while batch := list(itertools.islice(alike, self.batch_size)):
+            for batch in counted(_batches(alike, self.batch_size)):
                 for row, result in zip(batch, answer(*zip(*(rows[row] for row in batch))), strict=True):
                     found[row] = result
         return found
+
+
+def _batches(rows: Iterator[int], size: int) -> Iterator[list[int]]:
+    while batch := list(itertools.islice(rows, size)):
+        yield batch
 
 
 def _rows(columns: Mapping[str, Any]) -> Iterator[tuple]:

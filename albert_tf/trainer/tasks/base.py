@@ -7,7 +7,7 @@ import abc
 import csv
 import io
 import pathlib
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from albert_tf.atomic_files import atomic_write
 from albert_tf.data.finetuning.batches import TrainingExamples
 from albert_tf.data.finetuning.encoded import Inputs
 from albert_tf.models.base import AlbertBase
+from albert_tf.progress import counted
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.task_options import TaskOptions
 
@@ -53,17 +54,23 @@ def outputs_by_length(
     )
 
     def run() -> np.ndarray:
-        order = np.argsort(-examples.lengths, kind="stable")
-        found = []
-        for start in range(0, len(order), batch_size):
-            batch = examples.batch(order[start : start + batch_size], multiple=1)
+        order, found = [], []
+        for rows in longest_first(examples.lengths, batch_size):
+            batch = examples.batch(rows, multiple=1)
             found.append(compute({name: tf.constant(array) for name, array in batch.items()}).numpy())
+            order.append(rows)
         sorted_outputs = np.concatenate(found)
         outputs = np.empty_like(sorted_outputs)
-        outputs[order] = sorted_outputs
+        outputs[np.concatenate(order)] = sorted_outputs
         return outputs
 
     return run
+
+
+def longest_first(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
+    """The rows of batches of similar length; they are counted for a progress line."""
+    order = np.argsort(-lengths, kind="stable")
+    return counted((order[start : start + batch_size] for start in range(0, len(order), batch_size)), len(order))
 
 
 def write_table(path: pathlib.Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

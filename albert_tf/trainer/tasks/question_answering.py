@@ -19,7 +19,7 @@ from albert_tf.data.finetuning.questions import Question, QuestionWindows, encod
 from albert_tf.metrics import AnswerScores, SquadScores, korquad_scores, squad2_scores, squad_scores
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.tasks.base import FinetuneTask
+from albert_tf.trainer.tasks.base import FinetuneTask, longest_first
 
 _LABELS = ("start_positions", "end_positions")
 
@@ -210,13 +210,13 @@ class AnswerFinder:
 
     def run(self, num_candidates: int, max_answer_length: int) -> dict[str, Answer]:
         """Answers all questions; see `find_answers`."""
-        by_length = np.argsort(-self.windows.encoded.lengths, kind="stable")
-        parts = []
-        for start in range(0, len(by_length), self.batch_size):
-            batch = self.windows.batch(by_length[start : start + self.batch_size], multiple=1)
+        order, parts = [], []
+        for rows in longest_first(self.windows.encoded.lengths, self.batch_size):
+            batch = self.windows.batch(rows, multiple=1)
             outputs = self._outputs_of({name: tf.constant(batch[name]) for name in self._names})
             # Only the best starts and ends are kept, so that memory does not grow with the length of windows.
             numbers = {name: value.numpy() for name, value in outputs.items()}
             parts.append(SpanScores.from_outputs(numbers, p_mask=batch["p_mask"]))
-        scores = SpanScores.concatenate(parts).reordered(np.argsort(by_length, kind="stable"))
+            order.append(rows)
+        scores = SpanScores.concatenate(parts).reordered(np.argsort(np.concatenate(order), kind="stable"))
         return find_answers(self.windows, scores, num_candidates, max_answer_length)

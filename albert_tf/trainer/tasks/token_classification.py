@@ -29,7 +29,7 @@ from albert_tf.metrics import TagScores, find_entities, tag_scores
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.spans import trim_span
-from albert_tf.trainer.tasks.base import FinetuneTask
+from albert_tf.trainer.tasks.base import FinetuneTask, longest_first
 
 _TAG = re.compile("O|[BIESLU]-.+")
 
@@ -86,10 +86,8 @@ class TokenClassification(FinetuneTask):
         )
 
         def evaluate() -> TagEvaluation:
-            by_length = np.argsort(-encoded.lengths, kind="stable")
             found: dict[int, np.ndarray] = {}
-            for start in range(0, len(by_length), batch_size):
-                rows = by_length[start : start + batch_size]
+            for rows in longest_first(encoded.lengths, batch_size):
                 batch = encoded.encoded.batch(rows, multiple=1)
                 classes = classes_of({name: tf.constant(array) for name, array in batch.items()}).numpy()
                 for row, line in zip(rows.tolist(), classes):

@@ -1,0 +1,63 @@
+"""A line on the terminal while a command works: elapsed time and, where rows are counted, rate and remaining time."""
+
+import contextlib
+import contextvars
+import time
+from collections.abc import Callable, Iterable, Iterator, Sized
+from typing import TypeVar
+
+_Batch = TypeVar("_Batch", bound=Sized)
+# Called with the number of rows that were done and, if it is known, that of all rows.
+_report: contextvars.ContextVar[Callable[[int, int | None], None] | None] = contextvars.ContextVar(
+    "report", default=None
+)
+
+
+@contextlib.contextmanager
+def progress_line(title: str, unit: str = "rows", shown: bool = True) -> Iterator[None]:
+    """Shows a line on standard error, if that is a terminal, until the context ends.
+
+    Args:
+        title: what is being done.
+        unit: what `counted` counts.
+        shown: False to show nothing.
+    """
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[count]}"),
+    )
+    is_hidden = not (shown and console.is_terminal)
+    with Progress(*columns, console=console, transient=True, disable=is_hidden) as progress:
+        task, begun, done = progress.add_task(title, total=None, count=""), time.monotonic(), 0
+
+        def report(count: int, total: int | None) -> None:
+            nonlocal done
+            done += count
+            rate = done / max(time.monotonic() - begun, 1e-3)
+            of, left = ("", "") if total is None else (f" of {total:,}", f", {(total - done) / rate:,.0f} s left")
+            progress.update(task, count=f"{done:,}{of} {unit}, {rate:,.1f}/s{left}")
+
+        token = _report.set(report)
+        try:
+            yield
+        finally:
+            _report.reset(token)
+
+
+def counted(batches: Iterable[_Batch], total: int | None = None) -> Iterator[_Batch]:
+    """Yields batches; within a `progress_line`, which adds up several calls, it shows how many of their rows are done.
+
+    Args:
+        batches: collections of rows.
+        total: the number of all rows, if it is known.
+    """
+    for batch in batches:
+        yield batch
+        if (report := _report.get()) is not None:
+            report(len(batch), total)
