@@ -14,12 +14,11 @@ _report: contextvars.ContextVar[Callable[[int, int | None], None] | None] = cont
 
 
 @contextlib.contextmanager
-def progress_line(title: str, unit: str = "rows", shown: bool = True) -> Iterator[None]:
+def progress_line(title: str, shown: bool = True) -> Iterator[None]:
     """Shows a line on standard error, if that is a terminal, until the context ends.
 
     Args:
         title: what is being done.
-        unit: what `counted` counts.
         shown: False to show nothing.
     """
     from rich.console import Console
@@ -34,14 +33,16 @@ def progress_line(title: str, unit: str = "rows", shown: bool = True) -> Iterato
     )
     is_hidden = not (shown and console.is_terminal)
     with Progress(*columns, console=console, transient=True, disable=is_hidden) as progress:
-        task, begun, done = progress.add_task(title, total=None, count=""), time.monotonic(), 0
+        task, begun, done = progress.add_task(title, total=None, count=""), 0.0, 0
 
         def report(count: int, total: int | None) -> None:
-            nonlocal done
-            done += count
+            nonlocal begun, done
+            begun, done = begun or time.monotonic(), done + count
+            if not done:
+                return
             rate = done / max(time.monotonic() - begun, 1e-3)
             of, left = ("", "") if total is None else (f" of {total:,}", f", {(total - done) / rate:,.0f} s left")
-            progress.update(task, count=f"{done:,}{of} {unit}, {rate:,.1f}/s{left}")
+            progress.update(task, count=f"{done:,}{of} rows, {rate:,.1f}/s{left}")
 
         token = _report.set(report)
         try:
@@ -57,7 +58,8 @@ def counted(batches: Iterable[_Batch], total: int | None = None) -> Iterator[_Ba
         batches: collections of rows.
         total: the number of all rows, if it is known.
     """
+    report = _report.get() or (lambda count, total: None)
+    report(0, total)
     for batch in batches:
         yield batch
-        if (report := _report.get()) is not None:
-            report(len(batch), total)
+        report(len(batch), total)

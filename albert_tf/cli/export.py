@@ -71,24 +71,23 @@ def run(
         if form != "saved_model" and value not in (None, False, "float32"):
             raise ValueError(f"`--{option}` is only for `--format saved_model`; leave it out.")
     folder = checkpoint_folder(folder)
+    arguments = {"source": folder, "output": output, "name": name, "version": version, "max_length": max_length}
     if is_onnx:
-        arguments = {"source": folder, "output": output, "name": name, "version": version, "max_length": max_length}
         _export_onnx(arguments | {"web_page": form == "web"}, calibration, float16)
-        return
-    _export_graph(form, folder, output, name, version, max_length, options)
+    else:
+        _export_graph(form, arguments, options)
 
 
-def _export_graph(
-    form: str, folder: Path, output: Path, name: str, version: int | None, max_length: int | None, options: dict
-) -> None:
+def _export_graph(form: str, arguments: dict[str, Any], options: dict[str, Any]) -> None:
     """Writes a SavedModel, or modules for TF Hub; `options` are those of SavedModels alone."""
     with progress_line("export"):
         from albert_tf.export import export_hub, export_saved_model
 
         if form == "hub":
-            report = export_hub(folder, _folder_of_modules(output, name, version), max_length)
+            output = _folder_of_modules(arguments["output"], arguments["name"], arguments["version"])
+            report = export_hub(arguments["source"], output, arguments["max_length"])
         else:
-            report = export_saved_model(folder, output, name, version, max_length, **options)
+            report = export_saved_model(**arguments, **options)
     difference = ("largest difference from the Keras model", f"{report.largest_difference:.1e}")
     print_table("", ("", "value"), [("signatures", ", ".join(report.signatures)), difference])
     typer.echo(f"{'SavedModels' if form == 'hub' else 'SavedModel'} in {report.folder}")

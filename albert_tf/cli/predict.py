@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -20,6 +20,10 @@ MAX_ANSWERS = 5
 ROWS_AT_ONCE = 4096
 _files = functools.partial(typer.Option, rich_help_panel="Files")
 _Row = tuple[str, str, str]
+_Precision = Annotated[
+    Literal["float32", "bfloat16", "float16", "int8"] | None,
+    typer.Option(help="Weights: float32 or bfloat16. ONNX: of one of its files; default: the most exact one."),
+]
 
 
 def run(
@@ -43,6 +47,7 @@ def run(
     text_column: Annotated[str, _files(help="Column with the text.")] = "text",
     pair_column: Annotated[str | None, _files(help="Column with the second text of a pair.")] = None,
     header: Annotated[bool, _files(help="Whether the first row names the columns; else use numbers.")] = True,
+    precision: _Precision = None,
     as_json: AsJson = False,
 ) -> None:
     """Labels texts, fills in [MASK], or predicts which of two segments comes first, depending on the model.
@@ -65,14 +70,14 @@ def run(
     if data is not None:
         # Predictions on standard output are progress enough.
         with progress_line("predict", shown=str(output) != "-"):
-            message = _predict_file(folder, data, output, columns)
-        if message:
-            typer.echo(message)
+            count = _predict_file(folder, data, output, columns, precision)
+        if str(output) != "-":
+            typer.echo(f"{count:,} predictions in {output}")
         return
     from albert_tf.serving.pipeline import pipeline  # imports TensorFlow, so only after the paths were checked
 
     texts, pairs = texts or [], pair or []
-    model = pipeline(folder)
+    model = pipeline(folder, precision=precision)
     _check_pairs(model.task, texts, pairs)
     if as_json:
         print_json(_answers(model, texts, pairs))
@@ -139,23 +144,22 @@ def _table(model: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, s
     return ("text", "piece", "probability"), _piece_rows(texts, model(*given))
 
 
-def _predict_file(folder: Path, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> str:
-    """Writes the predictions for a file; returns a message, empty if they went to standard output."""
+def _predict_file(folder: Path, data: Path, output: Path, columns: tuple[str, str | None, bool], precision: Any) -> int:
+    """Writes the predictions for a file; returns their number."""
     from albert_tf.serving.pipeline import pipeline
 
-    if (task := _other_task(folder)) is None:
-        model = pipeline(folder)
-        if model.task not in ("question_answering", "token_classification"):
-            count = _label_file(model, data, output, columns)
-            return "" if str(output) == "-" else f"{count:,} predictions in {output}"
-        _check_files(model.task, data, output)
-        count = (_answer_file if model.task == "question_answering" else _tag_file)(model, data, output)
-    else:
+    if (task := _other_task(folder)) is not None:
         from albert_tf.trainer.evaluation import predict_folder
 
         _check_files(task, data, output)
-        count = predict_folder(folder, data, output)
-    return f"{count:,} predictions in {output}"
+        if precision not in (None, "float32"):
+            raise ValueError(f"Weights of {task} are read in float32 for `--data`. Received: --precision {precision}.")
+        return predict_folder(folder, data, output)
+    model = pipeline(folder, precision=precision)
+    if model.task not in ("question_answering", "token_classification"):
+        return _label_file(model, data, output, columns)
+    _check_files(model.task, data, output)
+    return (_answer_file if model.task == "question_answering" else _tag_file)(model, data, output)
 
 
 def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> int:

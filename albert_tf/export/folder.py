@@ -62,12 +62,13 @@ class ModelFolder:
             raise ValueError(f"The classifier was trained on {trained}, but received {received}.")
 
 
-def load_folder(folder: str | pathlib.Path) -> ModelFolder:
+def load_folder(folder: str | pathlib.Path, dtype: str | None = None) -> ModelFolder:
     """Loads a folder written by `finetune`, `pretrain` or Hugging Face transformers.
 
     Args:
         folder: a checkpoint of any format with its vocabulary, or the name of a model on huggingface.co. `max_length`
             and `takes_pairs` are read from the recipe of `finetune`, if there is one.
+        dtype: Keras' policy of the model, such as `"bfloat16"`. None: the current one.
 
     Raises:
         ValueError: checkpoint or vocabulary is missing or damaged, they do not match, or there is no head for a known
@@ -79,7 +80,7 @@ def load_folder(folder: str | pathlib.Path) -> ModelFolder:
     tokenizer = AlbertTokenizer.from_pretrained(folder)
     tokenizer.check_fits(checkpoint.config.vocab_size)
     options = _options(folder, checkpoint.config.max_position_embeddings)
-    model = kind.from_pretrained(folder)
+    model = kind.from_pretrained(folder, dtype=dtype)
     if isinstance(model, AlbertForSentenceEmbedding):
         options |= {"max_length": model.max_length, "takes_pairs": False}
     return ModelFolder(model, tokenizer, **options)

@@ -19,10 +19,12 @@ class RestoredModel(ExportedModel):
     Attributes:
         folder: folder of the version.
         restored: result of `tf.saved_model.load`, which owns the variables.
+        batch_size: maximum number of texts that are computed at once.
     """
 
     folder: pathlib.Path
     restored: Any
+    batch_size: int = 32
 
     @property
     def engine(self) -> str:

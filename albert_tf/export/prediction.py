@@ -10,6 +10,7 @@ import numpy as np
 from keras import ops
 
 from albert_tf.data.finetuning.choices import ChoiceQuestion, encode_choices
+from albert_tf.data.finetuning.encoded import rows_by_length
 from albert_tf.export.folder import ModelFolder
 from albert_tf.export.results import ClassPrediction, MaskPrediction
 from albert_tf.models import (
@@ -194,13 +195,6 @@ def with_mask_positions(inputs: Mapping[str, Any], mask_token_id: int) -> tuple[
     positions = ops.sort(ops.where(is_mask == 1, 0, length) + ops.arange(length), axis=1)[:, : ops.max(counts)]
     is_used = positions < length
     return {**inputs, "masked_lm_positions": ops.where(is_used, positions, 0)}, is_used
-
-
-def rows_by_length(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
-    """Indices of the rows of batches of similar length."""
-    order = np.argsort(lengths, kind="stable")
-    for start in range(0, len(order), batch_size):
-        yield order[start : start + batch_size]
 
 
 def _batches(inputs: Mapping[str, Any], batch_size: int) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:

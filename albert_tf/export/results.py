@@ -12,10 +12,10 @@ import numpy as np
 
 from albert_tf import checkpoints
 from albert_tf.data.finetuning.answers import AnswerPrediction
+from albert_tf.data.finetuning.encoded import rows_by_length
 from albert_tf.data.finetuning.tagged import Entity
 
 SAVED_MODEL_FILE = "saved_model.pb"
-_BATCH_SIZE = 32
 # Outputs of `serving_default` by which a task is known.
 _TASK_OF_OUTPUT = {
     "answer": "question_answering",
@@ -50,7 +50,13 @@ class MaskPrediction:
 
 
 class ExportedModel(abc.ABC):
-    """A model that is called by signatures, from texts to arrays by name."""
+    """A model that is called by signatures, from texts to arrays by name.
+
+    Attributes:
+        batch_size: maximum number of texts that are computed at once.
+    """
+
+    batch_size: int = 32
 
     @property
     @abc.abstractmethod
@@ -149,15 +155,14 @@ class ExportedModel(abc.ABC):
         columns = list(given.values())
         if len(counts := {len(column) for column in columns}) > 1:
             raise ValueError(f"There must be one of {' and '.join(given)} for each row. Received: {sorted(counts)}.")
-        if not columns or len(columns[0]) <= _BATCH_SIZE:
+        if not columns or len(columns[0]) <= self.batch_size:
             return self.run(signature, given)
-        order = sorted(range(len(columns[0])), key=lambda row: sum(len(column[row]) for column in columns))
+        lengths = np.array([sum(map(len, row)) for row in zip(*columns)])
         found: dict[str, list] = {}
-        for start in range(0, len(order), _BATCH_SIZE):
-            rows = order[start : start + _BATCH_SIZE]
+        for rows in rows_by_length(lengths, self.batch_size):
             for name, values in self.run(signature, {name: column[rows] for name, column in given.items()}).items():
                 for row, value in zip(rows, values, strict=True):
-                    found.setdefault(name, [None] * len(order))[row] = value
+                    found.setdefault(name, [None] * len(lengths))[row] = value
         return found
 
 

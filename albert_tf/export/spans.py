@@ -9,6 +9,7 @@ import numpy as np
 from keras import ops
 
 from albert_tf.data.finetuning.answers import AnswerPrediction, predict_answers
+from albert_tf.data.finetuning.encoded import rows_by_length
 from albert_tf.data.finetuning.questions import Question, encode_questions
 from albert_tf.data.finetuning.tagged import (
     OUTSIDE,
@@ -19,7 +20,6 @@ from albert_tf.data.finetuning.tagged import (
     predict_entities,
 )
 from albert_tf.export.folder import ModelFolder
-from albert_tf.export.prediction import rows_by_length
 from albert_tf.models import AlbertForQuestionAnswering, AlbertForTokenClassification
 
 

@@ -15,6 +15,7 @@ from albert_tf.progress import counted
 from albert_tf.serving import onnx_engine
 
 EngineName = Literal["keras", "tensorflow", "onnxruntime", "openvino"]
+Precision = Literal["float32", "bfloat16", "float16", "int8"]
 # The function of `albert_tf.export` for each task, and its inputs.
 _TASKS = {
     "sequence_classification": ("classify", ("text", "text_pair")),
@@ -31,7 +32,11 @@ _BATCHES_AHEAD = 16
 
 
 def pipeline(
-    model: str | pathlib.Path, *others: Any, engine: EngineName | None = None, batch_size: int = 32
+    model: str | pathlib.Path,
+    *others: Any,
+    engine: EngineName | None = None,
+    precision: Precision | None = None,
+    batch_size: int = 32,
 ) -> "Pipeline":
     """Loads a model that takes texts; its task is read from the folder.
 
@@ -41,13 +46,16 @@ def pipeline(
             A SavedModel is a program: only load what you trust.
         engine: `"keras"` for weights, `"tensorflow"` for a SavedModel, `"onnxruntime"` or `"openvino"` for an ONNX
             folder. None: what the folder holds, weights first; OpenVINO, if it is installed, before onnxruntime.
+        precision: data type of the computation: of weights `"float32"`, the default, or `"bfloat16"`; of an ONNX folder
+            that of one of its files, by default the most exact one, or `"bfloat16"` for OpenVINO. That of a SavedModel
+            is chosen when it is exported.
         batch_size: maximum number of texts that are computed at once.
 
     Returns:
         A Pipeline, to be called with texts.
 
     Raises:
-        ValueError: there is no such model, it is damaged, or the engine does not run it.
+        ValueError: there is no such model, it is damaged, or the engine does not run it or not in this precision.
 
     Example:
 
@@ -64,7 +72,7 @@ def pipeline(
         )
     if type(batch_size) is not int or batch_size < 1:
         raise ValueError(f"`batch_size` must be an integer of at least 1. Received: batch_size={batch_size!r}.")
-    return Pipeline(load_model(model, engine, batch_size), batch_size)
+    return Pipeline(load_model(model, engine, batch_size, precision), batch_size)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,8 +197,11 @@ def _num_characters(row: tuple) -> int:
 
 
 class _OnnxModel(ExportedModel):
-    def __init__(self, folder: pathlib.Path, engine: onnx_engine.EngineName):
-        self._folder, self._engine = folder, onnx_engine.load(folder, engine)
+    def __init__(
+        self, folder: pathlib.Path, engine: onnx_engine.EngineName, precision: Precision | None, batch_size: int
+    ):
+        self._folder, self.batch_size = folder, batch_size
+        self._engine = onnx_engine.load(folder, engine, precision or "auto")
 
     @property
     def name(self) -> str:
@@ -207,7 +218,12 @@ class _OnnxModel(ExportedModel):
         return self._engine.run(signature, arrays)
 
 
-def load_model(model: str | pathlib.Path, engine: EngineName | None = None, batch_size: int = 32) -> Any:
+def load_model(
+    model: str | pathlib.Path,
+    engine: EngineName | None = None,
+    batch_size: int = 32,
+    precision: Precision | None = None,
+) -> Any:
     """Loads a model with what computes it; arguments are those of `pipeline`.
 
     Returns:
@@ -216,17 +232,26 @@ def load_model(model: str | pathlib.Path, engine: EngineName | None = None, batc
     """
     if engine not in (None, *get_args(EngineName)):
         raise ValueError(f"`engine` must be one of {', '.join(get_args(EngineName))}. Received: engine={engine!r}.")
+    if precision not in (None, *get_args(Precision)):
+        raise ValueError(
+            f"`precision` must be one of {', '.join(get_args(Precision))}. Received: precision={precision!r}."
+        )
     folder = pathlib.Path(model) if engine not in (None, "keras") else model_folder(model)
     try:
         if engine == "keras" or (engine is None and checkpoints.holds_weights(folder)):
-            return _load_keras(folder, batch_size)
+            return _load_keras(folder, batch_size, precision)
         for version in newest_first(folder):
             if engine != "tensorflow" and onnx_engine.is_onnx_folder(version):
-                return _OnnxModel(version, engine or "auto")
+                return _OnnxModel(version, engine or "auto", precision, batch_size)
             if engine in (None, "tensorflow") and (version / SAVED_MODEL_FILE).is_file():
-                return export.load_saved_model(version)
+                if precision is not None:
+                    raise ValueError(
+                        f"{version} is a SavedModel, whose precision was chosen when it was exported. Received: "
+                        f"precision={precision!r}; leave it out."
+                    )
+                return dataclasses.replace(export.load_saved_model(version), batch_size=batch_size)
         if engine is None:
-            return _load_keras(folder, batch_size)
+            return _load_keras(folder, batch_size, precision)
     except ModuleNotFoundError as error:
         raise ValueError(
             f"{error.name} is not installed, which {folder} needs; install albert-tf with its requirements, or export "
@@ -236,8 +261,13 @@ def load_model(model: str | pathlib.Path, engine: EngineName | None = None, batc
     raise ValueError(f"{folder} holds no {kind}; write one with `albert-tf export`, or choose another engine.")
 
 
-def _load_keras(model: str | pathlib.Path, batch_size: int) -> Any:
-    loaded = dataclasses.replace(export.load_folder(model), batch_size=batch_size)
+def _load_keras(model: str | pathlib.Path, batch_size: int, precision: Precision | None) -> Any:
+    if precision not in (None, "float32", "bfloat16"):
+        raise ValueError(
+            f"Weights are computed in float32 or bfloat16. Received: precision={precision!r}; export them with "
+            "--format onnx for others."
+        )
+    loaded = dataclasses.replace(export.load_folder(model, precision), batch_size=batch_size)
     names = {"sentence_order", *(name for name, _ in _TASKS.values())}
     functions = {name: functools.partial(getattr(export, name), loaded) for name in names}
     return types.SimpleNamespace(task=loaded.task, engine="keras", **functions)

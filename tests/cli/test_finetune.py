@@ -30,7 +30,9 @@ def arguments(files, *more, start=None):
 
 
 def test_a_run_prints_its_scores_and_is_made_once(files):
-    printed = output_of(*arguments(files, "--batch-size", 8))
+    code, printed, err = run(*arguments(files, "--batch-size", 8))
+    assert code == 0, err
+    assert "loss" in err
     report = json.loads((files / "out" / "metrics.json").read_text())
     assert report["steps"] == 2 * 5
     assert f"{report['scores']['accuracy']:.4f}" in printed

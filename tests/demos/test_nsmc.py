@@ -1,4 +1,4 @@
-"""The Korean demo runs from raw reviews to their sentiment, split at morphemes, and loses no Hangul."""
+"""The Korean demo runs from raw reviews to their sentiment, with and without a segmenter, and loses no Hangul."""
 
 import functools
 import json
@@ -35,21 +35,23 @@ def recipe(tmp_path_factory):
 
 
 @pytest.mark.exhaustive
-def test_the_demo(data, recipe, tmp_path):
-    options = ("--segmenter", "kiwi")
+@pytest.mark.parametrize("segmenter", [None, "kiwi"])
+def test_the_demo(data, recipe, tmp_path, segmenter):
+    options = () if segmenter is None else ("--segmenter", segmenter)
     printed = output_of("--output", tmp_path, "--data", data, "--recipe", recipe, *options, program=PROGRAM)
     for line in ("sentiment of 32 reviews", "same network without", "TF-IDF of characters", "강추!"):
         assert line in printed
     for folder in (tmp_path / "pretraining/model", tmp_path / "finetuning/pretrained"):
         tokenizer = AlbertTokenizer.from_pretrained(folder)
         config = json.loads((folder / "tokenizer_config.json").read_text())
-        assert config["segmenter"] == "kiwi"
+        assert config.get("segmenter") == segmenter
         reviews = (data / "reviews.txt").read_text(encoding="utf-8").split()
         ids = [index for row in tokenizer.encode_batch(reviews) for index in row]
         assert ids.count(tokenizer.unk_token_id) < len(ids) / 100
-    assert "must work without a segmenter" in mistake(
-        "export", tmp_path / "finetuning/pretrained", "--output", tmp_path / "saved", "--name", "sentiment"
-    )
+    if segmenter:
+        assert "must work without a segmenter" in mistake(
+            "export", tmp_path / "finetuning/pretrained", "--output", tmp_path / "saved", "--name", "sentiment"
+        )
 
 
 def test_reviews_are_documents_and_every_twentieth_is_held_out(data, tmp_path):

@@ -69,11 +69,10 @@ def test_one_step(case):
     assert logs_half == pytest.approx(logs, abs=0.02, rel=0.02)
     for path, move in moves.items():
         np.testing.assert_allclose(moves_half[path], move, atol=0.02, err_msg=path)
-    if case in ("texts", "beam"):  # the simplest head and the largest
-        logs_xla, moves_xla = step(case, "xla")
-        assert logs_xla == pytest.approx(logs, abs=1e-5)
-        for path, move in moves.items():
-            np.testing.assert_allclose(moves_xla[path], move, atol=1e-5, err_msg=path)
+    logs_xla, moves_xla = step(case, "xla")
+    assert logs_xla == pytest.approx(logs, abs=1e-5)
+    for path, move in moves.items():
+        np.testing.assert_allclose(moves_xla[path], move, atol=1e-5, err_msg=path)
 
 
 @pytest.mark.parametrize("case", ["beam", "pretraining"])

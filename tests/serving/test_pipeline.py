@@ -104,6 +104,43 @@ def test_what_a_folder_holds_decides(engine, folder_for):
                 albert_tf.pipeline(folder, engine=other)
 
 
+def test_precisions(folder_for, tmp_path):
+    """Of weights the model's data type, of an ONNX folder the file or the hint; close to float32, but not equal."""
+    keras_folder = folder_for("classifier", "keras")
+    onnx_folder = export.export_onnx(keras_folder, tmp_path, "both", precisions=("float32", "int8")).folder
+    expected = albert_tf.pipeline(keras_folder, precision="float32")(TEXTS)
+    for folder, engine, precision in (
+        (keras_folder, "keras", "bfloat16"),
+        (onnx_folder, "onnxruntime", "int8"),
+        (onnx_folder, "openvino", "int8"),
+    ):
+        found = albert_tf.pipeline(folder, engine=engine, precision=precision)(TEXTS)
+        scores, exact = (np.array([list(one.probabilities.values()) for one in given]) for given in (found, expected))
+        np.testing.assert_allclose(scores, exact, atol=0.05)
+        assert np.abs(scores - exact).max() > 1e-6
+    for folder, given, message in (
+        (keras_folder, {"precision": "int8"}, "export them with --format onnx"),
+        (keras_folder, {"precision": "half"}, "`precision` must be one of float32, bfloat16"),
+        (folder_for("classifier", "tensorflow"), {"precision": "bfloat16"}, "chosen when it was exported"),
+        (onnx_folder, {"precision": "float16"}, "no ONNX file in float16, only in float32, int8"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            albert_tf.pipeline(folder, **given)
+
+
+@pytest.mark.parametrize("engine", ["tensorflow", "onnxruntime"])
+def test_exports_compute_as_many_texts_at_once_as_asked(engine, folder_for, monkeypatch):
+    predictor = albert_tf.pipeline(folder_for("classifier", engine), engine=engine, batch_size=48)
+    sizes, run = [], type(predictor.model).run
+    monkeypatch.setattr(
+        type(predictor.model),
+        "run",
+        lambda self, name, arrays: sizes.extend(map(len, arrays.values())) or run(self, name, arrays),
+    )
+    predictor(["a text"] * 60)
+    assert sizes == [48, 12]
+
+
 @pytest.fixture(scope="module")
 def classifier(onnx_folders):
     return albert_tf.pipeline(onnx_folders["classifier"], engine="onnxruntime", batch_size=2)

@@ -3,7 +3,7 @@
 Letters: N examples, T ids of all examples together, B batch, L sequence.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -63,6 +63,13 @@ class EncodedTexts:
         types = np.zeros(mask.shape, np.int32)
         ids[mask], types[mask] = self.ids[sources], self.token_types[sources]
         return {"input_ids": ids, "attention_mask": mask.astype(np.int32), "token_type_ids": types}
+
+
+def rows_by_length(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
+    """Indices of the rows of batches of similar length, shortest first; of negative lengths, longest first."""
+    order = np.argsort(lengths, kind="stable")
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]
 
 
 def best_windows(num_tokens: int, start: np.ndarray, count: np.ndarray) -> np.ndarray:
