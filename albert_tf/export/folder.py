@@ -1,10 +1,13 @@
 """Loads a model and its tokenizer from a folder; the task is detected automatically."""
 
 import dataclasses
+import functools
 import math
 import pathlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import keras
 import numpy as np
 
 from albert_tf import checkpoints, models
@@ -55,11 +58,42 @@ class ModelFolder:
         """Name of the first task of `albert_tf.tasks.TASKS` that the model is for."""
         return next(task.name for task in TASKS if task.model == type(self.model).__name__)
 
+    @functools.cached_property
+    def compute(self) -> Callable[[Mapping[str, np.ndarray]], dict[str, Any]]:
+        """Computes the model's outputs for a batch of inputs, without dropout.
+
+        On TensorFlow, the first batch is computed op by op; the second traces a graph, which takes the time of about
+        four texts and is 1.5 to 10 times as fast, as it fuses operations.
+        """
+        if keras.backend.backend() == "tensorflow":
+            return _traced_at_second_call(self.model)
+        return lambda inputs: self.model(inputs, training=False)
+
     def check_pairs(self, given: bool) -> None:
         """Raises ValueError if a classifier of pairs gets single texts, or the reverse."""
         if given != self.takes_pairs:
             trained, received = ("pairs of texts", "single texts") if self.takes_pairs else ("single texts", "pairs")
             raise ValueError(f"The classifier was trained on {trained}, but received {received}.")
+
+
+def _traced_at_second_call(model: AlbertBase) -> Callable[[Mapping[str, np.ndarray]], dict[str, Any]]:
+    """Calls the model, in a graph from the second call with the same names of inputs on; batches have any shape."""
+    import tensorflow as tf
+
+    graphs: dict[tuple[str, ...], Callable[..., dict[str, Any]]] = {}
+
+    def compute(inputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        tensors = {name: tf.convert_to_tensor(array) for name, array in inputs.items()}
+        names = tuple(sorted(tensors))
+        if names in graphs:
+            return graphs[names](tensors)
+        shapes = {name: tf.TensorSpec([None] * len(value.shape), value.dtype) for name, value in tensors.items()}
+        graphs[names] = tf.function(
+            lambda batch: model(batch, training=False), autograph=False, input_signature=[shapes]
+        )
+        return model(tensors, training=False)
+
+    return compute
 
 
 def load_folder(folder: str | pathlib.Path, dtype: str | None = None) -> ModelFolder:

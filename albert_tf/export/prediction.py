@@ -45,7 +45,7 @@ def classify(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[str] | N
     inputs = loaded.tokenizer(texts, pairs, max_length=loaded.max_length)
     logits = np.empty([len(inputs["input_ids"]), model.num_labels], np.float32)  # [B, C]
     for rows, batch in _batches(inputs, loaded.batch_size):
-        logits[rows] = ops.convert_to_numpy(model(batch, training=False)["logits"])
+        logits[rows] = ops.convert_to_numpy(loaded.compute(batch)["logits"])
     if model.problem == "regression":
         return [ClassPrediction(None, float(value), {}) for value in logits[:, 0]]
     probabilities = ops.convert_to_numpy(model.probabilities(logits))
@@ -81,7 +81,7 @@ def fill_mask(loaded: ModelFolder, texts: Sequence[str], top: int = 5) -> list[t
     pieces, predictions = loaded.tokenizer.pieces, {}
     for rows, batch in _batches(inputs, loaded.batch_size):
         batch, is_mask = with_mask_positions(batch, loaded.tokenizer.mask_token_id)
-        logits = loaded.model(batch, training=False)[mask_output(loaded.model)]
+        logits = loaded.compute(batch)[mask_output(loaded.model)]
         for number, probabilities, own in zip(rows, ops.convert_to_numpy(ops.softmax(logits)), np.asarray(is_mask)):
             best = np.argsort(-probabilities[own], axis=1, kind="stable")[:, :top]  # [M, K]
             predictions[number] = tuple(
@@ -113,7 +113,7 @@ def sentence_order(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[st
     inputs = loaded.tokenizer(texts, pairs, max_length=loaded.max_length)
     first = np.empty(len(inputs["input_ids"]), np.float32)  # [B]
     for rows, batch in _batches(inputs, loaded.batch_size):
-        logits = loaded.model(batch, training=False)["sentence_order_logits"]
+        logits = loaded.compute(batch)["sentence_order_logits"]
         first[rows] = ops.convert_to_numpy(ops.softmax(logits))[:, 0]
     return first.tolist()
 
@@ -143,7 +143,7 @@ def choose(loaded: ModelFolder, contexts: Sequence[str], choices: Sequence[Seque
     encoded = encode_choices(loaded.tokenizer, questions, loaded.max_length, loaded.max_question_length)
     logits = np.empty([len(questions), encoded.num_choices], np.float32)  # [B, C]
     for rows in rows_by_length(encoded.lengths, max(1, loaded.batch_size // 4)):
-        logits[rows] = ops.convert_to_numpy(loaded.model(encoded.batch(rows, multiple=1), training=False)["logits"])
+        logits[rows] = ops.convert_to_numpy(loaded.compute(encoded.batch(rows, multiple=1))["logits"])
     return ops.convert_to_numpy(ops.softmax(logits))
 
 
@@ -168,7 +168,7 @@ def embed(loaded: ModelFolder, texts: Sequence[str]) -> np.ndarray:
     inputs = loaded.tokenizer(texts, max_length=loaded.max_length)
     embeddings = np.empty([len(inputs["input_ids"]), loaded.model.config.hidden_size], np.float32)
     for rows, batch in _batches(inputs, loaded.batch_size):
-        embeddings[rows] = ops.convert_to_numpy(loaded.model(batch, training=False)["sentence_embedding"])
+        embeddings[rows] = ops.convert_to_numpy(loaded.compute(batch)["sentence_embedding"])
     return embeddings
 
 

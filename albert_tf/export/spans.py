@@ -51,7 +51,7 @@ def answer_questions(loaded: ModelFolder, questions: Sequence[str], contexts: Se
 
     def outputs_of(batch):
         given = batch if model.head == "beam" else {name: batch[name] for name in batch if name != "p_mask"}
-        return {name: ops.convert_to_numpy(value) for name, value in model(given, training=False).items()}
+        return {name: ops.convert_to_numpy(value) for name, value in loaded.compute(given).items()}
 
     return predict_answers(windows, outputs_of, loaded.max_answer_length, loaded.no_answer_threshold, loaded.batch_size)
 
@@ -86,7 +86,7 @@ def _probabilities(loaded: ModelFolder, encoded: EncodedTags) -> list[np.ndarray
     """The probabilities of the tags of the tokens of each text: float32 [T, tags]."""
     windows: dict[int, np.ndarray] = {}
     for rows in rows_by_length(encoded.lengths, loaded.batch_size):
-        logits = loaded.model(encoded.encoded.batch(rows, multiple=1), training=False)["logits"]
+        logits = loaded.compute(encoded.encoded.batch(rows, multiple=1))["logits"]
         for row, probabilities in zip(rows.tolist(), ops.convert_to_numpy(ops.softmax(logits))):
             windows[row] = probabilities[1 : 1 + encoded.count[row]]
     return encoded.join([windows[row] for row in range(len(windows))])

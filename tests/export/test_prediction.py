@@ -135,13 +135,13 @@ def test_several_masks_of_a_text(loaded):
 def test_many_texts_are_predicted_in_batches_of_similar_length(loaded, monkeypatch):
     texts = ["many words " * (number % 7) + "[MASK]." for number in range(70)]
     shapes = []
-    for model in (loaded["classifier"].model, loaded["pretrained"].model):
+    for folder in (loaded["classifier"], loaded["pretrained"]):
 
-        def recorded(inputs, *arguments, call=model.encoder.call, **keywords):
+        def recorded(inputs, compute=folder.compute):
             shapes.append(tuple(inputs["input_ids"].shape))
-            return call(inputs, *arguments, **keywords)
+            return compute(inputs)
 
-        monkeypatch.setattr(model.encoder, "call", recorded)
+        monkeypatch.setitem(vars(folder), "compute", recorded)
     classes, masks = classify(loaded["classifier"], texts), fill_mask(loaded["pretrained"], texts, top=2)
     order = sentence_order(loaded["pretrained"], texts, texts[::-1])
     assert [rows for rows, _ in shapes] == [32, 32, 6] * 3
@@ -156,3 +156,21 @@ def test_many_texts_are_predicted_in_batches_of_similar_length(loaded, monkeypat
         assert together.probabilities == pytest.approx(alone.probabilities, abs=1e-5)
         pair = texts[69 - number : 70 - number]
         assert order[number] == pytest.approx(sentence_order(loaded["pretrained"], one, pair)[0], abs=1e-5)
+
+
+def test_the_second_batch_traces_a_graph_for_batches_of_any_shape(folders, monkeypatch):
+    loaded, calls = load_folder(folders["classifier"]), []
+    encoder = loaded.model.encoder
+
+    def recorded(inputs, *arguments, call=encoder.call, **keywords):
+        calls.append(tuple(inputs["input_ids"].shape))
+        return call(inputs, *arguments, **keywords)
+
+    monkeypatch.setattr(encoder, "call", recorded)
+    texts = ["one", "one and two", "one and two, and three"]
+    scores = [classify(loaded, [text])[0].score for text in texts]
+    assert [shape for shape in calls if None not in shape] == [(1, 3)]
+    assert set(calls[1:]) == {(None, None)}
+    calls.clear()
+    assert [classify(loaded, [text])[0].score for text in texts] == pytest.approx(scores, abs=1e-6)
+    assert calls == []
