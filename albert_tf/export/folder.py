@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from albert_tf import checkpoints, models
+from albert_tf.data.finetuning.encoded import MAX_TOKENS
 from albert_tf.hub import model_folder
 from albert_tf.json_files import read_json
 from albert_tf.models import AlbertForSentenceEmbedding
@@ -40,6 +41,7 @@ class ModelFolder:
         no_answer_threshold: a question is not answered if its score of "no answer" is above this; None: never.
         tags_words: whether tags were trained on words, not on spans of characters.
         batch_size: maximum number of rows that are computed at once.
+        max_tokens: maximum number of their tokens, which are fastest on a CPU; None: no limit, as with an accelerator.
     """
 
     model: AlbertBase
@@ -52,6 +54,7 @@ class ModelFolder:
     no_answer_threshold: float | None = None
     tags_words: bool = False
     batch_size: int = 32
+    max_tokens: int | None = MAX_TOKENS
 
     @property
     def task(self) -> str:
@@ -117,7 +120,8 @@ def load_folder(folder: str | pathlib.Path, dtype: str | None = None) -> ModelFo
     model = kind.from_pretrained(folder, dtype=dtype)
     if isinstance(model, AlbertForSentenceEmbedding):
         options |= {"max_length": model.max_length, "takes_pairs": False}
-    return ModelFolder(model, tokenizer, **options)
+    is_cpu = keras.distribution.list_devices()[0].startswith("cpu")
+    return ModelFolder(model, tokenizer, **options, max_tokens=MAX_TOKENS if is_cpu else None)
 
 
 def _kind(checkpoint: checkpoints.Checkpoint) -> type[AlbertBase]:

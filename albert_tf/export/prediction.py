@@ -44,7 +44,7 @@ def classify(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[str] | N
     loaded.check_pairs(pairs is not None)
     inputs = loaded.tokenizer(texts, pairs, max_length=loaded.max_length)
     logits = np.empty([len(inputs["input_ids"]), model.num_labels], np.float32)  # [B, C]
-    for rows, batch in _batches(inputs, loaded.batch_size):
+    for rows, batch in _batches(loaded, inputs):
         logits[rows] = ops.convert_to_numpy(loaded.compute(batch)["logits"])
     if model.problem == "regression":
         return [ClassPrediction(None, float(value), {}) for value in logits[:, 0]]
@@ -79,7 +79,7 @@ def fill_mask(loaded: ModelFolder, texts: Sequence[str], top: int = 5) -> list[t
         if count < max(text.count(MASK), 1):
             raise ValueError(f"{no_mask_message(loaded)} Received: {text!r}.")
     pieces, predictions = loaded.tokenizer.pieces, {}
-    for rows, batch in _batches(inputs, loaded.batch_size):
+    for rows, batch in _batches(loaded, inputs):
         batch, is_mask = with_mask_positions(batch, loaded.tokenizer.mask_token_id)
         logits = loaded.compute(batch)[mask_output(loaded.model)]
         for number, probabilities, own in zip(rows, ops.convert_to_numpy(ops.softmax(logits)), np.asarray(is_mask)):
@@ -112,7 +112,7 @@ def sentence_order(loaded: ModelFolder, texts: Sequence[str], pairs: Sequence[st
         )
     inputs = loaded.tokenizer(texts, pairs, max_length=loaded.max_length)
     first = np.empty(len(inputs["input_ids"]), np.float32)  # [B]
-    for rows, batch in _batches(inputs, loaded.batch_size):
+    for rows, batch in _batches(loaded, inputs):
         logits = loaded.compute(batch)["sentence_order_logits"]
         first[rows] = ops.convert_to_numpy(ops.softmax(logits))[:, 0]
     return first.tolist()
@@ -142,7 +142,7 @@ def choose(loaded: ModelFolder, contexts: Sequence[str], choices: Sequence[Seque
     questions = [ChoiceQuestion("", context, "_", tuple(row), -1) for context, row in zip(contexts, choices)]
     encoded = encode_choices(loaded.tokenizer, questions, loaded.max_length, loaded.max_question_length)
     logits = np.empty([len(questions), encoded.num_choices], np.float32)  # [B, C]
-    for rows in rows_by_length(encoded.lengths, max(1, loaded.batch_size // 4)):
+    for rows in rows_by_length(encoded.lengths, max(1, loaded.batch_size // 4), loaded.max_tokens):
         logits[rows] = ops.convert_to_numpy(loaded.compute(encoded.batch(rows, multiple=1))["logits"])
     return ops.convert_to_numpy(ops.softmax(logits))
 
@@ -167,7 +167,7 @@ def embed(loaded: ModelFolder, texts: Sequence[str]) -> np.ndarray:
         )
     inputs = loaded.tokenizer(texts, max_length=loaded.max_length)
     embeddings = np.empty([len(inputs["input_ids"]), loaded.model.config.hidden_size], np.float32)
-    for rows, batch in _batches(inputs, loaded.batch_size):
+    for rows, batch in _batches(loaded, inputs):
         embeddings[rows] = ops.convert_to_numpy(loaded.compute(batch)["sentence_embedding"])
     return embeddings
 
@@ -197,9 +197,9 @@ def with_mask_positions(inputs: Mapping[str, Any], mask_token_id: int) -> tuple[
     return {**inputs, "masked_lm_positions": ops.where(is_used, positions, 0)}, is_used
 
 
-def _batches(inputs: Mapping[str, Any], batch_size: int) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
+def _batches(loaded: ModelFolder, inputs: Mapping[str, Any]) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
     """Row indices and inputs of batches of similar length, each truncated to its longest row."""
     arrays = {name: ops.convert_to_numpy(array) for name, array in inputs.items()}
     lengths = arrays["attention_mask"].sum(axis=1)
-    for rows in rows_by_length(lengths, batch_size):
+    for rows in rows_by_length(lengths, loaded.batch_size, loaded.max_tokens):
         yield rows, {name: array[rows, : lengths[rows[-1]]] for name, array in arrays.items()}

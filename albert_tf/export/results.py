@@ -12,7 +12,7 @@ import numpy as np
 
 from albert_tf import checkpoints
 from albert_tf.data.finetuning.answers import AnswerPrediction
-from albert_tf.data.finetuning.encoded import rows_by_length
+from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN, MAX_TOKENS, rows_by_length
 from albert_tf.data.finetuning.tagged import Entity
 
 SAVED_MODEL_FILE = "saved_model.pb"
@@ -155,11 +155,12 @@ class ExportedModel(abc.ABC):
         columns = list(given.values())
         if len(counts := {len(column) for column in columns}) > 1:
             raise ValueError(f"There must be one of {' and '.join(given)} for each row. Received: {sorted(counts)}.")
-        if not columns or len(columns[0]) <= self.batch_size:
+        if not columns or len(columns[0]) <= 1:
             return self.run(signature, given)
-        lengths = np.array([sum(map(len, row)) for row in zip(*columns)])
+        # Longer texts are mostly cut, or read in windows.
+        lengths = np.array([min(sum(map(len, row)), BYTES_PER_TOKEN * 512) for row in zip(*columns)])
         found: dict[str, list] = {}
-        for rows in rows_by_length(lengths, self.batch_size):
+        for rows in rows_by_length(lengths, self.batch_size, BYTES_PER_TOKEN * MAX_TOKENS):
             for name, values in self.run(signature, {name: column[rows] for name, column in given.items()}).items():
                 for row, value in zip(rows, values, strict=True):
                     found.setdefault(name, [None] * len(lengths))[row] = value

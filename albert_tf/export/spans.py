@@ -53,7 +53,8 @@ def answer_questions(loaded: ModelFolder, questions: Sequence[str], contexts: Se
         given = batch if model.head == "beam" else {name: batch[name] for name in batch if name != "p_mask"}
         return {name: ops.convert_to_numpy(value) for name, value in loaded.compute(given).items()}
 
-    return predict_answers(windows, outputs_of, loaded.max_answer_length, loaded.no_answer_threshold, loaded.batch_size)
+    limits = loaded.batch_size, loaded.max_tokens
+    return predict_answers(windows, outputs_of, loaded.max_answer_length, loaded.no_answer_threshold, *limits)
 
 
 def find_entities(loaded: ModelFolder, texts: Sequence[str]) -> list[list[Entity]]:
@@ -85,7 +86,7 @@ def find_entities(loaded: ModelFolder, texts: Sequence[str]) -> list[list[Entity
 def _probabilities(loaded: ModelFolder, encoded: EncodedTags) -> list[np.ndarray]:
     """The probabilities of the tags of the tokens of each text: float32 [T, tags]."""
     windows: dict[int, np.ndarray] = {}
-    for rows in rows_by_length(encoded.lengths, loaded.batch_size):
+    for rows in rows_by_length(encoded.lengths, loaded.batch_size, loaded.max_tokens):
         logits = loaded.compute(encoded.encoded.batch(rows, multiple=1))["logits"]
         for row, probabilities in zip(rows.tolist(), ops.convert_to_numpy(ops.softmax(logits))):
             windows[row] = probabilities[1 : 1 + encoded.count[row]]

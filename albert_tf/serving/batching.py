@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN, MAX_TOKENS
 from albert_tf.serving.engine import Engine
 
-# Texts of up to this many bytes count as equally long.
-SHORT = 127
+# Texts of up to so many tokens count as equally long; those of more than LONG are mostly cut, or read in windows.
+SHORT, LONG = 31, 512
 _PADDING = {"O": b"", "i": -1, "f": 0}  # by kind of dtype, as the signatures pad
 _logger = logging.getLogger(__name__)
 
@@ -32,12 +33,14 @@ class BatchOptions:
 
     Attributes:
         max_batch_size: rows of a batch.
+        max_tokens: tokens of a batch of several rows, with padding; for texts, four bytes count as one.
         delay: seconds that a row waits for others.
         max_queue: rows that may wait; also the most rows of a request.
         timeout: seconds after which a request fails.
     """
 
     max_batch_size: int = 32
+    max_tokens: int = MAX_TOKENS
     delay: float = 0.005
     max_queue: int = 1024
     timeout: float = 30.0
@@ -169,10 +172,14 @@ class Batcher:
     def _take(self, group: tuple) -> list[_Row]:
         """The row that has waited longest, and those whose lengths are closest to its own."""
         rows = self._groups[group]
-        taken = [rows[0]]
-        taken += heapq.nsmallest(
+        taken, longest = [rows[0]], rows[0].length
+        for row in heapq.nsmallest(
             self._options.max_batch_size - 1, rows[1:], key=lambda row: abs(row.length - rows[0].length)
-        )
+        ):
+            longest = max(longest, row.length)
+            if (len(taken) + 1) * longest > self._options.max_tokens:
+                break
+            taken.append(row)
         chosen = set(map(id, taken))
         self._replace(group, [row for row in rows if id(row) not in chosen])
         return taken
@@ -214,15 +221,15 @@ class Batcher:
 
 
 def _lengths(inputs: Mapping[str, np.ndarray]) -> Iterator[int]:
-    """The length of each row: bytes of its strings, or number of its tokens."""
+    """The number of tokens of each row, estimated from the bytes of strings."""
     for row in zip(*inputs.values()):
-        yield sum(_length(value) for value in row)
+        yield min(LONG, sum(_length(value) for value in row))
 
 
 def _length(value) -> int:
     if isinstance(value, bytes):
-        return len(value)
-    return sum(map(len, value.flat)) if value.dtype == object else value.size
+        return len(value) // BYTES_PER_TOKEN
+    return sum(map(len, value.flat)) // BYTES_PER_TOKEN if value.dtype == object else value.size
 
 
 def _stack(rows: Sequence[_Row]) -> dict[str, np.ndarray]:

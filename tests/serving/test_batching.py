@@ -60,6 +60,16 @@ def test_a_batch_takes_the_closest_lengths():
     assert [[len(text) for text in batch["text"]] for batch in engine.batches] == [[70, 71, 72], [120, 119, 118]]
 
 
+def test_a_batch_holds_so_many_tokens():
+    lengths = [100, 101, 102, 103, 1000, 10_000, 9_000, 8_000, 7_000]  # in bytes; 2,048 are the most that count
+    _, engine, _ = answered([texts(*("x" * length for length in lengths))])
+    # 1,024 tokens of four bytes; the four longest make two batches.
+    assert sorted(len(text) for batch in engine.batches for text in batch["text"]) == sorted(lengths)
+    assert sorted(sizes(engine)) == [1, 2, 2, 4]
+    _, engine, _ = answered([texts(*("x" * 1000 for _ in range(9)))], max_tokens=750)
+    assert sizes(engine) == [3, 3, 3]
+
+
 def test_a_bad_text_fails_its_own_request_alone():
     answers, engine, _ = answered([texts("a"), texts("b", "bad"), *(texts("c") for _ in range(14))])
     assert isinstance(answers[1], ValueError)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from albert_tf.data.finetuning.encoded import MAX_TOKENS, rows_by_length
 from albert_tf.data.finetuning.questions import QuestionWindows
 from albert_tf.tokenization.spans import trim_span
 
@@ -233,6 +234,7 @@ def predict_answers(
     max_answer_length: int = 30,
     threshold: float | None = None,
     batch_size: int = 32,
+    max_tokens: int | None = MAX_TOKENS,
 ) -> list[AnswerPrediction]:
     """Answers all questions.
 
@@ -241,15 +243,13 @@ def predict_answers(
         outputs_of: the model, from the inputs of `QuestionWindows.batch` to the outputs of AlbertForQuestionAnswering.
         max_answer_length: in tokens.
         threshold: a question has no answer if its score of "no answer" is above this. None: all have one.
-        batch_size: windows per batch; they are batched by length.
+        batch_size, max_tokens: of a batch at most, in windows and in tokens; windows are batched by length.
 
     Returns:
         One AnswerPrediction per question.
     """
-    by_length = np.argsort(windows.encoded.lengths, kind="stable")
-    parts, totals = [], np.zeros([len(windows), 2])  # logarithms of the sums of all starts, and of all ends
-    for start in range(0, len(by_length), batch_size):
-        rows = by_length[start : start + batch_size]
+    order, parts, totals = [], [], np.zeros([len(windows), 2])  # logarithms of the sums of all starts, and of all ends
+    for rows in rows_by_length(windows.encoded.lengths, batch_size, max_tokens):
         batch = windows.batch(rows, multiple=1)
         outputs = outputs_of(batch)
         if "start_logits" in outputs:  # a beam head gives the probabilities in each window, and windows count alike
@@ -257,7 +257,8 @@ def predict_answers(
                 logits = np.where(batch["p_mask"] == 0, outputs[name], IMPOSSIBLE).astype(np.float64)
                 totals[rows, edge] = np.logaddexp.reduce(logits, axis=1)
         parts.append(SpanScores.from_outputs(outputs, p_mask=batch["p_mask"]))
-    scores = SpanScores.concatenate(parts).reordered(np.argsort(by_length, kind="stable"))
+        order.append(rows)
+    scores = SpanScores.concatenate(parts).reordered(np.argsort(np.concatenate(order), kind="stable"))
     first_windows = np.searchsorted(windows.question, np.arange(len(windows.questions)))
     total = np.logaddexp.reduceat(totals, first_windows, axis=0).sum(axis=1)  # [Q]
     answers = find_answers(windows, scores, max_answer_length=max_answer_length)

@@ -12,6 +12,12 @@ import numpy as np
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
 
+# Tokens that are computed at once. With more, a CPU takes longer per token: base_v2 takes 1.6 times as long in
+# bfloat16, and 1.3 times in int8, with batches of 32 rows of 20 to 300 tokens.
+MAX_TOKENS = 1024
+# A rough number for texts that are not tokenized yet.
+BYTES_PER_TOKEN = 4
+
 Inputs = dict[str, np.ndarray]
 
 _TEXTS_AT_ONCE, _LONG_TEXTS_AT_ONCE = 1024, 64
@@ -65,11 +71,25 @@ class EncodedTexts:
         return {"input_ids": ids, "attention_mask": mask.astype(np.int32), "token_type_ids": types}
 
 
-def rows_by_length(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
-    """Indices of the rows of batches of similar length, shortest first; of negative lengths, longest first."""
-    order = np.argsort(lengths, kind="stable")
-    for start in range(0, len(order), batch_size):
-        yield order[start : start + batch_size]
+def rows_by_length(
+    lengths: np.ndarray, batch_size: int, max_tokens: int | None = MAX_TOKENS, longest_first: bool = False
+) -> Iterator[np.ndarray]:
+    """Indices of the rows of batches of similar length.
+
+    Args:
+        lengths: number of tokens of each row, int [N].
+        batch_size: maximum number of rows of a batch.
+        max_tokens: maximum number of tokens of a batch, with padding, unless it is a single row. None: no limit.
+        longest_first: whether the batch with the longest rows comes first, rather than last.
+    """
+    order = np.argsort(-lengths if longest_first else lengths, kind="stable")
+    while len(order):
+        longest = np.maximum.accumulate(lengths[order[:batch_size]])  # of the first 1, 2, ... rows
+        fits = (
+            len(longest) if max_tokens is None else int((longest * np.arange(1, 1 + len(longest)) <= max_tokens).sum())
+        )
+        yield order[: max(1, fits)]
+        order = order[max(1, fits) :]
 
 
 def best_windows(num_tokens: int, start: np.ndarray, count: np.ndarray) -> np.ndarray:

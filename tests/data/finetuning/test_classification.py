@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from albert_tf.data.finetuning.batches import epoch_batches, steps_per_epoch, training_dataset
 from albert_tf.data.finetuning.classification import Columns, read_texts
-from albert_tf.data.finetuning.encoded import encode_texts
+from albert_tf.data.finetuning.encoded import encode_texts, rows_by_length
 from albert_tf.data.sharding import InputShard
 from tests.toy_task import mood_rows, tokenizer
 
@@ -287,3 +287,19 @@ def test_hosts_share_the_rows_of_each_batch(encoded):
 def test_too_few_examples_for_batches_of_one_size():
     with pytest.raises(ValueError, match="batch_size=9, 8 examples"):
         steps_per_epoch(8, 9, drop_remainder=True)
+
+
+def test_batches_by_length_have_a_limit_of_rows_and_of_tokens():
+    lengths = np.array([3, 200, 4, 300, 5, 700, 6, 2000, 60])
+    for longest_first in (False, True):
+        batches = [lengths[rows] for rows in rows_by_length(lengths, 3, 1024, longest_first)]
+        order = np.concatenate(batches)
+        np.testing.assert_array_equal(order, np.sort(lengths)[:: -1 if longest_first else 1])
+        assert all(len(rows) <= 3 and (len(rows) == 1 or len(rows) * rows.max() <= 1024) for rows in batches)
+    assert [list(lengths[rows]) for rows in rows_by_length(lengths, 4, 1024)] == [
+        [3, 4, 5, 6],
+        [60, 200, 300],
+        [700],
+        [2000],
+    ]
+    assert [len(rows) for rows in rows_by_length(lengths, 8, max_tokens=None)] == [8, 1]
