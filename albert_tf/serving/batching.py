@@ -1,7 +1,7 @@
 """Merges the rows of concurrent requests into batches of similar length.
 
 A row waits until its group fills a batch, or for a few milliseconds. Rows of a group have equal shapes, apart from the
-batch, and strings of similar length, so that little of a batch is padding.
+batch. Those of a batch also have strings of similar length, so that little of it is padding.
 """
 
 import asyncio
@@ -17,8 +17,10 @@ import numpy as np
 from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN, MAX_TOKENS
 from albert_tf.serving.engine import Engine
 
-# Texts of up to so many tokens count as equally long; those of more than LONG are mostly cut, or read in windows.
-SHORT, LONG = 31, 512
+# Texts share a batch if their lengths differ by so many tokens at most, or by a quarter of the first's.
+MAX_DIFFERENCE = 32
+# Longer texts are mostly cut, or read in windows.
+LONG = 512
 _PADDING = {"O": b"", "i": -1, "f": 0}  # by kind of dtype, as the signatures pad
 _logger = logging.getLogger(__name__)
 
@@ -134,8 +136,7 @@ class Batcher:
         due = self._loop.time() + self._options.delay
         shapes = tuple((name, array.shape[1:]) for name, array in sorted(request.inputs.items()))
         for index, length in enumerate(_lengths(request.inputs)):
-            group = (request.signature, shapes, max(length, SHORT).bit_length())
-            self._groups.setdefault(group, []).append(_Row(request, index, length, due))
+            self._groups.setdefault((request.signature, shapes), []).append(_Row(request, index, length, due))
         self._changed.set()
 
     def _remove(self, request: _Request) -> None:
@@ -173,11 +174,12 @@ class Batcher:
         """The row that has waited longest, and those whose lengths are closest to its own."""
         rows = self._groups[group]
         taken, longest = [rows[0]], rows[0].length
+        difference = max(MAX_DIFFERENCE, longest // 4)
         for row in heapq.nsmallest(
             self._options.max_batch_size - 1, rows[1:], key=lambda row: abs(row.length - rows[0].length)
         ):
             longest = max(longest, row.length)
-            if (len(taken) + 1) * longest > self._options.max_tokens:
+            if abs(row.length - rows[0].length) > difference or (len(taken) + 1) * longest > self._options.max_tokens:
                 break
             taken.append(row)
         chosen = set(map(id, taken))
