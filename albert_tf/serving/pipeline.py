@@ -49,7 +49,8 @@ def pipeline(
         precision: data type of the computation: of weights `"float32"`, the default, or `"bfloat16"`; of an ONNX folder
             that of one of its files, by default the most exact one, or `"bfloat16"` for OpenVINO. That of a SavedModel
             is chosen when it is exported.
-        batch_size: maximum number of texts that are computed at once.
+        batch_size: maximum number of texts that are computed at once; on CPUs and in exports also at most 1,024 tokens,
+            which is faster than more.
 
     Returns:
         A Pipeline, to be called with texts.
