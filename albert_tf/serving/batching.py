@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN, MAX_TOKENS
 from albert_tf.serving.engine import Engine
 
 # Texts share a batch if their lengths differ by so many tokens at most, or by a quarter of the first's.
 MAX_DIFFERENCE = 32
+# As in `albert_tf.data.finetuning.encoded`, which a server does not import.
+MAX_TOKENS, BYTES_PER_TOKEN = 1024, 4
 # Longer texts are mostly cut, or read in windows.
 LONG = 512
 _PADDING = {"O": b"", "i": -1, "f": 0}  # by kind of dtype, as the signatures pad
