@@ -15,7 +15,7 @@ from albert_tf.data.finetuning.encoded import MAX_TOKENS
 from albert_tf.hub import model_folder
 from albert_tf.json_files import read_json
 from albert_tf.models import AlbertForSentenceEmbedding
-from albert_tf.models.base import AlbertBase
+from albert_tf.models.base import AlbertBase, runs_on_cpu
 from albert_tf.tasks import TASKS, find_task
 from albert_tf.tokenization import AlbertTokenizer
 
@@ -41,7 +41,7 @@ class ModelFolder:
         no_answer_threshold: a question is not answered if its score of "no answer" is above this; None: never.
         tags_words: whether tags were trained on words, not on spans of characters.
         batch_size: maximum number of rows that are computed at once.
-        max_tokens: maximum number of their tokens, which are fastest on a CPU; None: no limit, as with an accelerator.
+        max_tokens: maximum number of their tokens; None: no limit, the default on accelerators.
     """
 
     model: AlbertBase
@@ -120,8 +120,7 @@ def load_folder(folder: str | pathlib.Path, dtype: str | None = None) -> ModelFo
     model = kind.from_pretrained(folder, dtype=dtype)
     if isinstance(model, AlbertForSentenceEmbedding):
         options |= {"max_length": model.max_length, "takes_pairs": False}
-    is_cpu = keras.distribution.list_devices()[0].startswith("cpu")
-    return ModelFolder(model, tokenizer, **options, max_tokens=MAX_TOKENS if is_cpu else None)
+    return ModelFolder(model, tokenizer, **options, max_tokens=MAX_TOKENS if runs_on_cpu() else None)
 
 
 def _kind(checkpoint: checkpoints.Checkpoint) -> type[AlbertBase]:

@@ -135,19 +135,19 @@ class AlbertBase(CheckedModel):
             ValueError: an argument is invalid, is not supported by the backend or the devices, or the optimizer
                 accumulates gradients itself.
         """
-        if _replicas(self) > 1 or (kwargs.get("jit_compile", "auto") == "auto" and _runs_on_cpu()):
-            kwargs = {**kwargs, "jit_compile": _without_xla(kwargs.get("jit_compile", "auto"))}
-        count = self._checked_microbatches(gradient_accumulation_steps, optimizer)
+        jit_compile = kwargs.get("jit_compile", "auto")
+        if _replicas(self) > 1 or (jit_compile == "auto" and keras.backend.backend() == "tensorflow" and runs_on_cpu()):
+            kwargs["jit_compile"] = _without_xla(jit_compile)
+        self.gradient_accumulation_steps = count = self._checked_microbatches(gradient_accumulation_steps, optimizer)
         encoder: Any = getattr(self, "encoder", self)
         self.remat, encoder.remat_span = remat, remat_span(remat)
         encoder.scan_layers = bool(scan_layers)
         if scan_layers:
             encoder.check_scan()
         losses = keras.tree.map_structure(on_logits, loss)
-        self.loss = self._compile_metrics = None  # Keras keeps those of an earlier call
+        self.loss = self._compile_metrics = self.step_monitor = None  # Keras keeps the first two of an earlier call
         super().compile(optimizer, losses, loss_weights, metrics, weighted_metrics, *args, **kwargs)
-        encoder.may_use_islands = self.has_own_step and not self.jit_compile and _runs_on_cpu()
-        self.gradient_accumulation_steps, self.step_monitor = count, None
+        encoder.may_use_islands = self.has_own_step and not self.jit_compile and runs_on_cpu()
         # Keras' own CompileLoss divides by the number of replicas and is not used.
         self._compile_loss = self._compiled_losses = None
         if loss is not None:
@@ -330,13 +330,13 @@ def _replicas(model) -> int:
     return strategy.num_replicas_in_sync if strategy is not None else 1
 
 
-def _runs_on_cpu() -> bool:
-    """Whether TensorFlow has no accelerator: XLA then takes longer to compile, for steps that are not faster."""
-    return keras.backend.backend() == "tensorflow" and keras.distribution.list_devices()[0].startswith("cpu")
+def runs_on_cpu() -> bool:
+    """Whether there is no accelerator."""
+    return keras.distribution.list_devices()[0].startswith("cpu")
 
 
 def _without_xla(jit_compile):
-    """With "auto", Keras would use XLA on GPUs, which does not support several devices."""
+    """With "auto", Keras would use XLA, which does not support several devices and compiles too long on CPUs."""
     if jit_compile not in ("auto", False):
         raise ValueError(
             f"`jit_compile` must be False or 'auto' with several devices. Received: jit_compile={jit_compile!r}."

@@ -173,14 +173,16 @@ class Batcher:
 
     def _take(self, group: tuple) -> list[_Row]:
         """The row that has waited longest, and those whose lengths are closest to its own."""
-        rows = self._groups[group]
-        taken, longest = [rows[0]], rows[0].length
-        difference = max(MAX_DIFFERENCE, longest // 4)
-        for row in heapq.nsmallest(
-            self._options.max_batch_size - 1, rows[1:], key=lambda row: abs(row.length - rows[0].length)
-        ):
+        first, *others = rows = self._groups[group]
+        taken, longest = [first], first.length
+
+        def difference(row: _Row) -> int:
+            return abs(row.length - first.length)
+
+        for row in heapq.nsmallest(self._options.max_batch_size - 1, others, key=difference):
             longest = max(longest, row.length)
-            if abs(row.length - rows[0].length) > difference or (len(taken) + 1) * longest > self._options.max_tokens:
+            is_alike = difference(row) <= max(MAX_DIFFERENCE, first.length // 4)
+            if not is_alike or (len(taken) + 1) * longest > self._options.max_tokens:
                 break
             taken.append(row)
         chosen = set(map(id, taken))

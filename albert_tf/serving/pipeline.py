@@ -56,7 +56,7 @@ def pipeline(
         A Pipeline, to be called with texts.
 
     Raises:
-        ValueError: there is no such model, it is damaged, or the engine does not run it or not in this precision.
+        ValueError: there is no such model, it is damaged, or the engine cannot run it, or not in this precision.
 
     Example:
 

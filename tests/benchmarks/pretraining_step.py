@@ -3,8 +3,8 @@
     pip install keras-hub==0.32.0        # or leave its row out
     python -m tests.benchmarks.pretraining_step --rows 8 --length 128 --predictions 20 --dtype mixed_bfloat16
 
-Rows are full and there is no dropout. KerasHub's model has no sentence order, and AdamW, as it has no LAMB. Run nothing
-else beside it.
+Rows are full and there is no dropout. KerasHub has neither sentence order nor LAMB: its model is trained with AdamW.
+Run nothing else beside it.
 """
 
 import argparse
@@ -16,10 +16,10 @@ from collections.abc import Callable
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from albert_tf import AlbertConfig, AlbertForPreTraining
 from albert_tf.optimizers import AdamW, Lamb
+from tests.benchmarks.speed_worker import keras_step
 
 Step = Callable[[], float]
 
@@ -63,7 +63,7 @@ def our_step(config: AlbertConfig, ids: np.ndarray, positions: np.ndarray, optim
         "masked_lm_weights": np.ones(positions.shape, "float32"),
         "sentence_order_labels": np.arange(len(ids), dtype="int32") % 2,
     }
-    return step_of(model, ({"input_ids": ids, "masked_lm_positions": positions}, labels))
+    return keras_step(model, ({"input_ids": ids, "masked_lm_positions": positions}, labels))
 
 
 def keras_hub_step(config: AlbertConfig, ids: np.ndarray, positions: np.ndarray) -> Step:
@@ -83,14 +83,7 @@ def keras_hub_step(config: AlbertConfig, ids: np.ndarray, positions: np.ndarray)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.AdamW(1e-5, weight_decay=0.01), loss=loss)
     inputs = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
-    return step_of(model, ({**inputs, "mask_positions": positions}, np.take_along_axis(ids, positions, axis=1)))
-
-
-def step_of(model: keras.Model, batch) -> Step:
-    """One step of `fit` on the same batch, again and again."""
-    batches = iter(tf.data.Dataset.from_tensors(batch).repeat())
-    model.make_train_function()
-    return lambda: float(model.train_function(batches)["loss"])
+    return keras_step(model, ({**inputs, "mask_positions": positions}, np.take_along_axis(ids, positions, axis=1)))
 
 
 def measure(steps: dict[str, Step], rounds: int) -> dict[str, list[float]]:

@@ -56,7 +56,7 @@ def ours(options, ids, labels):
     inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
     if options.work == "training":
         model.compile(albert_tf.optimizers.AdamW(1e-5))
-        return _keras_step(model, (inputs, labels))
+        return keras_step(model, (inputs, labels))
     function = tf.function(lambda inputs: model(inputs, training=False)["logits"])
     inputs = {name: tf.constant(array) for name, array in inputs.items()}
     return lambda: function(inputs).numpy()
@@ -72,7 +72,7 @@ def keras_hub(options, ids, labels):
     if options.work == "training":
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(keras.optimizers.AdamW(1e-5, weight_decay=0.01), loss=loss)
-        return _keras_step(model, (inputs, labels))
+        return keras_step(model, (inputs, labels))
     function = tf.function(lambda inputs: model(inputs, training=False))
     inputs = {name: tf.constant(array) for name, array in inputs.items()}
     return lambda: function(inputs).numpy()
@@ -95,7 +95,7 @@ def keras_hub_classifier(preprocessor, dtype):
     return keras_hub.models.AlbertTextClassifier(backbone, num_classes=2, preprocessor=preprocessor, dropout=0.0)
 
 
-def _keras_step(model, batch):
+def keras_step(model, batch):
     """One step of `fit`."""
     import tensorflow as tf
 

@@ -12,13 +12,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-
-from models.small import CONFIG as TWO_LAYERS
-from models.small import make_inputs, make_pretraining_batch
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
 from albert_tf import AlbertForPreTraining, AlbertForSequenceClassification
 from albert_tf.optimizers import Lamb
+from tests.models.small import CONFIG as TWO_LAYERS
+from tests.models.small import make_inputs, make_pretraining_batch
 
 CONFIG = TWO_LAYERS.replace(num_hidden_layers=1)
 # Batches of 4 rows, the last of 1: one replica then gets none.
@@ -41,8 +40,7 @@ def pretraining(optimizer=None, config=CONFIG, rows=ROWS, **changes):
 def classification(optimizer, **changes):
     keras.utils.set_random_seed(1)
     model = AlbertForSequenceClassification(CONFIG, num_labels=3)
-    # XLA, which takes long to compile, is proven by `pretraining`.
-    model.compile(optimizer, **{"loss": "sparse_categorical_crossentropy", "jit_compile": False, **changes})
+    model.compile(optimizer, **{"loss": "sparse_categorical_crossentropy", **changes})
     return model, weighted(make_inputs(ROWS), np.random.default_rng(2).integers(0, 3, ROWS))
 
 

@@ -83,13 +83,12 @@ def rows_by_length(
         longest_first: whether the batch with the longest rows comes first, rather than last.
     """
     order = np.argsort(-lengths if longest_first else lengths, kind="stable")
+    limit = np.inf if max_tokens is None else max_tokens
     while len(order):
         longest = np.maximum.accumulate(lengths[order[:batch_size]])  # of the first 1, 2, ... rows
-        fits = (
-            len(longest) if max_tokens is None else int((longest * np.arange(1, 1 + len(longest)) <= max_tokens).sum())
-        )
-        yield order[: max(1, fits)]
-        order = order[max(1, fits) :]
+        size = max(1, int((longest * np.arange(1, 1 + len(longest)) <= limit).sum()))
+        yield order[:size]
+        order = order[size:]
 
 
 def best_windows(num_tokens: int, start: np.ndarray, count: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ import tensorflow as tf
 from albert_tf.atomic_files import atomic_write
 from albert_tf.data.finetuning.batches import TrainingExamples
 from albert_tf.data.finetuning.encoded import MAX_TOKENS, Inputs, rows_by_length
-from albert_tf.models.base import AlbertBase
+from albert_tf.models.base import AlbertBase, runs_on_cpu
 from albert_tf.progress import counted
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.task_options import TaskOptions
@@ -69,8 +69,7 @@ def outputs_by_length(
 
 def longest_first(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
     """The rows of batches of similar length; they are counted for a progress line."""
-    has_accelerator = any(device.device_type != "CPU" for device in tf.config.list_logical_devices())
-    max_tokens = None if has_accelerator else MAX_TOKENS
+    max_tokens = MAX_TOKENS if runs_on_cpu() else None
     return counted(rows_by_length(lengths, batch_size, max_tokens, longest_first=True), len(lengths))
 
 
