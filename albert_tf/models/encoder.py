@@ -16,7 +16,7 @@ from albert_tf.layers.feed_forward import FeedForwardWeights
 from albert_tf.layers.heads import gather_positions
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.inputs import ENCODER_INPUTS
-from albert_tf.models.layer_calls import recomputed, repeat
+from albert_tf.models.layer_calls import for_later_uses, recomputed, repeat
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -119,19 +119,22 @@ class AlbertEncoder(AlbertBase):
             outputs["attentions"] = tuple(attentions)
         return outputs
 
-    def _layer_calls(self) -> Iterator["_LayerCall"]:
-        """All layer calls in order. Shared weights are prepared once."""
+    def _layer_calls(self, adds_up_in_turn: bool = False) -> Iterator["_LayerCall"]:
+        """All layer calls in order. Shared weights are prepared once; gradients may be added up layer by layer."""
         attention = [[(block, block.prepare()) for block in group] for group in self.attention_blocks]
         ffn = [[(block, block.prepare()) for block in group] for group in self.ffn_blocks]
         for layer in range(self.config.num_hidden_layers):
             attention_group = attention[self.config.group_of_layer(layer, len(attention))]
             ffn_group = ffn[self.config.group_of_layer(layer, len(ffn))]
-            for attention_block, ffn_block in zip(attention_group, ffn_group, strict=True):
+            for inner, (attention_block, ffn_block) in enumerate(zip(attention_group, ffn_group, strict=True)):
                 yield _LayerCall(*attention_block, *ffn_block)
+                if adds_up_in_turn:
+                    for group, (block, weights) in ((attention_group, attention_block), (ffn_group, ffn_block)):
+                        group[inner] = block, for_later_uses(weights)
 
     def _apply_recomputed(self, hidden, bias, use_islands: bool):
         """All layer calls in training, `remat_span` at a time recomputed in the backward pass."""
-        layer_calls = list(self._layer_calls())
+        layer_calls = list(self._layer_calls(adds_up_in_turn=True))
         for first in range(0, len(layer_calls), self.remat_span):
             span = layer_calls[first : first + self.remat_span]
             weights = [(layer_call.attention_weights, layer_call.ffn_weights) for layer_call in span]

@@ -80,6 +80,30 @@ def repeat(function: Callable, hidden, count: int, layers: Sequence[keras.layers
     return hidden
 
 
+def for_later_uses(weights):
+    """The same weights, for the layer calls that come later: the gradients of those are added up on their own.
+
+    TensorFlow adds up the gradients of all uses of a tensor at once and keeps each until then. Those of 24 shared
+    layers take 24 times the memory of the weights, so that `recomputed` saves little if batches are small.
+
+    Args:
+        weights: nested structure of float tensors.
+
+    Returns:
+        The same structure of the same values.
+    """
+    if keras.backend.backend() != "tensorflow":  # PyTorch adds up as it goes, and XLA orders sums itself
+        return weights
+    import tensorflow as tf
+
+    @tf.custom_gradient
+    def pass_on(tensor):
+        # Without an operation in between, TensorFlow makes one sum of all sums again.
+        return tf.identity(tensor), lambda gradient: tf.raw_ops.Snapshot(input=gradient)
+
+    return tree.map_structure(pass_on, weights)
+
+
 def _generators(layer) -> list[keras.random.SeedGenerator]:
     """The generators of all active dropout layers in a layer."""
     generators = [getattr(sublayer, "seed_generator", None) for sublayer in layer._flatten_layers()]

@@ -86,6 +86,27 @@ def test_gradients_are_the_same_under_xla():
     assert max(np.max(np.abs(gradient)) for gradient in plain) > 1e-3
 
 
+MEMORY = """
+import keras
+from albert_tf import AlbertForPreTraining
+from tests.benchmarks.memory import peak
+from tests.models.small import CONFIG, make_pretraining_batch
+
+model = AlbertForPreTraining(CONFIG.replace(hidden_size=512, intermediate_size=4096, num_hidden_layers=24))
+model.compile(keras.optimizers.SGD(0.1), remat="block")
+inputs, labels = make_pretraining_batch(2)
+blocks = model.encoder.attention_blocks[0][0], model.encoder.ffn_blocks[0][0]
+size = sum(block.count_params() for block in blocks) * 4 / 2**20
+print(peak(lambda: model.train_on_batch(inputs, labels))["added"], size)
+"""
+
+
+@pytest.mark.exhaustive
+def test_gradients_of_shared_weights_are_not_kept_for_every_layer(run_python):
+    added, size = map(float, run_python("-c", MEMORY).stdout.split())
+    assert added < 24 * size  # of 24 layers
+
+
 def test_hidden_states_are_there_all_the_same():
     encoder = AlbertEncoder(DROPOUT)
     encoder.compile(loss="mse", remat="block")
