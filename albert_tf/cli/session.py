@@ -39,7 +39,7 @@ def user_errors() -> Iterator[None]:
     quiet = _QuietTensorFlow()
     if sys.stderr is None or not sys.stderr.isatty():
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    if os.environ.setdefault(_LOG_LEVEL, "2") not in _VERBOSE_LEVELS and "tensorflow" not in sys.modules:
+    if os.environ.setdefault(_LOG_LEVEL, "3") not in _VERBOSE_LEVELS and "tensorflow" not in sys.modules:
         sys.meta_path.insert(0, quiet)
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: _print(str(message))

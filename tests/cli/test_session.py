@@ -12,6 +12,7 @@ import albert_tf
 from albert_tf.cli.session import user_errors
 from albert_tf.cli.tables import print_table
 from tests.small_pipeline import NOVEL
+from tests.toy_task import write_classifier
 
 from .terminal import output_of
 
@@ -89,13 +90,24 @@ def test_a_failed_import_hides_nothing(with_fake, fake):
         assert "Fatal Python error: Aborted" in err
 
 
+def streams_of_a_user(*arguments) -> tuple[str, str]:
+    """What a command prints for somebody who has not set `TF_CPP_MIN_LOG_LEVEL`."""
+    process = start("-m", "albert_tf", *arguments, TF_CPP_MIN_LOG_LEVEL="", CUDA_VISIBLE_DEVICES="")
+    return process.communicate(timeout=300)
+
+
 @pytest.mark.exhaustive
 def test_real_tensorflow_is_quiet():
-    folder = ROOT / "tests/golden/hf_for_masked_lm"
-    process = start("-m", "albert_tf", "verify", folder, TF_CPP_MIN_LOG_LEVEL="", CUDA_VISIBLE_DEVICES="")
-    out, err = process.communicate(timeout=300)
+    out, err = streams_of_a_user("verify", ROOT / "tests/golden/hf_for_masked_lm")
     assert "vocabulary" in out
     assert err == ""
+
+
+@pytest.mark.exhaustive
+def test_exported_graphs_are_quiet(tmp_path):
+    out, err = streams_of_a_user("export", write_classifier(tmp_path / "model"), "--name", "mood", "--output", tmp_path)
+    assert "SavedModel in" in out
+    assert err == ""  # oneDNN writes of integers in graphs
 
 
 def interrupt(process: subprocess.Popen, condition) -> tuple[int, str]:
