@@ -155,24 +155,21 @@ def exclusive_lock(folder: pathlib.Path) -> Iterator[None]:
         raise ValueError(f"{folder} is a file; give another folder.")
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    if fcntl is None:
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(
-                f"{folder} is being written by another process; wait for it, stop it, or give another folder."
-            ) from None
-        except OSError:  # some network file systems have no locks
-            pass
+    with contextlib.ExitStack() as at_end:
+        if fcntl is not None:
+            descriptor = os.open(folder, os.O_RDONLY)
+            at_end.callback(os.close, descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(
+                    f"{folder} is being written by another process; wait for it, stop it, or give another folder."
+                ) from None
+            except OSError:  # some network file systems have no locks
+                pass
         try:
             yield
         finally:
             if is_new:
                 with contextlib.suppress(OSError):  # it is not empty
                     folder.rmdir()
-    finally:
-        os.close(descriptor)

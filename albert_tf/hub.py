@@ -50,7 +50,7 @@ def model_folder(path: str | pathlib.Path, revision: str | None = None, *, weigh
             "files and pass their folder."
         ) from None
     try:
-        return _download(name, revision, weights)
+        folder = _download(name, revision, weights)
     except errors.GatedRepoError:
         raise ValueError(
             f"{name} is a gated model: accept its conditions on its page at {_site()}, then log in with "
@@ -63,8 +63,6 @@ def model_folder(path: str | pathlib.Path, revision: str | None = None, *, weigh
         ) from None
     except errors.RevisionNotFoundError:
         raise ValueError(f"{name} at {_site()} has no branch, tag or commit {revision}; check the spelling.") from None
-    except _NoWeightsError as error:
-        raise ValueError(str(error)) from None
     except Exception as error:  # network errors, whose types depend on the version of huggingface_hub
         if (folder := _cached(name, revision, weights)) is not None:
             return folder
@@ -74,6 +72,11 @@ def model_folder(path: str | pathlib.Path, revision: str | None = None, *, weigh
             f"({reason}); check the network and try again, or download its files on another machine and pass their "
             "folder."
         ) from None
+    if folder is None:
+        raise ValueError(
+            f"{name} at {_site()} has no weights in a known format ({', '.join(_WEIGHTS)}); choose another model."
+        )
+    return folder
 
 
 def name_hint(path: str | pathlib.Path) -> str:
@@ -84,17 +87,14 @@ def name_hint(path: str | pathlib.Path) -> str:
     return f", or write {match['name']}@main to get a model from huggingface.co"
 
 
-class _NoWeightsError(Exception):
-    """The model has no weights in a known format."""
-
-
 def _site() -> str:
     from huggingface_hub import constants
 
     return constants.ENDPOINT
 
 
-def _download(name: str, revision: str | None, weights: bool) -> pathlib.Path:
+def _download(name: str, revision: str | None, weights: bool) -> pathlib.Path | None:
+    """The folder of the model; None if it has no weights in a known format."""
     from huggingface_hub import HfApi, snapshot_download
 
     files = {file.rfilename for file in HfApi().model_info(name, revision=revision).siblings or ()}
@@ -102,9 +102,7 @@ def _download(name: str, revision: str | None, weights: bool) -> pathlib.Path:
     if weights:
         first = next((file for file in _WEIGHTS if file in files), None)
         if first is None:
-            raise _NoWeightsError(
-                f"{name} at {_site()} has no weights in a known format ({', '.join(_WEIGHTS)}); choose another model."
-            )
+            return None
         shards = {file for file in files if first.endswith(".index.json") and _SHARD.fullmatch(file)}
         wanted |= {first} | {file for file in shards if file.startswith(first.partition(".")[0] + "-")}
     return pathlib.Path(snapshot_download(name, revision=revision, allow_patterns=sorted(wanted)))

@@ -102,14 +102,10 @@ def find_task(parts: Collection[str], architectures: Collection[str] = ()) -> Ta
     >>> find_task({"encoder", "masked_lm"}).model
     'AlbertForMaskedLM'
     """
-    return next(
-        (
-            task
-            for task in TASKS
-            if task.heads <= set(parts) and (task.model in architectures if architectures else task.heads)
-        ),
-        None,
-    )
+    for task in TASKS:
+        if task.heads <= set(parts) and (task.model in architectures if architectures else task.heads):
+            return task
+    return None
 
 
 def smallest_task(head: str) -> Task:

@@ -23,9 +23,9 @@ LEVELS = {
 # Keras calls a model's hooks for the steps of `fit`; there, inside functions, the base class looks upwards.
 HOOKS = {("albert_tf.models.base", "albert_tf.training_step")}
 # Keras alone, so that these run on all its backends; but for the dropout layer, which asks for its replica's number,
-# and for the faster form of a training step.
+# for the faster form of a training step, and for the order in which TensorFlow adds up gradients.
 KERAS_ONLY = ("config.py", "costs.py", "layers/", "models/", "optimizers/")
-ABOUT_TENSORFLOW = ("layers/dropout.py", "layers/islands.py")
+ABOUT_TENSORFLOW = ("layers/dropout.py", "layers/islands.py", "models/layer_calls.py")
 MAX_FILE, MAX_FUNCTION = 400, 50
 
 

@@ -81,16 +81,10 @@ def repeat(function: Callable, hidden, count: int, layers: Sequence[keras.layers
 
 
 def for_later_uses(weights):
-    """The same weights, for the layer calls that come later: the gradients of those are added up on their own.
+    """The same structure of tensors, for later layer calls: the gradients of those are added up on their own.
 
     TensorFlow adds up the gradients of all uses of a tensor at once and keeps each until then. Those of 24 shared
     layers take 24 times the memory of the weights, so that `recomputed` saves little if batches are small.
-
-    Args:
-        weights: nested structure of float tensors.
-
-    Returns:
-        The same structure of the same values.
     """
     if keras.backend.backend() != "tensorflow":  # PyTorch adds up as it goes, and XLA orders sums itself
         return weights
@@ -106,8 +100,7 @@ def for_later_uses(weights):
 
 def _generators(layer) -> list[keras.random.SeedGenerator]:
     """The generators of all active dropout layers in a layer."""
-    generators = [getattr(sublayer, "seed_generator", None) for sublayer in layer._flatten_layers()]
-    return [generator for generator in generators if generator is not None]
+    return [x.seed_generator for x in layer._flatten_layers() if getattr(x, "seed_generator", None) is not None]
 
 
 def remat_span(remat: Any) -> int:

@@ -70,9 +70,7 @@ def _split(batch: Batch, count: int) -> Callable[[Any], Batch]:
             return tf.reshape(tensor, tf.concat([[count, tf.shape(tensor)[0] // count], tf.shape(tensor)[1:]], 0))
 
     tensors = tf.nest.map_structure(split, tuple(batch))  # [count, rows, ...] each
-    return lambda index: Batch(
-        *tf.nest.map_structure(lambda tensor: None if tensor is None else tensor[index], tensors)
-    )
+    return lambda index: Batch(*tf.nest.map_structure(lambda x: None if x is None else x[index], tensors))
 
 
 def _check_rows(tensor, count: int) -> list[Any]:

@@ -187,10 +187,6 @@ def _string(value: Any) -> str:
     return value
 
 
-def _make_tuple(stack: list[Any]) -> None:
-    stack.append(tuple(_pop_to_mark(stack)))
-
-
 def _set_item(stack: list[Any]) -> None:
     value, key = stack.pop(), stack.pop()
     stack[-1][_string(key)] = value
@@ -199,11 +195,6 @@ def _set_item(stack: list[Any]) -> None:
 def _set_items(stack: list[Any]) -> None:
     items = _pop_to_mark(stack)
     stack[-1].update(zip(map(_string, items[::2]), items[1::2], strict=True))
-
-
-def _append(stack: list[Any]) -> None:
-    item = stack.pop()
-    stack[-1].append(item)
 
 
 def _append_items(stack: list[Any]) -> None:
@@ -244,10 +235,10 @@ def _open_storage(stack: list[Any]) -> None:
 
 
 _HANDLERS: dict[str, Callable[[list[Any]], None]] = {
-    "TUPLE": _make_tuple,
+    "TUPLE": lambda stack: stack.append(tuple(_pop_to_mark(stack))),
     "SETITEM": _set_item,
     "SETITEMS": _set_items,
-    "APPEND": _append,
+    "APPEND": lambda stack: stack[-2].append(stack.pop()),
     "APPENDS": _append_items,
     "BUILD": _set_state,
     "REDUCE": _call,
