@@ -14,6 +14,8 @@ import sentencepiece
 from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions
 from albert_tf.tokenization.batching import pair_lengths
 from albert_tf.tokenization.files import english_model_file
+from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
+from albert_tf.tokenization.sentencepiece.proto import replace_charsmap
 
 from .golden import AWKWARD_TEXTS, TINY_MODEL
 
@@ -178,7 +180,14 @@ def test_hash_tells_vocabularies_and_options_apart(tokenizer):
     assert len({tokenizer.vocab_hash, *(other.vocab_hash for other in others)}) == 5
     assert tokenizer.vocab_hash == AlbertTokenizer.english().vocab_hash
     # Recorded in data manifests: a change here makes prepared data unusable.
-    assert tokenizer.vocab_hash == "12868d10311845adfe6c301a05f9e7545b63e711ad8f60c65eab4b1143b78b8c"
+    assert tokenizer.vocab_hash == "b32749b3f334cafd700e6cf6158bd0714da0c2115c724201b4d0eda92ccb4543"
+
+
+def test_hash_tells_normalisation_rules_apart():
+    proto = TINY_MODEL.read_bytes()
+    with_rules, without_rules = (AlbertTokenizer(SentencePieceModel(p)) for p in (proto, replace_charsmap(proto, b"")))
+    assert with_rules.encode("a\u200bb") != without_rules.encode("a\u200bb")
+    assert with_rules.vocab_hash != without_rules.vocab_hash
 
 
 def test_pickle_keeps_everything():

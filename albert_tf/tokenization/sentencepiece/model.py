@@ -95,8 +95,10 @@ class SentencePieceModel:
 
     def hash_vocabulary(self) -> str:
         scores = struct.pack(f"<{len(self.pieces)}f", *self._scores())
-        options = bytes(astuple(self.options))
-        return digest(b"\0".join([options, scores, *(piece.encode() for piece in self.pieces)]))
+        kinds = [*astuple(self.options), is_unigram(self._model_proto), bool(self._byte_ids)]
+        symbols = sorted(map(self.processor.PieceToId, self._user_defined))
+        parts = bytes(kinds), str(symbols).encode(), read_charsmap(self._compiled_proto), scores
+        return digest(b"\0".join([*parts, *(piece.encode() for piece in self.pieces)]))
 
     def tokenize(self, text: str | bytes) -> list[str]:
         ids, pieces = self._run(text, int), self._run(text, str)
