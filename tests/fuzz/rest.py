@@ -17,7 +17,7 @@ from tests.toy_task import write_classifier, write_pretrained
 LEFT_OUT = "positive_data_acceptance"
 
 
-def main(schemathesis: str, examples: str = "1000") -> int:
+def main(schemathesis: str, examples: str = "250") -> int:
     """Returns the exit code of the program, or 1 if the server failed on a request or on its end."""
     program = pathlib.Path(schemathesis).resolve()
     with tempfile.TemporaryDirectory() as folder:
