@@ -1,5 +1,8 @@
 """Proves that a SavedModel answers as its functions do, without the models of this package."""
 
+import mmap
+import pathlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -20,6 +23,10 @@ class Lengths(tf.Module):
         with tf.control_dependencies([tf.debugging.Assert(has_mask, ["Each text must contain [MASK]."])]):
             return {"length": tf.strings.length(text)}
 
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def echo(self, text):
+        return {"text": text + "."}
+
     @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="input_ids")])
     def lookup(self, input_ids):
         return {"value": tf.gather(tf.constant([1.0, 2.0]), input_ids)}
@@ -28,7 +35,12 @@ class Lengths(tf.Module):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     module, folder = Lengths(), tmp_path_factory.mktemp("lengths") / "1"
-    signatures = {"serving_default": module.lengths, "masked": module.masked, "lookup": module.lookup}
+    signatures = {
+        "serving_default": module.lengths,
+        "masked": module.masked,
+        "lookup": module.lookup,
+        "echo": module.echo,
+    }
     tf.saved_model.save(module, str(folder), signatures=signatures)
     return folder
 
@@ -63,10 +75,48 @@ def test_a_damaged_folder_and_a_wrong_engine_are_refused(folder, tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_neither_models_nor_the_trainer_are_imported(folder, run_python):
+def test_neither_python_tensorflow_nor_models_nor_the_trainer_are_imported(folder, run_python):
     code = (
         "import pathlib, sys; from albert_tf.serving import engine, server;"
-        "print('tensorflow' in sys.modules); engine.load_engine(pathlib.Path(sys.argv[1]));"
-        "print({name.split('.')[1] for name in sys.modules if name.startswith('albert_tf.')} - {'tasks'})"
+        "engine.load_engine(pathlib.Path(sys.argv[1]));"
+        "print({'tensorflow', 'tensorflow_text', 'keras'} & set(sys.modules));"
+        "own = {name.split('.')[1] for name in sys.modules if name.startswith('albert_tf.')};"
+        "print(sorted(own - {'tasks', 'lazy'}))"
     )
-    assert run_python("-c", code, folder).stdout.splitlines() == ["False", "{'serving'}"]
+    assert run_python("-c", code, folder).stdout.splitlines() == ["set()", "['serving', 'tokenization']"]
+
+
+@pytest.mark.exhaustive
+def test_python_tensorflow_can_be_imported_later(folder, run_python):
+    code = (
+        "import pathlib, sys; from albert_tf.serving import engine; import numpy as np;"
+        "loaded = engine.load_engine(pathlib.Path(sys.argv[1]));"
+        "import tensorflow as tf, tensorflow_text; text = np.array([b'abc'], object);"
+        "restored = tf.saved_model.load(sys.argv[1]).signatures['serving_default'];"
+        "print(loaded.run('serving_default', {'text': text}), restored(text=tf.constant(text))['length'].numpy())"
+    )
+    assert run_python("-c", code, folder).stdout == "{'length': array([3], dtype=int32)} [3]\n"
+
+
+def test_answers_of_all_sizes(folder):
+    engine = load(folder)
+    for count in (0, 1, 1000):  # strings of more than 22 bytes are stored apart
+        texts = [b"x" * (1 + index % 100) for index in range(count)]
+        answer = engine.run("serving_default", {"text": np.array(texts, object)})["length"]
+        assert answer.tolist() == list(map(len, texts))
+    with pytest.raises(ValueError, match=r"serving_default takes text\. Received: texts\."):
+        engine.run("serving_default", {"texts": np.array([b"a"], object)})
+
+
+def resident() -> int:
+    """Bytes of this process."""
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+
+def test_memory_of_answers_and_models_is_returned(folder):
+    engine, text = load(folder), {"text": np.array([b"x" * 100_000] * 20, object)}
+    engine.run("echo", text)
+    before = resident()
+    for _ in range(100):  # 200 MB in, 200 MB out
+        engine.run("echo", text)
+    assert resident() - before < 50 << 20

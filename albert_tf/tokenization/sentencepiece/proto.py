@@ -39,12 +39,12 @@ class _Field(NamedTuple):
 
 def read_charsmap(model_proto: bytes) -> bytes:
     """Returns the compiled normalisation rules of a serialised model, or empty bytes."""
-    return read_spec_charsmap(_last_payload(model_proto, _MODEL_NORMALIZER_SPEC))
+    return read_spec_charsmap(last_payload(model_proto, _MODEL_NORMALIZER_SPEC))
 
 
 def is_unigram(model_proto: bytes) -> bool:
     """Whether a serialised model is a unigram model, SentencePiece's default."""
-    model_type = _last_payload(_last_payload(model_proto, _MODEL_TRAINER_SPEC), _TRAINER_MODEL_TYPE)
+    model_type = last_payload(last_payload(model_proto, _MODEL_TRAINER_SPEC), _TRAINER_MODEL_TYPE)
     return model_type in (b"", _UNIGRAM)
 
 
@@ -52,8 +52,8 @@ def user_defined(model_proto: bytes) -> list[str]:
     """Returns the user-defined pieces, which are never split."""
     # Few pieces have these bytes, even by chance, so that few are parsed.
     mark, kind = bytes([_PIECE_KIND << 3 | _VARINT, _USER_DEFINED]), bytes([_USER_DEFINED])
-    pieces = [field.payload for field in _fields(model_proto) if field.number == _MODEL_PIECES]
-    return [_text_of(piece) for piece in pieces if mark in piece and _last_payload(piece, _PIECE_KIND) == kind]
+    pieces = [field.payload for field in fields(model_proto) if field.number == _MODEL_PIECES]
+    return [_text_of(piece) for piece in pieces if mark in piece and last_payload(piece, _PIECE_KIND) == kind]
 
 
 def user_defined_score(piece: str) -> float:
@@ -68,11 +68,11 @@ def user_defined_score(piece: str) -> float:
 def round_scores(model_proto: bytes, step: float) -> bytes:
     """Returns the model with the scores of normal pieces rounded to multiples of a step."""
     raw = bytearray()
-    for field in _fields(model_proto):
+    for field in fields(model_proto):
         piece = field.payload
         # Pieces are normal by default.
-        if field.number == _MODEL_PIECES and _last_payload(piece, _PIECE_KIND) in (b"", bytes([_NORMAL])):
-            (score,) = struct.unpack("<f", _last_payload(piece, _PIECE_SCORE))
+        if field.number == _MODEL_PIECES and last_payload(piece, _PIECE_KIND) in (b"", bytes([_NORMAL])):
+            (score,) = struct.unpack("<f", last_payload(piece, _PIECE_SCORE))
             raw += _piece(_text_of(piece), round(score / step) * step, _NORMAL)
         else:
             raw += field.raw
@@ -85,10 +85,10 @@ def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
     Of the rest, only pieces and the trainer's settings are kept: nothing else in an untrusted model may take effect.
     """
     replaced = (_SPEC_CHARSMAP, _SPEC_REMOVE_EXTRA_WHITESPACES)
-    spec = _last_payload(model_proto, _MODEL_NORMALIZER_SPEC)
-    kept = b"".join(field.raw for field in _fields(spec) if field.number not in replaced)
-    kept += normalizer_spec(charsmap) + _number(_SPEC_REMOVE_EXTRA_WHITESPACES, 1)
-    others = (field.raw for field in _fields(model_proto) if field.number in (_MODEL_PIECES, _MODEL_TRAINER_SPEC))
+    spec = last_payload(model_proto, _MODEL_NORMALIZER_SPEC)
+    kept = b"".join(field.raw for field in fields(spec) if field.number not in replaced)
+    kept += normalizer_spec(charsmap) + integer_field(_SPEC_REMOVE_EXTRA_WHITESPACES, 1)
+    others = (field.raw for field in fields(model_proto) if field.number in (_MODEL_PIECES, _MODEL_TRAINER_SPEC))
     return b"".join(others) + _length_delimited(_MODEL_NORMALIZER_SPEC, kept)
 
 
@@ -121,16 +121,18 @@ def bytes_as_pieces(model_proto: bytes, user_defined: Sequence[str]) -> bytes:
     pieces = [_piece("<unk>", 0.0, _UNKNOWN), _piece(WORD_START, -1.0, _NORMAL)]
     pieces += [_piece(f"<0x{byte:02X}>", 0.0, _BYTE) for byte in range(256)]
     pieces += [_piece(text, 0.0, _USER_DEFINED) for text in user_defined]
-    trainer_spec = _trainer_spec(len(pieces), 0, True, _last_payload(model_proto, _MODEL_TRAINER_SPEC))
-    clean_up = _length_delimited(_MODEL_NORMALIZER_SPEC, _last_payload(model_proto, _MODEL_NORMALIZER_SPEC))
+    trainer_spec = _trainer_spec(len(pieces), 0, True, last_payload(model_proto, _MODEL_TRAINER_SPEC))
+    clean_up = _length_delimited(_MODEL_NORMALIZER_SPEC, last_payload(model_proto, _MODEL_NORMALIZER_SPEC))
     return b"".join(pieces) + trainer_spec + clean_up
 
 
 def _trainer_spec(vocab_size: int, unk_id: int, byte_fallback: bool, base: bytes = b"") -> bytes:
     """Returns the field of a unigram model; of settings that `base` has too, the later ones count."""
-    spec = base + _number(_TRAINER_MODEL_TYPE, 1) + _number(_TRAINER_VOCAB_SIZE, vocab_size)
-    spec += _number(_TRAINER_BYTE_FALLBACK, int(byte_fallback)) + _number(_TRAINER_UNK_ID, unk_id)
-    return _length_delimited(_MODEL_TRAINER_SPEC, spec + b"".join(_number(field, -1) for field in _TRAINER_OTHER_IDS))
+    spec = base + integer_field(_TRAINER_MODEL_TYPE, 1) + integer_field(_TRAINER_VOCAB_SIZE, vocab_size)
+    spec += integer_field(_TRAINER_BYTE_FALLBACK, int(byte_fallback)) + integer_field(_TRAINER_UNK_ID, unk_id)
+    return _length_delimited(
+        _MODEL_TRAINER_SPEC, spec + b"".join(integer_field(field, -1) for field in _TRAINER_OTHER_IDS)
+    )
 
 
 def normalizer_spec(charsmap: bytes) -> bytes:
@@ -140,7 +142,7 @@ def normalizer_spec(charsmap: bytes) -> bytes:
 
 def read_spec_charsmap(spec: bytes) -> bytes:
     """Returns the compiled rules out of the serialised specification of a normaliser."""
-    return _last_payload(spec, _SPEC_CHARSMAP)
+    return last_payload(spec, _SPEC_CHARSMAP)
 
 
 def digest(content: bytes) -> str:
@@ -153,18 +155,20 @@ def digest(content: bytes) -> str:
 
 
 def _text_of(piece: bytes) -> str:
-    return _last_payload(piece, _PIECE_TEXT).decode()
+    return last_payload(piece, _PIECE_TEXT).decode()
 
 
-def _last_payload(message: bytes, number: int) -> bytes:
+def last_payload(message: bytes, field: int) -> bytes:
+    """Returns the payload of a field, empty if it is missing; of several the last one counts."""
     payload = b""
     for found, _, position, end in _positions(message):
-        if found == number:
+        if found == field:
             payload = message[position:end]
     return payload
 
 
-def _fields(message: bytes) -> Iterator[_Field]:
+def fields(message: bytes) -> Iterator[_Field]:
+    """Yields the fields of a message."""
     for number, start, position, end in _positions(message):
         yield _Field(number, message[position:end], message[start:end])
 
@@ -209,12 +213,18 @@ def _read_varint(message: bytes, position: int) -> tuple[int, int]:
     raise ValueError(f"A SentencePiece model must be complete. Received: {len(message)} bytes that end in a number.")
 
 
+def varint_value(payload: bytes) -> int:
+    """Decodes an integer; a missing one is 0."""
+    return _read_varint(payload, 0)[0] if payload else 0
+
+
 def _piece(text: str, score: float, kind: int) -> bytes:
     message = _length_delimited(_PIECE_TEXT, text.encode()) + _tag(_PIECE_SCORE, _FIXED32) + struct.pack("<f", score)
-    return _length_delimited(_MODEL_PIECES, message + _number(_PIECE_KIND, kind))
+    return _length_delimited(_MODEL_PIECES, message + integer_field(_PIECE_KIND, kind))
 
 
-def _number(field: int, value: int) -> bytes:
+def integer_field(field: int, value: int) -> bytes:
+    """Encodes a field that is an integer."""
     # Negative numbers are written as their 64-bit complement.
     return _tag(field, _VARINT) + varint(value & (1 << 64) - 1)
 
