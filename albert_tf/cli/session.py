@@ -12,7 +12,8 @@ import sys
 import tempfile
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from albert_tf.cli.tables import printable
 
@@ -74,6 +75,13 @@ def _sentence(error: Exception) -> str:
     return f"{reason}; {cure}." if cure else f"{reason}."
 
 
+# What loads TensorFlow, and how it finds its devices.
+_LOADERS: dict[str, Callable[[Any], object]] = {
+    "tensorflow": lambda module: module.config.list_physical_devices(),
+    "albert_tf.serving.tensorflow_engine": lambda module: module.find_devices(),
+}
+
+
 class _QuietTensorFlow(importlib.abc.MetaPathFinder):
     """Hides TensorFlow's messages on stderr during import and device discovery.
 
@@ -81,7 +89,7 @@ class _QuietTensorFlow(importlib.abc.MetaPathFinder):
     """
 
     def find_spec(self, fullname, path=None, target=None) -> importlib.machinery.ModuleSpec | None:
-        if fullname != "tensorflow":
+        if fullname not in _LOADERS:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
@@ -91,7 +99,7 @@ class _QuietTensorFlow(importlib.abc.MetaPathFinder):
             def execute_quietly(module) -> None:
                 with _hidden_log_lines():
                     execute(module)
-                    module.config.list_physical_devices()
+                    _LOADERS[fullname](module)
 
             spec.loader.exec_module = execute_quietly
         return spec

@@ -13,6 +13,7 @@ from albert_tf.export.results import SAVED_MODEL_FILE, ExportedModel, newest_fir
 from albert_tf.hub import model_folder
 from albert_tf.progress import counted
 from albert_tf.serving import onnx_engine
+from albert_tf.serving.engine import Engine
 
 EngineName = Literal["keras", "tensorflow", "onnxruntime", "openvino"]
 Precision = Literal["float32", "bfloat16", "float16", "int8"]
@@ -197,12 +198,13 @@ def _num_characters(row: tuple) -> int:
     return sum(len("".join(value)) for value in row)  # of a text or of choices
 
 
-class _OnnxModel(ExportedModel):
-    def __init__(
-        self, folder: pathlib.Path, engine: onnx_engine.EngineName, precision: Precision | None, batch_size: int
-    ):
-        self._folder, self.batch_size = folder, batch_size
-        self._engine = onnx_engine.load(folder, engine, precision or "auto")
+class _EngineModel(ExportedModel):
+    def __init__(self, folder: pathlib.Path, engine: Engine, batch_size: int):
+        if "serving_default" not in engine.signatures:
+            raise ValueError(
+                f"{folder} does not take texts, like modules for TF Hub; export it with --format saved_model."
+            )
+        self._folder, self._engine, self.batch_size = folder, engine, batch_size
 
     @property
     def name(self) -> str:
@@ -243,14 +245,17 @@ def load_model(
             return _load_keras(folder, batch_size, precision)
         for version in newest_first(folder):
             if engine != "tensorflow" and onnx_engine.is_onnx_folder(version):
-                return _OnnxModel(version, engine or "auto", precision, batch_size)
+                loaded = onnx_engine.load(version, engine or "auto", precision or "auto")
+                return _EngineModel(version, loaded, batch_size)
             if engine in (None, "tensorflow") and (version / SAVED_MODEL_FILE).is_file():
                 if precision is not None:
                     raise ValueError(
                         f"{version} is a SavedModel, whose precision was chosen when it was exported. Received: "
                         f"precision={precision!r}; leave it out."
                     )
-                return dataclasses.replace(export.load_saved_model(version), batch_size=batch_size)
+                from albert_tf.serving import tensorflow_engine  # commands hide what TensorFlow logs in its import
+
+                return _EngineModel(version, tensorflow_engine.load(version), batch_size)
         if engine is None:
             return _load_keras(folder, batch_size, precision)
     except ModuleNotFoundError as error:

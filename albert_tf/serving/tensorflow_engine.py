@@ -44,15 +44,18 @@ class _Output(Structure):
 
 
 _POINTERS = (
-    *("TF_NewStatus", "TF_NewGraph", "TF_NewSessionOptions", "TF_LoadSessionFromSavedModel", "TF_LoadLibrary"),
-    *("TF_GraphOperationByName", "TF_AllocateTensor", "TF_TensorData", "TF_StringGetDataPointer"),
+    *("TF_NewStatus", "TF_NewGraph", "TF_NewSessionOptions", "TF_NewSession", "TF_LoadSessionFromSavedModel"),
+    *("TF_LoadLibrary", "TF_GraphOperationByName", "TF_AllocateTensor", "TF_TensorData", "TF_StringGetDataPointer"),
 )
 
 
 @functools.cache
 def _library() -> ctypes.CDLL:
     """TensorFlow's C library, with the operations of tensorflow-text."""
-    library = ctypes.CDLL(str(next(_folder("tensorflow").glob("libtensorflow_cc.*2*"))))
+    files = [*_folder("tensorflow").glob("libtensorflow_cc.*2*")]
+    if not files:
+        raise ModuleNotFoundError("TensorFlow was installed without its C library", name="libtensorflow_cc")
+    library = ctypes.CDLL(str(files[0]))
     for name in _POINTERS:
         getattr(library, name).restype = c_void_p
     library.TF_NewBuffer.restype = POINTER(_Buffer)
@@ -61,6 +64,14 @@ def _library() -> ctypes.CDLL:
     for operations in sorted((_folder("tensorflow_text") / "python" / "ops").glob("*.so")):
         _call(library, "TF_LoadLibrary", str(operations).encode())
     return library
+
+
+def find_devices() -> None:
+    """Loads TensorFlow, and lets it find the devices of this machine and log what it finds."""
+    library = _library()
+    graph, options = c_void_p(library.TF_NewGraph()), c_void_p(library.TF_NewSessionOptions())
+    _close(library, c_void_p(_call(library, "TF_NewSession", graph, options)), graph)
+    library.TF_DeleteSessionOptions(options)
 
 
 def _folder(package: str) -> pathlib.Path:
