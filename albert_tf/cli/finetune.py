@@ -1,5 +1,6 @@
 """`albert-tf finetune`: trains a task from a pretrained model."""
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from albert_tf.cli.paths import check_exists, checkpoint_folder
-from albert_tf.cli.tables import Quiet, print_table, score_rows
+from albert_tf.cli.tables import Quiet, print_table, score_rows, wrapped
+from albert_tf.progress import progress_line
 
 NAME = "finetune"
 KEPT = "the state of the last evaluation was kept; the same command resumes"
@@ -109,7 +111,8 @@ def _finetune(values: dict[str, Any], seeds: int | None, show_progress: bool) ->
         grid = {**grid, "seed": list(range(options.seed, options.seed + seeds))}
     check_exists(options.train, options.dev)
     options = options.model_copy(update={"pretrained": checkpoint_folder(options.pretrained)})
-    from albert_tf.trainer import finetune, finetune_grid  # imports TensorFlow, so only after the options were checked
+    with progress_line("start", shown=show_progress):  # TensorFlow is imported only after the options were checked
+        from albert_tf.trainer import finetune, finetune_grid
 
     if grid:
         _print_grid(finetune_grid(options, grid, show_progress), "seed" in grid)
@@ -129,7 +132,7 @@ def _print_report(report: Any) -> None:
     rows.append(("examples at the length limit", f"{report.full_share:.1%}"))
     print_table(f"{report.steps:,} updates", ("score", "value"), rows)
     for note in report.notes:
-        typer.echo(note)
+        typer.echo(wrapped(note, sys.stdout))
     typer.echo(f"model in {report.folder}")
 
 
@@ -155,4 +158,4 @@ def _print_grid(reports: list[Any], has_seeds: bool) -> None:
             f"best: {best}; a score chosen among {len(scores)} is too high by chance, so confirm it on other data"
         )
     for note in dict.fromkeys(note for report in reports for note in report.notes):
-        typer.echo(note)
+        typer.echo(wrapped(note, sys.stdout))

@@ -21,6 +21,7 @@ _NEXT = (
         "albert-tf finetune {0} --train train.tsv --dev dev.tsv --output runs/task",
     ),
     (("*/manifest.json", "*/*/manifest.json"), "albert-tf pretrain recipe.toml --examples {0} --output runs/mine"),
+    (("*/model.safetensors",), 'albert-tf predict {0} "A text."'),
     (
         ("*/spiece.model", "*/vocab.txt"),
         "albert-tf prepare corpus/*.txt --tokenizer {0} --output examples",

@@ -74,16 +74,19 @@ def run(
         if str(output) != "-":
             typer.echo(f"{count:,} predictions in {output}")
         return
-    from albert_tf.serving.pipeline import pipeline  # imports TensorFlow, so only after the paths were checked
-
     texts, pairs = texts or [], pair or []
-    model = pipeline(folder, precision=precision)
-    _check_pairs(model.task, texts, pairs)
+    with progress_line("predict"):
+        from albert_tf.serving.pipeline import pipeline  # imports TensorFlow, so only after the paths were checked
+
+        model = pipeline(folder, precision=precision)
+        _check_pairs(model.task, texts, pairs)
+        answers = _answers(model, texts, pairs) if as_json else []
+        names, rows = ((), []) if as_json else _table(model, texts, pairs)
+        rows = list(rows)
     if as_json:
-        print_json(_answers(model, texts, pairs))
+        print_json(answers)
         return
-    names, rows = _table(model, texts, pairs)
-    title = "▁ begins a word, ## continues one" if names[1] == "piece" else ""
+    title = "▁ begins a word, ## continues one" if "piece" in names else ""
     print_table(title, names, rows, num_text_columns=2)
 
 

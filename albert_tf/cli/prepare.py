@@ -46,7 +46,7 @@ def run(
     pack: Annotated[bool, _pairs("--pack", help="Pack several short examples into one row.")] = False,
     num_shards: Annotated[int, _running(help="Files to write; 0: at least 8, depending on the text.")] = 0,
     num_processes: Annotated[int, _running(help="Worker processes.")] = 1,
-    runner: Annotated[str, _running(help="local, or beam for Apache Beam (albert_tf[beam]).")] = "local",
+    runner: Annotated[str, _running(help="local, or beam for Apache Beam (albert-tf[beam]).")] = "local",
     beam_options: Annotated[str, _running(help="Beam's options, such as '--runner=FlinkRunner ...'.")] = "",
     quiet: Quiet = False,
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from albert_tf.cli.tables import Quiet, print_table
+from albert_tf.progress import progress_line
 
 NAME = "pretrain"
 KEPT = "checkpoints, if there are any, are kept, and the same command resumes from the newest"
@@ -31,7 +32,8 @@ def run(
 
     checked_recipe = load_recipe(recipe, examples=examples, documents=documents, heldout=heldout)
     checked_recipe.check_vocabulary()
-    from albert_tf.trainer import pretrain  # imports TensorFlow, so only after the recipe has been checked
+    with progress_line("start", shown=not quiet):
+        from albert_tf.trainer import pretrain  # imports TensorFlow, so only after the recipe has been checked
 
     report = pretrain(checked_recipe, output, not quiet, skip_corrupt=skip_corrupt, allow_changed=allow_changed)
     end_if_stopped(report)

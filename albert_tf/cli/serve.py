@@ -50,7 +50,9 @@ def run(
         from albert_tf.serving.batching import BatchOptions
         from albert_tf.serving.server import ServerOptions, serve
     except ModuleNotFoundError as error:
-        raise ValueError(f"{error.name} is not installed; run: pip install 'albert-tf[serve]'.") from None
+        raise ValueError(
+            f"The server needs {error.name}, which is not installed; run: pip install 'albert-tf[serve]'."
+        ) from None
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     if host not in _LOOPBACK and api_key is None:
         logging.warning("Anyone who can reach %s can use the models; set --api-key-file to require a key.", host)

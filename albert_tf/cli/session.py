@@ -7,15 +7,13 @@ import importlib.machinery
 import importlib.util
 import os
 import re
-import shutil
 import sys
 import tempfile
-import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from albert_tf.cli.tables import printable
+from albert_tf.cli.tables import printable, wrapped
 
 PROGRAM = "albert-tf"
 _LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
@@ -60,11 +58,7 @@ def user_errors() -> Iterator[None]:
 
 
 def _print(sentence: str) -> None:
-    line = f"{PROGRAM}: {printable(' '.join(sentence.split()))}"
-    if sys.stderr is not None and sys.stderr.isatty():  # between words; terminals break anywhere
-        width = shutil.get_terminal_size().columns
-        line = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
-    print(line, file=sys.stderr)
+    print(wrapped(f"{PROGRAM}: {printable(' '.join(sentence.split()))}", sys.stderr), file=sys.stderr)
 
 
 def _sentence(error: Exception) -> str:

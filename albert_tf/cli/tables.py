@@ -2,9 +2,11 @@
 
 import dataclasses
 import json
+import shutil
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -45,6 +47,13 @@ def _plain(value: Any) -> Any:
         return dataclasses.asdict(value)
     to_list = getattr(value, "tolist", None)
     return str(value) if to_list is None else to_list()
+
+
+def wrapped(text: str, stream: TextIO | None) -> str:
+    """Breaks a text between words if it is for a terminal, which would break anywhere."""
+    if stream is None or not stream.isatty():
+        return text
+    return textwrap.fill(text, shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
 
 
 def printable(text: str) -> str:

@@ -31,7 +31,7 @@ def run(
         str, _pieces(help="Symbols that are never split, comma-separated.", show_default=False)
     ] = "",
     byte_fallback: Annotated[bool, _pieces(help="Encode unknown characters as bytes.")] = False,
-    segmenter: Annotated[str | None, _pieces(help="kiwi: split at Korean morphemes (albert_tf[korean]).")] = None,
+    segmenter: Annotated[str | None, _pieces(help="kiwi: split at Korean morphemes (albert-tf[korean]).")] = None,
     input_sentence_size: Annotated[int, _text(help="Maximum number of lines, chosen at random.")] = 10_000_000,
     heldout: Annotated[list[str] | None, _text(help="Held-out text; default: a fraction of the lines.")] = None,
     heldout_share: Annotated[float, _text(help="Fraction of lines to hold out, at most 10,000.")] = 0.01,

@@ -119,7 +119,7 @@ class PrepareOptions(ExampleOptions):
             most 256 MiB of text per shard, so that its tokens fit into a gigabyte of memory.
         num_processes: worker processes. With more than one, a script that calls `prepare` needs the usual
             `if __name__ == "__main__":`.
-        runner: `"local"`, or `"beam"` for Apache Beam (install `albert_tf[beam]`). The result is the same.
+        runner: `"local"`, or `"beam"` for Apache Beam (install `albert-tf[beam]`). The result is the same.
         beam_options: options of Beam's pipeline, such as `"--runner=FlinkRunner"`; by default Beam runs in this
             process. All workers need access to the inputs, the tokenizer and `output_dir` under the same paths.
 

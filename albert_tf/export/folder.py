@@ -75,8 +75,12 @@ class ModelFolder:
     def check_pairs(self, given: bool) -> None:
         """Raises ValueError if a classifier of pairs gets single texts, or the reverse."""
         if given != self.takes_pairs:
-            trained, received = ("pairs of texts", "single texts") if self.takes_pairs else ("single texts", "pairs")
-            raise ValueError(f"The classifier was trained on {trained}, but received {received}.")
+            if self.takes_pairs:
+                raise ValueError(
+                    "The classifier was trained on pairs of texts, but received single texts; give the second text of "
+                    "each as its pair (`--pair`)."
+                )
+            raise ValueError("The classifier was trained on single texts, but received pairs; leave out the second.")
 
 
 def _traced_at_second_call(model: AlbertBase) -> Callable[[Mapping[str, np.ndarray]], dict[str, Any]]:

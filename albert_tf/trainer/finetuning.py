@@ -287,9 +287,9 @@ class _Run:
         problems += ["the loss did not fall"] if len(losses) > 1 and min(losses[1:]) >= losses[0] else []
         if problems:
             yield (
-                f"Nothing was learnt: {' and '.join(problems)}. Large models need a lower learning_rate, a higher "
-                "warmup_proportion and, in version 2, dropout 0; small ones a higher learning_rate, such as 1e-3, and "
-                "more epochs and examples."
+                f"Nothing was learnt: {' and '.join(problems)}. Large models need a learning_rate below "
+                f"{self.options.learning_rate:g}, a higher warmup_proportion and, in version 2, dropout 0; small ones "
+                "a learning_rate of about 1e-3, more epochs and more examples."
             )
 
     def _data(self, step: int) -> Any:

@@ -28,6 +28,7 @@ def test_the_next_step_follows_from_the_folder(tmp_path, monkeypatch):
     for path, command in (
         ("corpus/a.txt", "albert-tf train-tokenizer corpus/*.txt --output vocabulary --vocab-size 8000"),
         ("words/spiece.model", "albert-tf prepare corpus/*.txt --tokenizer words --output examples"),
+        ("film_reviews/model.safetensors", 'albert-tf predict film_reviews "A text."'),
         ("data/128/manifest.json", "albert-tf pretrain recipe.toml --examples data/128 --output runs/mine"),
         ("runs/base/model/config.json", "albert-tf finetune runs/base/model --train train.tsv --dev dev.tsv"),
         ("runs/nsmc/metrics.json", "albert-tf export runs/nsmc --name nsmc"),

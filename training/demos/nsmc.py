@@ -39,7 +39,7 @@ def nsmc(
     recipe: Annotated[pathlib.Path, typer.Option(help="Pretraining recipe.")] = (
         REPOSITORY / "training/recipes/nsmc.toml"
     ),
-    segmenter: Annotated[str | None, typer.Option(help="kiwi: split at Korean morphemes (albert_tf[korean]).")] = None,
+    segmenter: Annotated[str | None, typer.Option(help="kiwi: split at Korean morphemes (albert-tf[korean]).")] = None,
 ) -> None:
     """Trains a Korean vocabulary, pretrains, fine-tunes for sentiment, and compares with simpler methods."""
     start = time.monotonic()
@@ -77,7 +77,7 @@ def show_results(pretrained: Any, classifiers: dict[str, Any], seconds: float) -
     }
     print_results(f"nsmc, {tuned.train_examples:,} labelled reviews", "", rows)
     if baseline is None:
-        typer.echo("The TF-IDF baseline needs scikit-learn: pip install albert_tf[korean]")
+        typer.echo("The TF-IDF baseline needs scikit-learn: pip install 'albert-tf[korean]'")
 
 
 def show_predictions(folders: Folders) -> None:

@@ -90,7 +90,7 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
         from pyarrow import parquet
     except ImportError:
         raise ValueError(
-            f"{path} needs pyarrow to be read; install it with pip install 'albert_tf[parquet]'."
+            f"{path} needs pyarrow to be read; install it with pip install 'albert-tf[parquet]'."
         ) from None
     try:
         numbers = itertools.count(1)

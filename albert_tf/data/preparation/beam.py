@@ -167,5 +167,5 @@ def _import_beam() -> Any:
         return importlib.import_module("apache_beam")
     except ImportError as error:
         raise ValueError(
-            "runner='beam' needs Apache Beam, which is not installed; run `pip install albert_tf[beam]`."
+            "runner='beam' needs Apache Beam, which is not installed; run `pip install 'albert-tf[beam]'`."
         ) from error

@@ -94,6 +94,4 @@ def _kiwipiepy() -> Any:
     try:
         return importlib.import_module("kiwipiepy")
     except ImportError as error:
-        raise ValueError(
-            "segmenter='kiwi' requires the package kiwipiepy, which is not installed; `pip install albert_tf[korean]`."
-        ) from error
+        raise ValueError("segmenter='kiwi' needs the package kiwipiepy; `pip install 'albert-tf[korean]'`.") from error

@@ -71,7 +71,7 @@ def train_sentencepiece(
         heldout_share: without `heldout_files`, the fraction of lines to hold out, at most 10,000 lines.
         seed: for sampling lines.
         segmenter: "kiwi" prevents pieces across boundaries of Korean morphemes, also when the vocabulary is used. It
-            needs `albert_tf[korean]`, and is not supported in TensorFlow graphs.
+            needs `albert-tf[korean]`, and is not supported in TensorFlow graphs.
 
     Returns:
         VocabularyReport.

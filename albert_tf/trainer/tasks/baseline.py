@@ -27,7 +27,7 @@ def tfidf_outputs(train: LabelledTexts, targets: np.ndarray, dev: LabelledTexts,
         from sklearn.linear_model import LogisticRegression, Ridge
     except ImportError:
         raise ValueError(
-            "The TF-IDF baseline needs scikit-learn; install it with pip install 'albert_tf[baseline]'."
+            "The TF-IDF baseline needs scikit-learn; install it with pip install 'albert-tf[baseline]'."
         ) from None
     vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(1, 4), sublinear_tf=True)
     features, wanted = vectorizer.fit_transform(_texts(train)), vectorizer.transform(_texts(dev))
