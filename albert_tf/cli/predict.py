@@ -74,20 +74,23 @@ def run(
         if str(output) != "-":
             typer.echo(f"{count:,} predictions in {output}")
         return
-    texts, pairs = texts or [], pair or []
+    _predict_texts(folder, texts or [], pair or [], precision, as_json)
+
+
+def _predict_texts(folder: Path, texts: list[str], pairs: list[str], precision: Any, as_json: bool) -> None:
+    """Prints the predictions for texts."""
     with progress_line("predict"):
         from albert_tf.serving.pipeline import pipeline  # imports TensorFlow, so only after the paths were checked
 
         model = pipeline(folder, precision=precision)
         _check_pairs(model.task, texts, pairs)
-        answers = _answers(model, texts, pairs) if as_json else []
-        names, rows = ((), []) if as_json else _table(model, texts, pairs)
-        rows = list(rows)
-    if as_json:
-        print_json(answers)
-        return
-    title = "▁ begins a word, ## continues one" if "piece" in names else ""
-    print_table(title, names, rows, num_text_columns=2)
+        if as_json:
+            show = functools.partial(print_json, _answers(model, texts, pairs))
+        else:
+            names, rows = _table(model, texts, pairs)
+            title = "▁ begins a word, ## continues one" if names[1] == "piece" else ""
+            show = functools.partial(print_table, title, names, list(rows), num_text_columns=2)
+    show()
 
 
 def _check_options(has_data: bool, for_texts: bool, for_data: bool) -> None:

@@ -163,7 +163,7 @@ def test_the_graph_is_refused_in_one_sentence(tokenizer):
 
 def test_without_the_package_the_cure_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "kiwipiepy", None)
-    with pytest.raises(ValueError, match=r"`pip install albert_tf\[korean\]`"):
+    with pytest.raises(ValueError, match=r"`pip install 'albert-tf\[korean\]'`"):
         load_segmenter("kiwi")
 
 

@@ -69,7 +69,7 @@ def test_parquet_keeps_types_and_is_refused_if_half_of_it_is_missing(tmp_path, m
             read_texts(tmp_path / "b.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(
-        ValueError, match=r"needs pyarrow to be read; install it with pip install 'albert_tf\[parquet\]'"
+        ValueError, match=r"needs pyarrow to be read; install it with pip install 'albert-tf\[parquet\]'"
     ):
         read_texts(tmp_path / "a.parquet")
 

@@ -86,7 +86,7 @@ def test_mistakes_are_told(tmp_path, text, beam_options, kind, message):
 
 def test_without_beam_one_sentence_says_what_to_install(corpus, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
-    with pytest.raises(ValueError, match=r"`pip install albert_tf\[beam\]`"):
+    with pytest.raises(ValueError, match=r"`pip install 'albert-tf\[beam\]'`"):
         prepare(options_for(corpus, tmp_path / "examples", runner="beam"))
 
 
