@@ -21,6 +21,11 @@ _VERBOSE_LEVELS = ("0", "1")
 _LOG_LINE = re.compile(
     r"WARNING: All log messages before absl|[IWE]\d{4} [\d:. ]+\S+\] |\d{4}-\d\d-\d\d [\d:. ]+: [IWE] "
 )
+# What loads TensorFlow, and how it finds its devices.
+_LOADERS: dict[str, Callable[[Any], object]] = {
+    "tensorflow": lambda module: module.config.list_physical_devices(),
+    "albert_tf.serving.tensorflow_engine": lambda module: module.find_devices(),
+}
 _CURES = {
     PermissionError: "check its permissions",
     IsADirectoryError: "pass a file",
@@ -67,13 +72,6 @@ def _sentence(error: Exception) -> str:
     cure = next((cure for kind, cure in _CURES.items() if isinstance(error, kind)), None)
     reason = f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}"
     return f"{reason}; {cure}." if cure else f"{reason}."
-
-
-# What loads TensorFlow, and how it finds its devices.
-_LOADERS: dict[str, Callable[[Any], object]] = {
-    "tensorflow": lambda module: module.config.list_physical_devices(),
-    "albert_tf.serving.tensorflow_engine": lambda module: module.find_devices(),
-}
 
 
 class _QuietTensorFlow(importlib.abc.MetaPathFinder):

@@ -113,7 +113,7 @@ def resident() -> int:
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
 
-def test_memory_of_answers_and_models_is_returned(folder):
+def test_memory_of_answers_is_returned(folder):
     engine, text = load(folder), {"text": np.array([b"x" * 100_000] * 20, object)}
     engine.run("echo", text)
     before = resident()
