@@ -9,11 +9,12 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.formats.google import write_google
 from albert_tf.checkpoints.huggingface import save_huggingface
 from albert_tf.checkpoints.names import Format, reorient, rows
+from albert_tf.checkpoints.sentence_modules import SENTENCE_SETTINGS
 from albert_tf.tasks import find_task
 
 _GOOGLE_NAME = "model.ckpt-best"
 # Values of `config.json` that do not follow from the config.
-_HEAD_SETTINGS = ("id2label", "problem_type", "start_n_top", "end_n_top")
+_HEAD_SETTINGS = ("id2label", "problem_type", "start_n_top", "end_n_top", SENTENCE_SETTINGS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,5 +69,6 @@ def _settings(checkpoint: Checkpoint) -> Mapping[str, Any]:
     if "id2label" in settings:
         settings["label2id"] = {label: int(index) for index, label in settings["id2label"].items()}
     task = find_task(checkpoint.parts)
-    architectures = checkpoint.settings.get("architectures") or [task.model if task else "AlbertModel"]
-    return {"architectures": architectures, **settings}
+    if task is None:
+        return {"architectures": ["AlbertModel"], **settings}
+    return {"architectures": checkpoint.settings.get("architectures") or [task.model], **settings}

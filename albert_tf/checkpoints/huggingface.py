@@ -17,7 +17,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint, from_tensors, infer_hea
 from albert_tf.checkpoints.config_files import read_config
 from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import for_file, joined, num_file_groups
-from albert_tf.checkpoints.sentence_modules import read_sentence_settings
+from albert_tf.checkpoints.sentence_modules import SENTENCE_SETTINGS, read_sentence_settings, save_sentence_modules
 from albert_tf.config import AlbertConfig
 from albert_tf.hub import HUGGING_FACE_WEIGHTS as WEIGHTS_FILES
 from albert_tf.json_files import read_json
@@ -66,7 +66,8 @@ def save_huggingface(
         folder: created if it does not exist.
         config: AlbertConfig.
         arrays: array by variable path.
-        settings: further keys of `config.json`, such as `architectures`.
+        settings: further keys of `config.json`, such as `architectures`; or `SENTENCE_SETTINGS`, for which the files of
+            sentence-transformers are written.
 
     Warns:
         UserWarning: transformers would compute different outputs; see `differences.py`.
@@ -81,9 +82,12 @@ def save_huggingface(
     if all(path.startswith("encoder/") for path in arrays):
         tensors = {name.removeprefix("albert."): tensor for name, tensor in tensors.items()}
     published = {**config.to_hugging_face(), "num_hidden_groups": num_file_groups(config), **settings}
+    sentence = published.pop(SENTENCE_SETTINGS, None)
     # The large file first: if the disk is full, the files already in the folder still belong together.
     atomic_write(folder / WEIGHTS_FILES[0], safetensors.numpy.save(tensors, metadata={"format": "pt"}))
     write_json(folder / CONFIG_FILE, published, sort_keys=True)
+    if sentence is not None:
+        save_sentence_modules(folder, config.hidden_size, sentence["normalize"], sentence["max_length"])
 
 
 def _read_file(path: pathlib.Path) -> dict[str, np.ndarray]:

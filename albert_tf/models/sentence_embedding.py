@@ -157,14 +157,12 @@ class AlbertForSentenceEmbedding(AlbertBase):
         own = {"objective": self.objective, "normalize": self.normalize, "max_length": self.max_length}
         return {**super().get_config(), **own}
 
+    def head_settings(self) -> dict[str, Any]:
+        return {checkpoints.SENTENCE_SETTINGS: {"normalize": self.normalize, "max_length": self.max_length}}
+
     @classmethod
     def settings_from_file(cls, settings) -> dict[str, Any]:
         return dict(settings.get(checkpoints.SENTENCE_SETTINGS, {}))
-
-    def save_pretrained(self, folder) -> None:
-        """As for other models, and the files with which sentence-transformers loads the folder."""
-        super().save_pretrained(folder)
-        checkpoints.save_sentence_modules(folder, self.config.hidden_size, self.normalize, self.max_length)
 
 
 def _unit(vectors):

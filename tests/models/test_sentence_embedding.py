@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from albert_tf import AlbertConfig, AlbertForSentenceEmbedding
+from albert_tf import AlbertConfig, AlbertForSentenceEmbedding, checkpoints
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "tests/golden/sentence_transformers"
@@ -86,6 +86,14 @@ def test_its_folder_is_read_as_it_was_written(golden, tmp_path):
     model.normalize = False
     model.save_pretrained(tmp_path)  # over the other one
     assert not AlbertForSentenceEmbedding.from_pretrained(tmp_path).normalize
+
+
+def test_a_converted_folder_keeps_how_it_pools(tmp_path):
+    model = AlbertForSentenceEmbedding(AlbertConfig.from_preset("tiny"), normalize=True, max_length=9)
+    model.save_pretrained(tmp_path / "saved")
+    checkpoints.write(checkpoints.read(tmp_path / "saved"), tmp_path / "converted", "huggingface")
+    for file in ("config.json", "modules.json", "1_Pooling/config.json", "sentence_bert_config.json"):
+        assert (tmp_path / "converted" / file).read_text() == (tmp_path / "saved" / file).read_text()
 
 
 @pytest.mark.parametrize(

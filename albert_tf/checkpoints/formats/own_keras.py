@@ -8,6 +8,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint, infer_head_settings
 from albert_tf.checkpoints.config_files import CURE, check_settings, make_config
 from albert_tf.checkpoints.formats.hdf5 import Hdf5
 from albert_tf.checkpoints.names import PROBLEM_TYPES
+from albert_tf.checkpoints.sentence_modules import SENTENCE_SETTINGS
 from albert_tf.config import AlbertConfig
 
 # Names of the variables, which Keras numbers; other layers have a kernel and a bias.
@@ -60,6 +61,9 @@ def _settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
         settings["id2label"] = {str(index): label for index, label in enumerate(arguments["labels"])}
     if arguments.get("problem") in PROBLEM_TYPES:
         settings["problem_type"] = PROBLEM_TYPES[arguments["problem"]]
+    if "normalize" in arguments:
+        names = ("objective", "normalize", "max_length")
+        settings[SENTENCE_SETTINGS] = {name: arguments[name] for name in names if name in arguments}
     if arguments.get("head") == "beam":
         settings |= {name: arguments[name] for name in ("start_n_top", "end_n_top") if name in arguments}
     return settings
