@@ -5,6 +5,7 @@ Letters: B batch, L sequence, C classes.
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -107,7 +108,9 @@ class NamedClassifier(AlbertClassifier):
 
 def label_names(num_labels: int | None, labels: Sequence[str] | None = None) -> tuple[str, ...]:
     """The class names; by default LABEL_0, LABEL_1 and so on. Raises ValueError if they do not fit the number."""
-    if num_labels is not None and (isinstance(num_labels, bool) or not isinstance(num_labels, int) or num_labels < 1):
+    if num_labels is not None and (
+        isinstance(num_labels, bool) or not isinstance(num_labels, Integral) or num_labels < 1
+    ):
         raise ValueError(f"`num_labels` must be an integer of at least 1. Received: num_labels={num_labels!r}.")
     if labels is None:
         if num_labels is None:

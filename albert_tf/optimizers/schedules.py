@@ -1,6 +1,7 @@
 """Learning rate schedule: linear warm-up to a peak, then decay."""
 
 import math
+from numbers import Integral
 from typing import Literal, get_args
 
 import keras
@@ -116,8 +117,9 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
             )
         for name, least in (("num_train_steps", 1), ("num_warmup_steps", 0), ("start_warmup_step", 0)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
                 raise ValueError(f"`{name}` must be an integer of at least {least}. Received: {name}={value!r}.")
+            setattr(self, name, int(value))  # `get_config` must give JSON, not NumPy's integers
         for name in ("learning_rate", "end_learning_rate", "power"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < math.inf:

@@ -97,6 +97,11 @@ def test_a_config_makes_the_same_schedule():
     np.testing.assert_array_equal(rates(again, range(60)), rates(schedule, range(60)))
 
 
+def test_numbers_of_numpy():
+    schedule = WarmupSchedule(0.3, np.int64(50), np.int32(7), start_warmup_step=np.int64(3))
+    assert json.dumps(schedule.get_config()) == json.dumps(WarmupSchedule(0.3, 50, 7, start_warmup_step=3).get_config())
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
