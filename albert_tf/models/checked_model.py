@@ -8,7 +8,14 @@ from typing import Any
 
 import keras
 
-from albert_tf.models.inputs import TEXT_INPUTS, Fields, check_inputs, check_labels, is_overridden
+from albert_tf.models.inputs import (
+    TEXT_INPUTS,
+    Fields,
+    check_class_weight,
+    check_inputs,
+    check_labels,
+    is_overridden,
+)
 
 
 class CheckedModel(keras.Model):
@@ -50,6 +57,7 @@ class CheckedModel(keras.Model):
 
     @functools.wraps(keras.Model.fit)
     def fit(self, x=None, y=None, *args, **kwargs):
+        check_class_weight(self, kwargs.get("class_weight"))
         with _Checks(self, "train_step") as checks:
             if kwargs.get("validation_data") is not None:
                 kwargs["validation_data"] = checks.validation_data(kwargs["validation_data"])
@@ -69,6 +77,7 @@ class CheckedModel(keras.Model):
 
     @functools.wraps(keras.Model.train_on_batch)
     def train_on_batch(self, x, y=None, *args, **kwargs):
+        check_class_weight(self, kwargs.get("class_weight"))
         return super().train_on_batch(*_Checks(self, "train_step").data(x, y), *args, **kwargs)
 
     @functools.wraps(keras.Model.test_on_batch)

@@ -134,6 +134,16 @@ def check_labels(model, labels, sizes: Mapping[str, int | None]):
     return arrays["labels"] if is_single else arrays
 
 
+def check_class_weight(model, class_weight) -> None:
+    """Raises ValueError for class weights if rows have several labels: Keras would weigh each row by one of them."""
+    fields = _expected_labels(model) or {}
+    if class_weight is not None and "labels" in fields and len(fields["labels"].axes) > 1:
+        raise ValueError(
+            f"`class_weight` must be None for a model whose rows have several labels. Received: class_weight="
+            f"{class_weight}; pass `sample_weight`: one per row, or for labels of tokens one per token."
+        )
+
+
 def only(fields: Fields, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs that are in `fields`."""
     return {name: value for name, value in inputs.items() if name in fields}

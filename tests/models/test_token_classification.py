@@ -67,6 +67,12 @@ def test_weights_of_tokens():
     assert evaluate(model, sample_weight=weights) == expected_logs(model, weights)
 
 
+@pytest.mark.parametrize("method", ["fit", "train_on_batch"])
+def test_weights_of_classes_are_refused(method):
+    with pytest.raises(ValueError, match=r"`class_weight` must be None .*one per token"):
+        getattr(make_model(), method)(INPUTS, LABELS, class_weight={0: 1.0, 1: 2.0, 2: 1.0})
+
+
 def test_a_batch_without_any_label_changes_nothing():
     model = make_model()
     before = model.get_weights()
@@ -98,6 +104,10 @@ def test_a_folder_keeps_the_names_and_has_no_pooler(tmp_path):
     again = AlbertForTokenClassification.from_pretrained(tmp_path)
     assert again.labels == ("O", "B-PER", "I-PER")
     np.testing.assert_array_equal(again(INPUTS)["logits"], model(INPUTS)["logits"])
+
+
+def test_a_number_of_numpy():
+    assert AlbertForTokenClassification(CONFIG, num_labels=LABELS.max() + 1).num_labels == CLASSES
 
 
 def test_labels_must_be_told():
