@@ -14,7 +14,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.layers.base import not_quantizable
 from albert_tf.models import variable_paths
 from albert_tf.models.checked_model import CheckedModel
-from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits
+from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits, without_accuracy
 from albert_tf.models.inputs import is_overridden
 from albert_tf.models.layer_calls import remat_span
 from albert_tf.models.losses import WeightedMean
@@ -118,7 +118,7 @@ class AlbertBase(CheckedModel):
         """As `keras.Model.compile`; without `loss` the model minimises the loss of its task.
 
         Losses are computed from logits: a loss given by name is configured for logits, and a loss configured for
-        probabilities is an error.
+        probabilities is an error. Without `loss`, "accuracy" is that of the task, which ignores labels of -100.
 
         Args:
             gradient_accumulation_steps: int. Number of microbatches into which `fit` splits each device's rows of a
@@ -145,6 +145,14 @@ class AlbertBase(CheckedModel):
         if scan_layers:
             encoder.check_scan()
         losses = keras.tree.map_structure(on_logits, loss)
+        if loss is None:
+            if loss_weights is not None:
+                raise ValueError(
+                    f"`loss_weights` must be None without `loss`. Received: loss_weights={loss_weights!r}; to weigh "
+                    "the terms of the model's own loss, override `loss_terms` in a subclass."
+                )
+            if "accuracy" in self.reported_terms():
+                metrics = without_accuracy(metrics)
         self.loss = self._compile_metrics = self.step_monitor = None  # Keras keeps the first two of an earlier call
         super().compile(optimizer, losses, loss_weights, metrics, weighted_metrics, *args, **kwargs)
         encoder.may_use_islands = self.has_own_step and not self.jit_compile and runs_on_cpu()

@@ -66,6 +66,19 @@ def on_logits(loss: Any) -> Any:
     return loss
 
 
+def without_accuracy(metrics: Any) -> Any:
+    """The `metrics` of `compile` without the name "accuracy", for which Keras would count ignored labels as wrong."""
+    if isinstance(metrics, dict):
+        return {name: without_accuracy(metric) for name, metric in metrics.items()}
+    if isinstance(metrics, (list, tuple)):
+        return [without_accuracy(metric) for metric in metrics if not _is_accuracy(metric)]
+    return [] if _is_accuracy(metrics) else metrics
+
+
+def _is_accuracy(metric: Any) -> bool:
+    return isinstance(metric, str) and metric == "accuracy"
+
+
 class CompiledLosses:
     """The losses given to `compile` as weighted means; they replace the loss of the model's task.
 

@@ -243,6 +243,23 @@ def test_ignored_labels_do_not_count_whatever_their_weight():
     assert found["accuracy"] == pytest.approx(right[labels >= 0].mean())
 
 
+@pytest.mark.parametrize("metrics", [["accuracy"], {"logits": ["accuracy"]}, {"logits": "accuracy"}, "accuracy"])
+def test_accuracy_by_name_is_that_of_the_task(metrics):
+    model = make_model()
+    labels = np.where(np.arange(ROWS) < 3, -100, LABELS)
+    expected = evaluate(model, labels)
+    model.compile("sgd", metrics=metrics, run_eagerly=True)
+    assert evaluate(model, labels) == expected
+    right = np.argmax(model(INPUTS)["logits"], -1) == labels
+    assert expected["accuracy"] == pytest.approx(right[3:].mean())
+    assert 0 < right[3:].mean() != right.mean()
+
+
+def test_loss_weights_without_a_loss():
+    with pytest.raises(ValueError, match=r"`loss_weights` must be None without `loss`.*'cross_entropy': 0\.5"):
+        make_model(loss_weights={"cross_entropy": 0.5})
+
+
 # === Callbacks ===
 
 
