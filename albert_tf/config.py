@@ -7,6 +7,7 @@ import dataclasses
 import pathlib
 import sys
 from collections.abc import Mapping
+from numbers import Number
 from typing import Any, Literal
 
 from albert_tf.json_files import nearest, read_json
@@ -26,9 +27,8 @@ _BOUNDED_BY_LAYERS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num
 OWN_KEYS = ("share", "embedding_projection", "masked_lm_layer_norm_eps", "attention", "block_size")
 # Keys of published files that say nothing about the numbers this library computes.
 _IGNORED_GOOGLE_KEYS = {"net_structure_type", "gap_size", "num_memory_blocks", "down_scale_factor", "ln_type"}
-_HUGGING_FACE_MARKS = {"model_type", "architectures", "transformers_version", "_name_or_path"}
 _IGNORED_HUGGING_FACE_KEYS = {
-    *(*_IGNORED_GOOGLE_KEYS, *_HUGGING_FACE_MARKS, "torch_dtype", "dtype"),
+    *("model_type", "architectures", "transformers_version", "_name_or_path", "torch_dtype", "dtype"),
     *("bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id", "id2label", "label2id"),
     *("position_embedding_type", "output_past", "output_attentions", "output_hidden_states", "tie_word_embeddings"),
     *("return_dict", "use_cache", "problem_type", "_num_labels", "num_labels", "layers_to_keep", "is_decoder"),
@@ -39,7 +39,10 @@ _IGNORED_HUGGING_FACE_KEYS = {
     *("gradient_checkpointing", "cross_attention_hidden_size", "do_sample", "early_stopping", "length_penalty"),
     *("max_length", "min_length", "num_beams", "num_return_sequences", "repetition_penalty", "temperature", "top_k"),
     *("top_p", "no_repeat_ngram_size", "bad_words_ids", "decoder_start_token_id", "prefix", "xla_device"),
-    "tokenizer_class",
+    *("tokenizer_class", "tf_legacy_loss", "tie_encoder_decoder", "num_beam_groups", "diversity_penalty", "typical_p"),
+    *("encoder_no_repeat_ngram_size", "output_scores", "return_dict_in_generate", "forced_bos_token_id"),
+    *("forced_eos_token_id", "remove_invalid_values", "exponential_decay_length_penalty", "suppress_tokens"),
+    *("begin_suppress_tokens", "_attn_implementation_autoset"),
 }
 
 
@@ -114,7 +117,10 @@ class AlbertConfig:
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
-            _check_number(field.name, getattr(self, field.name), field.type)
+            value = getattr(self, field.name)
+            if isinstance(value, Number) and hasattr(value, "item"):  # of NumPy
+                object.__setattr__(self, field.name, value := value.item())
+            _check_number(field.name, value, field.type)
         if self.masked_lm_layer_norm_eps is not None:
             _check_number("masked_lm_layer_norm_eps", self.masked_lm_layer_norm_eps, float)
         if self.hidden_act not in ACTIVATIONS:
@@ -256,13 +262,13 @@ class AlbertConfig:
             ValueError: the values are not those of an ALBERT, or there is an unknown key or an invalid value.
         """
         if origin is None:
-            origin = "huggingface" if _HUGGING_FACE_MARKS & set(values) else "google"
+            origin = "huggingface" if _IGNORED_HUGGING_FACE_KEYS & set(values) else "google"
         model_type = values.get("model_type", "albert")
         if model_type != "albert":
             raise ValueError(
                 f"`model_type` must be 'albert'. Received: model_type={model_type!r}; this is another model."
             )
-        ignored = _IGNORED_HUGGING_FACE_KEYS if origin == "huggingface" else _IGNORED_GOOGLE_KEYS
+        ignored = _IGNORED_GOOGLE_KEYS | (_IGNORED_HUGGING_FACE_KEYS if origin == "huggingface" else set())
         known = {key: value for key, value in values.items() if key not in ignored}
         _reject_unknown(known, f"a {origin} config")
         if origin == "google" and known.get("hidden_act") == "gelu":

@@ -191,6 +191,24 @@ def test_what_older_files_list_for_every_model():
     assert AlbertConfig.from_published(values | listed) == AlbertConfig.from_published(values)
 
 
+def test_what_transformers_4_lists_for_every_model():
+    names = ("_attn_implementation_autoset", "tf_legacy_loss", "num_beam_groups", "typical_p", "begin_suppress_tokens")
+    values = {"model_type": "albert", "vocab_size": 40, **dict.fromkeys(names, None)}
+    assert AlbertConfig.from_published(values) == AlbertConfig.from_published(
+        {"model_type": "albert", "vocab_size": 40}
+    )
+
+
+def test_the_first_files_of_transformers_have_no_model_type():
+    values = {"hidden_act": "gelu", "vocab_size": 40, "num_labels": 2, "torchscript": False, "pruned_heads": {}}
+    assert AlbertConfig.from_published(values).hidden_act == "gelu"
+
+
+def test_numbers_of_numpy():
+    config = AlbertConfig(vocab_size=np.int64(40), hidden_dropout_prob=np.float32(0.5))
+    assert json.loads(json.dumps(config.to_dict())) == AlbertConfig(vocab_size=40, hidden_dropout_prob=0.5).to_dict()
+
+
 def test_an_unknown_key_is_an_error_with_a_suggestion():
     values = json.loads(GOOGLE_FILE.read_text()) | {"hidden_sise": 32}
     with pytest.raises(ValueError, match="Received: 'hidden_sise'; did you mean 'hidden_size'"):
