@@ -7,8 +7,7 @@ import dataclasses
 import pathlib
 import sys
 from collections.abc import Mapping
-from numbers import Number
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from albert_tf.json_files import nearest, read_json
 
@@ -16,8 +15,6 @@ Share = Literal["all", "attention", "ffn", "none"]
 Origin = Literal["google", "huggingface"]
 Attention = Literal["full", "block_local"]
 
-SHARE_CHOICES = ("all", "attention", "ffn", "none")
-ATTENTION_CHOICES = ("full", "block_local")
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh", "linear")
 # A config comes from a file that somebody else may have written: a model of it must be made in bounded time.
 MAX_LAYERS, MAX_SIZE = 256, 2**31 - 1
@@ -25,22 +22,21 @@ _BOUNDED_BY_LAYERS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num
 
 # Fields that no published config has.
 OWN_KEYS = ("share", "embedding_projection", "masked_lm_layer_norm_eps", "attention", "block_size")
-# Keys of published files that say nothing about the numbers this library computes.
+# Keys of published files that say nothing about the numbers this library computes. Older versions of transformers list
+# most of these for every model, those about generating text included.
 _IGNORED_GOOGLE_KEYS = {"net_structure_type", "gap_size", "num_memory_blocks", "down_scale_factor", "ln_type"}
 _IGNORED_HUGGING_FACE_KEYS = {
-    *("model_type", "architectures", "transformers_version", "_name_or_path", "torch_dtype", "dtype"),
-    *("bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id", "id2label", "label2id"),
+    *("model_type", "architectures", "transformers_version", "_name_or_path", "torch_dtype", "dtype", "bos_token_id"),
+    *("eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id", "id2label", "label2id"),
     *("position_embedding_type", "output_past", "output_attentions", "output_hidden_states", "tie_word_embeddings"),
     *("return_dict", "use_cache", "problem_type", "_num_labels", "num_labels", "layers_to_keep", "is_decoder"),
-    *("add_cross_attention", "chunk_size_feed_forward", "use_return_dict", "classifier_dropout"),
-    *("start_n_top", "end_n_top"),
-    # Older files list these for every model, generating text included.
-    *("finetuning_task", "pruned_heads", "torchscript", "use_bfloat16", "task_specific_params", "is_encoder_decoder"),
-    *("gradient_checkpointing", "cross_attention_hidden_size", "do_sample", "early_stopping", "length_penalty"),
-    *("max_length", "min_length", "num_beams", "num_return_sequences", "repetition_penalty", "temperature", "top_k"),
-    *("top_p", "no_repeat_ngram_size", "bad_words_ids", "decoder_start_token_id", "prefix", "xla_device"),
-    *("tokenizer_class", "tf_legacy_loss", "tie_encoder_decoder", "num_beam_groups", "diversity_penalty", "typical_p"),
-    *("encoder_no_repeat_ngram_size", "output_scores", "return_dict_in_generate", "forced_bos_token_id"),
+    *("add_cross_attention", "chunk_size_feed_forward", "use_return_dict", "classifier_dropout", "start_n_top"),
+    *("end_n_top", "finetuning_task", "pruned_heads", "torchscript", "use_bfloat16", "task_specific_params"),
+    *("is_encoder_decoder", "gradient_checkpointing", "cross_attention_hidden_size", "do_sample", "early_stopping"),
+    *("length_penalty", "max_length", "min_length", "num_beams", "num_return_sequences", "repetition_penalty"),
+    *("temperature", "top_k", "top_p", "no_repeat_ngram_size", "bad_words_ids", "decoder_start_token_id", "prefix"),
+    *("xla_device", "tokenizer_class", "tf_legacy_loss", "tie_encoder_decoder", "num_beam_groups", "diversity_penalty"),
+    *("typical_p", "encoder_no_repeat_ngram_size", "output_scores", "return_dict_in_generate", "forced_bos_token_id"),
     *("forced_eos_token_id", "remove_invalid_values", "exponential_decay_length_penalty", "suppress_tokens"),
     *("begin_suppress_tokens", "_attn_implementation_autoset"),
 }
@@ -118,21 +114,14 @@ class AlbertConfig:
     def __post_init__(self):
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, Number) and hasattr(value, "item"):  # of NumPy
+            if getattr(value, "ndim", None) == 0:  # a number of NumPy
                 object.__setattr__(self, field.name, value := value.item())
-            _check_number(field.name, value, field.type)
-        if self.masked_lm_layer_norm_eps is not None:
-            _check_number("masked_lm_layer_norm_eps", self.masked_lm_layer_norm_eps, float)
-        if self.hidden_act not in ACTIVATIONS:
-            raise ValueError(
-                f"`hidden_act` must be one of {', '.join(ACTIVATIONS)}. Received: hidden_act={self.hidden_act!r}; "
-                'the tanh form of GELU is "gelu_new", the exact form "gelu".'
-            )
-        for name, choices in (("share", SHARE_CHOICES), ("attention", ATTENTION_CHOICES)):
-            if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"`{name}` must be one of {', '.join(choices)}. Received: {name}={getattr(self, name)!r}."
-                )
+            _check_value(field.name, value, field.type)
+        choices = {"hidden_act": ACTIVATIONS, "share": get_args(Share), "attention": get_args(Attention)}
+        for name, allowed in choices.items():
+            if (value := getattr(self, name)) not in allowed:
+                hint = '; the tanh form of GELU is "gelu_new", the exact form "gelu"' if name == "hidden_act" else ""
+                raise ValueError(f"`{name}` must be one of {', '.join(allowed)}. Received: {name}={value!r}{hint}.")
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
                 f"`hidden_size` must be a multiple of `num_attention_heads`. Received: hidden_size={self.hidden_size}, "
@@ -153,11 +142,6 @@ class AlbertConfig:
                 f"`num_hidden_groups` must be 1 where `share` is not 'all'. Received: num_hidden_groups="
                 f"{self.num_hidden_groups}, share={self.share!r}; groups and partial sharing exclude each other."
             )
-        if not isinstance(self.embedding_projection, bool | None):
-            raise ValueError(
-                "`embedding_projection` must be true, false or null. Received: "
-                f"embedding_projection={self.embedding_projection!r}."
-            )
         if self.embedding_projection is False and self.embedding_size != self.hidden_size:
             raise ValueError(
                 "`embedding_projection` must not be false where `embedding_size` differs from `hidden_size`. Received: "
@@ -177,8 +161,7 @@ class AlbertConfig:
     @property
     def head_layer_norm_eps(self) -> float:
         """The epsilon of the masked-LM head."""
-        own = self.masked_lm_layer_norm_eps
-        return self.layer_norm_eps if own is None else own
+        return self.layer_norm_eps if self.masked_lm_layer_norm_eps is None else self.masked_lm_layer_norm_eps
 
     @property
     def num_attention_groups(self) -> int:
@@ -352,11 +335,7 @@ class ParameterCounts:
 
 
 # What the reference and Hugging Face both assume for a key that a published file leaves out: the xxlarge size.
-_PUBLISHED_DEFAULTS: dict[str, Any] = {
-    "hidden_size": 4096,
-    "num_attention_heads": 64,
-    "intermediate_size": 16384,
-}
+_PUBLISHED_DEFAULTS: dict[str, Any] = {"hidden_size": 4096, "num_attention_heads": 64, "intermediate_size": 16384}
 
 _SIZES = {
     "base": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072},
@@ -383,12 +362,14 @@ def _reject_unknown(values: Mapping[str, Any], where: str) -> None:
             raise ValueError(f"Every key of {where} must be known. Received: {key!r}{nearest(key, names)}")
 
 
-def _check_number(name: str, value: Any, kind: Any) -> None:
+def _check_value(name: str, value: Any, kind: Any) -> None:
     if kind is int:
         most = MAX_LAYERS if name in _BOUNDED_BY_LAYERS else MAX_SIZE
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
             raise ValueError(f"`{name}` must be an integer from 1 to {most}. Received: {name}={_shortened(value)}.")
-    elif kind is float:
+    elif kind == bool | None and not isinstance(value, bool | None):
+        raise ValueError(f"`{name}` must be true, false or null. Received: {name}={_shortened(value)}.")
+    elif kind is float or (kind == float | None and value is not None):
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"`{name}` must be a number. Received: {name}={_shortened(value)}.")
         if name.endswith("_prob") and not 0.0 <= value < 1.0:

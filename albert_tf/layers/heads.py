@@ -83,11 +83,12 @@ class ClassificationHead(AlbertLayer):
         super().__init__(config, **kwargs)
         self.num_outputs = num_outputs
         self.dropout_rate = dropout
-        self.kernel_shape = (config.hidden_size, num_outputs)
         self.dropout = self.make_dropout(dropout)
 
     def build(self, input_shape=None, **shapes):
-        self.kernel = self.add_weight(shape=self.kernel_shape, initializer=self.kernel_initializer(), name="kernel")
+        self.kernel = self.add_weight(
+            shape=(self.config.hidden_size, self.num_outputs), initializer=self.kernel_initializer(), name="kernel"
+        )
         self.bias = self.add_weight(shape=(self.num_outputs,), initializer="zeros", name="bias")
         self.built = True
 

@@ -201,11 +201,6 @@ class AlbertBase(CheckedModel):
         is_overridden_step = is_overridden(self, "train_step") or is_overridden(self, "test_step")
         return keras.backend.backend() == "tensorflow" and not is_overridden_step
 
-    @property
-    def has_own_loss(self) -> bool:
-        """Whether a subclass overrides `compute_loss`."""
-        return is_overridden(self, "compute_loss")
-
     def data_scope(self):
         if keras.backend.backend() != "tensorflow":
             return super().data_scope()

@@ -8,14 +8,7 @@ from typing import Any
 
 import keras
 
-from albert_tf.models.inputs import (
-    TEXT_INPUTS,
-    Fields,
-    check_class_weight,
-    check_inputs,
-    check_labels,
-    is_overridden,
-)
+from albert_tf.models.inputs import TEXT_INPUTS, Fields, check_class_weight, check_inputs, check_labels, is_overridden
 
 
 class CheckedModel(keras.Model):

@@ -71,12 +71,8 @@ def without_accuracy(metrics: Any) -> Any:
     if isinstance(metrics, dict):
         return {name: without_accuracy(metric) for name, metric in metrics.items()}
     if isinstance(metrics, (list, tuple)):
-        return [without_accuracy(metric) for metric in metrics if not _is_accuracy(metric)]
-    return [] if _is_accuracy(metrics) else metrics
-
-
-def _is_accuracy(metric: Any) -> bool:
-    return isinstance(metric, str) and metric == "accuracy"
+        return [without_accuracy(metric) for metric in metrics if metric != "accuracy"]
+    return [] if metrics == "accuracy" else metrics
 
 
 class CompiledLosses:

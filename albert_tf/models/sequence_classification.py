@@ -4,7 +4,7 @@ Letters: B batch, L sequence.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import keras
 from keras import ops
@@ -143,10 +143,9 @@ class AlbertForSequenceClassification(NamedClassifier):
         return super().other_head(checkpoint)
 
 
-def _problem_from_file(settings: Mapping[str, Any]) -> Problem | None:
+def _problem_from_file(settings: Mapping[str, Any]) -> str | None:
     """The problem type in a `config.json`, or None."""
-    found = (problem for problem, name in PROBLEM_TYPES.items() if name == settings.get("problem_type"))
-    return cast(Problem | None, next(found, None))
+    return next((ours for ours, theirs in PROBLEM_TYPES.items() if theirs == settings.get("problem_type")), None)
 
 
 def _decisions(y, logits):

@@ -11,17 +11,9 @@ from keras import ops
 
 
 def variables_by_path(model: keras.Model, root: str = "") -> dict[str, Any]:
-    """All weights by path, without the states of random generators.
+    """All weights by path, in the order of `model.weights`, without the states of random generators.
 
-    Args:
-        model: keras.Model.
-        root: str. Prefix of all paths.
-
-    Returns:
-        dict from path to variable, in the order of `model.weights`.
-
-    Raises:
-        ValueError: two variables have the same path.
+    All paths begin with `root`. Raises ValueError if two variables have the same path.
     """
     return {path: variable for path, (variable, _) in _weights(model, root).items()}
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from albert_tf.optimizers.schedules import WarmupSchedule
 
 __all__ = ["ALBERT_EXCLUSIONS", "AdamW", "Lamb", "WarmupSchedule", "assign_rules", "is_excluded"]
-
 _MODULE_OF = {
     "ALBERT_EXCLUSIONS": "rules",
     "AdamW": "adamw",
@@ -20,5 +19,4 @@ _MODULE_OF = {
     "assign_rules": "rules",
     "is_excluded": "rules",
 }
-
 __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

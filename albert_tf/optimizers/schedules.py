@@ -1,5 +1,6 @@
 """Learning rate schedule: linear warm-up to a peak, then decay."""
 
+import inspect
 import math
 from numbers import Integral
 from typing import Literal, get_args
@@ -97,16 +98,8 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return span * ops.power(1.0 - fraction, self.power) + self.end_learning_rate
 
     def get_config(self):
-        return {
-            "learning_rate": self.learning_rate,
-            "num_train_steps": self.num_train_steps,
-            "num_warmup_steps": self.num_warmup_steps,
-            "decay": self.decay,
-            "power": self.power,
-            "end_learning_rate": self.end_learning_rate,
-            "start_warmup_step": self.start_warmup_step,
-            "reference_jump": self.reference_jump,
-        }
+        names = inspect.signature(WarmupSchedule).parameters
+        return {name: getattr(self, name) for name in names}
 
     def _check(self) -> None:
         if self.decay not in get_args(Decay):

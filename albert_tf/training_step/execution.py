@@ -3,13 +3,17 @@
 The input stall is the time that a device idles before its next batch arrives.
 """
 
+import ctypes
 import functools
+import sys
 from collections.abc import Callable
 
 import tensorflow as tf
 from keras import tree
 
-from albert_tf.training_step.allocator import reuse_large_buffers
+# Parameters of mallopt(3) and their values: those at which glibc's own adjustment ends.
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = (-3, 32 << 20), (-1, 64 << 20)
+_MALLOPT = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None  # musl has none
 
 
 def over_iterator(model, step: Callable, add_input_stall: Callable) -> Callable:
@@ -35,7 +39,7 @@ def over_iterator(model, step: Callable, add_input_stall: Callable) -> Callable:
         specs = tf.nest.flatten(iterator.element_spec, expand_composites=True)
         _, steps = functions(tuple(spec.shape.rank if hasattr(spec, "shape") else None for spec in specs))
         logs, stall = steps(iterator)
-        reuse_large_buffers()  # after the first batch, with which TensorFlow forbids it
+        _reuse_large_buffers()  # after the first batch, with which TensorFlow forbids it
         add_input_stall(stall)
         return logs
 
@@ -86,6 +90,18 @@ def _functions(model, step) -> tuple[Callable, Callable]:
     return one_step, steps if model.run_eagerly else tf.function(steps, autograph=False, reduce_retracing=True)
 
 
+def _reuse_large_buffers() -> None:
+    """Lets glibc reuse buffers of up to 32 MiB; takes a microsecond.
+
+    Under Python 3.11, the first batch of a `tf.data.Dataset.from_generator` makes TensorFlow 2.21 set glibc's
+    M_TRIM_THRESHOLD to 128 KiB, which also stops the adjustment of M_MMAP_THRESHOLD. From then on each buffer of a step
+    is mapped, filled with zeros and unmapped again, which takes up to half of the step.
+    """
+    if _MALLOPT is not None:
+        for setting in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
+            _MALLOPT(*setting)
+
+
 def _without_optionals(data):
     """Undoes Keras' conversion of None to Optional in datasets made from generators."""
     return tree.map_structure(lambda leaf: None if isinstance(leaf, tf.experimental.Optional) else leaf, data)
@@ -100,13 +116,9 @@ def _timed_next(iterator):
 
 
 def _input_stall_seconds(logs, next_batch):
-    """Seconds the device idled before the next batch arrived; 0 if it was prefetched.
+    """Seconds the device idled between the logs of a step and the next batch, an Optional; 0 if it was prefetched.
 
     The step and the next batch have no dependency on each other, so that input and computation overlap.
-
-    Args:
-        logs: the result of the step.
-        next_batch: an Optional with a batch.
     """
     # A branch needs its condition on the host, so it waits for the step to end on the accelerator.
     first = next(iter(logs.values()), 0.0)

@@ -17,6 +17,7 @@ import tensorflow as tf
 from keras import tree
 from keras.utils import unpack_x_y_sample_weight
 
+from albert_tf.models.inputs import is_overridden
 from albert_tf.models.losses import WeightedMean
 from albert_tf.training_step.accumulation import Batch, accumulate
 from albert_tf.training_step.apply_gradients import apply_once, sum_over_replicas
@@ -69,7 +70,8 @@ def train_step(model, variables, data) -> dict[str, Any]:
         gradients = _sum_gradients(gradients, len(variables))
         model.step_monitor.record(model.optimizer, loss, gradients)
         apply_once(model.optimizer, gradients, variables)
-    return _current(model, logs)
+    updated = model.get_metrics_result()  # since `compute_metrics`
+    return {name: updated.get(name, value) for name, value in logs.items()}
 
 
 def test_step(model, data) -> dict[str, Any]:
@@ -126,7 +128,7 @@ def _loss_weights(model, batch: Batch):
 
 def _loss_terms(model, batch: Batch, outputs, training: bool) -> dict[str, WeightedMean]:
     """The terms whose means add up to the loss."""
-    if model.has_own_loss:
+    if is_overridden(model, "compute_loss"):
         loss = model._compute_loss(batch.x, batch.y, outputs, batch.sample_weight, training=training)
         return {"loss": WeightedMean(tf.cast(loss, tf.float32) * batch.rows, batch.rows)}
     terms = model.term_source().loss_terms(batch.y, outputs, batch.sample_weight)
@@ -147,7 +149,7 @@ def _loss_contribution(terms: dict[str, WeightedMean], weights: dict[str, Any]):
 
 def _reported(model, batch: Batch, outputs, terms: dict[str, WeightedMean]):
     """Total and weight of each loss and metric term by name, and the epsilons by name."""
-    if model.has_own_loss and batch.y is not None:
+    if is_overridden(model, "compute_loss") and batch.y is not None:
         terms = model.term_source().loss_terms(batch.y, outputs, batch.sample_weight)
     if batch.y is not None or not model.label_fields():
         terms = {**terms, **model.term_source().metric_terms(batch.y, outputs)}
@@ -169,9 +171,3 @@ def _update_metrics(model, loss, means, epsilons, batch: Batch):
     model.update_terms({name: WeightedMean(total, weight, epsilons[name]) for name, (total, weight) in means.items()})
     model.update_loss(loss, rows)
     return loss
-
-
-def _current(model, logs) -> dict[str, Any]:
-    """The logs of `compute_metrics` with the current values of metrics, which were updated after it."""
-    updated = model.get_metrics_result()
-    return {name: updated.get(name, value) for name, value in logs.items()}
