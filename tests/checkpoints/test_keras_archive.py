@@ -5,6 +5,7 @@ import shutil
 import zipfile
 
 import h5py
+import keras
 import numpy as np
 import pytest
 
@@ -130,7 +131,7 @@ def test_another_config(changes, complaint, preset):
 def test_another_model(preset):
     values = json.loads((preset / "config.json").read_text())
     (preset / "config.json").write_text(json.dumps({**values, "class_name": "BertBackbone"}))
-    with pytest.raises(ValueError, match=r"has class_name='BertBackbone', which is not one of AlbertBackbone, "):
+    with pytest.raises(ValueError, match=r"has class_name='BertBackbone', which is neither a model of this package"):
         checkpoints.read(preset)
     del values["config"]["num_heads"]
     (preset / "config.json").write_text(json.dumps(values))
@@ -191,6 +192,15 @@ def test_what_keras_saved(kind, tmp_path):
     again = type(model).from_pretrained(tmp_path / "model.keras", **arguments)
     assert {**again.get_config(), "name": model.name} == model.get_config()
     assert_same(values_of(again), values_of(model))
+
+
+def test_a_users_own_model_is_for_keras(tmp_path):
+    ids = keras.Input((None,), dtype="int32")
+    keras.Model(ids, AlbertEncoder(CONFIG)(ids)["pooled_output"]).save(tmp_path / "model.keras")
+    with pytest.raises(
+        ValueError, match=r"class_name='Functional', .*load other Keras models with keras\.saving\.load"
+    ):
+        AlbertEncoder.from_pretrained(tmp_path / "model.keras")
 
 
 def test_weights_beside_a_config(tmp_path):

@@ -60,7 +60,8 @@ def config_from(source: pathlib.Path, values: Mapping[str, Any]) -> AlbertConfig
     name, arguments = values.get("class_name"), values.get("config")
     if name not in _CLASSES:
         raise ValueError(
-            f"{source} has class_name={name!r}, which is not one of {', '.join(_CLASSES)}; give an ALBERT of KerasHub."
+            f"{source} has class_name={name!r}, which is neither a model of this package nor one of "
+            f"{', '.join(_CLASSES)}; load other Keras models with keras.saving.load_model."
         )
     if isinstance(arguments, dict) and isinstance(arguments.get("backbone"), dict):
         arguments = arguments["backbone"].get("config")
