@@ -83,9 +83,10 @@ class ModelRoot:
             name, number = (self._folder.parent.name, self._folder.name) if is_numbered else (self._folder.name, "1")
             return self._named({name: [(self._folder, number)]})
         children = self._children(self._folder)
-        versions = [child for child in children if _VERSION.fullmatch(child.name)]
+        # A number alone may be the name of a model, such as a year.
+        is_model = any(_VERSION.fullmatch(child.name) and _marker(child) for child in children)
         models = (
-            {self._folder.name: versions} if versions else {child.name: self._children(child) for child in children}
+            {self._folder.name: children} if is_model else {child.name: self._children(child) for child in children}
         )
         return self._named(
             {

@@ -28,6 +28,12 @@ def test_a_root_a_model_or_a_version_is_served(tmp_path):
         ModelRoot(tmp_path / "none")
 
 
+def test_a_model_may_be_named_by_a_number(tmp_path):
+    write_version(tmp_path / "task", 1)
+    write_version(tmp_path / "2024", 3)
+    assert found(tmp_path) == {"task": [1], "2024": [3]}
+
+
 def test_what_is_incomplete_or_has_a_bad_name_is_logged_once(tmp_path, caplog):
     write_version(tmp_path / "task", 1)
     write_version(tmp_path / "bad name", 1)
