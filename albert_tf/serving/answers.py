@@ -12,6 +12,8 @@ DEFAULT_SIGNATURE = "serving_default"
 DTYPES = {"string": np.dtype(object), "int32": np.dtype(np.int32), "float32": np.dtype(np.float32)}
 # Tokens or choices of a row: far more than a model has positions, and few enough not to exhaust the memory.
 MAX_COLUMNS = 4096
+# Characters of an error, which may quote a text; a gRPC client gets no status with more than 8 KiB of metadata.
+_MAX_MESSAGE = 1000
 # HTTP status and gRPC code by exception, as TensorFlow Serving pairs them.
 _CODES = {
     ValueError: (400, "INVALID_ARGUMENT"),
@@ -29,8 +31,10 @@ def codes_of(error: Exception) -> tuple[int, str]:
 
 def message_of(error: Exception) -> str:
     """The sentence for the client; of an unexpected exception only that it happened."""
-    is_expected = isinstance(error, tuple(_CODES))
-    return str(error) if is_expected else "The model failed on this request; the log of the server says why."
+    if not isinstance(error, tuple(_CODES)):
+        return "The model failed on this request; the log of the server says why."
+    message = str(error)
+    return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]} ..."
 
 
 def find_signature(served: ServedVersion, name: str) -> Signature:

@@ -25,7 +25,7 @@ NUMBER = TensorSpec("float32", (None,))
 class ToyEngine:
     """Says of a text how much of it is vowels; its entities are the capital letters.
 
-    A batch with the text "bad" raises ValueError, one with "crash" RuntimeError.
+    A batch with a text that begins with "bad" raises ValueError, which quotes it, one with "crash" RuntimeError.
     """
 
     name = "toy"
@@ -57,8 +57,9 @@ class ToyEngine:
         self.batches.append(dict(inputs))
         time.sleep(self.seconds)
         texts = list(inputs.get("text", ()))
-        if b"bad" in texts:
-            raise ValueError("The text is bad.")
+        for text in texts:
+            if text.startswith(b"bad"):
+                raise ValueError(f"The text is {text.decode()}.")
         if b"crash" in texts:
             raise RuntimeError("secret")
         return getattr(self, f"_{signature}")(**inputs)
