@@ -36,7 +36,11 @@ _logger = logging.getLogger(__name__)
 
 def make_server(state: ServerState) -> grpc.aio.Server:
     """A server without a port, with the prediction, model and health services."""
-    options = [("grpc.max_receive_message_length", state.max_body), ("grpc.max_send_message_length", -1)]
+    options = [
+        ("grpc.max_receive_message_length", state.max_body),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.so_reuseport", 0),  # or a second server would take half of the calls to this one's port
+    ]
     server = grpc.aio.server(options=options, interceptors=[_KeyInterceptor(state)])
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(PredictionService(state), server)
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(state), server)

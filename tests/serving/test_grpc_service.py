@@ -131,6 +131,19 @@ def test_mistakes_have_their_code(tmp_path, caplog):
     assert 'code="INTERNAL",method="predict",model="task",protocol="grpc"} 1.0' in text
 
 
+def test_two_servers_do_not_share_a_port(tmp_path):
+    async def scenario():
+        write_version(tmp_path / "task", 1)
+        async with toy_server(tmp_path) as other:
+            first, second = make_server(other.state), make_server(other.state)
+            port = first.add_insecure_port("127.0.0.1:0")
+            with pytest.raises(RuntimeError, match="bind"):
+                second.add_insecure_port(f"127.0.0.1:{port}")
+            await first.stop(0)
+
+    run(scenario)
+
+
 def test_the_key_is_needed_but_for_health(tmp_path):
     async def scenario():
         async with channel(tmp_path, api_key="key") as (opened, _):
