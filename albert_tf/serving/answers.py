@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from albert_tf.serving.batching import QueueFullError
+from albert_tf.serving.batching import BYTES_PER_TOKEN, QueueFullError
 from albert_tf.serving.engine import Signature, TensorSpec
 from albert_tf.serving.versions import NotFoundError, ServedVersion
 
@@ -12,6 +12,10 @@ DEFAULT_SIGNATURE = "serving_default"
 DTYPES = {"string": np.dtype(object), "int32": np.dtype(np.int32), "float32": np.dtype(np.float32)}
 # Tokens or choices of a row: far more than a model has positions, and few enough not to exhaust the memory.
 MAX_COLUMNS = 4096
+# Tokens of a row of a model that computes all of them: in windows, or for each choice. The memory of one pass is in
+# proportion, some 2 GB for ALBERT-base. Other models truncate their texts.
+MAX_ROW_TOKENS = 1 << 14
+_OF_ALL_TOKENS = {"answer", "entity_label", "choice"}
 # Characters of an error, which may quote a text; a gRPC client gets no status with more than 8 KiB of metadata.
 _MAX_MESSAGE = 1000
 # HTTP status and gRPC code by exception, as TensorFlow Serving pairs them.
@@ -79,11 +83,33 @@ def _check_strings(name: str, array: np.ndarray) -> None:
             raise ValueError(f"`{name}` must be valid UTF-8. Received: {value[:40]!r}.") from None
 
 
+def check_row_sizes(served: ServedVersion, inputs: Mapping[str, np.ndarray]) -> None:
+    """Raises ValueError if a row alone would exhaust the memory; a text has a token in four bytes, by estimate."""
+    if not _OF_ALL_TOKENS & set(served.engine.signatures[DEFAULT_SIGNATURE].outputs):
+        return
+    for index, row in enumerate(zip(*inputs.values())):
+        if (tokens := _num_tokens(row)) > MAX_ROW_TOKENS:
+            raise ValueError(
+                f"Row {index} must have at most {MAX_ROW_TOKENS} tokens, all choices padded to the longest one and "
+                f"with the context each; split it. Received: about {tokens}."
+            )
+
+
+def _num_tokens(row: Sequence) -> int:
+    """The number of tokens of texts, of a text and its choices, or of ids, whose inputs have equal shapes."""
+    if not all(isinstance(value, bytes) or value.dtype == object for value in row):
+        return row[0].size
+    num_choices = max((len(value) for value in row if not isinstance(value, bytes)), default=1)
+    longest = sum(len(value) if isinstance(value, bytes) else max(map(len, value)) for value in row)
+    return num_choices * longest // BYTES_PER_TOKEN
+
+
 async def predict(
     served: ServedVersion, signature: str, inputs: Mapping[str, np.ndarray], timeout: float | None = None
 ) -> dict[str, np.ndarray]:
     """Answers a request after checking it; see `Batcher.run`."""
     check_inputs(find_signature(served, signature), inputs)
+    check_row_sizes(served, inputs)
     outputs = await served.batcher.run(signature, inputs, timeout)
     for name, array in outputs.items():
         if array.dtype != object and np.isnan(array).any():

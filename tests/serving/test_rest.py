@@ -3,9 +3,12 @@
 import asyncio
 import shutil
 
+import numpy as np
 import pytest
 
+from albert_tf.serving import answers
 from albert_tf.serving.batching import BatchOptions
+from albert_tf.serving.engine import Signature, TensorSpec
 from tests.serving.toy_server import ToyEngine, run, toy_server, write_version
 
 MODEL = "/v1/models/task"
@@ -130,6 +133,45 @@ def test_slow_bodies_are_given_up(tmp_path):
 
     (reply,) = asked(tmp_path, ("POST", f"{MODEL}:predict"), content=slow(), server_options={"read_timeout": 0.05})
     assert (reply.status_code, reply.json()["error"]) == (408, "The body did not arrive within 0.05 seconds.")
+
+
+def test_a_row_that_would_exhaust_the_memory_is_refused(tmp_path):
+    """Passages are computed in windows, and with each choice, so that one request could end the server."""
+    text = TensorSpec("string", (None,))
+    several, ids = TensorSpec("string", (None, None)), TensorSpec("int32", (None, None, None))
+
+    class Reader(ToyEngine):
+        signatures = {
+            "serving_default": Signature({"context": text, "choices": several}, {"choice": text}),
+            "tokens": Signature({"input_ids": ids, "attention_mask": ids}, {"probabilities": text}),
+            "labels": Signature({"question": text, "context": text}, {"answer": text}),
+        }
+
+        def run(self, signature, inputs):
+            return {"choice": np.full(len(next(iter(inputs.values()))), b"fits", object)}
+
+    def rows(context, *choices):
+        return {"inputs": {"context": ["short", context], "choices": [choices, choices]}}
+
+    def tokens(*shape):
+        array = np.ones(shape, np.int32).tolist()
+        return {"signature_name": "tokens", "inputs": {"input_ids": array, "attention_mask": array}}
+
+    def passage(size):
+        return {"signature_name": "labels", "instances": [{"question": "Who?", "context": "x" * size}]}
+
+    most = answers.MAX_ROW_TOKENS
+    fitting = [rows("x" * 4000, *["y"] * 16), tokens(1, 16, most // 16), passage(4 * most - 8)]
+    too_large = [rows("x" * 5000, *["y"] * 16), rows("", "y" * 40_000, "z"), tokens(1, 17, most // 16), passage(4 * most)]
+    write_version(tmp_path / "task", 1)
+
+    async def scenario():
+        async with toy_server(tmp_path, Reader()) as server:
+            return [await server.client.post(f"{MODEL}:predict", json=body) for body in (*fitting, *too_large)]
+
+    replies = run(scenario)
+    assert [reply.status_code for reply in replies] == [200] * len(fitting) + [400] * len(too_large)
+    assert "Row 1 must have at most 16384 tokens" in replies[len(fitting)].json()["error"]
 
 
 def test_a_full_queue_and_a_late_answer_have_their_status(tmp_path):
