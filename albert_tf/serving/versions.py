@@ -35,13 +35,13 @@ class Version:
         model: name of the model.
         number: version number.
         folder: its folder.
-        stamp: changes if the folder is replaced.
+        stamp: changes with the files in it, so that one that was copied too slowly to load at first is tried again.
     """
 
     model: str
     number: int
     folder: pathlib.Path
-    stamp: tuple[int, int]
+    stamp: int
 
 
 @dataclasses.dataclass(eq=False)
@@ -115,15 +115,16 @@ class ModelRoot:
         return found
 
     def _version(self, name: str, folder: pathlib.Path, number: str) -> Version | None:
-        marker = _marker(folder)
-        if marker is None:
+        if _marker(folder) is None:
             self._report(
                 f"{folder} is incomplete and ignored: it has neither saved_model.pb with variables nor model.json with "
                 "onnx."
             )
             return None
-        state = marker.stat()
-        return Version(name, int(number), folder, (state.st_ino, state.st_mtime_ns))
+        files = (os.path.join(parent, file) for parent, _, files in os.walk(folder) for file in files)
+        states = ((file, os.lstat(file)) for file in files)
+        stamp = hash(frozenset((file, state.st_ino, state.st_size, state.st_mtime_ns) for file, state in states))
+        return Version(name, int(number), folder, stamp)
 
     def _children(self, folder: pathlib.Path) -> list[pathlib.Path]:
         """The folders in `folder`; links that leave the root are skipped."""

@@ -103,6 +103,30 @@ def test_a_new_version_replaces_the_old_one_after_its_last_request(tmp_path, cap
     assert "task 2 is served by toy." in caplog.messages
 
 
+def test_a_version_that_is_copied_slowly_is_served_once_it_is_complete(tmp_path):
+    write_version(tmp_path / "task", 1)
+
+    def load(folder):
+        if folder.name != "1" and not (folder / "onnx" / "model.onnx").is_file():
+            raise ValueError("model.onnx is missing")
+        return ToyEngine()
+
+    async def scenario():
+        async with toy_server(tmp_path) as server:
+            server.models._load = load
+            folder = write_version(tmp_path / "task", 2)
+            await server.models.refresh()
+            assert server.models.find("task").version.number == 1
+            (folder / "onnx" / "model.onnx").write_text("weights")
+            await server.models.refresh()
+            served = server.models.find("task")
+            assert served.version.number == 2
+            await server.models.refresh()
+            assert server.models.find("task") is served
+
+    run(scenario)
+
+
 def test_a_version_that_does_not_load_leaves_the_old_one(tmp_path, caplog):
     write_version(tmp_path / "task", 1)
 
