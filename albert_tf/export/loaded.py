@@ -20,21 +20,13 @@ class RestoredModel(ExportedModel):
         folder: folder of the version.
         restored: result of `tf.saved_model.load`, which owns the variables.
         batch_size: maximum number of texts that are computed at once.
+        engine: what computes its outputs.
     """
 
     folder: pathlib.Path
     restored: Any
     batch_size: int = 32
-
-    @property
-    def engine(self) -> str:
-        """TensorFlow."""
-        return "tensorflow"
-
-    @property
-    def name(self) -> str:
-        """The folder."""
-        return str(self.folder)
+    engine: str = "tensorflow"
 
     def signatures(self):
         """See `ExportedModel.signatures`."""

@@ -53,20 +53,14 @@ class ExportedModel(abc.ABC):
     """A model that is called by signatures, from texts to arrays by name.
 
     Attributes:
+        folder: folder of the version.
+        engine: what computes its outputs, such as `"tensorflow"`.
         batch_size: maximum number of texts that are computed at once.
     """
 
-    batch_size: int = 32
-
-    @property
-    @abc.abstractmethod
-    def name(self) -> str:
-        """What errors call it."""
-
-    @property
-    @abc.abstractmethod
-    def engine(self) -> str:
-        """What computes its outputs, such as `"tensorflow"`."""
+    folder: pathlib.Path
+    engine: str
+    batch_size: int
 
     @abc.abstractmethod
     def signatures(self) -> Mapping[str, tuple[Collection[str], Collection[str]]]:
@@ -143,8 +137,8 @@ class ExportedModel(abc.ABC):
         signatures = self.signatures()
         if signature not in signatures:
             raise ValueError(
-                f"{self.name} has no signature {signature!r}, only {', '.join(sorted(signatures))}; export a model for "
-                "this task."
+                f"{self.folder} has no signature {signature!r}, only {', '.join(sorted(signatures))}; export a model "
+                "for this task."
             )
         given = {name: _as_bytes(values) for name, values in texts.items() if values is not None}
         expected = set(signatures[signature][0])

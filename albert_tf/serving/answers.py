@@ -1,6 +1,7 @@
-"""Shared by REST and gRPC: finding signatures, checking inputs, and reading classes and numbers from outputs."""
+"""Shared by REST and gRPC: describing signatures, checking inputs, and reading classes and numbers from outputs."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +48,32 @@ def find_signature(served: ServedVersion, name: str) -> Signature:
         known = ", ".join(sorted(served.engine.signatures))
         raise NotFoundError(f'Serving signature name: "{name[:100]}" not found; the model has {known}.')
     return served.engine.signatures[name]
+
+
+def metadata_of(served: ServedVersion) -> dict[str, Any]:
+    """The answer to a `/metadata` request: each signature as a `SignatureDef`."""
+    signatures = {
+        name: {
+            "inputs": {key: _tensor_info(key, spec) for key, spec in signature.inputs.items()},
+            "outputs": {key: _tensor_info(key, spec) for key, spec in signature.outputs.items()},
+            "method_name": "tensorflow/serving/predict",
+            "defaults": {},
+        }
+        for name, signature in served.engine.signatures.items()
+    }
+    return {
+        "model_spec": {"name": served.version.model, "signature_name": "", "version": str(served.version.number)},
+        "metadata": {"signature_def": {"signature_def": signatures}},
+    }
+
+
+def _tensor_info(name: str, spec: TensorSpec) -> dict[str, Any]:
+    sizes = [{"size": str(-1 if size is None else size), "name": ""} for size in spec.shape]
+    return {
+        "dtype": {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT"}[spec.dtype],
+        "tensor_shape": {"dim": sizes, "unknown_rank": False},
+        "name": f"{name}:0",
+    }
 
 
 def check_inputs(signature: Signature, inputs: Mapping[str, np.ndarray]) -> None:

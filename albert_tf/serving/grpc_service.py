@@ -27,7 +27,6 @@ from tensorflow_serving.apis import (
 
 from albert_tf.serving import answers
 from albert_tf.serving.rest import ServerState
-from albert_tf.serving.tensorflow_names import metadata_of
 from albert_tf.serving.versions import ServedVersion
 
 _MAX_VALUES = 1 << 22
@@ -90,7 +89,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
                 raise ValueError(f"`metadata_field` must be signature_def. Received: {list(request.metadata_field)}.")
             signatures = get_model_metadata_pb2.SignatureDefMap()
             json_format.ParseDict(
-                metadata_of(served)["metadata"]["signature_def"], signatures, ignore_unknown_fields=True
+                answers.metadata_of(served)["metadata"]["signature_def"], signatures, ignore_unknown_fields=True
             )
             response = get_model_metadata_pb2.GetModelMetadataResponse(model_spec=_spec(served, ""))
             response.metadata["signature_def"].Pack(signatures)

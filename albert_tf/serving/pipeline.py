@@ -204,21 +204,13 @@ class _EngineModel(ExportedModel):
             raise ValueError(
                 f"{folder} does not take texts, like modules for TF Hub; export it with --format saved_model."
             )
-        self._folder, self._engine, self.batch_size = folder, engine, batch_size
-
-    @property
-    def name(self) -> str:
-        return str(self._folder)
-
-    @property
-    def engine(self) -> str:
-        return self._engine.name
+        self.folder, self.engine, self.batch_size, self._loaded = folder, engine.name, batch_size, engine
 
     def signatures(self):
-        return {name: (signature.inputs, signature.outputs) for name, signature in self._engine.signatures.items()}
+        return {name: (signature.inputs, signature.outputs) for name, signature in self._loaded.signatures.items()}
 
     def run(self, signature, arrays):
-        return self._engine.run(signature, arrays)
+        return self._loaded.run(signature, arrays)
 
 
 def load_model(

@@ -8,7 +8,7 @@ import hmac
 import logging
 import pathlib
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import orjson
 from starlette.applications import Starlette
@@ -21,7 +21,6 @@ from starlette.routing import Route
 from albert_tf.serving import answers, tensor_json
 from albert_tf.serving.metrics import CONTENT_TYPE, Metrics
 from albert_tf.serving.openapi import describe
-from albert_tf.serving.tensorflow_names import metadata_of
 from albert_tf.serving.versions import ServedModels, ServedVersion
 
 PLAYGROUND = pathlib.Path(__file__).parent / "playground"
@@ -77,7 +76,12 @@ def make_app(state: ServerState) -> Starlette:
     model = "/v1/models/{name:name}"
     routes = []
     for path in (model, model + "/versions/{version:name}"):
-        for method, handler in (("predict", _predict), ("classify", _classify), ("regress", _regress)):
+        handlers = {
+            "predict": _predict,
+            "classify": functools.partial(_results, answers.classify),
+            "regress": functools.partial(_results, answers.regress),
+        }
+        for method, handler in handlers.items():
             routes.append(_route(state, f"{path}:{method}", functools.partial(_measured, method, handler), "POST"))
         routes += [_route(state, path + "/metadata", _metadata), _route(state, path, _status)]
     plain = {
@@ -135,14 +139,6 @@ async def _predict(served: ServedVersion, body: bytes) -> bytes:
     return await asyncio.to_thread(tensor_json.format_predictions, outputs, request.by_row)
 
 
-async def _classify(served: ServedVersion, body: bytes) -> bytes:
-    return await _results(answers.classify, served, body)
-
-
-async def _regress(served: ServedVersion, body: bytes) -> bytes:
-    return await _results(answers.regress, served, body)
-
-
 async def _results(answer: Callable, served: ServedVersion, body: bytes) -> bytes:
     signature, examples = await asyncio.to_thread(tensor_json.parse_examples, body)
     results = await answer(served, signature, examples)
@@ -151,16 +147,14 @@ async def _results(answer: Callable, served: ServedVersion, body: bytes) -> byte
 
 async def _status(state: ServerState, request: Request) -> Response:
     served = state.models.find(request.path_params["name"], request.path_params.get("version"))
-    return _json(orjson.dumps({"model_version_status": [_version_status(served.version.number)]}))
-
-
-def _version_status(number: int) -> dict[str, Any]:
-    return {"version": str(number), "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
+    status = {"error_code": "OK", "error_message": ""}
+    version = {"version": str(served.version.number), "state": "AVAILABLE", "status": status}
+    return _json(orjson.dumps({"model_version_status": [version]}))
 
 
 async def _metadata(state: ServerState, request: Request) -> Response:
     served = state.models.find(request.path_params["name"], request.path_params.get("version"))
-    return _json(orjson.dumps(metadata_of(served)))
+    return _json(orjson.dumps(answers.metadata_of(served)))
 
 
 async def _models(state: ServerState, _: Request) -> Response:
