@@ -17,8 +17,8 @@ MAX_COLUMNS = 4096
 # proportion, some 2 GB for ALBERT-base. Other models truncate their texts.
 MAX_ROW_TOKENS = 1 << 14
 _OF_ALL_TOKENS = {"answer", "entity_label", "choice"}
-# Characters of an error, which may quote a text; a gRPC client gets no status with more than 8 KiB of metadata.
-_MAX_MESSAGE = 1000
+# Characters of an error, which may quote a text: gRPC writes some as 12 bytes, and refuses statuses of over 8 KiB.
+_MAX_MESSAGE = 500
 # HTTP status and gRPC code by exception, as TensorFlow Serving pairs them.
 _CODES = {
     ValueError: (400, "INVALID_ARGUMENT"),

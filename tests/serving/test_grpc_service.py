@@ -100,7 +100,7 @@ def test_mistakes_have_their_code(tmp_path, caplog):
     del damaged.inputs["text"].string_val[:]
     expected = [
         (predict_request(["bad"]), "INVALID_ARGUMENT", "The text is bad."),
-        (predict_request(["bad" * 10_000]), "INVALID_ARGUMENT", "badb ..."),
+        (predict_request(["bad" + "🙂" * 10_000]), "INVALID_ARGUMENT", "🙂 ..."),
         (predict_request([b"\xff"]), "INVALID_ARGUMENT", "must be valid UTF-8"),
         (predict_request(words=["a"]), "INVALID_ARGUMENT", "inputs must be text"),
         (predict_request(text=[[b"a"]]), "INVALID_ARGUMENT", "must have the shape"),
