@@ -25,11 +25,12 @@ OWN_KEYS = ("share", "embedding_projection", "masked_lm_layer_norm_eps", "attent
 # Keys of published files that say nothing about the numbers this library computes. Older versions of transformers list
 # most of these for every model, those about generating text included.
 _IGNORED_GOOGLE_KEYS = {"net_structure_type", "gap_size", "num_memory_blocks", "down_scale_factor", "ln_type"}
+_IGNORED_GOOGLE_KEYS |= {"layers_to_keep"}
 _IGNORED_HUGGING_FACE_KEYS = {
     *("model_type", "architectures", "transformers_version", "_name_or_path", "torch_dtype", "dtype", "bos_token_id"),
     *("eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id", "id2label", "label2id"),
     *("position_embedding_type", "output_past", "output_attentions", "output_hidden_states", "tie_word_embeddings"),
-    *("return_dict", "use_cache", "problem_type", "_num_labels", "num_labels", "layers_to_keep", "is_decoder"),
+    *("return_dict", "use_cache", "problem_type", "_num_labels", "num_labels", "is_decoder"),
     *("add_cross_attention", "chunk_size_feed_forward", "use_return_dict", "classifier_dropout", "start_n_top"),
     *("end_n_top", "finetuning_task", "pruned_heads", "torchscript", "use_bfloat16", "task_specific_params"),
     *("is_encoder_decoder", "gradient_checkpointing", "cross_attention_hidden_size", "do_sample", "early_stopping"),

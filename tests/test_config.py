@@ -122,6 +122,11 @@ def test_what_an_activation_means(origin, written, meant):
     assert AlbertConfig.from_published(values, origin=origin).hidden_act == meant
 
 
+def test_keys_that_both_list_do_not_make_a_file_hugging_faces():
+    values = json.loads(GOOGLE_FILE.read_text()) | {"hidden_act": "gelu", "layers_to_keep": [], "ln_type": "postln"}
+    assert AlbertConfig.from_published(values).hidden_act == "gelu_new"
+
+
 def test_a_left_out_key_means_the_published_default():
     config = AlbertConfig.from_published({"vocab_size": 30000})
     assert (config.hidden_size, config.num_attention_heads, config.intermediate_size) == (4096, 64, 16384)

@@ -139,8 +139,6 @@ class AlbertEncoder(AlbertBase):
             span = layer_calls[first : first + self.remat_span]
             weights = [(layer_call.attention_weights, layer_call.ffn_weights) for layer_call in span]
             layers = [layer for layer_call in span for layer in (layer_call.attention, layer_call.ffn)]
-            norms = {id(layer): layer.layer_norm for layer in layers}.values()
-            variables = [variable for norm in norms for variable in norm.trainable_variables]
 
             def apply(hidden, weights, span=span):
                 for layer_call, (attention_weights, ffn_weights) in zip(span, weights):
@@ -148,7 +146,7 @@ class AlbertEncoder(AlbertBase):
                     hidden, _ = layer_call(hidden, bias, True, use_islands)
                 return hidden
 
-            hidden = recomputed(apply, hidden, weights, variables, layers)
+            hidden = recomputed(apply, hidden, weights, layers)
         return hidden
 
     def _apply_in_loop(self, hidden, bias, training, use_islands: bool):

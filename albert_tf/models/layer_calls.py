@@ -11,7 +11,7 @@ import keras
 from keras import ops, tree
 
 
-def recomputed(function: Callable, hidden, weights, variables: Sequence, layers: Sequence[keras.layers.Layer]):
+def recomputed(function: Callable, hidden, weights, layers: Sequence[keras.layers.Layer]):
     """Calls `function(hidden, weights)` such that its gradient recomputes it, with the same dropout.
 
     The function is made pure: variables and the states of random generators are passed as tensors, and generators are
@@ -20,8 +20,7 @@ def recomputed(function: Callable, hidden, weights, variables: Sequence, layers:
     Args:
         function: returns [B, L, D].
         hidden: float tensor [B, L, D].
-        weights: nested structure of the float tensors that it uses besides variables.
-        variables: the trainable variables that it reads.
+        weights: nested structure of the float tensors that it uses besides the variables of layer normalisations.
         layers: the layers that it calls, once per call.
 
     Returns:
@@ -29,7 +28,8 @@ def recomputed(function: Callable, hidden, weights, variables: Sequence, layers:
     """
     generators = [generator for layer in layers for generator in _generators(layer)]
     states = [(generator.state, generator.state.value * 1) for generator in set(generators)]
-    tensors = [hidden, *tree.flatten(weights), *(variable.value * 1 for variable in variables)]
+    variables, values = _norm_variables(layers)
+    tensors = [hidden, *tree.flatten(weights), *values]
 
     def pure(*tensors):
         given = tensors[1 : len(tensors) - len(variables)]
@@ -47,6 +47,7 @@ def repeat(function: Callable, hidden, count: int, layers: Sequence[keras.layers
     """Calls `hidden = function(hidden)` this many times, in a loop of the graph.
 
     The states of random generators are carried from one turn to the next, so that dropout is that of separate calls.
+    Variables are passed as tensors: inside the scope of a turn, JAX would otherwise take them for constants.
 
     Args:
         function: from [B, L, D] to [B, L, D].
@@ -58,9 +59,10 @@ def repeat(function: Callable, hidden, count: int, layers: Sequence[keras.layers
         Float tensor [B, L, D], with the values and gradients of separate calls.
     """
     seeds = [generator.state for generator in dict.fromkeys(g for layer in layers for g in _generators(layer))]
+    read = list(zip(*_norm_variables(layers)))
 
     def turn(hidden, states):
-        scope: Any = keras.StatelessScope(list(zip(seeds, states)))
+        scope: Any = keras.StatelessScope([*read, *zip(seeds, states)])
         with scope:
             hidden = function(hidden)
         return hidden, [scope.get_current_value(seed) for seed in seeds]
@@ -96,6 +98,12 @@ def for_later_uses(weights):
         return tf.identity(tensor), lambda gradient: tf.raw_ops.Snapshot(input=gradient)
 
     return tree.map_structure(pass_on, weights)
+
+
+def _norm_variables(layers) -> tuple[list, list]:
+    """The variables that layers read in a call, each once, and their values; all others are in prepared weights."""
+    variables = [v for layer in dict.fromkeys(layers) for v in layer.layer_norm.variables]
+    return variables, [variable.value * 1 for variable in variables]
 
 
 def _generators(layer) -> list[keras.random.SeedGenerator]:
