@@ -10,7 +10,11 @@ import pytest
 PACKAGE = pathlib.Path(__file__).parents[1] / "albert_tf"
 LEVELS = {
     **dict.fromkeys(
-        ("config", "costs", "lazy", "tasks", "json_files", "atomic_files", "text_files", "hub", "progress"), 0
+        (
+            *("config", "costs", "lazy", "tasks", "json_files", "atomic_files", "text_files", "protobuf"),
+            *("hub", "progress"),
+        ),
+        0,
     ),
     **dict.fromkeys(("tokenization", "layers", "optimizers", "metrics", "checkpoints"), 1),
     **dict.fromkeys(("models", "data"), 2),

@@ -18,8 +18,8 @@ from ctypes import POINTER, Structure, c_char_p, c_int, c_int64, c_size_t, c_voi
 
 import numpy as np
 
+from albert_tf.protobuf import fields, integer_field, last_payload, read_integer
 from albert_tf.serving.engine import Signature, TensorSpec
-from albert_tf.tokenization.sentencepiece.proto import fields, integer_field, last_payload, varint_value
 
 # TF_DataType, TF_Code and the size of a TF_TString.
 _DTYPES = {1: "float32", 3: "int32", 7: "string"}
@@ -231,8 +231,8 @@ def _map(message: bytes, field: int) -> dict[str, bytes]:
 
 
 def _spec(info: bytes) -> TensorSpec:
-    kind, dims = varint_value(last_payload(info, _DTYPE)), last_payload(info, _SHAPE)
-    sizes = [varint_value(last_payload(dim.payload, _SIZE)) for dim in fields(dims) if dim.number == _DIM]
+    kind, dims = read_integer(info, _DTYPE), last_payload(info, _SHAPE)
+    sizes = [read_integer(dim.payload, _SIZE) for dim in fields(dims) if dim.number == _DIM]
     if kind not in _DTYPES or not sizes:
         raise ValueError(f"it has the tensor {last_payload(info, _NAME).decode()}, which this server does not know")
     return TensorSpec(_DTYPES[kind], tuple(None if size >= 1 << 63 else size for size in sizes))  # -1 is any size

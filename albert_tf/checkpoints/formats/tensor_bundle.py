@@ -11,11 +11,13 @@ import math
 import pathlib
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import google_crc32c
 import ml_dtypes
 import numpy as np
+
+from albert_tf.protobuf import fields, last_payload, read_integer, read_varint
 
 _FOOTER, _TRAILER, _MAGIC = 48, 5, 0xDB4775248B80FB57
 _MAX_NAME = 1000
@@ -45,9 +47,9 @@ def read_bundle(prefix: pathlib.Path, is_wanted: Callable[[str], bool]) -> dict[
         OSError: a file cannot be read.
     """
     index = dict(_table(prefix.with_name(f"{prefix.name}.index").read_bytes()))
-    header = _fields(index.pop(b"", b""))
-    num_shards = _number(header, 1)
-    if _number(header, 2) != 0:
+    header = index.pop(b"", b"")
+    num_shards = read_integer(header, 1)
+    if read_integer(header, 2) != 0:
         raise ValueError("its numbers are big-endian")
     contents = {name.decode(errors="replace"): content for name, content in index.items()}
     entries = {name: _entry(name, content) for name, content in contents.items() if is_wanted(name)}
@@ -71,10 +73,10 @@ def _tensor(name: str, entry: _Entry, file: pathlib.Path) -> np.ndarray:
 
 
 def _entry(name: str, content: bytes) -> _Entry:
-    fields = _fields(content)
-    dtype, shard, offset, size, checksum = (_number(fields, field) for field in (1, 3, 4, 5, 6))
-    sizes = [_number(_fields(dimension), 1) for dimension in _fields(fields.get(2, [b""])[0]).get(2, [])]
-    if dtype not in _DTYPES or 7 in fields:
+    dtype, shard, offset, size = (read_integer(content, number) for number in (1, 3, 4, 5))
+    checksum = int.from_bytes(last_payload(content, 6), "little")
+    sizes = [read_integer(field.payload, 1) for field in fields(last_payload(content, 2)) if field.number == 2]
+    if dtype not in _DTYPES or any(field.number == 7 for field in fields(content)):
         raise ValueError(f"{name} has an unknown type or is sliced")
     dtype = np.dtype(_DTYPES[dtype])
     # Numbers are read as unsigned, so negative ones are huge.
@@ -94,12 +96,12 @@ def _table(content: bytes) -> Iterator[tuple[bytes, bytes]]:
     position = 0
     handles = []
     for _ in range(4):  # offset and size of the unused metaindex block, then of the index block
-        number, position = _varint(footer, position)
+        number, position = read_varint(footer, position)
         handles.append(number)
     previous = None
     for _, value in _block(content, *handles[2:]):
-        start, position = _varint(value, 0)
-        for key, entry in _block(content, start, _varint(value, position)[0]):
+        start, position = read_varint(value, 0)
+        for key, entry in _block(content, start, read_varint(value, position)[0]):
             if previous is not None and key <= previous:
                 raise ValueError("its index is not sorted")
             previous = key
@@ -116,9 +118,9 @@ def _block(content: bytes, start: int, size: int) -> Iterator[tuple[bytes, bytes
     end = size - 4 - 4 * struct.unpack("<I", block[size - 4 : size])[0]
     position, key = 0, b""
     while position < end:
-        shared, position = _varint(block, position)
-        unshared, position = _varint(block, position)
-        length, position = _varint(block, position)
+        shared, position = read_varint(block, position)
+        unshared, position = read_varint(block, position)
+        length, position = read_varint(block, position)
         if shared > len(key) or shared + unshared > _MAX_NAME or position + unshared + length > end:
             raise ValueError("its index is damaged")
         key = key[:shared] + block[position : position + unshared]
@@ -131,52 +133,3 @@ def _checksum(content: bytes) -> int:
     """Masked CRC-32C, as in LevelDB."""
     checksum = google_crc32c.value(content)
     return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-# === Protocol buffers ===
-
-
-def _number(fields: dict[int, list[Any]], field: int) -> int:
-    """The value of an integer field, by default 0."""
-    value = fields.get(field, [0])[-1]
-    if not isinstance(value, int):
-        raise ValueError("an entry of its index is damaged")
-    return value
-
-
-def _fields(content: Any) -> dict[int, list[Any]]:
-    """Parses a message into values by field number: integers, or bytes for strings and messages."""
-    if not isinstance(content, bytes):
-        raise ValueError("an entry of its index is damaged")
-    found: dict[int, list[Any]] = {}
-    position = 0
-    while position < len(content):
-        tag, position = _varint(content, position)
-        wire_type = tag & 7
-        if wire_type == 0:
-            value, position = _varint(content, position)
-        elif wire_type in (1, 5):
-            size = 8 if wire_type == 1 else 4
-            value, position = int.from_bytes(content[position : position + size], "little"), position + size
-        elif wire_type == 2:
-            size, position = _varint(content, position)
-            value, position = content[position : position + size], position + size
-        else:
-            raise ValueError("an entry of its index is damaged")
-        if position > len(content):
-            raise ValueError("an entry of its index is damaged")
-        found.setdefault(tag >> 3, []).append(value)
-    return found
-
-
-def _varint(content: bytes, position: int) -> tuple[int, int]:
-    """Returns the varint at `position`, and the position after it."""
-    number = 0
-    for shift in range(0, 70, 7):
-        if position >= len(content):
-            break
-        byte = content[position]
-        number, position = number | (byte & 127) << shift, position + 1
-        if byte < 128:
-            return number, position
-    raise ValueError("a number in its index is damaged")

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from albert_tf.data.features import Feature, check_arrays
-from albert_tf.tokenization.sentencepiece.proto import varint
+from albert_tf.protobuf import varint
 
 # Tags of the length-delimited fields 1, 2 and 3.
 _FIELD_1, _FIELD_2, _FIELD_3 = b"\x0a", b"\x12", b"\x1a"

@@ -1,15 +1,11 @@
-"""Reads and edits serialised SentencePiece models.
-
-Models are protocol buffers, of which only a few fields are needed. Parsing them here avoids the protobuf package, whose
-runtime version depends on the one that SentencePiece was built with.
-"""
+"""Reads and edits serialised SentencePiece models, which are protocol buffers."""
 
 import hashlib
 import re
 import struct
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
+from albert_tf.protobuf import FIXED32, VARINT, bytes_field, fields, integer_field, last_payload, tag
 from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START
 
 # The ids that `bytes_as_pieces` gives to the word-start mark and to the byte 0.
@@ -26,16 +22,6 @@ _UNIGRAM = b"\x01"
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6
 _BYTE_TEXT = re.compile("<0x[0-9A-F]{2}>")
 
-_VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
-
-
-class _Field(NamedTuple):
-    """One field of a message: number, payload, and raw bytes including the tag."""
-
-    number: int
-    payload: bytes
-    raw: bytes
-
 
 def read_charsmap(model_proto: bytes) -> bytes:
     """Returns the compiled normalisation rules of a serialised model, or empty bytes."""
@@ -51,7 +37,7 @@ def is_unigram(model_proto: bytes) -> bool:
 def user_defined(model_proto: bytes) -> list[str]:
     """Returns the user-defined pieces, which are never split."""
     # Few pieces have these bytes, even by chance, so that few are parsed.
-    mark, kind = bytes([_PIECE_KIND << 3 | _VARINT, _USER_DEFINED]), bytes([_USER_DEFINED])
+    mark, kind = bytes([_PIECE_KIND << 3 | VARINT, _USER_DEFINED]), bytes([_USER_DEFINED])
     pieces = [field.payload for field in fields(model_proto) if field.number == _MODEL_PIECES]
     return [_text_of(piece) for piece in pieces if mark in piece and last_payload(piece, _PIECE_KIND) == kind]
 
@@ -89,7 +75,7 @@ def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
     kept = b"".join(field.raw for field in fields(spec) if field.number not in replaced)
     kept += normalizer_spec(charsmap) + integer_field(_SPEC_REMOVE_EXTRA_WHITESPACES, 1)
     others = (field.raw for field in fields(model_proto) if field.number in (_MODEL_PIECES, _MODEL_TRAINER_SPEC))
-    return b"".join(others) + _length_delimited(_MODEL_NORMALIZER_SPEC, kept)
+    return b"".join(others) + bytes_field(_MODEL_NORMALIZER_SPEC, kept)
 
 
 def unigram_model(
@@ -109,7 +95,7 @@ def unigram_model(
         kind = _BYTE if byte_fallback and _BYTE_TEXT.fullmatch(text) else kind
         raw.append(_piece(text, score, _UNKNOWN if index == unk_id else kind))
     trainer_spec = _trainer_spec(len(pieces), unk_id, byte_fallback)
-    return b"".join(raw) + trainer_spec + _length_delimited(_MODEL_NORMALIZER_SPEC, normalizer_spec(charsmap))
+    return b"".join(raw) + trainer_spec + bytes_field(_MODEL_NORMALIZER_SPEC, normalizer_spec(charsmap))
 
 
 def bytes_as_pieces(model_proto: bytes, user_defined: Sequence[str]) -> bytes:
@@ -122,7 +108,7 @@ def bytes_as_pieces(model_proto: bytes, user_defined: Sequence[str]) -> bytes:
     pieces += [_piece(f"<0x{byte:02X}>", 0.0, _BYTE) for byte in range(256)]
     pieces += [_piece(text, 0.0, _USER_DEFINED) for text in user_defined]
     trainer_spec = _trainer_spec(len(pieces), 0, True, last_payload(model_proto, _MODEL_TRAINER_SPEC))
-    clean_up = _length_delimited(_MODEL_NORMALIZER_SPEC, last_payload(model_proto, _MODEL_NORMALIZER_SPEC))
+    clean_up = bytes_field(_MODEL_NORMALIZER_SPEC, last_payload(model_proto, _MODEL_NORMALIZER_SPEC))
     return b"".join(pieces) + trainer_spec + clean_up
 
 
@@ -130,14 +116,12 @@ def _trainer_spec(vocab_size: int, unk_id: int, byte_fallback: bool, base: bytes
     """Returns the field of a unigram model; of settings that `base` has too, the later ones count."""
     spec = base + integer_field(_TRAINER_MODEL_TYPE, 1) + integer_field(_TRAINER_VOCAB_SIZE, vocab_size)
     spec += integer_field(_TRAINER_BYTE_FALLBACK, int(byte_fallback)) + integer_field(_TRAINER_UNK_ID, unk_id)
-    return _length_delimited(
-        _MODEL_TRAINER_SPEC, spec + b"".join(integer_field(field, -1) for field in _TRAINER_OTHER_IDS)
-    )
+    return bytes_field(_MODEL_TRAINER_SPEC, spec + b"".join(integer_field(field, -1) for field in _TRAINER_OTHER_IDS))
 
 
 def normalizer_spec(charsmap: bytes) -> bytes:
     """Returns the serialised specification of a normaliser that has these compiled rules."""
-    return _length_delimited(_SPEC_CHARSMAP, charsmap)
+    return bytes_field(_SPEC_CHARSMAP, charsmap)
 
 
 def read_spec_charsmap(spec: bytes) -> bytes:
@@ -158,94 +142,6 @@ def _text_of(piece: bytes) -> str:
     return last_payload(piece, _PIECE_TEXT).decode()
 
 
-def last_payload(message: bytes, field: int) -> bytes:
-    """Returns the payload of a field, empty if it is missing; of several the last one counts."""
-    payload = b""
-    for found, _, position, end in _positions(message):
-        if found == field:
-            payload = message[position:end]
-    return payload
-
-
-def fields(message: bytes) -> Iterator[_Field]:
-    """Yields the fields of a message."""
-    for number, start, position, end in _positions(message):
-        yield _Field(number, message[position:end], message[start:end])
-
-
-def _positions(message: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Yields the number of each field, and the positions of its start, of its payload's start and of its end.
-
-    A model has tens of thousands of fields, nearly all with a tag and a length of one byte each.
-    """
-    position = 0
-    while position < len(message):
-        start = position
-        tag, position = _read_varint(message, position) if message[position] >= 0x80 else (message[position], start + 1)
-        kind = tag & 7
-        if kind == _LENGTH_DELIMITED:
-            is_short = position < len(message) and message[position] < 0x80
-            length, position = (message[position], position + 1) if is_short else _read_varint(message, position)
-            end = position + length
-        elif kind == _VARINT:
-            _, end = _read_varint(message, position)
-        elif kind in (_FIXED32, _FIXED64):
-            end = position + (4 if kind == _FIXED32 else 8)
-        else:
-            raise ValueError(
-                f"A SentencePiece model must hold fields of known kinds. Received: kind {kind} at {start}."
-            )
-        if end > len(message):
-            raise ValueError(f"A SentencePiece model must be complete. Received: {len(message)} bytes, {end} expected.")
-        yield tag >> 3, start, position, end
-        position = end
-
-
-def _read_varint(message: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while position < len(message):
-        byte = message[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
-    raise ValueError(f"A SentencePiece model must be complete. Received: {len(message)} bytes that end in a number.")
-
-
-def varint_value(payload: bytes) -> int:
-    """Decodes an integer; a missing one is 0."""
-    return _read_varint(payload, 0)[0] if payload else 0
-
-
 def _piece(text: str, score: float, kind: int) -> bytes:
-    message = _length_delimited(_PIECE_TEXT, text.encode()) + _tag(_PIECE_SCORE, _FIXED32) + struct.pack("<f", score)
-    return _length_delimited(_MODEL_PIECES, message + integer_field(_PIECE_KIND, kind))
-
-
-def integer_field(field: int, value: int) -> bytes:
-    """Encodes a field that is an integer."""
-    # Negative numbers are written as their 64-bit complement.
-    return _tag(field, _VARINT) + varint(value & (1 << 64) - 1)
-
-
-def varint(value: int) -> bytes:
-    """Encodes a non-negative integer.
-
-    >>> varint(300)
-    b'\\xac\\x02'
-    """
-    encoded = bytearray()
-    while value >= 0x80:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
-def _tag(number: int, kind: int) -> bytes:
-    return varint(number << 3 | kind)
-
-
-def _length_delimited(number: int, payload: bytes) -> bytes:
-    return _tag(number, _LENGTH_DELIMITED) + varint(len(payload)) + payload
+    message = bytes_field(_PIECE_TEXT, text.encode()) + tag(_PIECE_SCORE, FIXED32) + struct.pack("<f", score)
+    return bytes_field(_MODEL_PIECES, message + integer_field(_PIECE_KIND, kind))

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from albert_tf.data.features import PRETRAINING_FEATURES, Feature
 from albert_tf.data.preparation.serialization import serialize_examples
-from albert_tf.tokenization.sentencepiece.proto import varint
+from albert_tf.protobuf import varint
 
 
 def as_tensorflow_does(features, arrays, row):
