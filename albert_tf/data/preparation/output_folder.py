@@ -5,8 +5,17 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from albert_tf.atomic_files import remove_temporary
-from albert_tf.data.manifest import MANIFEST_NAME, Manifest, Recipe, Record, load_record, save_record
+from albert_tf.atomic_files import remove_temporary, sha256
+from albert_tf.data.manifest import (
+    MANIFEST_NAME,
+    TOKENIZER_FOLDER,
+    Manifest,
+    Recipe,
+    Record,
+    load_record,
+    save_record,
+)
+from albert_tf.data.shard_files import find_fault
 
 _WORKSPACE_NAME = ".prepare"
 
@@ -15,7 +24,7 @@ def open_folder(folder: Path, recipe: Recipe) -> Manifest | None:
     """Checks whether `folder` may be used for `recipe`.
 
     Returns:
-        The manifest if the folder already holds these examples, else None.
+        The manifest if the folder already holds these examples, undamaged, else None.
 
     Raises:
         ValueError: the folder holds examples of another recipe, or other files.
@@ -23,13 +32,22 @@ def open_folder(folder: Path, recipe: Recipe) -> Manifest | None:
     if (folder / MANIFEST_NAME).is_file():
         manifest = Manifest.load(folder)
         _check_same(folder, manifest.recipe, recipe)
-        return manifest
+        return manifest if _is_intact(folder, manifest) else None
     unfinished = Workspace(folder).load("recipe", Recipe)
     if unfinished and any(folder.glob("*.tfrecord")):
         _check_same(folder, unfinished, recipe)
     elif not unfinished and folder.exists() and {path.name for path in folder.iterdir()} - {_WORKSPACE_NAME}:
         raise ValueError(f"{folder} is not empty and not made by `prepare`; give another output folder.")
     return None
+
+
+def _is_intact(folder: Path, manifest: Manifest) -> bool:
+    """Whether the shards and the tokenizer's files are those that were written."""
+    files = ((folder / TOKENIZER_FOLDER / Path(file.name).name, file) for file in manifest.vocabulary.files)
+    shards = ((folder / shard.name, shard) for shard in manifest.shards)
+    return all(path.is_file() and sha256(path) == file.sha256 for path, file in files) and all(
+        path.is_file() and find_fault(path, shard.records, shard.bytes) is None for path, shard in shards
+    )
 
 
 def _check_same(folder: Path, existing: Recipe, wanted: Recipe) -> None:
@@ -60,6 +78,7 @@ class Workspace:
         remove_temporary(self.output_dir / "*.tfrecord")
         remove_temporary(self.output_dir / MANIFEST_NAME)
         self.save("recipe", recipe)
+        (self.output_dir / MANIFEST_NAME).unlink(missing_ok=True)  # exists if a file of the folder was lost or damaged
 
     def save(self, name: str, record: BaseModel) -> None:
         """Saves a record for a later run."""

@@ -42,7 +42,7 @@ from albert_tf.data.preparation.tokenized_cache import (
     check_counts,
     count_caches,
     load_cache,
-    warn_of_unknown,
+    warn_of_losses,
 )
 from albert_tf.data.pretraining.examples import make_examples
 from albert_tf.data.pretraining.packing import pack_examples
@@ -171,7 +171,7 @@ def _prepare(
         except ValueError:
             workspace.remove()
             raise
-        warn_of_unknown(counts, options)
+        warn_of_losses(counts, options)
         shards, written = _write_shards(options, counts, runner, workspace, reporter)
     context.tokenizer.save_pretrained(options.output_dir / TOKENIZER_FOLDER)
     total = sum((shard.statistics for shard in shards), ExampleStatistics())

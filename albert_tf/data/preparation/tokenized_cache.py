@@ -18,6 +18,7 @@ from albert_tf.tokenization import AlbertTokenizer
 
 _BATCH_CHARACTERS = 2**20
 _LONG_SENTENCE = 10_000  # characters
+_MAX_SINGLE = 0.5  # of the documents
 _MAX_UNKNOWN = 0.05  # with a vocabulary of the same language, less than 1 % of tokens are unknown
 Arrays = Mapping[str, npt.NDArray]
 Report = Callable[[int], None]  # called with amounts of finished work
@@ -120,6 +121,7 @@ class Counts(BaseModel):
         documents, tokens: by shard.
         segments: in all shards.
         longest: segments of the longest document.
+        single: documents of one segment.
         unknown: number of unknown tokens.
     """
 
@@ -129,6 +131,7 @@ class Counts(BaseModel):
     tokens: tuple[int, ...]
     segments: int
     longest: int
+    single: int = 0
     unknown: int = 0
 
 
@@ -145,13 +148,14 @@ class PrepareContext:
 def count_caches(workspace: Path, num_shards: int, unknown_id: int) -> Counts:
     """Counts the contents of the caches of all shards."""
     documents, tokens = np.zeros((2, num_shards), np.int64)
-    segments = longest = unknown = 0
+    segments = longest = single = unknown = 0
     for shard in range(num_shards):
         folder = cache_folder(workspace, shard)
         if folder.is_dir():
             arrays = cache_arrays(folder)
             documents[shard], tokens[shard] = len(arrays["documents"]), len(arrays["tokens"])
             segments, longest = segments + len(arrays["segments"]), max(longest, int(arrays["documents"].max()))
+            single += int((arrays["documents"] == 1).sum())
             for start in range(0, len(arrays["tokens"]), 2**20):  # does not load all memory-mapped tokens at once
                 unknown += int((arrays["tokens"][start : start + 2**20] == unknown_id).sum())
     return Counts(
@@ -159,6 +163,7 @@ def count_caches(workspace: Path, num_shards: int, unknown_id: int) -> Counts:
         tokens=tuple(tokens.tolist()),
         segments=segments,
         longest=longest,
+        single=single,
         unknown=unknown,
     )
 
@@ -224,8 +229,16 @@ def check_counts(counts: Counts, options: PrepareOptions) -> None:
         )
 
 
-def warn_of_unknown(counts: Counts, options: PrepareOptions) -> None:
-    """Warns if the vocabulary hardly fits the corpus."""
+def warn_of_losses(counts: Counts, options: PrepareOptions) -> None:
+    """Warns if the vocabulary hardly fits the corpus, or if most documents are too short for an example."""
+    documents, needs_pairs = sum(counts.documents), options.objective is not Objective.NONE
+    if needs_pairs and not options.reference_pairs and counts.single > _MAX_SINGLE * documents:
+        warnings.warn(
+            f"{counts.single:,} of {documents:,} documents have a single sentence, of which no pair can be made, so "
+            f"they are left out. Put blank lines between documents only, or set split_sentences=True "
+            f"(--split-sentences) for running text, or objective='none'.",
+            stacklevel=3,
+        )
     unknown = counts.unknown / sum(counts.tokens)
     if unknown > _MAX_UNKNOWN:
         warnings.warn(

@@ -365,3 +365,27 @@ def test_shards_do_not_outgrow_memory(tmp_path):
     os.truncate(plain, 60 * 10**9)
     os.truncate(packed, 10 * 10**9)
     assert default_num_shards([plain, packed]) == 373
+
+
+@pytest.mark.parametrize("name", ["pretraining-00000-of-00003.tfrecord", "tokenizer/spiece.model"])
+@pytest.mark.parametrize("damage", ["lost", "changed"])
+def test_a_folder_that_lost_a_file_is_made_again(prepared, corpus, tmp_path, name, damage):
+    folder = tmp_path / "examples"
+    shutil.copytree(prepared.folder, folder)
+    if damage == "lost":
+        (folder / name).unlink()
+    else:
+        content = bytearray((folder / name).read_bytes())
+        content[-1] ^= 1
+        (folder / name).write_bytes(content)
+    assert not prepare(options_for(corpus, folder)).reused
+    assert contents(folder) == contents(prepared.folder)
+
+
+def test_documents_of_one_sentence_are_warned_of(tmp_path):
+    """They make no example, which would lose most of a text with a blank line after each sentence in silence."""
+    text = tmp_path / "text.txt"
+    text.write_text("\n\n".join([*LINES[:3], "\n".join(LINES[3:5])]))
+    with pytest.warns(UserWarning, match=r"^3 of 4 documents have a single sentence, .*\(--split-sentences\)"):
+        prepare(options_for(text, tmp_path / "examples"))
+    prepare(options_for(text, tmp_path / "none", objective="none"))
