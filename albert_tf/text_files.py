@@ -35,12 +35,12 @@ def find_files(inputs: Iterable[str | Path]) -> list[Path]:
             (sorted).
 
     Returns:
-        The files in the order of `inputs`, without duplicates.
+        The files in the order of `inputs`, each once, even if several paths lead to it.
 
     Raises:
         ValueError: there is no file for one of `inputs`.
     """
-    found: dict[Path, None] = {}
+    found: dict[Path, Path] = {}
     for name in inputs:
         path = Path(name)
         if path.is_dir():
@@ -53,8 +53,9 @@ def find_files(inputs: Iterable[str | Path]) -> list[Path]:
             files = sorted(Path(match) for match in glob.glob(str(name), recursive=True) if Path(match).is_file())
             if not files:
                 raise ValueError(f"No file matches {str(name)!r}; correct the path or the pattern.")
-        found.update(dict.fromkeys(files))
-    return list(found)
+        for file in files:
+            found.setdefault(file.resolve(), file)
+    return list(found.values())
 
 
 def read_lines(

@@ -27,6 +27,15 @@ def test_files_of_folders_patterns_and_names(tmp_path):
         find_files([tmp_path / "nothing*"])
 
 
+def test_a_file_that_several_paths_lead_to_is_read_once(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("x")
+    (tmp_path / "b.txt").symlink_to("a.txt")
+    monkeypatch.chdir(tmp_path)
+    assert [str(path) for path in find_files(["a.txt", tmp_path, tmp_path / ".." / tmp_path.name / "*.txt"])] == [
+        "a.txt"
+    ]
+
+
 def test_a_packed_file_has_the_lines_of_the_plain_one(tmp_path):
     plain, packed = tmp_path / "a.txt", tmp_path / "a.txt.gz"
     plain.write_bytes(TEXT.encode())
