@@ -38,7 +38,7 @@ def parse_json(content: str | bytes, source: Any, kind: type = dict, cure: str =
 def read_toml(path: str | pathlib.Path, cure: str = "correct it") -> dict[str, Any]:
     """Reads a TOML file of at most `MAX_BYTES`; raises ValueError as `read_json` does."""
     content = read_bytes(path, "check the path")
-    return _parse(lambda content: tomllib.loads(content.decode("utf-8")), content, path, "TOML", cure)
+    return _parse(lambda content: tomllib.loads(content.decode("utf-8-sig")), content, path, "TOML", cure)
 
 
 def read_bytes(path: str | pathlib.Path, cure: str = "check the path", max_bytes: int = MAX_BYTES) -> bytes:

@@ -65,6 +65,12 @@ def test_what_is_read(tmp_path):
     assert read_json(tmp_path / "b.json", kind=list) == [1, 2]
 
 
+def test_toml_with_a_byte_order_mark_is_read(tmp_path):
+    """Some editors of Windows write one."""
+    (tmp_path / "recipe.toml").write_text("\ufeffseed = 1", "utf-8")
+    assert read_toml(tmp_path / "recipe.toml") == {"seed": 1}
+
+
 def test_one_flipped_bit_is_seen_by_the_checksum():
     values = {"step": 400, "loss": 1.2345678, "shards": [{"file": "가-0", "examples": 7}], "weights": None}
     text = json.dumps(with_checksum(values), indent=2).encode()
