@@ -99,6 +99,26 @@ def test_damaged_files_are_named(tmp_path, content, message):
         AlbertTokenizer.from_pretrained(tmp_path)
 
 
+FOREIGN_STEPS = {
+    "BertNormalizer, Replace, BertPreTokenizer": lambda content: content["normalizer"]["normalizers"].append(
+        {"type": "Replace", "pattern": {"String": "a"}, "content": "b"}
+    ),
+    "BertNormalizer, Whitespace": lambda content: content.update(pre_tokenizer={"type": "Whitespace"}),
+}
+
+
+@pytest.mark.parametrize("steps", FOREIGN_STEPS)
+def test_steps_of_wordpiece_that_are_not_berts_are_refused(steps, tmp_path):
+    """They would change ids in silence."""
+    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b"]))
+    AlbertTokenizer.from_pretrained(tmp_path).save_pretrained(tmp_path)
+    content = json.loads((tmp_path / "tokenizer.json").read_text())
+    FOREIGN_STEPS[steps](content)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=rf"tokenizer\.json .*the steps {steps} with the prefix '##' cannot"):
+        AlbertTokenizer.from_pretrained(tmp_path / "tokenizer.json")
+
+
 def _drop(content, *keys):
     for key in keys[:-1]:
         content = content[key]
@@ -120,6 +140,7 @@ def _drop(content, *keys):
         lambda content: content.update(added_tokens=3),
         lambda content: content.update(normalizer="x"),
         lambda content: content["normalizer"]["normalizers"].append({"type": "Prepend", "prepend": "x"}),
+        lambda content: content.update(pre_tokenizer={"type": "Digits", "individual_digits": True}),
         lambda content: content["normalizer"]["normalizers"].append({"type": "Precompiled", "precompiled_charsmap": 5}),
         lambda content: content["normalizer"]["normalizers"][-1].update(precompiled_charsmap="AAAA"),
         lambda content: _drop(content, "model", "vocab"),

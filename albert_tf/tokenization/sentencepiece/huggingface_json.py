@@ -20,6 +20,7 @@ _PENALTY = 100.0
 # Normalizers of ALBERT in transformers. "Replace" turns two quotes into `"`, which `spiece.model` does not do; "NFC"
 # and "NFKD" are part of the rules and of dropping accents.
 _NORMALIZERS = {"Replace", "NFC", "NFKD", "StripAccents", "Lowercase", "Precompiled"}
+_PRE_TOKENIZERS = {"WhitespaceSplit", "Metaspace"}
 
 
 def tokenizers_file(
@@ -67,7 +68,8 @@ def read_unigram(content: dict[str, Any], file: Path) -> tuple[bytes, dict[str, 
         ValueError: the file is damaged, or its normalizer is not supported.
     """
     try:
-        normalizers = list(_flatten(content["normalizer"]))
+        normalizers = list(_flatten(content["normalizer"], "normalizers"))
+        splits = {step["type"] for step in _flatten(content["pre_tokenizer"], "pretokenizers")}
         kinds = {normalizer["type"] for normalizer in normalizers}
         rules = [one["precompiled_charsmap"] for one in normalizers if one["type"] == "Precompiled"]
         charsmap = b"".join(map(base64.b64decode, rules))
@@ -79,20 +81,21 @@ def read_unigram(content: dict[str, Any], file: Path) -> tuple[bytes, dict[str, 
         raise ValueError(
             f"{file} is no tokenizer of the tokenizers library ({type(error).__name__}: {error}); save it again."
         ) from None
-    if foreign := sorted(map(str, kinds - _NORMALIZERS)):
+    if foreign := sorted(map(str, (kinds - _NORMALIZERS) | (splits - _PRE_TOKENIZERS))):
         raise ValueError(
-            f"{file} has the normaliser {foreign[0]}, which cannot be reproduced; use the spiece.model that the model "
+            f"{file} has the step {foreign[0]}, which cannot be reproduced; use the spiece.model that the model "
             "was published with."
         )
     return model_proto, {"do_lower_case": "Lowercase" in kinds, "keep_accents": "StripAccents" not in kinds}
 
 
-def _flatten(normalizer: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
-    if normalizer is not None and normalizer["type"] == "Sequence":
-        for part in normalizer["normalizers"]:
-            yield from _flatten(part)
-    elif normalizer is not None:
-        yield normalizer
+def _flatten(step: dict[str, Any] | None, key: str) -> Iterator[dict[str, Any]]:
+    """The steps of a normalizer or pre-tokenizer; a sequence has its own under `key`."""
+    if step is not None and step["type"] == "Sequence":
+        for part in step[key]:
+            yield from _flatten(part, key)
+    elif step is not None:
+        yield step
 
 
 def added_tokens(pieces: Sequence[str], special: SpecialPieceIds) -> list[dict[str, Any]]:

@@ -62,9 +62,11 @@ def read_wordpiece(content: dict[str, Any], file: Path) -> tuple[tuple[str, ...]
         if list(range(len(ids))) != [ids[piece] for piece in pieces]:
             raise ValueError("the ids of its pieces have gaps")
         rules = content["normalizer"]
-        rules = rules["normalizers"][0] if rules["type"] == "Sequence" else rules
-        if (rules["type"], prefix) != ("BertNormalizer", CONTINUATION):
-            raise ValueError(f"the normaliser {rules['type']} and the prefix {prefix!r} cannot be reproduced")
+        rules, *others = rules["normalizers"] if rules["type"] == "Sequence" else [rules]
+        splits = content["pre_tokenizer"]["type"]
+        steps = [rules["type"], *(one["type"] for one in others if one["type"] != "NFC"), splits]
+        if steps != ["BertNormalizer", "BertPreTokenizer"] or prefix != CONTINUATION:
+            raise ValueError(f"the steps {', '.join(steps)} with the prefix {prefix!r} cannot be reproduced")
         lower, strip = rules["lowercase"], rules["strip_accents"]
         keep_accents = not (lower if strip is None else strip)
         options = {"do_lower_case": lower, "keep_accents": keep_accents}
