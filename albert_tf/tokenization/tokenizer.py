@@ -4,6 +4,7 @@ B batch, L sequence, V vocabulary.
 """
 
 import functools
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -330,10 +331,11 @@ class AlbertTokenizer:
 
     def _valid(self, ids: Iterable[int]) -> list[int]:
         try:
-            ids = [int(index) for index in ids]
+            ids = [operator.index(index) for index in ids]
         except TypeError:
             raise ValueError(
-                "`ids` must be the ids of one text, a list of integers; for several texts use `batch_decode`."
+                "`ids` must be the ids of one text, a list of integers; for several texts use `batch_decode`. "
+                f"Received: {repr(ids)[:60]}."
             ) from None
         wrong = [index for index in ids if not 0 <= index < self.vocab_size]
         if wrong:

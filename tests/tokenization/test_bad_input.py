@@ -85,3 +85,16 @@ def test_the_names_of_columns_are_no_texts(tokenizer, table):
         with pytest.raises(ValueError, match=rf"`texts` must be .* a {type(table).__name__}; pass one of its columns"):
             encode(table)
     assert tokenizer(table["text"])["input_ids"].shape == (1, 3)
+
+
+@pytest.mark.parametrize("method", ["encode", "tokenize"])
+def test_a_list_is_not_one_text(tokenizer, method):
+    with pytest.raises(ValueError, match=r"must be a string\. Received: \['a', 'b'\] \(list\) at position 0"):
+        getattr(tokenizer, method)(["a", "b"])
+
+
+@pytest.mark.parametrize("ids", ["53", [53.7], [[53]]])
+def test_what_is_not_ids_is_not_decoded(tokenizer, ids):
+    with pytest.raises(ValueError, match=r"`ids` must be the ids of one text.* Received: "):
+        tokenizer.decode(ids)
+    assert tokenizer.decode(tf.constant([53])) == tokenizer.decode(np.array([53])) == "one"

@@ -101,6 +101,7 @@ class SentencePieceModel:
         return digest(b"\0".join([*parts, *(piece.encode() for piece in self.pieces)]))
 
     def tokenize(self, text: str | bytes) -> list[str]:
+        text = _checked(text, 0)
         ids, pieces = self._run(text, int), self._run(text, str)
         replaced = self._digit_comma.pieces
         return [part for i, piece in zip(ids, pieces, strict=True) for part in replaced.get(i, (piece,))]
@@ -108,7 +109,11 @@ class SentencePieceModel:
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
         num_threads = _ALL_CORES if num_threads is None else num_threads
         # Encoding a list starts a thread, which is not worthwhile for one text.
-        rows = [self._run(texts[0], "numpy")] if len(texts) == 1 else self._run(list(texts), "numpy", num_threads)
+        rows = (
+            [self._run(_checked(texts[0], 0), "numpy")]
+            if len(texts) == 1
+            else self._run(list(texts), "numpy", num_threads)
+        )
         return apply_digit_comma(self._digit_comma, rows)
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
@@ -160,14 +165,12 @@ class SentencePieceModel:
         return [self.processor.GetScore(index) for index in range(len(self.pieces))]
 
     def _run(self, texts: Any, return_type: Any, num_threads: int = 1) -> Any:
-        """Encodes texts; if that fails, checks and converts each text first."""
+        """Encodes a checked text, or texts; if that fails, checks and converts each text first."""
         encode = functools.partial(self.processor.Encode, return_type=return_type, num_threads=num_threads)
         try:
             return encode(texts)
         except (RuntimeError, TypeError):
-            if isinstance(texts, list):
-                return encode([_checked(text, index) for index, text in enumerate(texts)])
-            return encode(_checked(texts, 0))
+            return encode([_checked(text, index) for index, text in enumerate(texts)])
 
 
 def _checked(text: Any, index: int) -> Any:
