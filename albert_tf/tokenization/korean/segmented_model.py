@@ -29,11 +29,8 @@ class SegmentedModel:
         self._model = model
         self._segmenter = segmenter
         self._border = model.pieces.index(BORDER)
-        self.source, self.special, self.pieces = model.source, model.special, model.pieces
-
-    @property
-    def options(self) -> Any:
-        return self._model.options
+        self.source, self.options = model.source, model.options
+        self.special, self.pieces = model.special, model.pieces
 
     def hash_vocabulary(self) -> str:
         parts = (self._model.hash_vocabulary(), self._segmenter.name, self._segmenter.version)

@@ -12,7 +12,7 @@ PAD_PIECE, UNK_PIECE, CLS_PIECE, SEP_PIECE, MASK_PIECE = SPECIAL_PIECES = ("<pad
 # As in the reference, without "'", "<", "=" and ">".
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
 _INSIDE_WORDS = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
-_BYTE = re.compile("<0x([0-9A-F]{2})>")
+BYTE_PIECE = re.compile("<0x([0-9A-F]{2})>")
 
 
 def find_special_ids(processor: sentencepiece.SentencePieceProcessor, source: str) -> SpecialPieceIds:
@@ -56,7 +56,7 @@ def starts_word(piece: str) -> bool:
     References:
         `is_start_piece` in google-research/albert, create_pretraining_data.py.
     """
-    if match := _BYTE.fullmatch(piece):
+    if match := BYTE_PIECE.fullmatch(piece):
         byte = int(match[1], 16)
         return starts_word(chr(byte)) if byte < 0x80 else starts_character(byte)
     if piece.startswith((WORD_START, "<")) or piece in _PUNCTUATION:

@@ -1,12 +1,12 @@
 """Reads and edits serialised SentencePiece models, which are protocol buffers."""
 
 import hashlib
-import re
 import struct
 from collections.abc import Sequence
 
 from albert_tf.protobuf import FIXED32, VARINT, bytes_field, fields, integer_field, last_payload, tag
 from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START
+from albert_tf.tokenization.sentencepiece.pieces import BYTE_PIECE
 
 # The ids that `bytes_as_pieces` gives to the word-start mark and to the byte 0.
 WORD_START_ID, FIRST_BYTE_ID = 1, 2
@@ -20,7 +20,6 @@ _SPEC_CHARSMAP, _SPEC_REMOVE_EXTRA_WHITESPACES = 2, 4
 
 _UNIGRAM = b"\x01"
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6
-_BYTE_TEXT = re.compile("<0x[0-9A-F]{2}>")
 
 
 def read_charsmap(model_proto: bytes) -> bytes:
@@ -92,7 +91,7 @@ def unigram_model(
     raw = []
     for index, (text, score, special) in enumerate(pieces):
         kind = _NORMAL if special is None else _CONTROL if special else _USER_DEFINED
-        kind = _BYTE if byte_fallback and _BYTE_TEXT.fullmatch(text) else kind
+        kind = _BYTE if byte_fallback and BYTE_PIECE.fullmatch(text) else kind
         raw.append(_piece(text, score, _UNKNOWN if index == unk_id else kind))
     trainer_spec = _trainer_spec(len(pieces), unk_id, byte_fallback)
     return b"".join(raw) + trainer_spec + bytes_field(_MODEL_NORMALIZER_SPEC, normalizer_spec(charsmap))
@@ -130,11 +129,7 @@ def read_spec_charsmap(spec: bytes) -> bytes:
 
 
 def digest(content: bytes) -> str:
-    """Returns the SHA-256 of some bytes in hexadecimal.
-
-    >>> digest(b"")[:8]
-    'e3b0c442'
-    """
+    """Returns the SHA-256 of some bytes in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 

@@ -123,7 +123,6 @@ def _segmented(lines: Iterator[str], segmenter: KiwiSegmenter) -> Iterator[str]:
 
 # Fixed, because SentencePiece's results depend on the number of threads.
 _NUM_THREADS = 16
-_COVERAGES = (0.98, 1.0)
 
 
 def run_trainer(
@@ -141,7 +140,7 @@ def run_trainer(
     Raises:
         ValueError: `vocab_size` is too large or too small for the text, or a setting is invalid.
     """
-    lowest, highest = _COVERAGES
+    lowest, highest = 0.98, 1.0
     if not lowest <= character_coverage <= highest:
         raise ValueError(
             f"`character_coverage` must be between {lowest} and {highest}. "
