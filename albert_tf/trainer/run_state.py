@@ -123,6 +123,7 @@ class TrainingState:
         for name, variable in self._variables.items():
             variable.assign(reader.get_tensor(name))
         self._metrics, self.metrics_lines = saved.metadata["metrics"], saved.metadata["metrics_lines"]
+        self.saved_step = self.step
 
     def restore_metrics(self) -> None:
         """Restores the running means of the interval in which the run was interrupted."""
