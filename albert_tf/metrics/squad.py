@@ -36,7 +36,8 @@ class BestThreshold:
 
     Args:
         score: float. The score with it, in percent.
-        threshold: float. A question is answered if its no-answer score is not above it.
+        threshold: float. A question is answered if its no-answer score is not above it; 0, as in the official script,
+            if no threshold is better than to answer nothing.
     """
 
     score: float
@@ -172,14 +173,14 @@ def squad2_scores(
         _check_complete(answers, no_answer_scores, "no-answer score")
         exact, f1 = (
             {
-                question: float(not accepted[question]) if no_answer_scores[question] > threshold else score
+                question: float(not answers[question]) if no_answer_scores[question] > threshold else score
                 for question, score in scores.items()
             }
             for scores in raw
         )
-        best = [_best_threshold(scores, accepted, predictions, no_answer_scores) for scores in raw]
-    answerable = [question for question in questions if accepted[question]]
-    unanswerable = [question for question in questions if not accepted[question]]
+        best = [_best_threshold(scores, answers, predictions, no_answer_scores) for scores in raw]
+    answerable = [question for question in questions if answers[question]]
+    unanswerable = [question for question in questions if not answers[question]]
     return SquadScores(
         _mean(questions, exact, f1),
         _mean(answerable, exact, f1) if answerable else None,
@@ -190,18 +191,18 @@ def squad2_scores(
 
 def _best_threshold(
     scores: Mapping[str, float],
-    accepted: Answers,
+    answers: Answers,
     predictions: Mapping[str, str],
     no_answer_scores: Mapping[str, float],
 ) -> BestThreshold:
     """Answers one question after another, in order of their no-answer scores, and keeps the first best sum."""
-    total = best = float(sum(not texts for texts in accepted.values()))
+    total = best = float(sum(not texts for texts in answers.values()))
     threshold = 0.0
-    for question in sorted(accepted, key=lambda question: no_answer_scores[question]):
-        total += scores[question] if accepted[question] else -bool(predictions[question])
+    for question in sorted(answers, key=lambda question: no_answer_scores[question]):
+        total += scores[question] if answers[question] else -bool(predictions[question])
         if total > best:
             best, threshold = total, no_answer_scores[question]
-    return BestThreshold(100.0 * best / len(accepted), threshold)
+    return BestThreshold(100.0 * best / len(answers), threshold)
 
 
 def _mean(questions: Sequence[str], exact: Mapping[str, float], f1: Mapping[str, float]) -> AnswerScores:

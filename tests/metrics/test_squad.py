@@ -60,6 +60,13 @@ def test_sub_scores_are_those_of_another_evaluator():
         assert (part.exact, part.f1, part.total) == pytest.approx(expected, abs=1e-5)
 
 
+def test_an_answer_without_words_is_an_answer():
+    answers = {"article": ["the"], "none": []}
+    scores = squad2_scores(answers, {"article": "", "none": "x"}, {"article": 0.2, "none": 0.8})
+    assert (scores.answerable.total, scores.answerable.exact, scores.unanswerable.exact) == (1, 100.0, 0.0)
+    assert (scores.best_exact.score, scores.best_exact.threshold) == (100.0, 0.2)
+
+
 def test_what_cannot_be_scored_is_refused():
     with pytest.raises(ValueError, match="at least one question"):
         squad_scores({}, {})
