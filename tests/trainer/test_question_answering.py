@@ -4,9 +4,12 @@ import json
 
 import pytest
 
+from albert_tf.data.finetuning.answers import Answer, Candidate
+from albert_tf.data.finetuning.questions import Question
 from albert_tf.metrics import AnswerScores, SquadScores
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder
+from albert_tf.trainer.tasks.question_answering import AnswerEvaluation
 from tests.toy_task import write_pretrained
 
 NAMES = ("Anna", "Bruno", "Clara", "David", "Emma", "Felix", "Greta", "Henry")
@@ -70,6 +73,15 @@ def test_questions_without_an_answer(files, tmp_path, task):
     assert all(no_answer[question] >= highest_answered for question, text in predictions.items() if not text)
     _, again = evaluate_folder(tmp_path / "run", files / "v2.json")
     assert again.scores == scores
+
+
+def test_nothing_is_answered_if_that_is_best():
+    questions = [Question("a", "Who?", "Anna came.", ("Anna",), (0,)), Question("b", "When?", "Anna came.")]
+    wrong = (Candidate("came", 5, 9, 3.0, 2.0, 1.0),)
+    evaluation = AnswerEvaluation.of(questions, {"a": Answer(wrong, -4.0), "b": Answer(wrong, -5.0)})
+    assert evaluation.texts == {"a": "", "b": ""}
+    assert (evaluation.main_score, evaluation.is_constant) == (50.0, True)
+    assert evaluation.threshold < -5.0
 
 
 def test_korquads_scorer_needs_answers(files, tmp_path):

@@ -6,7 +6,7 @@ Letters: Q questions, W windows, B batch, L sequence.
 import dataclasses
 import math
 import pathlib
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -168,8 +168,7 @@ class AnswerEvaluation:
             return cls(answers, texts, scores, None)
         no_answer = {question: answer.no_answer_score for question, answer in answers.items()}
         if threshold is None:
-            best = squad2_scores(accepted, texts, no_answer).best_f1
-            threshold = 0.0 if best is None else best.threshold
+            threshold = _best_threshold(accepted, texts, no_answer)
         texts = apply_threshold(answers, threshold)
         return cls(answers, texts, squad2_scores(accepted, texts), threshold)
 
@@ -188,6 +187,18 @@ class AnswerEvaluation:
     @property
     def majority_share(self) -> None:
         """There is no most frequent answer."""
+
+
+def _best_threshold(
+    accepted: Mapping[str, Sequence[str]], texts: Mapping[str, str], no_answer: Mapping[str, float]
+) -> float:
+    """The threshold with the best F1; below all scores if it is best to answer nothing."""
+    best = squad2_scores(accepted, texts, no_answer).best_f1
+    unanswerable = sum(not answers for answers in accepted.values())
+    # The official search starts at 0, which is then above some of the scores.
+    if best is None or best.score <= 100.0 * unanswerable / len(accepted):
+        return min(no_answer.values()) - 1.0
+    return best.threshold
 
 
 class AnswerFinder:
