@@ -6,7 +6,8 @@ from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
     from albert_tf.trainer.finetune_report import FinetuneReport
-    from albert_tf.trainer.finetuning import TrainingStopped, finetune, finetune_grid
+    from albert_tf.trainer.finetuning import finetune, finetune_grid
+    from albert_tf.trainer.fit_loop import TrainingStopped
     from albert_tf.trainer.pretraining import PretrainReport, pretrain
     from albert_tf.trainer.recipe import Recipe, load_recipe, parse_recipe
     from albert_tf.trainer.task_options import FinetuneOptions
@@ -16,7 +17,7 @@ _MODULE_OF = {
     "FinetuneReport": "finetune_report",
     "PretrainReport": "pretraining",
     "Recipe": "recipe",
-    "TrainingStopped": "finetuning",
+    "TrainingStopped": "fit_loop",
     "finetune": "finetuning",
     "finetune_grid": "finetuning",
     "load_recipe": "recipe",

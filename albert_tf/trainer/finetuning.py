@@ -28,9 +28,9 @@ from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, SaveState, Sto
 from albert_tf.trainer.checkpoint_files import latest_valid_checkpoint
 from albert_tf.trainer.devices import Devices, connect, explain_out_of_memory
 from albert_tf.trainer.finetune_report import FinetuneReport, read_report
-from albert_tf.trainer.fit_loop import FitLoop
+from albert_tf.trainer.fit_loop import FitLoop, TrainingStopped
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe
-from albert_tf.trainer.recipe import TrainingRecipe
+from albert_tf.trainer.recipe import MAX_COUNT, TrainingRecipe
 from albert_tf.trainer.run_folder import (
     CHECKPOINTS_FOLDER,
     METRICS_FILE,
@@ -45,17 +45,6 @@ from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask
 from albert_tf.trainer.tensorboard import TensorBoardLog
 from albert_tf.trainer.throughput import SpeedLog
 from albert_tf.trainer.validation import checked
-
-
-class TrainingStopped(RuntimeError):  # noqa: N818
-    """SIGTERM or Ctrl-C interrupted training; the state of the run was saved.
-
-    A command ends with `exit_status`, as in shells: 130 after Ctrl-C, 143 after SIGTERM.
-    """
-
-    def __init__(self, step: int, signal_number: int):
-        super().__init__(f"Interrupted at step {step:,}; the state was saved, and the same command resumes.")
-        self.exit_status = 128 + signal_number
 
 
 def make_task(options: TaskOptions) -> FinetuneTask:
@@ -112,7 +101,9 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         stack.enter_context(explain_out_of_memory(options.batch_size))
         evaluate = task.evaluator(model, tokenizer, dev)
         run = _Run(options, task, devices, model, recipe, task.training_examples(model, tokenizer, train), evaluate)
-        return run.finish(tokenizer, train, dev, run.train(show_progress))
+        # Before training, because it may fail.
+        baseline = task.baseline_score(train, dev, model) if options.tfidf_baseline else None
+        return run.finish(tokenizer, train, dev, run.train(show_progress), baseline)
 
 
 def finetune_grid(
@@ -168,8 +159,13 @@ class _Run:
         options = self.options
         steps = steps_per_epoch(len(self.examples.lengths), options.batch_size, self.drops_remainder)
         interval = -(-steps // options.evaluations_per_epoch)
+        total = -(-steps * options.epochs // interval) * interval
+        if total >= MAX_COUNT:
+            raise ValueError(
+                f"`epochs` must give less than {MAX_COUNT:,} updates. Received: epochs={options.epochs:,}."
+            )
         return TrainingRecipe(
-            num_train_steps=-(-steps * options.epochs // interval) * interval,
+            num_train_steps=total,
             batch_size=options.batch_size,
             gradient_accumulation_steps=options.gradient_accumulation_steps,
             log_every=interval,
@@ -223,7 +219,9 @@ class _Run:
             raise TrainingStopped(state.step, state.stopped_by)
         return state
 
-    def finish(self, tokenizer: AlbertTokenizer, train: Any, dev: Any, state: TrainingState) -> FinetuneReport:
+    def finish(
+        self, tokenizer: AlbertTokenizer, train: Any, dev: Any, state: TrainingState, baseline: float | None
+    ) -> FinetuneReport:
         """Writes the model with the weights to keep, and the report."""
         options, history, steps = self.options, self.scores(), state.step
         if len(history) * self.training.log_every != steps:
@@ -250,7 +248,7 @@ class _Run:
             score_by_evaluation=tuple(history),
             kept_evaluation=kept + 1,
             majority_share=evaluation.majority_share,
-            baseline_score=self.task.baseline_score(train, dev, self.model) if options.tfidf_baseline else None,
+            baseline_score=baseline,
             no_answer_threshold=getattr(evaluation, "threshold", None),
             tags_words=getattr(evaluation, "tags_words", None),
             full_share=float(np.mean(self.examples.lengths == self.task.max_length)),

@@ -16,6 +16,17 @@ from albert_tf.trainer.recipe import TrainingRecipe
 from albert_tf.trainer.run_state import TrainingState
 
 
+class TrainingStopped(RuntimeError):  # noqa: N818
+    """SIGTERM or Ctrl-C interrupted training; the state of the run was saved.
+
+    A command ends with `exit_status`, as in shells: 130 after Ctrl-C, 143 after SIGTERM.
+    """
+
+    def __init__(self, step: int, signal_number: int):
+        super().__init__(f"Interrupted at step {step:,}; the state was saved, and the same command resumes.")
+        self.exit_status = 128 + signal_number
+
+
 class StopSignal:
     """Context manager that records SIGTERM and Ctrl-C; a second Ctrl-C interrupts immediately.
 

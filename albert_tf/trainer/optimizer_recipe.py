@@ -8,6 +8,7 @@ import pydantic
 
 # ALBERT was published with LAMB at this learning rate and batch size.
 PUBLISHED_RATE, PUBLISHED_BATCH = 0.00176, 4096
+LearningRateRules = tuple[tuple[str, Annotated[float, pydantic.Field(ge=0)]], ...]
 # Fields of OptimizerRecipe that are arguments of WarmupSchedule, and of AdamW and Lamb.
 _SCHEDULE_FIELDS = {
     *("num_warmup_steps", "decay", "power", "end_learning_rate", "start_warmup_step", "reference_jump"),
@@ -48,7 +49,7 @@ class OptimizerRecipe(Section):
     name: Literal["lamb", "adamw"] = "lamb"
     learning_rate: float | None = pydantic.Field(default=None, gt=0)
     learning_rate_scaling: LearningRateScaling | None = None
-    learning_rate_rules: tuple[tuple[str, Annotated[float, pydantic.Field(ge=0)]], ...] | None = None
+    learning_rate_rules: LearningRateRules | None = None
     num_warmup_steps: int = pydantic.Field(default=0, ge=0, lt=2**31)
     start_warmup_step: int = pydantic.Field(default=0, ge=0, lt=2**31)
     decay: Literal["linear", "polynomial", "cosine", "constant"] = "polynomial"

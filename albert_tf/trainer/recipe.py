@@ -22,7 +22,8 @@ def _check_remat(value: str | int) -> str | int:
 Strategy = Literal["one_device", "mirrored", "multi_worker", "tpu"]
 DtypePolicy = Literal["float32", "mixed_bfloat16", "mixed_float16"]
 Remat = Annotated[str | int, pydantic.AfterValidator(_check_remat)]
-Count = Annotated[int, pydantic.Field(gt=0, lt=2**31)]
+MAX_COUNT = 2**31
+Count = Annotated[int, pydantic.Field(gt=0, lt=MAX_COUNT)]
 
 _SOURCES = ("examples", "documents")
 

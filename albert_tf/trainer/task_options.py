@@ -8,6 +8,7 @@ import pydantic
 from albert_tf.config import Share
 from albert_tf.data.finetuning.classification import Columns
 from albert_tf.tasks import Objective
+from albert_tf.trainer.optimizer_recipe import LearningRateRules
 from albert_tf.trainer.recipe import Count, DtypePolicy, Remat, Strategy
 
 TaskName = Literal[
@@ -154,7 +155,7 @@ class FinetuneOptions(TaskOptions):
     warmup_proportion: float = pydantic.Field(default=0.1, ge=0, lt=1)
     dropout: float | None = pydantic.Field(default=None, ge=0, lt=1)
     weight_decay: float = pydantic.Field(default=0.01, ge=0)
-    learning_rate_rules: tuple[tuple[str, float], ...] | None = None
+    learning_rate_rules: LearningRateRules | None = None
     share: Share | None = None
     lora_rank: Count | None = None
     class_weights: Literal["none", "balanced"] = "none"

@@ -249,6 +249,7 @@ def bad_files(files):
         ({"train": "one_label.tsv"}, r"at least two labels. Received: \['x'\]"),
         ({"main_score": "pearson"}, "`main_score` must be one of accuracy, f1"),
         ({"main_score": "f1", "labels": ("a", "b", "c")}, "must not be 'f1' for 3 classes"),
+        ({"epochs": 10**9}, "`epochs` must give less than 2,147,483,648 updates. Received: epochs=1,000,000,000"),
         ({"max_length": 65}, "max_length=65, max_position_embeddings=64"),
         ({"text_column": "sentence"}, r"few\.tsv has no column 'sentence'; .* --text-column"),
         ({"pretrained": "nowhere"}, "nowhere"),

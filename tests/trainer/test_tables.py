@@ -14,6 +14,7 @@ from albert_tf.metrics import MultiLabelScores, multi_label_scores
 from albert_tf.trainer import FinetuneOptions, finetune, finetune_grid
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.finetuning import make_task
+from albert_tf.trainer.tasks.baseline import tfidf_outputs
 from albert_tf.trainer.tasks.text_classification import LabelEvaluation, write_predictions
 from tests.cli.terminal import mistake, output_of
 from tests.toy_task import CONFIG, tokenizer, write_mood_table, write_pretrained
@@ -133,6 +134,20 @@ def test_the_baseline_needs_scikit_learn(files, tmp_path, monkeypatch):
     data = task.read(options.train)
     with pytest.raises(ValueError, match=r"needs scikit-learn; install it with pip install 'albert-tf\[baseline\]'"):
         task.baseline_score(data, data, load_model(task.model_arguments(data)))
+
+
+def test_a_baseline_that_fails_does_so_before_training(files, tmp_path):
+    (tmp_path / "empty.tsv").write_text("text\tlabel\n" + "\tpleasant\n\tgloomy\n" * 8, encoding="utf-8")
+    options = options_for(files, tmp_path / "run", tfidf_baseline=True)
+    with pytest.raises(ValueError, match=r"All texts of .*empty\.tsv are empty"):
+        finetune(options.model_copy(update={"train": tmp_path / "empty.tsv"}))
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_baseline_of_one_class_predicts_it(files):
+    texts = read_texts(files / "few.tsv", Columns())
+    outputs = tfidf_outputs(texts, np.ones(40, np.int32), texts, "classification")
+    assert outputs.argmax(axis=1).tolist() == [1] * 40
 
 
 @pytest.mark.exhaustive

@@ -49,6 +49,10 @@ def test_glue_has_the_numbers_of_the_paper():
         ({"epoch": 3}, "Unknown key 'epoch'.*did you mean 'epochs'"),
         ({"main_score": "f1", "task": "multiple_choice"}, "`main_score` must not be given for the task"),
         ({"train": None}, "`train` is invalid"),
+        (
+            {"learning_rate_rules": [["encoder", -1.0]]},
+            "`learning_rate_rules.*` is invalid.*greater than or equal to 0",
+        ),
     ],
 )
 def test_wrong_values_are_refused(values, message):

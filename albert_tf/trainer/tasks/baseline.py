@@ -20,7 +20,7 @@ def tfidf_outputs(train: LabelledTexts, targets: np.ndarray, dev: LabelledTexts,
         One column per class (positive where it is predicted, if several may be) or the number, float [M, C].
 
     Raises:
-        ValueError: scikit-learn is not installed.
+        ValueError: scikit-learn is not installed, or all texts to train on are empty.
     """
     try:
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -29,8 +29,13 @@ def tfidf_outputs(train: LabelledTexts, targets: np.ndarray, dev: LabelledTexts,
         raise ValueError(
             "The TF-IDF baseline needs scikit-learn; install it with pip install 'albert-tf[baseline]'."
         ) from None
+    texts = _texts(train)
+    if not any(text.strip() for text in texts):
+        raise ValueError(
+            f"All texts of {train.source} are empty, so a TF-IDF baseline has no features; check the file."
+        )
     vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(1, 4), sublinear_tf=True)
-    features, wanted = vectorizer.fit_transform(_texts(train)), vectorizer.transform(_texts(dev))
+    features, wanted = vectorizer.fit_transform(texts), vectorizer.transform(_texts(dev))
     if problem == "regression":
         return Ridge().fit(features, targets).predict(wanted)[:, None]
 
@@ -41,9 +46,12 @@ def tfidf_outputs(train: LabelledTexts, targets: np.ndarray, dev: LabelledTexts,
 
     if problem == "multi_label":
         return np.stack([decisions(column) for column in targets.astype(int).T], axis=1)
-    model = LogisticRegression(C=10, max_iter=1000).fit(features, targets)
-    logits = np.full([len(dev), int(targets.max()) + 1], -np.inf)
-    logits[:, model.classes_] = model.predict_log_proba(wanted)
+    classes = np.unique(targets)
+    logits = np.full([len(dev), int(classes[-1]) + 1], -np.inf)
+    if len(classes) == 1:
+        logits[:, classes] = 0.0
+    else:
+        logits[:, classes] = LogisticRegression(C=10, max_iter=1000).fit(features, targets).predict_log_proba(wanted)
     return logits
 
 
