@@ -10,7 +10,7 @@ import re
 import shutil
 import threading
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -186,7 +186,7 @@ class CheckpointWriter:
                 tensors=[tf.convert_to_tensor(arrays.pop(name)) for name in names],
             )
             commit(partial, metadata)
-            self._delete_others(self._kept(metadata["step"]))
+            self._delete_old(metadata["step"])
         except (tf.errors.OpError, OSError) as error:
             reason = getattr(error, "message", str(error)).splitlines()[0]
             self._error = OSError(
@@ -194,16 +194,13 @@ class CheckpointWriter:
                 "checkpoints are intact; free disk space and run the same command again."
             )
 
-    def _kept(self, step: int) -> list[SavedCheckpoint]:
-        # Newer ones are damaged.
-        checkpoints = [saved for saved in saved_checkpoints(self.folder) if saved.step <= step]
-        scored = {self._order(saved.held_out): saved for saved in reversed(checkpoints) if saved.held_out is not None}
-        return checkpoints[-self.keep :] + ([scored[min(scored)]] if scored else [])
-
-    def _delete_others(self, kept: Collection[SavedCheckpoint]) -> None:
-        folders = {saved.folder for saved in kept}
-        for saved in saved_checkpoints(self.folder):
-            if saved.folder not in folders:
+    def _delete_old(self, step: int) -> None:
+        checkpoints = saved_checkpoints(self.folder)
+        valid = [saved for saved in checkpoints if saved.step <= step]  # newer ones are damaged
+        best = {self._order(saved.held_out): saved for saved in reversed(valid) if saved.held_out is not None}
+        kept = [saved.folder for saved in (*valid[-self.keep :], *([best[min(best)]] if best else []))]
+        for saved in checkpoints:
+            if saved.folder not in kept:
                 delete(saved.folder)
         for partial in self.folder.glob(".step-*"):
             shutil.rmtree(partial)

@@ -100,7 +100,7 @@ def pretrain(
             check_folder(run.output, run.values, allow_changed)
         stack.enter_context(devices.explain_worker_failure())
         stack.enter_context(explain_out_of_memory(recipe.training.batch_size))
-        stack.enter_context(name_damage(*run.sources))
+        stack.enter_context(name_damage(*filter(None, (recipe.data.source, recipe.data.heldout))))
         state = _train(run, devices, _starting_point(run))
         finished = state.step == recipe.training.num_train_steps
         results = _finish(run, devices, state.model, tokenizer_files) if finished else {}
@@ -138,12 +138,6 @@ class _Run:
     def data_facts(self) -> dict[str, str]:
         """Digests that identify the data wherever they are stored."""
         return data_facts(self.recipe)
-
-    @property
-    def sources(self) -> list[pathlib.Path]:
-        """The data folders."""
-        data = self.recipe.data
-        return [data.source] if data.heldout is None else [data.source, data.heldout]
 
     def shared_facts(self, saved: SavedCheckpoint | None) -> dict[str, Any]:
         """Facts that must be equal on every worker."""
@@ -245,10 +239,7 @@ def _finish(run: _Run, devices: Devices, model, tokenizer_files: dict[str, bytes
 
 def unigram_entropy(dataset) -> float:
     """Entropy in nats of the distribution of masked tokens: the lowest loss of a model that ignores context."""
-    counts: dict[int, float] = {}
-    for _, labels in dataset:
-        weights, ids = labels["masked_lm_weights"].numpy(), labels["masked_lm_ids"].numpy()
-        for token, count in zip(*np.unique(ids[weights > 0], return_counts=True)):
-            counts[int(token)] = counts.get(int(token), 0.0) + float(count)
-    probabilities = np.array(list(counts.values())) / sum(counts.values())
+    ids = [labels["masked_lm_ids"].numpy()[labels["masked_lm_weights"].numpy() > 0] for _, labels in dataset]
+    _, counts = np.unique(np.concatenate(ids), return_counts=True)
+    probabilities = counts / counts.sum()
     return float(-(probabilities * np.log(probabilities)).sum())

@@ -44,15 +44,15 @@ class TrainingState:
         metrics_file: pathlib.Path | None = None,
         higher_is_better: bool | None = None,
     ):
-        metrics = ("loss", *model.reported_terms())
-        if higher_is_better is None and training.best_metric not in metrics:
-            raise ValueError(f"`best_metric` must be one of {metrics}. Received: best_metric={training.best_metric!r}.")
+        if higher_is_better is None:
+            metric, known = training.best_metric, ("loss", *model.reported_terms())
+            if metric not in known:
+                raise ValueError(f"`best_metric` must be one of {known}. Received: best_metric={metric!r}.")
+            higher_is_better = metric.endswith("accuracy")
         model.optimizer.build(model.trainable_variables)
         optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)  # of a LossScaleOptimizer
         self.model, self.metadata = model, {**metadata, "optimizer": type(optimizer).__name__}
         self.metrics_file = metrics_file
-        if higher_is_better is None:
-            higher_is_better = training.best_metric.endswith("accuracy")
         self.writer = CheckpointWriter(folder, training.keep_checkpoints, higher_is_better)
         # By index, because Keras numbers optimizers and generators differently in each process.
         self._variables = {f"model/{index}": variable for index, variable in enumerate(model.variables)}

@@ -5,6 +5,8 @@ import pathlib
 import keras
 import tensorflow as tf
 
+from albert_tf.trainer.run_folder import Speed
+
 
 class TensorBoardLog(keras.callbacks.Callback):
     """Writes logs against the number of updates; Keras' callback would count epochs.
@@ -37,19 +39,12 @@ class TensorBoardLog(keras.callbacks.Callback):
         self._writer.close()
 
 
-_GROUPS = {
-    "tokens_per_second": "speed",
-    "seconds_per_step": "speed",
-    "input_wait_share": "speed",
-    "gradient_norm": "gradients",
-    "loss_scale": "gradients",
-}
-
-
 def scalar_name(log: str) -> str:
     """The name of a log in TensorBoard."""
     if log.startswith("trust_ratio/"):
         return log
     if log.startswith("val_"):
         return f"held_out/{log.removeprefix('val_')}"
-    return f"{_GROUPS.get(log, 'train')}/{log}"
+    if log in Speed.__dataclass_fields__:
+        return f"speed/{log}"
+    return f"{'gradients' if log in ('gradient_norm', 'loss_scale') else 'train'}/{log}"
