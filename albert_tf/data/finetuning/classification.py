@@ -1,6 +1,7 @@
 """Labelled texts, read from a table file. N examples."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,7 +120,8 @@ def label_of(row: Row, columns: Columns) -> str:
             f"{row.source}, line {row.line}: the label {str(label)[:60]} is not a single value; if texts may have any "
             "number of labels, set the problem to 'multi_label'."
         )
-    label = "" if label is None else label.strip() if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
+    is_missing = label is None or (isinstance(label, float) and math.isnan(label))
+    label = "" if is_missing else label.strip() if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
     if not label and columns.separator is None:
         raise ValueError(
             f"{row.source}, line {row.line}: the label ({columns.label!r}) is empty; fill it in or delete the row."

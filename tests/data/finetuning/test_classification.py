@@ -52,6 +52,13 @@ def test_jsonl_takes_labels_of_any_simple_kind(tmp_path):
     assert texts.labels == ("2", "x", "0.5", "null")
 
 
+@pytest.mark.parametrize("label", ["NaN", "null", '"  "'])
+def test_a_missing_label_is_no_class(tmp_path, label):
+    lines = ['{"text": "a", "label": 0.5}', f'{{"text": "b", "label": {label}}}']
+    with pytest.raises(ValueError, match=r"a\.jsonl, line 2: the label \('label'\) is empty"):
+        read_texts(write(tmp_path / "a.jsonl", "\n".join(lines)))
+
+
 def test_parquet_keeps_types_and_is_refused_if_half_of_it_is_missing(tmp_path, monkeypatch):
     columns = {
         "text": ["one", "two\ntwo", "세 번째"],
