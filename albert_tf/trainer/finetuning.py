@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import math
 import pathlib
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -124,7 +125,8 @@ def finetune_grid(
     """
     runs = []
     for values in itertools.product(*grid.values()):
-        name = "_".join(f"{name}-{value}" for name, value in zip(grid, values))
+        plain = [re.sub(r"[^\w.+-]+", "_", str(value)) for value in values]
+        name = "_".join(f"{option}-{value}" for option, value in zip(grid, plain))
         given = {**options.model_dump(), **dict(zip(grid, values)), "output": options.output / name}
         runs.append(checked(FinetuneOptions, given, "the grid"))
     return [finetune(run, show_progress) for run in runs]

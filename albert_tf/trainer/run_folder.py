@@ -29,8 +29,10 @@ def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed:
         allow_changed: whether to only warn if the recipe in the folder differs; None if there is no such option.
 
     Raises:
-        ValueError: the folder belongs to another recipe or holds other files.
+        ValueError: the folder belongs to another recipe, holds other files, or has a path that TensorFlow cannot read.
     """
+    if set("[\\") & set(str(folder)):  # TensorFlow takes the path of a checkpoint for a pattern
+        raise ValueError(f"The path of {folder} must not have '[' or '\\'; use another folder.")
     if (folder / RECIPE_FILE).exists():
         found = differences(read_json(folder / RECIPE_FILE, cure=_RESTORE), json.loads(json.dumps(recipe)))
         if found and not allow_changed:

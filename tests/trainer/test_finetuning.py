@@ -227,6 +227,13 @@ def test_numbers_are_predicted_from_pairs_in_csv(files):
     assert (loaded.takes_pairs, loaded.max_length, loaded.model.problem) == (True, 12, "regression")
 
 
+@pytest.mark.parametrize("name", ["[1]", "a\\b"])
+def test_folders_that_tensorflow_cannot_read_are_refused(files, tmp_path, name):
+    with pytest.raises(ValueError, match=r"must not have '\[' or '\\'; use another folder"):
+        finetune(options_for(files, tmp_path / name))
+    assert not (tmp_path / name).exists()
+
+
 @pytest.mark.exhaustive
 def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(files):
     with pytest.raises(ValueError, match=r"loss is not finite.*at step \d+"):

@@ -165,6 +165,12 @@ def test_a_grid_is_a_run_for_each_combination(files, tmp_path):
     assert "best: learning_rate-" in printed
 
 
+def test_folders_of_a_grid_have_plain_names(files, tmp_path):
+    rules = [["encoder/.*", 0.5], [".", 1.0]]
+    (report,) = finetune_grid(options_for(files, tmp_path), {"learning_rate_rules": [rules], "dropout": [None]})
+    assert report.folder == tmp_path / "learning_rate_rules-_encoder_._0.5_._1.0__dropout-None"
+
+
 def test_a_grid_is_checked_before_the_first_run(files, tmp_path):
     options = options_for(files, tmp_path / "runs")
     with pytest.raises(ValueError, match="Unknown key 'learning_rates' in the grid; did you mean 'learning_rate'"):
