@@ -1,8 +1,8 @@
 """Scores of predictions, in plain NumPy and Python."""
 
-from albert_tf.metrics.choices import ChoiceScores
 from albert_tf.metrics.entities import TagScores, find_entities, tag_scores
 from albert_tf.metrics.glue import (
+    ChoiceScores,
     ClassificationScores,
     MultiLabelScores,
     RegressionScores,

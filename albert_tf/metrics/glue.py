@@ -1,4 +1,4 @@
-"""Scores of the GLUE tasks: accuracy, F1, Matthews, Pearson and Spearman, in float64 NumPy.
+"""Scores of the GLUE tasks and of multiple choice: accuracy, F1, Matthews, Pearson and Spearman, in float64 NumPy.
 
 Letters: C classes.
 """
@@ -55,6 +55,19 @@ class MultiLabelScores:
     f1_micro: float
     f1_macro: float
     exact_match: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ChoiceScores:
+    """Scores of chosen answers.
+
+    Args:
+        accuracy: float. Fraction of questions that are answered correctly.
+        accuracy_by_group: of the questions of each group, such as RACE's middle and high schools.
+    """
+
+    accuracy: float
+    accuracy_by_group: dict[str, float]
 
 
 def multi_label_scores(labels: ArrayLike, predictions: ArrayLike) -> MultiLabelScores:

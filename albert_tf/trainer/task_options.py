@@ -170,7 +170,7 @@ class FinetuneOptions(TaskOptions):
     remat: Remat = "none"
 
     @pydantic.model_validator(mode="after")
-    def _check_task(self):
+    def _check_combinations(self):
         is_text = self.task == "sequence_classification"
         if self.tfidf_baseline and not is_text:
             raise ValueError(f"`tfidf_baseline` must be false for the task {self.task!r}. Received: true.")
@@ -179,10 +179,6 @@ class FinetuneOptions(TaskOptions):
                 "`class_weights` must be 'none' unless texts have one label each. Received: "
                 f"class_weights={self.class_weights!r}."
             )
-        return self
-
-    @pydantic.model_validator(mode="after")
-    def _check_parts(self):
         if self.batch_size % self.gradient_accumulation_steps:
             raise ValueError(
                 "`gradient_accumulation_steps` must divide `batch_size`. Received: "

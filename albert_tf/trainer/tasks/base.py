@@ -15,35 +15,23 @@ import tensorflow as tf
 
 from albert_tf.atomic_files import atomic_write
 from albert_tf.data.finetuning.batches import TrainingExamples
-from albert_tf.data.finetuning.encoded import MAX_TOKENS, Inputs, rows_by_length
+from albert_tf.data.finetuning.choices import EncodedChoices
+from albert_tf.data.finetuning.encoded import MAX_TOKENS, EncodedTexts, rows_by_length
 from albert_tf.models.base import AlbertBase, runs_on_cpu
 from albert_tf.progress import counted
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.task_options import TaskOptions
 
 
-class EncodedExamples(Protocol):
-    """Tokenized examples."""
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """Number of ids of each example: int64 [N]."""
-        ...
-
-    def batch(self, rows: np.ndarray, multiple: int = 8) -> Inputs:
-        """The model's inputs for some examples, see `EncodedTexts.batch`."""
-        ...
-
-
 def outputs_by_length(
-    model: AlbertBase, output: str, examples: EncodedExamples, batch_size: int
+    model: AlbertBase, output: str, examples: EncodedTexts | EncodedChoices, batch_size: int
 ) -> Callable[[], np.ndarray]:
     """A function that computes an output of all examples, [N, ...], with the model's current weights; traced once.
 
     Args:
         model: the model.
         output: name of the output, whose shape depends on nothing but the number of examples.
-        examples: EncodedExamples.
+        examples: tokenized examples.
         batch_size: examples per batch; examples are batched by length.
     """
     signature = {
@@ -59,10 +47,7 @@ def outputs_by_length(
             batch = examples.batch(rows, multiple=1)
             found.append(compute({name: tf.constant(array) for name, array in batch.items()}).numpy())
             order.append(rows)
-        sorted_outputs = np.concatenate(found)
-        outputs = np.empty_like(sorted_outputs)
-        outputs[np.concatenate(order)] = sorted_outputs
-        return outputs
+        return np.concatenate(found)[np.argsort(np.concatenate(order))]
 
     return run
 
