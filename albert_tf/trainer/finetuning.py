@@ -84,10 +84,8 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
     keras.utils.set_random_seed(options.seed)
     with devices.strategy.scope():
         model = _model(options, arguments)
-    folder = (
-        options.pretrained if options.pretrained.is_dir() else options.pretrained.parent
-    )  # of a checkpoint's prefix
-    tokenizer = AlbertTokenizer.from_pretrained(folder)
+    given = options.pretrained  # a folder, or the prefix of a checkpoint
+    tokenizer = AlbertTokenizer.from_pretrained(given if given.is_dir() else given.parent)
     task.options = options.model_copy(update={"max_length": _max_length(options, model, tokenizer)})
     with contextlib.ExitStack() as stack:
         if devices.is_chief:
@@ -342,13 +340,9 @@ def _optimizer(options: FinetuneOptions, steps: int) -> Any:
 
 def _model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBase:
     kind, arguments = getattr(models, _row(options).model), {**arguments, "dtype": options.dtype_policy}
-    rate = options.dropout
-    changes: dict[str, Any] = {
-        "hidden_dropout_prob": rate,
-        "attention_probs_dropout_prob": rate,
-        "share": options.share,
-    }
-    changes = {name: value for name, value in changes.items() if value is not None}
+    rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), options.dropout)
+    values: dict[str, Any] = {**rates, "share": options.share}
+    changes = {name: value for name, value in values.items() if value is not None}
     if options.from_scratch:
         model = kind(checkpoints.read(options.pretrained).config.replace(**changes), **arguments)
     else:
