@@ -19,7 +19,7 @@ NAME = "predict"
 MAX_ANSWERS = 5
 ROWS_AT_ONCE = 4096
 _files = functools.partial(typer.Option, rich_help_panel="Files")
-_Row = tuple[str, str, str]
+_Row = tuple[str, ...]
 _Precision = Annotated[
     Literal["float32", "bfloat16", "float16", "int8"] | None,
     typer.Option(help="Weights: float32 or bfloat16. ONNX: of one of its files; default: the most exact one."),
@@ -88,8 +88,8 @@ def _predict_texts(folder: Path, texts: list[str], pairs: list[str], precision: 
             show = functools.partial(print_json, _answers(model, texts, pairs))
         else:
             names, rows = _table(model, texts, pairs)
-            title = "▁ begins a word, ## continues one" if names[1] == "piece" else ""
-            show = functools.partial(print_table, title, names, list(rows), num_text_columns=2)
+            title = "▁ begins a word, ## continues one" if "piece" in names else ""
+            show = functools.partial(print_table, title, names, list(rows), num_text_columns=len(names) - 1)
     show()
 
 
@@ -130,7 +130,7 @@ def _answers(model: Any, texts: list[str], pairs: list[str]) -> list[dict[str, A
     return [{**one, "pair": pair} for one, pair in zip(found, pairs)] if pairs else found
 
 
-def _table(model: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, str, str], Iterator[_Row]]:
+def _table(model: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, ...], Iterator[_Row]]:
     """Columns and rows of the answers for some texts."""
     given = [texts, pairs] if pairs else [texts]
     if model.task == "sentence_embedding":
@@ -138,13 +138,13 @@ def _table(model: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, s
     if model.task == "sequence_classification":
         predictions = model(*given)
         last = "probability" if any(prediction.probabilities for prediction in predictions) else "value"
-        return ("text", "label", last), _label_rows(texts, predictions)
+        return (*("text", "pair")[: len(given)], "label", last), _label_rows(list(zip(*given)), predictions)
     if model.task == "question_answering":
         return ("question", "answer", "probability"), _answer_rows(texts, model(*given))
     if model.task == "token_classification":
         return ("text", "entity", "probability"), _entity_rows(texts, model(*given))
     if model.task == "multiple_choice":
-        return ("context", "choice", "probability"), _rows(texts[0], zip(pairs, model(texts[0], pairs)))
+        return ("context", "choice", "probability"), _rows((texts[0],), zip(pairs, model(texts[0], pairs)))
     if pairs:
         return ("comes first", "comes second", "probability"), _order_rows(texts, pairs, model(*given))
     return ("text", "piece", "probability"), _piece_rows(texts, model(*given))
@@ -286,8 +286,8 @@ def _values(model: Any, texts: list[str], pairs: list[str]) -> Iterator[tuple[An
             yield prediction.score if prediction.label is None else prediction.label, fields
 
 
-def _label_rows(texts: list[str], predictions) -> Iterator[_Row]:
-    """Up to `MAX_ANSWERS` labels per text, most probable first; or the score of a regression."""
+def _label_rows(texts: list[tuple[str, ...]], predictions) -> Iterator[_Row]:
+    """Up to `MAX_ANSWERS` labels per text or pair, most probable first; or the score of a regression."""
     for text, prediction in zip(texts, predictions):
         answers = sorted(prediction.probabilities.items(), key=lambda answer: -answer[1])[:MAX_ANSWERS]
         yield from _rows(text, answers or [("score", prediction.score)])
@@ -305,23 +305,23 @@ def _cosine_rows(texts: list[str], pairs: list[str], model: Any) -> Iterator[_Ro
 def _piece_rows(texts: list[str], predictions) -> Iterator[_Row]:
     for text, masks in zip(texts, predictions):
         for number, mask in enumerate(masks):
-            yield from _rows("" if number else text, zip(mask.pieces, mask.probabilities))
+            yield from _rows(("" if number else text,), zip(mask.pieces, mask.probabilities))
 
 
 def _answer_rows(questions: list[str], predictions) -> Iterator[_Row]:
     for question, answer in zip(questions, predictions):
-        yield from _rows(question, [(answer.text or "no answer", answer.score)])
+        yield from _rows((question,), [(answer.text or "no answer", answer.score)])
 
 
 def _entity_rows(texts: list[str], predictions) -> Iterator[_Row]:
     for text, entities in zip(texts, predictions):
         found = [(f"{entity.text} ({entity.label})", entity.score) for entity in entities]
-        yield from _rows(text, found) if found else [(text, "none", "")]
+        yield from _rows((text,), found) if found else [(text, "none", "")]
 
 
-def _rows(text: str, answers: Iterable[tuple[str, float]]) -> Iterator[_Row]:
+def _rows(texts: tuple[str, ...], answers: Iterable[tuple[str, float]]) -> Iterator[_Row]:
     for number, (answer, value) in enumerate(answers):
-        yield "" if number else text, answer, f"{value:.4f}"
+        yield *(("",) * len(texts) if number else texts), answer, f"{value:.4f}"
 
 
 def _order_rows(texts: list[str], pairs: list[str], probabilities: list[float]) -> Iterator[_Row]:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 
 import pytest
@@ -47,6 +48,13 @@ def test_labels_with_probabilities(files, where):
             assert f"{share:.4f}" in printed
     assert "gloomy [x]" in printed
     assert "a [first] text" in printed
+
+
+def test_a_table_of_pairs_shows_both_texts(tmp_path):
+    folder = write_classifier(tmp_path / "pairs", pairs=True)
+    printed = output_of("predict", folder, "one", "--pair", "two")
+    (row,) = (re.split("[│|]", line) for line in printed.splitlines() if "one" in line)
+    assert [cell.strip() for cell in row[1:3]] == ["one", "two"]
 
 
 @pytest.mark.exhaustive
