@@ -12,23 +12,20 @@ _STEPS = (
     ("an export", "export runs/task --name task"),
     ("a server", "serve saved_models"),
 )
+_FINETUNE = "albert-tf finetune {0} --train train.tsv --dev dev.tsv --output runs/task"
+_PREDICT = 'albert-tf predict {0} "A text."'
+_PRETRAINED = ('"AlbertForPreTraining"', '"AlbertForMaskedLM"')  # in config.json
 # Files that a step leaves, and the command after it, the last step first; {0} is their folder.
 _NEXT = (
     (("saved_models/*/*/saved_model.pb", "saved_models/*/*/model.json"), "albert-tf serve saved_models"),
     (("*/metrics.json", "*/*/metrics.json"), "albert-tf export {0} --name {0.name}"),
-    (
-        ("*/model/config.json", "*/*/model/config.json"),
-        "albert-tf finetune {0} --train train.tsv --dev dev.tsv --output runs/task",
-    ),
+    (("*/model/config.json", "*/*/model/config.json"), _FINETUNE),
     (("*/manifest.json", "*/*/manifest.json"), "albert-tf pretrain recipe.toml --examples {0} --output runs/mine"),
-    (("*/model.safetensors",), 'albert-tf predict {0} "A text."'),
-    (
-        ("*/spiece.model", "*/vocab.txt"),
-        "albert-tf prepare corpus/*.txt --tokenizer {0} --output examples",
-    ),
+    (("*/model.safetensors",), _PREDICT),
+    (("*/spiece.model", "*/vocab.txt"), "albert-tf prepare corpus/*.txt --tokenizer {0} --output examples"),
     (("corpus/*.txt",), "albert-tf train-tokenizer {0}/*.txt --output vocabulary --vocab-size 8000"),
 )
-_START = "albert-tf finetune albert/albert-base-v2 --train train.tsv --dev dev.tsv --output runs/task"
+_START = _FINETUNE.format("albert/albert-base-v2")
 
 
 def next_command(folder: Path) -> str:
@@ -38,9 +35,17 @@ def next_command(folder: Path) -> str:
         if found and "recipe.toml" in command:
             recipes = (file.name for file in sorted(folder.glob("*.toml")) if file.name != "pyproject.toml")
             command = command.replace("recipe.toml", next(recipes, "recipe.toml"))
+        if found and command == _PREDICT and _is_pretrained(folder / found[0]):
+            command = _FINETUNE
         if found:
             return command.format(found[0])
     return _START
+
+
+def _is_pretrained(folder: Path) -> bool:
+    """Whether the folder's config.json names a model of a pretraining objective."""
+    file = folder / "config.json"
+    return file.is_file() and any(name in file.read_text("utf-8", "replace") for name in _PRETRAINED)
 
 
 def steps(folder: Path) -> str:
@@ -58,7 +63,8 @@ def steps(folder: Path) -> str:
             "",
             "With published weights, begin at step 4: a model's name, such as",
             "albert/albert-base-v2, takes the place of its folder, with the extra [hub].",
-            "Recipes of all sizes are in training/recipes.",
+            "corpus, train.tsv, dev.tsv and test.tsv stand for your own files, recipe.toml",
+            "for a recipe such as those in training/recipes.",
             "All commands: albert-tf --help    Check the installation: albert-tf doctor",
             "",
             "Next, for what is in this folder:",
