@@ -154,8 +154,7 @@ def _print_grid(reports: list[Any], has_seeds: bool) -> None:
     print_table(f"{len(reports)} runs", ("run", reports[0].main_score), rows)
     if len(scores) > 1:
         best = max(scores, key=lambda setting: statistics.fmean(scores[setting]))
-        typer.echo(
-            f"best: {best}; a score chosen among {len(scores)} is too high by chance, so confirm it on other data"
-        )
+        note = f"best: {best}; a score chosen among {len(scores)} is too high by chance, so confirm it on other data"
+        typer.echo(wrapped(note, sys.stdout))
     for note in dict.fromkeys(note for report in reports for note in report.notes):
         typer.echo(wrapped(note, sys.stdout))

@@ -42,7 +42,7 @@ def run(
 _ROWS = {
     "parameters, encoder": lambda costs: f"{costs.parameters.encoder:,}",
     "parameters, + heads": lambda costs: f"{costs.parameters.pretraining:,}",
-    "MFLOP/token, forward": lambda costs: f"{costs.forward_flops_per_token / 1e6:,.1f}",
-    "MFLOP/token, train": lambda costs: f"{costs.training_flops_per_token / 1e6:,.1f}",
+    "MFLOP/token forward": lambda costs: f"{costs.forward_flops_per_token / 1e6:,.1f}",
+    "MFLOP/token train": lambda costs: f"{costs.training_flops_per_token / 1e6:,.1f}",
     "MiB of activations": lambda costs: f"{costs.activation_bytes_per_sequence / 2**20:,.1f}",
 }

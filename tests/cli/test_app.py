@@ -36,6 +36,9 @@ def test_the_next_step_follows_from_the_folder(tmp_path, monkeypatch):
     ):
         write(tmp_path, path)
         assert next_command(tmp_path).startswith(command)
+    write(tmp_path / "weights", "start/model.safetensors")
+    (tmp_path / "weights" / "start" / "config.json").write_text('{"architectures": ["AlbertForPreTraining"]}')
+    assert next_command(tmp_path / "weights").startswith("albert-tf finetune start --train")
     write(tmp_path / "other", "a/manifest.json", "mine.toml")
     assert next_command(tmp_path / "other").startswith("albert-tf pretrain mine.toml --examples a")
     monkeypatch.chdir(tmp_path)
@@ -50,6 +53,11 @@ def test_steps_are_commands_that_exist(tmp_path):
     shown = re.findall(r"albert-tf ([a-z][a-z-]+) ", output_of())
     assert len(shown) >= 9
     assert set(shown) <= set(commands)
+
+
+def test_the_costs_of_a_model_fit_into_80_columns():
+    printed = output_of("info", "base_v2", columns=80)
+    assert all(f"{label} " in printed for label in ("parameters, encoder", "MFLOP/token forward", "MiB of activations"))
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.NAME)
