@@ -3,7 +3,6 @@
 Commands import slow modules inside their functions, so that `--help` is fast.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +27,7 @@ from albert_tf.cli import (
     verify,
 )
 from albert_tf.cli.overview import steps
-from albert_tf.cli.session import PROGRAM, user_errors
+from albert_tf.cli.session import PROGRAM, print_sentence, user_errors
 
 COMMANDS = (
     train_tokenizer,
@@ -57,7 +56,7 @@ class Command(typer.core.TyperCommand):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            print(f"{PROGRAM}: interrupted; {_kept(self.name)}.", file=sys.stderr)
+            print_sentence(f"interrupted; {_kept(self.name)}.")
             raise typer.Exit(INTERRUPTED) from None
 
     def format_options(self, ctx, formatter) -> None:

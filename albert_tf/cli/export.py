@@ -88,8 +88,8 @@ def _export_graph(form: str, arguments: dict[str, Any], options: dict[str, Any])
             report = export_hub(arguments["source"], output, arguments["max_length"])
         else:
             report = export_saved_model(**arguments, **options)
-    difference = ("largest difference from the Keras model", f"{report.largest_difference:.1e}")
-    print_table("", ("", "value"), [("signatures", ", ".join(report.signatures)), difference])
+    difference = ("largest difference from Keras", f"{report.largest_difference:.1e}")
+    print_table("", ("", "value"), [("signatures", ", ".join(report.signatures)), difference], num_text_columns=2)
     typer.echo(f"{'SavedModels' if form == 'hub' else 'SavedModel'} in {report.folder}")
 
 

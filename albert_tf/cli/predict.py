@@ -50,7 +50,7 @@ def run(
     precision: _Precision = None,
     as_json: AsJson = False,
 ) -> None:
-    """Labels texts, fills in [MASK], or predicts which of two segments comes first, depending on the model.
+    """Predicts what the model was trained for: labels, answers, entities, pieces for [MASK], or the order of segments.
 
     Example: albert-tf predict runs/task "The text to label."
 

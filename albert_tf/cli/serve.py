@@ -67,6 +67,7 @@ def run(
         max_body=round(max_body_mb * 2**20),
         api_key=api_key,
     )
+    logging.info("Loading the models in %s.", folder)
     asyncio.run(serve(folder, options, typer.echo))
 
 

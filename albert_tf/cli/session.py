@@ -46,23 +46,24 @@ def user_errors() -> Iterator[None]:
     if os.environ.setdefault(_LOG_LEVEL, "3") not in _VERBOSE_LEVELS and "tensorflow" not in sys.modules:
         sys.meta_path.insert(0, quiet)
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: _print(str(message))
+        warnings.showwarning = lambda message, *_: print_sentence(str(message))
         try:
             yield
         except (ValueError, OSError, RuntimeError) as error:
-            _print(_sentence(error))
+            print_sentence(_sentence(error))
             sys.exit(getattr(error, "exit_status", 2))
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] == __name__.partition(".")[0]:
                 raise
-            _print(f"{error.name} is not installed; install albert-tf with its requirements, and the extra for this.")
+            print_sentence(f"{error.name} is not installed; install albert-tf with its requirements, and the extra for this.")
             sys.exit(2)
         finally:
             if quiet in sys.meta_path:
                 sys.meta_path.remove(quiet)
 
 
-def _print(sentence: str) -> None:
+def print_sentence(sentence: str) -> None:
+    """Prints a sentence to standard error, after the name of the program."""
     print(wrapped(f"{PROGRAM}: {printable(' '.join(sentence.split()))}", sys.stderr), file=sys.stderr)
 
 
