@@ -83,6 +83,10 @@ def run(
     Example: albert-tf finetune model --task question_answering --train train-v1.1.json --dev dev-v1.1.json --output out
     """
     given = _given(locals())
+    if pretrained is None and recipe is None:
+        raise ValueError(
+            "A model must be given, its folder or name, as in `albert-tf finetune MODEL --train TABLE ...`."
+        )
     from albert_tf.json_files import read_toml
 
     _finetune({**({} if recipe is None else read_toml(recipe, "correct the recipe")), **given}, seeds, not quiet)

@@ -55,7 +55,9 @@ def user_errors() -> Iterator[None]:
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] == __name__.partition(".")[0]:
                 raise
-            print_sentence(f"{error.name} is not installed; install albert-tf with its requirements, and the extra for this.")
+            print_sentence(
+                f"{error.name} is not installed; install albert-tf with its requirements, and the extra for this."
+            )
             sys.exit(2)
         finally:
             if quiet in sys.meta_path:

@@ -84,3 +84,9 @@ def test_a_folder_fine_tuned_for_other_labels_is_a_start_too(files):
 )
 def test_mistakes(files, more, message):
     assert message in mistake(*arguments(files, *more))
+
+
+def test_a_model_is_missing(files):
+    message = mistake("finetune", "--train", files / "train.tsv")
+    assert "A model must be given" in message
+    assert "--pretrained" not in message  # there is no such option
