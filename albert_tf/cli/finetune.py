@@ -84,9 +84,7 @@ def run(
     """
     given = _given(locals())
     if pretrained is None and recipe is None:
-        raise ValueError(
-            "A model must be given, its folder or name, as in `albert-tf finetune MODEL --train TABLE ...`."
-        )
+        raise ValueError("A model's folder or name must be given: albert-tf finetune MODEL --train TABLE ...")
     from albert_tf.json_files import read_toml
 
     _finetune({**({} if recipe is None else read_toml(recipe, "correct the recipe")), **given}, seeds, not quiet)

@@ -65,16 +65,15 @@ def run(
     columns = (text_column, pair_column, header)
     _check_options(data is not None, as_json or bool(pair), str(output) != "-" or columns != ("text", None, True))
     folder = existing_model(folder)
-    if data is not None and str(data) != "-":
-        check_exists(data)
-    if data is not None:
-        # Predictions on standard output are progress enough.
-        with progress_line("predict", shown=str(output) != "-"):
-            count = _predict_file(folder, data, output, columns, precision)
-        if str(output) != "-":
-            typer.echo(f"{count:,} predictions in {output}")
+    if data is None:
+        _predict_texts(folder, texts or [], pair or [], precision, as_json)
         return
-    _predict_texts(folder, texts or [], pair or [], precision, as_json)
+    if str(data) != "-":
+        check_exists(data)
+    with progress_line("predict", shown=str(output) != "-"):  # predictions on standard output are progress enough
+        count = _predict_file(folder, data, output, columns, precision)
+    if str(output) != "-":
+        typer.echo(f"{count:,} predictions in {output}")
 
 
 def _predict_texts(folder: Path, texts: list[str], pairs: list[str], precision: Any, as_json: bool) -> None:
@@ -169,7 +168,7 @@ def _predict_file(folder: Path, data: Path, output: Path, columns: tuple[str, st
 
 
 def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> int:
-    """Writes the predictions for the rows of a file, some at a time; returns their number."""
+    """Writes the predictions for the rows of a file, some at a time; returns their number, if they go to a file."""
     is_embedding = model.task == "sentence_embedding"
     if not is_embedding and model.task != "sequence_classification":
         raise ValueError(
@@ -187,12 +186,10 @@ def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | 
 
     examples = _examples(data, *columns)
     lines = _output_lines(model, examples, as_table=output.suffix == ".tsv")
-    count = 0
     if str(output) == "-":
-        for line in lines:
-            sys.stdout.write(line)
-            count += 1
-        return count
+        sys.stdout.writelines(lines)
+        return 0
+    count = 0
     with atomic_open(output) as file:
         for line in lines:
             file.write(line.encode("utf-8", "surrogatepass"))

@@ -17,7 +17,6 @@ from albert_tf.cli.tables import print_table
 NAME = "query"
 SHOWN = 5
 _HERE = "http://127.0.0.1:8501"
-_FIRST_INPUTS = ("text", "question", "context")
 
 
 def run(
@@ -84,7 +83,7 @@ def _rows(metadata: dict, texts: list[str], pair: list[str] | None) -> tuple[str
     if not fitting:
         wanted = " and ".join(sorted(metadata["serving_default"]["inputs"]))
         raise ValueError(f"The model takes {wanted}; pass {'no ' if pair else ''}`--pair`.")
-    inputs = sorted(metadata[fitting[0]]["inputs"], key=lambda name: name not in _FIRST_INPUTS[:2])
+    inputs = sorted(metadata[fitting[0]]["inputs"], key=lambda name: name not in ("text", "question"))
     if pair is None:
         return fitting[0], {inputs[0]: texts}
     if "choices" in inputs:

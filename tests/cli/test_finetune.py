@@ -88,5 +88,5 @@ def test_mistakes(files, more, message):
 
 def test_a_model_is_missing(files):
     message = mistake("finetune", "--train", files / "train.tsv")
-    assert "A model must be given" in message
+    assert "A model's folder or name must be given" in message
     assert "--pretrained" not in message  # there is no such option
