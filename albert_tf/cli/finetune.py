@@ -83,8 +83,6 @@ def run(
     Example: albert-tf finetune model --task question_answering --train train-v1.1.json --dev dev-v1.1.json --output out
     """
     given = _given(locals())
-    if pretrained is None and recipe is None:
-        raise ValueError("A model's folder or name must be given: albert-tf finetune MODEL --train TABLE ...")
     from albert_tf.json_files import read_toml
 
     _finetune({**({} if recipe is None else read_toml(recipe, "correct the recipe")), **given}, seeds, not quiet)
@@ -92,6 +90,8 @@ def run(
 
 def _given(arguments: dict[str, Any]) -> dict[str, Any]:
     """The options of the run that were given on the command line."""
+    if arguments["pretrained"] is None and arguments["recipe"] is None:
+        raise ValueError("A model's folder or name must be given: albert-tf finetune MODEL --train TABLE ...")
     own = ("recipe", "seeds", "quiet")
     given = {name: value for name, value in arguments.items() if value is not None and name not in own}
     if "remat" in given and given["remat"].isdecimal():

@@ -35,10 +35,9 @@ def next_command(folder: Path) -> str:
         if found and "recipe.toml" in command:
             recipes = (file.name for file in sorted(folder.glob("*.toml")) if file.name != "pyproject.toml")
             command = command.replace("recipe.toml", next(recipes, "recipe.toml"))
-        if found and command == _PREDICT and _is_pretrained(folder / found[0]):
-            command = _FINETUNE
         if found:
-            return command.format(found[0])
+            is_start = command == _PREDICT and _is_pretrained(folder / found[0])
+            return (_FINETUNE if is_start else command).format(found[0])
     return _START
 
 

@@ -1,5 +1,6 @@
 """`albert-tf serve`: answers requests over HTTP and gRPC."""
 
+import logging
 import os
 from pathlib import Path
 from typing import Annotated
@@ -41,7 +42,6 @@ def run(
     Example: albert-tf serve saved_models/task --port 8080 --grpc-port 8500
     """
     import asyncio
-    import logging
 
     if engine not in ("auto", "tensorflow", "openvino", "onnxruntime"):
         raise ValueError(f"`--engine` must be auto, tensorflow, openvino or onnxruntime. Received: {engine}.")

@@ -59,7 +59,8 @@ def run(
         "seed": seed,
     }
     if model_type == "wordpiece":
-        _check_wordpiece_options(byte_fallback=byte_fallback, segmenter=segmenter)
+        if byte_fallback or segmenter:
+            raise ValueError("`--byte-fallback` and `--segmenter` require --model-type unigram or bpe; leave them out.")
         train = train_wordpiece
     else:
         options |= {"model_type": model_type, "byte_fallback": byte_fallback, "segmenter": segmenter}
@@ -67,12 +68,6 @@ def run(
     with progress_line("train"):
         report = train(find_files(inputs), output, **options)
     _print_report(report)
-
-
-def _check_wordpiece_options(**options: bool | str | None) -> None:
-    for name, value in options.items():
-        if value:
-            raise ValueError(f"`{name}` requires model_type unigram or bpe. Received: {name}={value!r}, 'wordpiece'.")
 
 
 def _print_report(report: "VocabularyReport") -> None:
