@@ -296,7 +296,7 @@ def test_hooks_look_upwards_inside_functions_alone():
 BOUNDS = {
     "a model": (("models.pretraining",), 44, 5258),
     "a model, its step and optimizers": (("models.pretraining", "training_step.step", "optimizers"), 45, 5280),
-    "pretraining": (("trainer.pretraining",), 84, 10782),
+    "pretraining": (("trainer.pretraining",), 84, 10781),
 }
 
 
