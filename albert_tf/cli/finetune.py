@@ -42,7 +42,7 @@ def run(
     pair_column: Annotated[str | None, _columns("Column with the second text of a pair.")] = None,
     label_column: Annotated[str | None, _columns("Column with the label.", "label")] = None,
     header: Annotated[bool | None, _columns("Whether the first row names the columns; else use numbers.", True)] = None,
-    doc_stride: Annotated[int | None, _passages("Tokens between the starts of two windows.", 128)] = None,
+    doc_stride: Annotated[int | None, _passages("Tokens between the starts of two windows.", "128 or less")] = None,
     max_question_length: Annotated[int | None, _passages("Longer questions are cut.", 64)] = None,
     max_answer_length: Annotated[int | None, _passages("Maximum number of tokens of an answer.", 30)] = None,
     scorer: Annotated[str | None, _passages("squad, or korquad, whose F1 counts characters.", "squad")] = None,
@@ -110,6 +110,8 @@ def _finetune(values: dict[str, Any], seeds: int | None, show_progress: bool) ->
     if seeds is not None:
         if seeds < 1:
             raise ValueError(f"`--seeds` must be at least 1. Received: {seeds}.")
+        if "seed" in grid:
+            raise ValueError("Either `seed` in the recipe's grid or `--seeds` must be given. Received: both.")
         grid = {**grid, "seed": list(range(options.seed, options.seed + seeds))}
     check_exists(options.train, options.dev)
     options = options.model_copy(update={"pretrained": checkpoint_folder(options.pretrained)})

@@ -36,7 +36,8 @@ class TaskOptions(pydantic.BaseModel):
             Pearson's correlation.
         max_length: maximum number of ids; longer texts are truncated, longer passages are split into windows. None: the
             model's maximum.
-        doc_stride: distance in tokens of the starts of two windows of a passage.
+        doc_stride: distance in tokens of the starts of two windows of a passage. None: 128, or a third of `max_length`
+            if that is less.
         max_question_length: longer questions are cut to this number of ids; in multiple choice, only the last ids of a
             question with its choice are kept.
         max_answer_length: maximum number of tokens of an answer.
@@ -71,7 +72,7 @@ class TaskOptions(pydantic.BaseModel):
         Literal["accuracy", "f1", "f1_macro", "f1_micro", "exact_match", "matthews", "pearson", "spearman"] | None
     ) = None
     max_length: int | None = pydantic.Field(default=None, ge=3)
-    doc_stride: int = pydantic.Field(default=128, ge=1)
+    doc_stride: int | None = pydantic.Field(default=None, ge=1)
     max_question_length: int = pydantic.Field(default=64, ge=1)
     max_answer_length: int = pydantic.Field(default=30, ge=1)
     no_answer_threshold: float | None = None
@@ -98,6 +99,17 @@ class TaskOptions(pydantic.BaseModel):
             raise ValueError(
                 f"`main_score` must not be given for the task {self.task!r}, which has one main score. Received: "
                 f"main_score={self.main_score!r}."
+            )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _check_unused(self):
+        if self.labels is not None and self.problem == "regression":
+            raise ValueError(f"`labels` must be None where a number is predicted. Received: labels={self.labels}.")
+        if self.negative_column is not None and self.objective == "similarity":
+            raise ValueError(
+                "`negative_column` must be None with objective='similarity', which does not use it; 'ranking' and "
+                f"'triplet' do. Received: negative_column={self.negative_column!r}."
             )
         return self
 

@@ -43,6 +43,12 @@ def test_a_run_prints_its_scores_and_is_made_once(files):
     assert "batch_size (there 8, here 16)" in mistake(*arguments(files, "--batch-size", 16))
 
 
+def test_seeds_are_given_once(files, tmp_path):
+    recipe = tmp_path / "grid.toml"
+    recipe.write_text("[grid]\nseed = [3, 4]\n", encoding="utf-8")
+    assert "Received: both" in mistake(*arguments(files, "--recipe", recipe, "--seeds", 2))
+
+
 def test_the_exit_status_of_an_interrupted_run_is_that_of_its_signal(files, monkeypatch):
     """In the second of two runs, after its third step."""
 

@@ -141,6 +141,7 @@ def _drop(content, *keys):
         lambda content: content.update(normalizer="x"),
         lambda content: content["normalizer"]["normalizers"].append({"type": "Prepend", "prepend": "x"}),
         lambda content: content.update(pre_tokenizer={"type": "Digits", "individual_digits": True}),
+        lambda content: content.update(pre_tokenizer={"type": "Metaspace", "prepend_scheme": "never"}),
         lambda content: content["normalizer"]["normalizers"].append({"type": "Precompiled", "precompiled_charsmap": 5}),
         lambda content: content["normalizer"]["normalizers"][-1].update(precompiled_charsmap="AAAA"),
         lambda content: _drop(content, "model", "vocab"),

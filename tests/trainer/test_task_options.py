@@ -49,6 +49,8 @@ def test_glue_has_the_numbers_of_the_paper():
         ({"epoch": 3}, "Unknown key 'epoch'.*did you mean 'epochs'"),
         ({"main_score": "f1", "task": "multiple_choice"}, "`main_score` must not be given for the task"),
         ({"train": None}, "`train` is invalid"),
+        ({"labels": ["a", "b"], "problem": "regression"}, "`labels` must be None where a number is predicted"),
+        ({"negative_column": "other", "task": "sentence_embedding"}, "`negative_column` must be None with objective="),
         (
             {"learning_rate_rules": [["encoder", -1.0]]},
             "`learning_rate_rules.*` is invalid.*greater than or equal to 0",

@@ -24,6 +24,17 @@ _TEXTS_AT_ONCE, _LONG_TEXTS_AT_ONCE = 1024, 64
 _NO_LIMIT = 1 << 30
 
 
+def default_doc_stride(max_length: int) -> int:
+    """The reference's 128 tokens, or a third of shorter windows, which would not overlap otherwise.
+
+    Example:
+
+    >>> default_doc_stride(384), default_doc_stride(96)
+    (128, 32)
+    """
+    return min(128, max(1, max_length // 3))
+
+
 @dataclass(frozen=True)
 class EncodedTexts:
     """Tokenized and truncated examples with special tokens, concatenated.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows, encode_with_spans
+from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows, default_doc_stride, encode_with_spans
 from albert_tf.data.finetuning.tables import listed, read_objects
 from albert_tf.json_files import nearest
 from albert_tf.metrics.entities import find_entities
@@ -201,7 +201,7 @@ def encode_tagged(
     texts: Sequence[TaggedText],
     names: Sequence[str],
     max_length: int = 512,
-    doc_stride: int = 128,
+    doc_stride: int | None = None,
 ) -> EncodedTags:
     """Tokenizes texts and labels their tokens; long texts are split into windows.
 
@@ -210,7 +210,8 @@ def encode_tagged(
         texts: the texts.
         names: the tags in order of their ids.
         max_length: maximum number of ids of a window.
-        doc_stride: distance in tokens of the starts of two windows.
+        doc_stride: distance in tokens of the starts of two windows. None: 128, or a third of `max_length` if that is
+            less.
 
     Raises:
         ValueError: a tag is not one of `names`; the message names the line.
@@ -218,7 +219,8 @@ def encode_tagged(
     ids_by_text, spans_by_text = zip(*encode_with_spans(tokenizer, [text.text for text in texts]))
     labels = [_labels(text, spans, names) for text, spans in zip(texts, spans_by_text)]
     lengths = np.array([len(ids) for ids in ids_by_text], np.int64)
-    windows = choose_windows(lengths, None, BatchLayout(max_length, doc_stride=min(doc_stride, max_length - 2)))
+    stride = default_doc_stride(max_length) if doc_stride is None else min(doc_stride, max_length - 2)
+    windows = choose_windows(lengths, None, BatchLayout(max_length, doc_stride=stride))
     offsets = np.concatenate([[0], np.cumsum(windows.first + 2)])
     ids = np.full(offsets[-1], tokenizer.sep_token_id, np.int32)
     for sample, count, start, place in zip(

@@ -45,6 +45,22 @@ def windows_of(name, folder):
     return encode_questions(AlbertTokenizer.english(), golden_questions(name, folder), *LAYOUTS[name])
 
 
+def test_short_windows_overlap_unless_told_otherwise():
+    words = [f"w{number}" for number in range(100)]
+    context, tokenizer = " ".join(words), AlbertTokenizer.english()
+    questions = [Question(word, "Which?", context, (word,), (context.index(word + " "),)) for word in words[:-1]]
+    unlabelled = [
+        {windows.questions[index].id for index in windows.question} - answered
+        for windows in (
+            encode_questions(tokenizer, questions, max_length=48),
+            encode_questions(tokenizer, questions, max_length=48, doc_stride=128),
+        )
+        for answered in [{questions[index].id for index in windows.question[windows.labels()["start_positions"] > 0]}]
+    ]
+    assert not unlabelled[0]
+    assert unlabelled[1]  # those that two windows cut
+
+
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_windows_are_the_references(name, folder):
     windows, features = windows_of(name, folder), golden_features(name)
