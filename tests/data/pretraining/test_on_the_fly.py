@@ -107,7 +107,8 @@ def test_one_usable_document_is_enough_and_none_is_an_error(text, tmp_path):
     source = tmp_path / "text.txt"
     source.write_text("One.\n\nTwo.\n\nThree.\n\nIt rained.\nIt stopped.\n\nFour.\n")
     options = PrepareOptions(inputs=[source], output_dir=tmp_path / "one", max_seq_length=16, format="documents")
-    prepare(options)
+    with pytest.warns(UserWarning, match="4 of 5 documents have a single sentence"):
+        prepare(options)
     begun = time.monotonic()
     assert len(rows_of(documents_dataset(tmp_path / "one", 32).take(1))) == 32
     assert time.monotonic() - begun < 5
