@@ -69,7 +69,9 @@ def read_unigram(content: dict[str, Any], file: Path) -> tuple[bytes, dict[str, 
     """
     try:
         normalizers = list(_flatten(content["normalizer"], "normalizers"))
-        splits = {_split(step) for step in _flatten(content["pre_tokenizer"], "pretokenizers")}
+        steps = list(_flatten(content["pre_tokenizer"], "pretokenizers"))
+        # Without a mark at the first word ids differ.
+        splits = {str(step) if step.get("prepend_scheme") == "never" else step["type"] for step in steps}
         kinds = {normalizer["type"] for normalizer in normalizers}
         rules = [one["precompiled_charsmap"] for one in normalizers if one["type"] == "Precompiled"]
         charsmap = b"".join(map(base64.b64decode, rules))
@@ -87,12 +89,6 @@ def read_unigram(content: dict[str, Any], file: Path) -> tuple[bytes, dict[str, 
             "was published with."
         )
     return model_proto, {"do_lower_case": "Lowercase" in kinds, "keep_accents": "StripAccents" not in kinds}
-
-
-def _split(step: dict[str, Any]) -> str:
-    """The kind of a pre-tokenizer, with the setting of one that does not mark the first word of a text."""
-    never = step["type"] == "Metaspace" and step.get("prepend_scheme", "always") == "never"
-    return "Metaspace with prepend_scheme 'never'" if never else step["type"]
 
 
 def _flatten(step: dict[str, Any] | None, key: str) -> Iterator[dict[str, Any]]:
