@@ -36,9 +36,9 @@ def run(
             f"`--sequence-length` must be at most max_position_embeddings={config.max_position_embeddings}. Received: "
             f"{sequence_length}."
         )
-    from albert_tf.bench import profile_model, time_model
-
     with progress_line("bench"):
+        from albert_tf.bench import profile_model, time_model
+
         found = (profile_model if profile else time_model)(config, batch_size, sequence_length, dtype, rounds)
     title = f"{model}, {batch_size} x {sequence_length} tokens, {dtype}"
     if as_json:

@@ -105,13 +105,13 @@ def _export_onnx(arguments: dict[str, Any], calibration: Path | None, float16: b
     """Writes ONNX files; `arguments` are those of `export_onnx` but for precisions and texts."""
     from albert_tf.text_files import read_lines
 
-    try:
-        from albert_tf.export.onnx_folder import export_onnx
-    except ImportError:
-        raise ValueError("ONNX files need onnx and onnxruntime; pip install 'albert-tf[onnx]'.") from None
     texts = [] if calibration is None else [line.text for line in read_lines(calibration) if line.text.strip()]
     precisions = ("float32", "float16", "int8") if float16 else ("float32", "int8")
     with progress_line("export"):
+        try:
+            from albert_tf.export.onnx_folder import export_onnx
+        except ImportError:
+            raise ValueError("ONNX files need onnx and onnxruntime; pip install 'albert-tf[onnx]'.") from None
         report = export_onnx(**arguments, precisions=precisions, calibration=texts)
     rows = [
         (precision, f"{size / 1e6:.1f} MB", f"{report.largest_differences[precision]:.1e}")
