@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from albert_tf import checkpoints, models
-from albert_tf.data.finetuning.encoded import MAX_TOKENS, default_doc_stride
+from albert_tf.data.finetuning.encoded import MAX_TOKENS, window_stride
 from albert_tf.hub import model_folder
 from albert_tf.json_files import read_json
 from albert_tf.models import AlbertForSentenceEmbedding
@@ -178,5 +178,5 @@ def _options(folder: pathlib.Path, longest: int) -> dict[str, Any]:
     if not isinstance(threshold, float | int | None):
         raise ValueError(f"{folder / _REPORT_FILE}: `no_answer_threshold` must be a number; {_CURE}.")
     others = {"takes_pairs": pairs is not None, "no_answer_threshold": threshold}
-    defaults = {"max_length": longest, "doc_stride": default_doc_stride(numbers.get("max_length", longest))}
+    defaults = {"max_length": longest, "doc_stride": window_stride(numbers.get("max_length", longest))}
     return {**defaults, **numbers, **others, "tags_words": report.get("tags_words") is True}

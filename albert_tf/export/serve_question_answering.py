@@ -9,6 +9,7 @@ Letters: B questions, R windows of all passages, L sequence, K starts, J ends of
 import tensorflow as tf
 
 from albert_tf.data.finetuning.answers import IMPOSSIBLE
+from albert_tf.data.finetuning.encoded import window_stride
 from albert_tf.export.folder import ModelFolder
 from albert_tf.export.serve_base import TOKENS, ServedModel
 from albert_tf.export.spans import answer_questions
@@ -25,7 +26,7 @@ class ServedAnswers(ServedModel):
 
     def __init__(self, loaded: ModelFolder):
         super().__init__(loaded)
-        stride = min(loaded.doc_stride, loaded.max_length - 2)
+        stride = window_stride(loaded.max_length, loaded.doc_stride)
         self._doc_stride = stride
         self.tokenizer = loaded.tokenizer.as_layer(loaded.max_length, return_offsets=True, doc_stride=stride)
         self._is_beam = loaded.model.head == "beam"

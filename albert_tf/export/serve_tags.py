@@ -9,6 +9,7 @@ Letters: B texts, R windows of all texts, L sequence, N tokens or words of all t
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.data.finetuning.encoded import window_stride
 from albert_tf.export.folder import SAMPLES, ModelFolder
 from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.spans import find_entities
@@ -25,7 +26,7 @@ class ServedTags(ServedModel):
 
     def __init__(self, loaded: ModelFolder):
         super().__init__(loaded)
-        stride = min(loaded.doc_stride, loaded.max_length - 2)
+        stride = window_stride(loaded.max_length, loaded.doc_stride)
         self._doc_stride = stride
         self.tokenizer = loaded.tokenizer.as_layer(loaded.max_length, return_offsets=True, doc_stride=stride)
         parts = [name.partition("-") for name in loaded.model.labels]

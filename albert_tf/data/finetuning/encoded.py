@@ -24,15 +24,17 @@ _TEXTS_AT_ONCE, _LONG_TEXTS_AT_ONCE = 1024, 64
 _NO_LIMIT = 1 << 30
 
 
-def default_doc_stride(max_length: int) -> int:
-    """The reference's 128 tokens, or a third of shorter windows, which would not overlap otherwise.
+def window_stride(max_length: int, doc_stride: int | None = None) -> int:
+    """Distance in tokens of the starts of two windows: the given one as far as no token falls between windows.
+
+    By default the reference's 128 tokens, or a third of shorter windows, which would not overlap otherwise.
 
     Example:
 
-    >>> default_doc_stride(384), default_doc_stride(96)
-    (128, 32)
+    >>> window_stride(384), window_stride(96), window_stride(96, doc_stride=128)
+    (128, 32, 94)
     """
-    return min(128, max(1, max_length // 3))
+    return min(128, max_length // 3) if doc_stride is None else min(doc_stride, max_length - 2)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows, default_doc_stride, encode_with_spans
+from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows, encode_with_spans, window_stride
 from albert_tf.json_files import MAX_DATA_BYTES, parse_json, read_bytes
 from albert_tf.tokenization.batching import BatchLayout, choose_windows
 from albert_tf.tokenization.spans import find_tokens
@@ -224,8 +224,7 @@ def encode_questions(
             raise ValueError(f"The passage of question {question.id} has no tokens; delete it.")
     lengths = np.array([len(ids) for ids in asked], np.int64)
     passage_lengths = np.array([len(passages[question.context][0]) for question in questions], np.int64)
-    stride = default_doc_stride(max_length) if doc_stride is None else min(doc_stride, max_length - 2)
-    layout = BatchLayout(max_length, doc_stride=stride)
+    layout = BatchLayout(max_length, doc_stride=window_stride(max_length, doc_stride))
     windows = choose_windows(lengths, passage_lengths, layout)
     offsets = np.concatenate([[0], np.cumsum(windows.first + windows.second + 3)])
     ids = np.full(offsets[-1], tokenizer.sep_token_id, np.int32)

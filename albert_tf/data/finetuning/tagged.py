@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows, default_doc_stride, encode_with_spans
+from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows, encode_with_spans, window_stride
 from albert_tf.data.finetuning.tables import listed, read_objects
 from albert_tf.json_files import nearest
 from albert_tf.metrics.entities import find_entities
@@ -219,7 +219,7 @@ def encode_tagged(
     ids_by_text, spans_by_text = zip(*encode_with_spans(tokenizer, [text.text for text in texts]))
     labels = [_labels(text, spans, names) for text, spans in zip(texts, spans_by_text)]
     lengths = np.array([len(ids) for ids in ids_by_text], np.int64)
-    stride = default_doc_stride(max_length) if doc_stride is None else min(doc_stride, max_length - 2)
+    stride = window_stride(max_length, doc_stride)
     windows = choose_windows(lengths, None, BatchLayout(max_length, doc_stride=stride))
     offsets = np.concatenate([[0], np.cumsum(windows.first + 2)])
     ids = np.full(offsets[-1], tokenizer.sep_token_id, np.int32)
