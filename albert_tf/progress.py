@@ -2,6 +2,8 @@
 
 import contextlib
 import contextvars
+import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import TypeVar
@@ -24,15 +26,13 @@ def progress_line(title: str, shown: bool = True) -> Iterator[None]:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[count]}"),
-    )
-    is_hidden = not (shown and console.is_terminal)
-    with Progress(*columns, console=console, transient=True, disable=is_hidden) as progress:
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), TextColumn("{task.fields[count]}")
+    # A descriptor of its own, because the commands hide what is written to descriptor 2 while TensorFlow is imported.
+    is_shown = shown and sys.stderr is not None and sys.stderr.isatty()
+    with (
+        open(os.dup(sys.stderr.fileno()) if is_shown and sys.stderr else os.devnull, "w", errors="replace") as file,
+        Progress(*columns, console=Console(file=file), transient=True, disable=not is_shown) as progress,
+    ):
         task, begun, done = progress.add_task(title, total=None, count=""), 0.0, 0
 
         def report(count: int, total: int | None) -> None:

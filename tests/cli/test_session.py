@@ -1,10 +1,14 @@
 """What a process of `albert-tf` writes to stderr: no start-up lines of TensorFlow, but every error, and Ctrl-C."""
 
+import contextlib
+import itertools
 import os
 import pathlib
+import pty
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -21,13 +25,14 @@ LOG = "I0000 00:00:1795363845.928941   21280 port.cc:153] oneDNN custom operatio
 OLD_LOG = "2026-01-01 10:00:00.123456: W tensorflow/core/cuda.cc:1] Could not find cuda drivers"
 # A package in place of TensorFlow: its import takes no time, and can be made to fail.
 FAKE = f"""
-import os, sys
+import os, sys, time
 os.write(2, b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\\n")
 os.write(2, b"{LOG}\\n{OLD_LOG}\\n")
 print("a plain line", file=sys.stderr)
 match os.environ["FAKE"]:
     case "raise": raise ImportError("libcudart.so is damaged")
     case "abort": os.abort()
+    case "slow": time.sleep(2)
 class config:
     def list_physical_devices():
         os.write(2, b"E0000 00:00:1795363859.930949   21280 cuda_platform.cc:52] failed call to cuInit\\n")
@@ -55,14 +60,20 @@ def _default_sigint() -> None:
 
 
 @pytest.fixture(scope="module")
-def with_fake(tmp_path_factory):
-    """Starts Python where `import tensorflow` finds the fake; returns exit code and both outputs."""
+def fake_path(tmp_path_factory):
+    """A `PYTHONPATH` where `import tensorflow` finds the fake."""
     folder = tmp_path_factory.mktemp("fake")
     (folder / "tensorflow").mkdir()
     (folder / "tensorflow" / "__init__.py").write_text(FAKE)
+    return f"{folder}:{ROOT}"
+
+
+@pytest.fixture(scope="module")
+def with_fake(fake_path):
+    """Starts Python where `import tensorflow` finds the fake; returns exit code and both outputs."""
 
     def run(fake: str, level: str = ""):
-        process = start("-c", SESSION, path=f"{folder}:{ROOT}", FAKE=fake, TF_CPP_MIN_LOG_LEVEL=level)
+        process = start("-c", SESSION, path=fake_path, FAKE=fake, TF_CPP_MIN_LOG_LEVEL=level)
         out, err = process.communicate(timeout=60)
         return process.returncode, out, err
 
@@ -77,6 +88,24 @@ def test_a_user_who_wants_the_log_gets_it(with_fake):
     _, _, err = with_fake("works", level="0")
     assert LOG in err
     assert "cuInit" not in err  # devices are looked for only where that is silenced
+
+
+def test_the_progress_line_moves_during_the_import(fake_path):
+    program = SESSION.replace("import tensorflow", "with progress_line('start'): import tensorflow")
+    program = f"from albert_tf.progress import progress_line\n{program}"
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": fake_path, "FAKE": "slow", "TERM": "xterm", "COLUMNS": "80"}
+    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
+    with subprocess.Popen([sys.executable, "-c", program], env=environment, stderr=theirs):
+        os.close(theirs)
+        frames, times = b"", []
+        with contextlib.suppress(OSError):  # when the other end is closed
+            while part := os.read(ours, 4096):
+                frames += part
+                times += [time.monotonic()] if b"start" in part else []
+    os.close(ours)
+    assert b"oneDNN" not in frames
+    assert max(after - before for before, after in itertools.pairwise(times)) < 1.5
 
 
 @pytest.mark.parametrize("fake", ["raise", "abort"])
