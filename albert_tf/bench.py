@@ -18,6 +18,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.costs import Width, encoder_flops
 from albert_tf.models import AlbertForSequenceClassification
 from albert_tf.optimizers import AdamW
+from albert_tf.progress import counted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +70,7 @@ def time_model(
         ("  products alone", matrix_products(config, shape, dtype, training=True), 3 * flops),
     ]
     seconds: list[list[float]] = [[] for _ in calls]
-    for round_number in range(rounds + 2):
+    for (round_number,) in counted(((number,) for number in range(rounds + 2)), rounds + 2, "rounds"):
         for measured, (_, call, _) in zip(seconds, calls, strict=True):
             begun = time.perf_counter()
             call()

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import TypeVar
 
 _Batch = TypeVar("_Batch", bound=Sized)
-# Called with the number of rows that were done and, if it is known, that of all rows.
-_report: contextvars.ContextVar[Callable[[int, int | None], None] | None] = contextvars.ContextVar(
+# Called with the number of rows that were done, if it is known that of all rows, and what they are.
+_report: contextvars.ContextVar[Callable[[int, int | None, str], None] | None] = contextvars.ContextVar(
     "report", default=None
 )
 
@@ -35,14 +35,14 @@ def progress_line(title: str, shown: bool = True) -> Iterator[None]:
     ):
         task, begun, done = progress.add_task(title, total=None, count=""), 0.0, 0
 
-        def report(count: int, total: int | None) -> None:
+        def report(count: int, total: int | None, unit: str) -> None:
             nonlocal begun, done
             begun, done = begun or time.monotonic(), done + count
             if not done:
                 return
             rate = done / max(time.monotonic() - begun, 1e-3)
             of, left = ("", "") if total is None else (f" of {total:,}", f", {(total - done) / rate:,.0f} s left")
-            progress.update(task, count=f"{done:,}{of} rows, {rate:,.1f}/s{left}")
+            progress.update(task, count=f"{done:,}{of} {unit}, {rate:,.1f}/s{left}")
 
         token = _report.set(report)
         try:
@@ -51,15 +51,16 @@ def progress_line(title: str, shown: bool = True) -> Iterator[None]:
             _report.reset(token)
 
 
-def counted(batches: Iterable[_Batch], total: int | None = None) -> Iterator[_Batch]:
+def counted(batches: Iterable[_Batch], total: int | None = None, unit: str = "rows") -> Iterator[_Batch]:
     """Yields batches; within a `progress_line`, which adds up several calls, it shows how many of their rows are done.
 
     Args:
         batches: collections of rows.
         total: the number of all rows, if it is known.
+        unit: what the rows are called.
     """
-    report = _report.get() or (lambda count, total: None)
-    report(0, total)
+    report = _report.get() or (lambda count, total, unit: None)
+    report(0, total, unit)
     for batch in batches:
         yield batch
-        report(len(batch), total)
+        report(len(batch), total, unit)

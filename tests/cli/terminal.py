@@ -2,8 +2,11 @@
 
 import contextlib
 import io
+import os
+import pty
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from unittest import mock
 
 from albert_tf.cli.app import main
@@ -38,3 +41,25 @@ def mistake(*arguments, **options) -> str:
     assert len(lines) == 1, err
     assert lines[0].startswith("albert-tf: ")
     return lines[0]
+
+
+@contextlib.contextmanager
+def terminal(monkeypatch) -> Iterator[list[str]]:
+    """Makes standard error a terminal of 80 columns; the list has what it showed when the context has ended."""
+    ours, theirs = pty.openpty()
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "80")
+    parts, shown = [], []
+
+    def read() -> None:
+        with contextlib.suppress(OSError):  # when the other end is closed
+            while part := os.read(ours, 4096):
+                parts.append(part)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with os.fdopen(theirs, "w") as file, contextlib.redirect_stderr(file):
+        yield shown
+    reader.join()
+    os.close(ours)
+    shown.append(b"".join(parts).decode())

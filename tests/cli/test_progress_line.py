@@ -2,11 +2,7 @@
 
 import contextlib
 import io
-import os
-import pty
 import sys
-import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,27 +10,7 @@ from albert_tf.cli.app import main
 from albert_tf.progress import counted, progress_line
 from tests.toy_task import write_mood_table
 
-
-@contextlib.contextmanager
-def terminal(monkeypatch) -> Iterator[list[str]]:
-    """Makes standard error a terminal of 80 columns; the list has what it showed when the context has ended."""
-    ours, theirs = pty.openpty()
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "80")
-    parts, shown = [], []
-
-    def read() -> None:
-        with contextlib.suppress(OSError):  # when the other end is closed
-            while part := os.read(ours, 4096):
-                parts.append(part)
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    with os.fdopen(theirs, "w") as file, contextlib.redirect_stderr(file):
-        yield shown
-    reader.join()
-    os.close(ours)
-    shown.append(b"".join(parts).decode())
+from .terminal import terminal
 
 
 def test_rows_rate_and_remaining_time(monkeypatch):
@@ -65,3 +41,12 @@ def test_commands_count_their_rows(folders, tmp_path, monkeypatch, capsys):
     assert not ended.value.code, shown
     assert "40 rows, " in shown[0]
     assert "40 predictions in" in capsys.readouterr().out
+
+
+def test_bench_counts_its_rounds(monkeypatch):
+    command = ["albert-tf", "bench", "tiny", "--batch-size", "1", "--sequence-length", "8", "--rounds", "1"]
+    monkeypatch.setattr(sys, "argv", command)
+    with terminal(monkeypatch) as shown, pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code, shown
+    assert "3 of 3 rounds, " in shown[0]  # two are not timed
