@@ -1,6 +1,7 @@
 """Quickstart (`make quickstart`): all steps from seven novels to an exported model."""
 
 import pathlib
+import shlex
 import time
 from typing import Annotated, Any
 
@@ -11,8 +12,10 @@ from steps import (
     Folders,
     finetune_classifiers,
     pretrain_model,
+    print_beside,
     print_results,
     run_demo,
+    step,
     train_vocabulary,
     write_examples,
 )
@@ -43,9 +46,9 @@ def quickstart(
 
     passages = (folders.corpus / f"passages_{part}.tsv" for part in ("train", "dev"))
     classifiers = finetune_classifiers(folders, *passages, label_column="author")
-    typer.echo("exporting")
-    exported = export.export_saved_model(folders.finetuning / "pretrained", folders.saved_models, name="authors")
-    export.export_saved_model(folders.pretraining / "model", folders.saved_models, name="novels", attention=True)
+    with step("exporting"):
+        exported = export.export_saved_model(folders.finetuning / "pretrained", folders.saved_models, name="authors")
+        export.export_saved_model(folders.pretraining / "model", folders.saved_models, name="novels", attention=True)
 
     show_results(pretrained, classifiers, exported, time.monotonic() - start)
     typer.echo(f"losses: {plot}")
@@ -76,16 +79,15 @@ def show_predictions(exported: Any, folders: Folders) -> None:
     masked = "He put his hand in his [MASK] and drew out a letter."
     (prediction,) = export.fill_mask(pretrained, [masked])[0]
     pieces = ", ".join(f"{piece} {value:.2f}" for piece, value in zip(prediction.pieces, prediction.probabilities))
-    typer.echo(f"masked word     {masked}\n                {pieces}")
+    print_beside("masked word", masked, pieces)
     first, second = "The old man opened the door and looked out.", "There was nobody there, and he shut it again."
     probability = export.sentence_order(pretrained, [first], [second])[0]
-    typer.echo(f"sentence order  {first} | {second}\n                in this order with probability {probability:.2f}")
+    print_beside("sentence order", f"{first} | {second}", f"in this order with probability {probability:.2f}")
     passage = '"My dear Watson," said he, "the hound was upon the moor before you came."'
     label = export.classify(classifier, [passage])[0]
-    typer.echo(f"author          {passage}\n                {label.label} {label.score:.2f}")
-    typer.echo(f"use it          .venv/bin/albert-tf predict {exported.folder.parent} {passage!r}")
-    typer.echo(f"serve both      .venv/bin/albert-tf serve {folders.saved_models}")
-    typer.echo("                then open http://127.0.0.1:8501/")
+    print_beside("author", passage, f"{label.label} {label.score:.2f}")
+    typer.echo(f"use it:\n  .venv/bin/albert-tf predict {exported.folder.parent} \\\n  {shlex.quote(passage)}")
+    typer.echo(f"serve both, then open http://127.0.0.1:8501/:\n  .venv/bin/albert-tf serve {folders.saved_models}")
 
 
 if __name__ == "__main__":

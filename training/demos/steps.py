@@ -1,7 +1,11 @@
 """Steps of all demos, with settings for a small model and corpus."""
 
+import contextlib
 import pathlib
-from collections.abc import Callable, Mapping
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import typer
@@ -10,6 +14,7 @@ from albert_tf import data, tokenization, trainer
 from albert_tf.cli.pretrain import end_if_stopped
 from albert_tf.cli.session import user_errors
 from albert_tf.cli.tables import print_table
+from albert_tf.progress import progress_line
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 MAX_LENGTH = 64  # tokens, for classification
@@ -39,39 +44,48 @@ def run_demo(demo: Callable) -> None:
         app()
 
 
+@contextlib.contextmanager
+def step(title: str) -> Iterator[None]:
+    """Prints what is done, and shows on a terminal how long it has taken."""
+    typer.echo(title)
+    with progress_line(""):
+        yield
+
+
 def train_vocabulary(
     texts: Mapping[str, list[pathlib.Path]], folders: Folders, vocab_size: int, **options: Any
 ) -> None:
     """Trains a vocabulary on the `train` files and evaluates it on the `heldout` files."""
-    typer.echo("training a vocabulary")
-    heldout = texts["heldout"]
-    tokenization.train_sentencepiece(texts["train"], folders.vocabulary, vocab_size, heldout_files=heldout, **options)
+    with step("training a vocabulary"):
+        train, heldout = texts["train"], texts["heldout"]
+        tokenization.train_sentencepiece(train, folders.vocabulary, vocab_size, heldout_files=heldout, **options)
 
 
 def write_examples(folders: Folders, texts: Mapping[str, list[pathlib.Path]], **options: Any) -> None:
     """Writes pretraining examples with twenty passes over the `train` files and one over the `heldout` files."""
     for part, files in texts.items():
-        typer.echo(f"writing {part} examples")
-        report = data.prepare(
-            data.PrepareOptions(
-                inputs=tuple(files),
-                output_dir=folders.examples / part,
-                tokenizer=folders.vocabulary,
-                # A small model learns faster from many masked single words than from fewer n-grams.
-                masked_lm_prob=0.25,
-                ngram=1,
-                dupe_factor=20 if part == "train" else 1,
-                num_shards=4 if part == "train" else 1,
-                **options,
+        with step(f"writing {part} examples"):
+            report = data.prepare(
+                data.PrepareOptions(
+                    inputs=tuple(files),
+                    output_dir=folders.examples / part,
+                    tokenizer=folders.vocabulary,
+                    # A small model learns faster from many masked single words than from fewer n-grams.
+                    masked_lm_prob=0.25,
+                    ngram=1,
+                    dupe_factor=20 if part == "train" else 1,
+                    num_shards=4 if part == "train" else 1,
+                    **options,
+                )
             )
-        )
         speed = "existing files" if report.reused else f"{report.tokens_per_second:,.0f} tokens/s"
         typer.echo(f"  {report.manifest.statistics.examples:,} examples, {speed}")
 
 
 def pretrain_model(recipe: pathlib.Path, folders: Folders) -> Any:
     """Pretrains on the examples; exits if the run is interrupted."""
-    typer.echo("pretraining")
+    with step("pretraining"):
+        trainer.pretrain  # noqa: B018 (imports TensorFlow)
     examples = {name: folders.examples / part for name, part in (("examples", "train"), ("heldout", "heldout"))}
     loaded = trainer.load_recipe(recipe, **examples)
     report = trainer.pretrain(loaded, folders.pretraining)
@@ -111,3 +125,12 @@ def finetune_classifier(
 def print_results(title: str, column: str, rows: Mapping[str, str]) -> None:
     """Prints a table with one value per row."""
     print_table(title, (column, "value"), rows.items())
+
+
+def print_beside(name: str, *texts: str) -> None:
+    """Prints a name and texts beside it, which a terminal shows broken between words."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    for number, text in enumerate(texts):
+        start = name if number == 0 else ""
+        indents = {"initial_indent": f"{start:16}", "subsequent_indent": " " * 16}
+        typer.echo(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False, **indents))
