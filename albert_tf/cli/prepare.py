@@ -90,10 +90,9 @@ def _progress_bar(quiet: bool) -> Iterator[Callable[..., None]]:
             if state.stage not in tasks:
                 tasks[state.stage] = progress.add_task(state.stage, total=state.total, rate="")
             task, unit = tasks[state.stage], "B" if state.stage == "tokenize" else "tokens"
-            speed = progress.tasks[task].speed
-            progress.update(
-                task, completed=state.done, total=state.total, rate=f"{speed:,.0f} {unit}/s" if speed else ""
-            )
+            # Not `Task.speed`, the time between reports: shards of several processes end at the same time.
+            rate = state.done / max(progress.tasks[task].elapsed or 0, 1e-3)
+            progress.update(task, completed=state.done, total=state.total, rate=f"{rate:,.0f} {unit}/s" if rate else "")
 
         yield show
 

@@ -2,11 +2,15 @@
 
 import contextlib
 import io
+import re
 import sys
+import time
 
 import pytest
 
 from albert_tf.cli.app import main
+from albert_tf.cli.prepare import _progress_bar
+from albert_tf.data.preparation.pipeline import PrepareProgress
 from albert_tf.progress import counted, progress_line
 from tests.toy_task import write_mood_table
 
@@ -41,6 +45,16 @@ def test_commands_count_their_rows(folders, tmp_path, monkeypatch, capsys):
     assert not ended.value.code, shown
     assert "40 rows, " in shown[0]
     assert "40 predictions in" in capsys.readouterr().out
+
+
+def test_prepare_measures_from_the_beginning_of_a_stage(monkeypatch):
+    with terminal(monkeypatch) as shown, _progress_bar(quiet=False) as show:
+        show(PrepareProgress("write", 0, 1_000))
+        time.sleep(0.2)
+        for done in (400, 800, 1_000):  # shards of several processes that end at once
+            show(PrepareProgress("write", done, 1_000))
+    (*_, rate) = re.findall(r"([\d,]+) tokens/s", shown[0])
+    assert int(rate.replace(",", "")) <= 1_000 / 0.2
 
 
 def test_bench_counts_its_rounds(monkeypatch):
