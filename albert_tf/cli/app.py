@@ -3,6 +3,8 @@
 Commands import slow modules inside their functions, so that `--help` is fast.
 """
 
+import atexit
+import gc
 from pathlib import Path
 from typing import Annotated
 
@@ -111,5 +113,6 @@ for _command in COMMANDS:
 
 def main() -> None:
     """Runs a command."""
+    atexit.register(gc.freeze)  # nothing is collected at the end, which takes a second after an import of TensorFlow
     with user_errors():
         app(prog_name=PROGRAM)

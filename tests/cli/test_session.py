@@ -125,6 +125,21 @@ def streams_of_a_user(*arguments) -> tuple[str, str]:
     return process.communicate(timeout=300)
 
 
+def test_a_command_ends_without_collecting_garbage():
+    program = """
+import sys
+class Cycle:
+    def __del__(self): print("collected")
+cycle = Cycle()
+cycle.itself = cycle
+sys.argv = ["albert-tf", "--version"]
+from albert_tf.cli.app import main
+main()
+"""
+    out, err = start("-c", program).communicate(timeout=60)
+    assert (out, err) == (f"albert-tf {albert_tf.__version__}\n", "")
+
+
 @pytest.mark.exhaustive
 def test_real_tensorflow_is_quiet():
     out, err = streams_of_a_user("verify", ROOT / "tests/golden/hf_for_masked_lm")
