@@ -75,9 +75,16 @@ def examine() -> Iterator[Check]:
     yield Check("packages", ", ".join(f"{name} {version}" for name, version in versions.items()))
     optional = [f"{name} {version}" for name in _OPTIONAL if (version := _version(name))]
     yield Check("optional packages", ", ".join(optional) or "none")
-    yield from _requirements()
+    # As saved_models/requirements-onnx.txt installs it.
+    has_tensorflow = not any(map(_version, ("onnxruntime", "openvino"))) or _version("tensorflow") is not None
+    yield from _requirements(has_tensorflow)
     yield from _conflicts()
-    yield from _tensorflow()
+    if has_tensorflow:
+        yield from _tensorflow()
+    else:
+        yield Check(
+            "tensorflow", "is not installed: ONNX folders can be used; install albert-tf without --no-deps for more"
+        )
     yield _processor()
     yield _memory()
     yield from _disk()
@@ -93,8 +100,12 @@ def _version(package: str) -> str | None:
 # === Packages ===
 
 
-def _requirements() -> Iterator[Check]:
-    """Whether the packages that TensorFlow, Keras and albert-tf ask for are installed in versions that they accept."""
+def _requirements(complete: bool) -> Iterator[Check]:
+    """Whether the packages that TensorFlow, Keras and albert-tf ask for are installed in versions that they accept.
+
+    Args:
+        complete: whether those that are not installed count.
+    """
     from packaging.requirements import Requirement
 
     wrong = {}
@@ -104,14 +115,17 @@ def _requirements() -> Iterator[Check]:
             if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
                 continue
             version = _version(requirement.name)
-            if version is None or not requirement.specifier.contains(version, prereleases=True):
+            if complete if version is None else not requirement.specifier.contains(version, prereleases=True):
                 needed = f"{requirement.name}{requirement.specifier}"
                 wrong[needed] = Check(
                     "requirements",
                     f"{package} needs {needed}, but {version or 'nothing'} is installed",
                     f"pip install '{needed}'",
                 )
-    yield from wrong.values() or [Check("requirements", f"of {', '.join(_CHECKED)} are installed")]
+    checked = ", ".join(filter(_version, _CHECKED))
+    yield from wrong.values() or [
+        Check("requirements", f"of {checked} are {'installed' if complete else 'compatible'}")
+    ]
 
 
 def _conflicts() -> Iterator[Check]:

@@ -60,10 +60,18 @@ def test_a_variable_is_not_blamed_on_tensorflow(monkeypatch):
     assert problems(doctor._tensorflow()) == {}
 
 
+def test_an_environment_for_onnx_folders_is_sound(monkeypatch):
+    version, missing = doctor._version, ("tensorflow", "tensorflow-text", "keras", "h5py", "matplotlib")
+    monkeypatch.setattr(doctor, "_version", lambda package: None if package in missing else version(package))
+    checks = list(doctor.examine())
+    assert problems(checks) == {}
+    assert any("ONNX folders can be used" in check.finding for check in checks)
+
+
 def test_requirements(installed):
     installed("protobuf", "3.20.0")
     installed("keras", "3.99.0")
-    found = problems(doctor._requirements())
+    found = problems(doctor._requirements(complete=True))
     assert any("but 3.20.0 is installed" in finding for finding in found)
     assert any(cure.startswith("pip install 'protobuf") for cure in found.values())
     assert any(finding.startswith("albert-tf needs keras") for finding in found)
