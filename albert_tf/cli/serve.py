@@ -49,6 +49,9 @@ def run(
     try:
         from albert_tf.serving.batching import BatchOptions
         from albert_tf.serving.server import ServerOptions, serve
+
+        if grpc_port is not None:
+            import albert_tf.serving.grpc_service  # noqa: F401
     except ModuleNotFoundError as error:
         raise ValueError(
             f"The server needs {error.name}, which is not installed; run: pip install 'albert-tf[serve]'."

@@ -98,6 +98,15 @@ def test_predict_serve_and_query(blocked, onnx, run_python):
     assert server.returncode == 0
 
 
+def test_grpc_names_its_extra_before_models_are_loaded(blocked, tmp_path):
+    command = [sys.executable, "-c", blocked + MAIN, "serve", str(tmp_path), "--port", "0", "--grpc-port", "0"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "albert-tf: The server needs grpc, which is not installed; run: pip install 'albert-tf[serve]'.\n"
+    )
+
+
 @pytest.mark.parametrize("command", ["predict {} text", "verify {}"])
 def test_what_needs_keras_says_so(command, blocked, folders):
     command = [sys.executable, "-c", blocked + MAIN, *command.format(folders["classifier"]).split()]
