@@ -22,7 +22,7 @@ def find_version(folder: pathlib.Path) -> pathlib.Path:
     for path in [folder, *reversed(versions)]:
         if (path / "saved_model.pb").is_file():
             return path
-    raise ValueError(f"{folder} has no exported model; see `albert-tf export --help`.")
+    raise ValueError(f"{folder} has no exported model of TensorFlow; `albert-tf predict` takes ONNX folders.")
 
 
 def call(signature, texts: list[str], pairs: list[str]) -> dict[str, tf.Tensor]:

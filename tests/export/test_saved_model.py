@@ -257,7 +257,7 @@ def test_the_script_answers_for_every_kind(exports, monkeypatch, capsys):
 @pytest.mark.exhaustive
 def test_the_script_explains_mistakes_in_one_sentence(exports, monkeypatch, capsys, tmp_path):
     cases = {
-        "has no exported model": [tmp_path, "text"],
+        "has no exported model of TensorFlow; `albert-tf predict` takes ONNX folders": [tmp_path, "text"],
         "Each text must contain [MASK]": [exports["pretrained"].folder, "text"],
         "pass --pair TEXT for each text": [exports["pairs"].folder, "text"],
         "omit --pair": [exports["classifier"].folder, "text", "--pair", "x"],
