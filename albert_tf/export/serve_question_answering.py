@@ -13,7 +13,7 @@ from albert_tf.data.finetuning.encoded import window_stride
 from albert_tf.export.folder import ModelFolder
 from albert_tf.export.serve_base import TOKENS, ServedModel
 from albert_tf.export.spans import answer_questions
-from albert_tf.export.windows import Windows, cut
+from albert_tf.export.windows import Windows, bytes_of, cut
 
 _CANDIDATES = 20
 _NEVER = -float("inf")
@@ -92,7 +92,7 @@ class ServedAnswers(ServedModel):
         )
 
     def _texts(self, context, start, end, score, null_odds):
-        text, first, last = cut(context, start, end)
+        text, first, last = cut(bytes_of(context), tf.range(tf.size(context)), start, end)
         threshold = self._loaded.no_answer_threshold
         is_answered = text != ""
         if threshold is not None:

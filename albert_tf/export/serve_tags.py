@@ -13,7 +13,7 @@ from albert_tf.data.finetuning.encoded import window_stride
 from albert_tf.export.folder import SAMPLES, ModelFolder
 from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.spans import find_entities
-from albert_tf.export.windows import Windows, cut
+from albert_tf.export.windows import Windows, bytes_of, cut, parts_of
 from albert_tf.tokenization.layer import WHITE_SPACE
 
 _PREFIXES = {"B": 0, "I": 1, "E": 2, "S": 3, "L": 2, "U": 3}  # of tags; L and U are E and S in BILOU
@@ -39,7 +39,7 @@ class ServedTags(ServedModel):
         return {"logits": logits, "probabilities": tf.nn.softmax(logits)}  # [B, L, tags]
 
     def answer(self, encoded, texts):
-        text = texts["text"]
+        text = bytes_of(texts["text"])
         windows = Windows.of(encoded, self._loaded.max_length, self._doc_stride)
         probabilities = self.outputs(self.model_inputs(encoded))["probabilities"]
         is_best = windows.is_best()
@@ -50,7 +50,7 @@ class ServedTags(ServedModel):
         )  # [N], [N, 2], [N, tags]
         starts, ends = offsets[:, 0], offsets[:, 1]
         if self._loaded.tags_words:
-            is_first, ends = _words(tf.gather(text, samples), samples, starts, ends)
+            is_first, ends = _words(text, samples, starts, ends)
             samples, starts, ends, probabilities = (
                 tf.boolean_mask(each, is_first) for each in (samples, starts, ends, probabilities)
             )
@@ -69,11 +69,11 @@ class ServedTags(ServedModel):
         last = tf.math.unsorted_segment_max(ends, number, total)
         score = tf.math.unsorted_segment_mean(tf.reduce_max(probabilities, axis=-1), number, total)
         samples = tf.boolean_mask(samples, begins)
-        parts, start, end = cut(tf.gather(text, samples), first, last)
+        parts, start, end = cut(text, samples, first, last)
         names = tf.gather(tf.constant(self._names), tf.boolean_mask(label, begins))
 
         def rows(values, padding):  # [B, S]
-            splits = tf.searchsorted(samples, tf.range(tf.size(text) + 1))
+            splits = tf.searchsorted(samples, tf.range(text.nrows() + 1))
             return tf.RaggedTensor.from_row_splits(values, splits, validate=False).to_tensor(padding)
 
         return {
@@ -107,7 +107,7 @@ class ServedTags(ServedModel):
 
 def _words(texts, samples, starts, ends):
     """Whether each token begins a word, bool [N], and where its word ends, int32 [N]; see `word_starts`."""
-    tokens = tf.strings.substr(texts, starts, ends - starts)
+    tokens = parts_of(texts, samples, starts, ends)
     is_space = tf.strings.regex_full_match(tokens, f"[{WHITE_SPACE}]*")
     continues = _follows(samples) & tf.equal(starts, _previous(ends, -1)) & ~is_space
     continues &= tf.strings.regex_full_match(tokens, rf"{_LETTER}(?s:.*)")

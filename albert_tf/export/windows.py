@@ -1,6 +1,6 @@
 """Windows of long texts in a TensorFlow graph, and where their tokens are in the text.
 
-Letters: B texts, R windows of all texts, L sequence, T tokens of a text.
+Letters: B texts, R windows of all texts, L sequence, T tokens of a text, N parts of all texts.
 """
 
 import dataclasses
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from albert_tf.tokenization.layer import WHITE_SPACE
+from albert_tf.tokenization.ragged import sums, take
 
 _SPACES = f"[{WHITE_SPACE}]*"
 
@@ -70,19 +71,38 @@ class Windows:
         return tf.where(is_token, keys, 0)
 
 
-def cut(texts: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Parts of texts without surrounding white space.
+def parts_of(texts: tf.RaggedTensor, samples: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
+    """Parts of texts; `tf.strings.substr` would copy a whole text for each of its parts.
 
     Args:
-        texts: tf.string [N].
+        texts: the single bytes of each text, tf.string [B, (bytes)], see `bytes_of`.
+        samples: index of the text of each part, int32 [N].
         starts, ends: in bytes, int32 [N].
+
+    Returns:
+        tf.string [N].
+    """
+    return tf.strings.reduce_join(take(texts, samples, starts, tf.maximum(ends - starts, 0)), axis=1)
+
+
+def bytes_of(texts: tf.Tensor) -> tf.RaggedTensor:
+    """The single bytes of texts: tf.string [B, (bytes)]."""
+    return tf.strings.bytes_split(texts).with_row_splits_dtype(tf.int32)
+
+
+def cut(
+    texts: tf.RaggedTensor, samples: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """As `parts_of`, without surrounding white space.
 
     Returns:
         The parts, tf.string [N], and where they start and end, in characters, int32 [N].
     """
-    part = tf.strings.substr(texts, starts, ends - starts)
+    part = parts_of(texts, samples, starts, ends)
     stripped = tf.strings.regex_replace(part, f"^{_SPACES}", "", replace_global=False)
     starts += tf.strings.length(part) - tf.strings.length(stripped)
     stripped = tf.strings.regex_replace(stripped, f"{_SPACES}$", "", replace_global=False)
-    start = tf.strings.length(tf.strings.substr(texts, tf.zeros_like(starts), starts), unit="UTF8_CHAR")
+    characters = sums(tf.strings.length(texts.values, unit="UTF8_CHAR"))  # 1 of the byte that begins one, else 0
+    first = tf.gather(texts.row_starts(), samples)
+    start = tf.gather(characters, first + starts) - tf.gather(characters, first)
     return stripped, start, start + tf.strings.length(stripped, unit="UTF8_CHAR")

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from albert_tf import AlbertTokenizer
 from albert_tf.export import answer_questions, choose, classify, find_entities, load_folder, load_saved_model
+from albert_tf.export.windows import bytes_of, cut, parts_of
 from albert_tf.trainer.evaluation import predict_folder
 from tests.conftest import OTHER_TASKS
 
@@ -86,6 +87,45 @@ def test_an_entity_is_in_its_text(signatures):
                 assert part.decode().strip() == part.decode() != ""
     assert outputs["entity_start"][0, 0] >= 0
     assert (outputs["entity_label"][2] == b"").all()
+
+
+def test_parts_of_texts_in_bytes_and_in_characters():
+    texts = [LONG.encode(), b"", b"\xff a\x80\x80b \xed\xa0\x80 \xf0\x9f", "\u3000 서울 🙂\xa0".encode()]
+    chance = np.random.default_rng(0)
+    samples = np.repeat(np.arange(len(texts), dtype=np.int32), 100)
+    starts, ends = np.sort([chance.integers(0, len(texts[sample]) + 1, 2) for sample in samples]).astype(np.int32).T
+    split = bytes_of(tf.constant(texts))
+    parts = parts_of(split, samples, starts, ends).numpy().tolist()
+    assert parts == [texts[sample][start:end] for sample, start, end in zip(samples, starts, ends)]
+    for sample, start, part, stripped, *edges in zip(samples, starts, parts, *cut(split, samples, starts, ends)):
+        left = part.decode("utf-8", "surrogateescape").lstrip()
+        assert stripped.numpy() == left.rstrip().encode("utf-8", "surrogateescape")
+        first = start + len(part) - len(left.encode("utf-8", "surrogateescape"))
+        last = first + len(stripped.numpy())
+        assert edges == [sum(byte & 0xC0 != 0x80 for byte in texts[sample][:edge]) for edge in (first, last)]
+
+
+LONG_TEXT = """
+import pathlib, resource, sys
+import numpy as np
+from albert_tf.serving.tensorflow_engine import load
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+engine = load(pathlib.Path(sys.argv[1]))
+text = " ".join(map(str, range(15_000))).encode()
+engine.run("serving_default", {"text": np.array([text[:100]], object)})
+before = peak()
+found = engine.run("serving_default", {"text": np.array([text], object)})
+print(len(text), found["entity_end"].max(), peak() - before)
+"""
+
+
+def test_memory_is_in_proportion_to_a_text(exports, run_python):
+    length, last, megabytes = run_python("-c", LONG_TEXT, exports["tags"].folder).stdout.split()
+    assert int(length) == int(last) > 70_000
+    assert float(megabytes) < 500  # a copy of the text for each token would take 2 GB
 
 
 @pytest.mark.exhaustive
