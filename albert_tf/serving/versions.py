@@ -18,7 +18,7 @@ from albert_tf.serving.batching import Batcher
 from albert_tf.serving.engine import Engine
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-_VERSION = re.compile(r"[1-9][0-9]{0,17}")
+_VERSION = re.compile(r"[0-9]{1,18}")  # also "01", as TensorFlow Serving
 _SCAN_SECONDS = 1.0
 _logger = logging.getLogger(__name__)
 
@@ -84,15 +84,12 @@ class ModelRoot:
             return self._named({name: [(self._folder, number)]})
         children = self._children(self._folder)
         # A number alone may be the name of a model, such as a year.
-        is_model = any(_VERSION.fullmatch(child.name) and _marker(child) for child in children)
-        models = (
-            {self._folder.name: children} if is_model else {child.name: self._children(child) for child in children}
-        )
+        numbered = self._numbered(children)
+        is_model = any(_marker(folder) for folder, _ in numbered)
         return self._named(
-            {
-                name: [(child, child.name) for child in folders if _VERSION.fullmatch(child.name)]
-                for name, folders in models.items()
-            }
+            {self._folder.name: numbered}
+            if is_model
+            else {child.name: self._numbered(self._children(child)) for child in children}
         )
 
     def check_links(self, folder: pathlib.Path) -> None:
@@ -111,8 +108,17 @@ class ModelRoot:
             if versions and not _NAME.fullmatch(name):
                 self._report(f"{name!r} is not served: a name must have up to 100 letters, digits, `_`, `.` or `-`.")
             elif versions:
-                found[name] = sorted(versions, key=lambda version: -version.number)
+                # Of two folders of one number the last by name comes first, as in TensorFlow Serving: 1 before 01.
+                found[name] = sorted(versions, key=lambda version: (version.number, version.folder.name), reverse=True)
         return found
+
+    def _numbered(self, folders: list[pathlib.Path]) -> list[tuple[pathlib.Path, str]]:
+        """The folders that are named as versions are, and their numbers."""
+        numbered = [(folder, folder.name) for folder in folders if _VERSION.fullmatch(folder.name)]
+        for folder in folders:
+            if not _VERSION.fullmatch(folder.name) and _marker(folder) is not None:
+                self._report(f"{folder} is not served: the folder of a version must be named by its number, such as 1.")
+        return numbered
 
     def _version(self, name: str, folder: pathlib.Path, number: str) -> Version | None:
         if _marker(folder) is None:
@@ -121,23 +127,37 @@ class ModelRoot:
                 "onnx."
             )
             return None
-        files = (os.path.join(parent, file) for parent, _, files in os.walk(folder) for file in files)
-        states = ((file, os.lstat(file)) for file in files)
-        stamp = hash(frozenset((file, state.st_ino, state.st_size, state.st_mtime_ns) for file, state in states))
-        return Version(name, int(number), folder, stamp)
+        return Version(name, int(number), folder, hash(frozenset(_states(folder))))
 
     def _children(self, folder: pathlib.Path) -> list[pathlib.Path]:
-        """The folders in `folder`; links that leave the root are skipped."""
-        children = [child for child in folder.iterdir() if not child.name.startswith(".") and child.is_dir()]
-        inside = [child for child in children if child.resolve().is_relative_to(self._folder)]
-        for child in set(children) - set(inside):
-            self._report(f"{child} is a link to outside {self._folder} and ignored; copy what it points to.")
-        return inside
+        """The folders in `folder`; links that leave the root, and what cannot be read, are skipped."""
+        found = []
+        for child in folder.iterdir():
+            if child.name.startswith(".") or not child.is_dir():
+                continue
+            if child.is_symlink() and not child.resolve().is_relative_to(self._folder):
+                self._report(f"{child} is a link to outside {self._folder} and ignored; copy what it points to.")
+            elif not os.access(child, os.R_OK | os.X_OK):  # such as lost+found
+                self._report(f"{child} is ignored: the server may not read it.")
+            else:
+                found.append(child)
+        return found
 
     def _report(self, message: str) -> None:
         if message not in self._reported:
             self._reported.add(message)
             _logger.warning(message)
+
+
+def _states(folder: str | os.PathLike) -> Iterator[tuple[str, int, int, int]]:
+    """What changes with each file below a folder."""
+    with contextlib.suppress(PermissionError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _states(entry.path)
+            else:
+                state = entry.stat(follow_symlinks=False)
+                yield entry.path, state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def _marker(folder: pathlib.Path) -> pathlib.Path | None:
@@ -166,6 +186,7 @@ class ServedModels:
         self._root, self._load, self._make_batcher = root, load, make_batcher
         self.served: dict[str, ServedVersion] = {}
         self.failed: dict[Version, str] = {}
+        self._seen: dict[pathlib.Path, Version] = {}  # when it was last looked at
 
     @contextlib.contextmanager
     def hold(self, name: str, version: str | int | None = None) -> Iterator[ServedVersion]:
@@ -213,10 +234,16 @@ class ServedModels:
             for version in versions:
                 if (current is not None and version == current.version) or await self._replace(version, current):
                     break
+                if current is not None and version.folder == current.version.folder:
+                    break  # its files have changed: the one in memory stays, not an older one
 
     async def _replace(self, version: Version, current: ServedVersion | None) -> bool:
-        """Loads a version and serves it instead of the current one; False if it cannot be loaded."""
-        if version in self.failed:
+        """Loads a version and serves it instead of the current one; False if it cannot be loaded.
+
+        One whose files have changed is loaded when they have not for a second: it may still be copied.
+        """
+        seen, self._seen[version.folder] = self._seen.get(version.folder, version), version
+        if version in self.failed or version != seen:
             return False
         try:
             engine = await asyncio.to_thread(self._load_checked, version.folder)

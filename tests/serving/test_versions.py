@@ -3,7 +3,10 @@
 import asyncio
 import gc
 import logging
+import os
+import pathlib
 import shutil
+import tempfile
 import weakref
 
 import pytest
@@ -32,6 +35,44 @@ def test_a_model_may_be_named_by_a_number(tmp_path):
     write_version(tmp_path / "task", 1)
     write_version(tmp_path / "2024", 3)
     assert found(tmp_path) == {"task": [1], "2024": [3]}
+
+
+def test_version_numbers_are_read_as_tensorflow_serving_does(tmp_path, caplog):
+    for number in ("0", "007", "7", "10"):
+        write_version(tmp_path / "task", number)
+    write_version(tmp_path / "one" / "again", "01")
+    for name in ("best", "-3", "9" * 19):
+        write_version(tmp_path / "task", name)
+    write_version(tmp_path, "flat")
+    folders = [version.folder.name for version in ModelRoot(tmp_path).scan()["task"]]
+    assert folders == ["10", "7", "007", "0"]
+    assert found(tmp_path / "one") == {"again": [1]}
+    assert {
+        message.partition(" is not served: the folder of a version must be named by its number")[0]
+        for message in caplog.messages
+    } == {str(tmp_path / name) for name in ("task/best", "task/-3", f"task/{'9' * 19}", "flat")}
+
+
+UNREADABLE = """
+import logging, os, pathlib, sys
+from albert_tf.serving.versions import ModelRoot
+
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+os.setuid(65534)
+print({name: [version.number for version in versions] for name, versions in ModelRoot(sys.argv[1]).scan().items()})
+"""
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root can become someone else")
+def test_a_folder_that_cannot_be_read_is_ignored(run_python):
+    with tempfile.TemporaryDirectory() as root:
+        os.chmod(root, 0o755)
+        write_version(pathlib.Path(root) / "task", 1)
+        (pathlib.Path(root) / "lost+found").mkdir(0o700)
+        (pathlib.Path(root) / "task" / "1" / "secret").mkdir(0o700)
+        ignored, found = run_python("-c", UNREADABLE, root).stdout.splitlines()
+    assert ignored == f"{root}/lost+found is ignored: the server may not read it."
+    assert found == "{'task': [1]}"
 
 
 def test_what_is_incomplete_or_has_a_bad_name_is_logged_once(tmp_path, caplog):
@@ -103,28 +144,42 @@ def test_a_new_version_replaces_the_old_one_after_its_last_request(tmp_path, cap
     assert "task 2 is served by toy." in caplog.messages
 
 
-def test_a_version_that_is_copied_slowly_is_served_once_it_is_complete(tmp_path):
+def test_a_version_that_is_copied_slowly_is_served_once_it_is_complete(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
     write_version(tmp_path / "task", 1)
 
     def load(folder):
-        if folder.name != "1" and not (folder / "onnx" / "model.onnx").is_file():
-            raise ValueError("model.onnx is missing")
+        if folder.name != "1" and len((folder / "onnx" / "model.onnx").read_text()) < 6:
+            raise ValueError("model.onnx is cut off")
         return ToyEngine()
 
     async def scenario():
         async with toy_server(tmp_path) as server:
             server.models._load = load
-            folder = write_version(tmp_path / "task", 2)
+            folder = tmp_path / "task" / "2"
+            (folder / "onnx").mkdir(parents=True)
+            (folder / "onnx" / "model.onnx").touch()
+            (folder / "model.json").write_text("{}")
             await server.models.refresh()
-            assert server.models.find("task").version.number == 1
-            (folder / "onnx" / "model.onnx").write_text("weights")
+            for weights in ("w", "wei", "weights"):
+                (folder / "onnx" / "model.onnx").write_text(weights)
+                await server.models.refresh()
+                assert server.models.find("task").version.number == 1
             await server.models.refresh()
             served = server.models.find("task")
             assert served.version.number == 2
             await server.models.refresh()
             assert server.models.find("task") is served
+            (folder / "onnx" / "model.onnx").write_text("others")
+            await server.models.refresh()
+            assert server.models.find("task") is served  # not version 1
+            await server.models.refresh()
+            assert server.models.find("task").version == server.models._root.scan()["task"][0] != served.version
 
     run(scenario)
+    failed, *loaded = [message for message in caplog.messages if "ersion" in message or "2 is" in message]
+    assert failed == "Version 2 of task could not be loaded; version 1 stays: model.onnx is cut off"
+    assert loaded == ["task 2 is served by toy."] * 2
 
 
 def test_a_version_that_does_not_load_leaves_the_old_one(tmp_path, caplog):
@@ -144,7 +199,8 @@ def test_a_version_that_does_not_load_leaves_the_old_one(tmp_path, caplog):
             assert server.models.find("task").version.number == 1
             shutil.rmtree(tmp_path / "task" / "2")
             write_version(tmp_path / "task", 2, '{"repaired": true}')
-            await server.models.refresh()
+            for _ in range(2):
+                await server.models.refresh()
             assert server.models.find("task").version.number == 2
             shutil.rmtree(tmp_path / "task" / "2")  # a step back
             await server.models.refresh()

@@ -107,7 +107,7 @@ def shares(text: bytes) -> float:
     return sum(text.count(vowel) for vowel in (b"a", b"e", b"i", b"o", b"u")) / max(len(text), 1)
 
 
-def write_version(model: pathlib.Path, number: int, content: str = "{}") -> pathlib.Path:
+def write_version(model: pathlib.Path, number: int | str, content: str = "{}") -> pathlib.Path:
     """A version folder, published by one rename as an export is."""
     partial = model / f".{number}"
     partial.mkdir(parents=True)
