@@ -93,11 +93,13 @@ async def serve(
         serving = asyncio.create_task(server.serve([listening]))
         announce(_started(listening, grpc_port, options.host, models))
         await asyncio.wait((serving, asyncio.create_task(stop.wait())), return_when=asyncio.FIRST_COMPLETED)
+        _logger.info("Stopping; running requests get up to %g seconds.", options.drain)
         state.ready = False
         watching.cancel()
         server.should_exit = True
         await asyncio.gather(serving, *([grpc_server.stop(options.drain)] if grpc_server else []))
     models.close()
+    _logger.info("Stopped.")
 
 
 async def _load_models(folder: str | os.PathLike, options: ServerOptions, metrics: Metrics) -> ServedModels:

@@ -1,6 +1,7 @@
 """Proves that a server starts, reloads, drains and ends, over real sockets with a real export."""
 
 import asyncio
+import logging
 import os
 import re
 import shutil
@@ -67,7 +68,9 @@ def test_the_line_at_the_start_names_addresses_and_models(toy):
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/, gRPC at 127\.0\.0\.1:\d+ serves task 1 \(toy\)", lines[0])
 
 
-def test_running_requests_are_answered_before_the_end(toy):
+def test_running_requests_are_answered_before_the_end(toy, caplog):
+    caplog.set_level(logging.INFO)
+
     def scenario(address, stop):
         replies = []
         asking = threading.Thread(target=lambda: replies.append(post(address)))
@@ -81,6 +84,8 @@ def test_running_requests_are_answered_before_the_end(toy):
 
     (reply,), _ = with_server(toy, scenario)
     assert reply.status_code == 200
+    said = [record.getMessage() for record in caplog.records if record.name == server.__name__]
+    assert said == ["Stopping; running requests get up to 30 seconds.", "Stopped."]
 
 
 def test_a_client_that_leaves_is_forgotten(toy):
