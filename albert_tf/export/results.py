@@ -163,10 +163,14 @@ class ExportedModel(abc.ABC):
 
 def _as_bytes(values: Sequence) -> np.ndarray:
     """Texts [B] or choices [B, C] as an object array of bytes."""
-    return np.array(
-        [value.encode() if isinstance(value, str) else [choice.encode() for choice in value] for value in values],
-        object,
-    )
+    try:
+        encoded = [value.encode() if isinstance(value, str) else [text.encode() for text in value] for value in values]
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"Texts must be valid Unicode. Received: {error.object[:60]!r}, whose character {error.start} is half of a "
+            "surrogate pair; read its bytes with errors='replace'."
+        ) from None
+    return np.array(encoded, object)
 
 
 def newest_first(folder: pathlib.Path) -> list[pathlib.Path]:
