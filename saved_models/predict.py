@@ -35,8 +35,9 @@ def call(signature, texts: list[str], pairs: list[str]) -> dict[str, tf.Tensor]:
         raise ValueError(f"The model takes {' and '.join(sorted(expected))}, not {' and '.join(given)}; {cure}.")
     try:
         return signature(**{name: tf.constant(value) for name, value in given.items()})
-    except tf.errors.InvalidArgumentError:
-        raise ValueError(f"Each text must contain [MASK]. Received: {texts}.") from None
+    except tf.errors.InvalidArgumentError as error:
+        assertion = str(error).partition("assertion failed: [")[2].partition("]\n")[0]
+        raise ValueError(assertion or str(error).splitlines()[-1]) from None
 
 
 def describe(signatures, outputs: dict[str, tf.Tensor], row: int) -> list[str]:

@@ -2,14 +2,15 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  # registers the operations that the SavedModel calls
 
-from albert_tf.export.results import SAVED_MODEL_FILE, ExportedModel, MaskPrediction, newest_first
+from albert_tf.export.results import SAVED_MODEL_FILE, ExportedModel, newest_first
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,18 +38,14 @@ class RestoredModel(ExportedModel):
 
     def run(self, signature: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """See `ExportedModel.run`."""
-        outputs = self.restored.signatures[signature](**{name: tf.constant(array) for name, array in arrays.items()})
-        return {name: tensor.numpy() for name, tensor in outputs.items()}
-
-    def fill_mask(self, texts: Sequence[str], top: int = 5) -> list[tuple[MaskPrediction, ...]]:
-        """As `albert_tf.export.fill_mask`, with at most the number of pieces fixed at export."""
+        given = {name: tf.constant(array) for name, array in arrays.items()}
         try:
-            return super().fill_mask(texts, top)
-        except tf.errors.InvalidArgumentError:
-            raise ValueError(
-                "Each text must contain [MASK], and none may be cut off at the maximum length. Received: "
-                f"{list(texts)}."
-            ) from None
+            outputs = self.restored.signatures[signature](**given)
+        except tf.errors.InvalidArgumentError as error:
+            assertion = re.search(r"assertion failed: \[(.*?)\](?: \[|$)", str(error), re.MULTILINE)
+            reason = f"The model refused the input: {str(error).strip().splitlines()[-1]}"
+            raise ValueError(assertion[1] if assertion else reason) from None
+        return {name: tensor.numpy() for name, tensor in outputs.items()}
 
 
 def load_saved_model(folder: str | pathlib.Path) -> RestoredModel:

@@ -74,7 +74,7 @@ class ServedModel(tf.Module):
         functions = {
             "serving_default": traced(lambda **texts: self.answer(encode(texts), texts), **texts),
             "tokenize": traced(lambda **texts: self.model_inputs(encode(texts)), **texts),
-            "tokens": traced(lambda **ids: self.outputs(ids), **ids),
+            "tokens": traced(lambda **ids: self.outputs(self._checked(ids)), **ids),
         }
         if self._with_attention:
             functions["attention"] = traced(lambda **texts: self.attention(encode(texts)), **texts)
@@ -82,6 +82,20 @@ class ServedModel(tf.Module):
         if hasattr(model, "labels") and getattr(model, "problem", "") != "regression":
             functions["labels"] = traced(lambda: {"labels": tf.constant(model.labels)})
         return functions
+
+    def _checked(self, ids: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """What a client gives for tokens; other numbers, which would give wrong outputs or NaN, are an error."""
+        config = self._loaded.model.config
+        limits = zip(TOKENS, (config.vocab_size, 2, config.type_vocab_size))
+        checks = [
+            tf.debugging.Assert(
+                tf.reduce_all((ids[name] >= 0) & (ids[name] < limit)),
+                [f"`{name}` must be integers from 0 to {limit - 1}."],
+            )
+            for name, limit in limits
+        ]
+        with tf.control_dependencies(checks):
+            return {name: tf.identity(ids[name]) for name in TOKENS}
 
     def encode(self, texts: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Tokenizes texts: the model's inputs, and whatever else `answer` needs."""

@@ -39,7 +39,10 @@ class ServedAnswers(ServedModel):
 
     def answer(self, encoded, texts):
         windows = Windows.of(encoded, self._loaded.max_length, self._doc_stride)
-        inputs, (_, is_token) = {name: encoded[name] for name in TOKENS}, windows.tokens()
+        message = "The passage of a question has no tokens; delete it."
+        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(windows.count > 0), [message])]):
+            inputs = {name: tf.identity(encoded[name]) for name in TOKENS}
+        _, is_token = windows.tokens()
         is_open = is_token | (tf.range(tf.shape(is_token)[1]) == 0)
         if self._is_beam:
             inputs["p_mask"] = 1 - tf.cast(is_open, tf.int32)

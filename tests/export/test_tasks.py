@@ -1,6 +1,7 @@
 """Proves that exports of every task answer as the Keras model does, whatever else is in the batch or in the process."""
 
 import dataclasses
+import functools
 import json
 import pathlib
 
@@ -65,6 +66,42 @@ def test_tokenize_and_tokens(exports, folders, kind):
     for name in set(outputs) & set(expected):
         np.testing.assert_allclose(outputs[name], expected[name], atol=1e-5, err_msg=name)
     assert set(outputs) & {*expected, "probabilities"}
+
+
+@pytest.mark.parametrize("passage", ["", " \u3000\n"])
+@pytest.mark.parametrize("kind", ["questions", "questions_beam"])
+def test_an_empty_passage_is_refused_as_the_model_does(exports, folders, kind, passage):
+    texts = ["Who?", "Where?"], [SHORT, passage]
+    restored, loaded = load_saved_model(exports[kind].folder), load_folder(folders[kind])
+    for name, answer in (
+        ("a question", restored.answer_questions),
+        ("question 1", functools.partial(answer_questions, loaded)),
+    ):
+        with pytest.raises(ValueError, match=rf"^The passage of {name} has no tokens; delete it\.$"):
+            answer(*texts)
+
+
+def test_half_of_a_surrogate_pair_is_refused(exports):
+    for answer in (
+        lambda text: load_saved_model(exports["classifier"].folder).classify([SHORT, text]),
+        lambda text: load_saved_model(exports["choices"].folder).choose([SHORT], [["a", text]]),
+    ):
+        with pytest.raises(ValueError, match=r"valid Unicode\. Received: 'a\\ud800', whose character 1 is half"):
+            answer("a\ud800")
+
+
+@pytest.mark.parametrize("kind", ["classifier", "choices"])
+def test_tokens_outside_their_range_are_refused(exports, kind):
+    restored = load_saved_model(exports[kind].folder)
+    shape = (2, 2, 4) if kind == "choices" else (2, 4)
+    tokens = {name: np.ones(shape, np.int32) for name in ("input_ids", "attention_mask", "token_type_ids")}
+    restored.run("tokens", tokens)
+    for name, highest in (("input_ids", 29_999), ("attention_mask", 1), ("token_type_ids", 1)):
+        for wrong in (-1, highest + 1):
+            changed = tokens[name].copy()
+            changed.flat[5] = wrong
+            with pytest.raises(ValueError, match=rf"^`{name}` must be integers from 0 to {highest}\.$"):
+                restored.run("tokens", {**tokens, name: changed})
 
 
 @pytest.mark.exhaustive
