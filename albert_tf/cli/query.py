@@ -118,10 +118,11 @@ def _reason(error: urllib.error.HTTPError) -> str:
 
 
 def _by_row(outputs: Any, described: dict) -> Iterator[dict[str, Any]]:
-    """The answers of each row; a single output has no name in the reply."""
+    """The answers of each row, texts first; a single output has no name in the reply."""
     columns = outputs if len(described) > 1 else dict.fromkeys(described, outputs)
-    for row in zip(*columns.values()):
-        yield dict(zip(columns, row))
+    names = sorted(columns, key=lambda name: described[name]["dtype"] != "DT_STRING")
+    for row in zip(*(columns[name] for name in names)):
+        yield dict(zip(names, row))
 
 
 def _cosines(url: str, texts: list[str], pair: list[str], timeout: float) -> Iterator[dict[str, Any]]:

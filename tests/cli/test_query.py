@@ -94,6 +94,29 @@ class Tagger(ToyEngine):
         return {"entity_text": np.array(padded, object), "entity_score": np.ones([len(text), longest], np.float32)}
 
 
+class NumbersFirst(ToyEngine):
+    """An export whose outputs come in the order of a protocol buffer's map, which is any."""
+
+    signatures = {
+        "serving_default": Signature(
+            {"text": TEXT},
+            {"score": TensorSpec("float32", (None,)), "answer": TEXT, "start": TensorSpec("int32", (None,))},
+        )
+    }
+
+    def _serving_default(self, text):
+        score, start = np.full(len(text), 0.5, np.float32), np.full(len(text), 3, np.int32)
+        return {"score": score, "answer": np.array([value.upper() for value in text], object), "start": start}
+
+
+def test_texts_come_before_numbers(folder, monkeypatch):
+    monkeypatch.setattr(server, "load_engine", lambda *_: NumbersFirst())
+    with serving(folder) as address:
+        code, printed, errors = run("query", f"{address}/v1/models/task", "one", "two")
+    assert not code, errors
+    assert re.search(r"text\W+answer\W+probability\W+start\W+one\W+ONE\W+0\.5000\W+3\W+two\W+TWO", printed), printed
+
+
 def test_all_entities_of_a_text_and_no_padding_are_shown(folder, monkeypatch):
     monkeypatch.setattr(server, "load_engine", lambda *_: Tagger())
     texts = ("In One Two Three Four Five Six", "Bath", "none here")
