@@ -4,11 +4,8 @@ import pathlib
 import re
 
 # Weights in order of preference; of these, only the first that a model has is downloaded.
-HUGGING_FACE_WEIGHTS = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
+HUGGING_FACE_WEIGHTS = tuple(
+    file + end for file in ("model.safetensors", "pytorch_model.bin") for end in ("", ".index.json")
 )
 _WEIGHTS = (*HUGGING_FACE_WEIGHTS, "model.weights.h5")  # the last one is KerasHub's
 _SHARD = re.compile(r"(model|pytorch_model)-\d+-of-\d+\.(safetensors|bin)")

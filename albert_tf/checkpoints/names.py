@@ -25,12 +25,22 @@ class Row(NamedTuple):
     huggingface: str
 
 
+def _dense(path: str, google: str, huggingface: str, names: tuple[str, str] = ("kernel", "bias")) -> list[Row]:
+    return [
+        Row(f"{path}/{ours}", f"{google}/{ours}", f"{huggingface}.{theirs}")
+        for ours, theirs in zip(names, ("weight", "bias"))
+    ]
+
+
+def _norm(path: str, google: str, huggingface: str) -> list[Row]:
+    return _dense(path, google, huggingface, ("gamma", "beta"))
+
+
 _EMBEDDINGS = (
     ("word_embeddings", "word_embeddings", "word_embeddings.weight"),
     ("token_type_embeddings", "token_type_embeddings", "token_type_embeddings.weight"),
     ("position_embeddings", "position_embeddings", "position_embeddings.weight"),
-    ("layer_norm/gamma", "LayerNorm/gamma", "LayerNorm.weight"),
-    ("layer_norm/beta", "LayerNorm/beta", "LayerNorm.bias"),
+    *_norm("layer_norm", "LayerNorm", "LayerNorm"),
 )
 _DENSE = (
     ("encoder/projection", "bert/encoder/embedding_hidden_mapping_in", "albert.encoder.embedding_hidden_mapping_in"),
@@ -48,8 +58,7 @@ _FFN = (
     ("output", "ffn_1/intermediate/output/dense", "ffn_output"),
 )
 _HEADS = (
-    Row("masked_lm/layer_norm/gamma", "cls/predictions/transform/LayerNorm/gamma", "predictions.LayerNorm.weight"),
-    Row("masked_lm/layer_norm/beta", "cls/predictions/transform/LayerNorm/beta", "predictions.LayerNorm.bias"),
+    *_norm("masked_lm/layer_norm", "cls/predictions/transform/LayerNorm", "predictions.LayerNorm"),
     Row("masked_lm/output_bias", "cls/predictions/output_bias", "predictions.bias"),
     Row("sentence_order/kernel", "cls/seq_relationship/output_weights", "sop_classifier.classifier.weight"),
     Row("sentence_order/bias", "cls/seq_relationship/output_bias", "sop_classifier.classifier.bias"),
@@ -58,16 +67,11 @@ _HEADS = (
     Row("qa_span/kernel", "cls/squad/output_weights", "qa_outputs.weight"),
     Row("qa_span/bias", "cls/squad/output_bias", "qa_outputs.bias"),
     # Hugging Face has this head for XLNet alone, under these names.
-    Row("qa_beam/start/kernel", "start_logits/dense/kernel", "start_logits.dense.weight"),
-    Row("qa_beam/start/bias", "start_logits/dense/bias", "start_logits.dense.bias"),
-    Row("qa_beam/end_0/kernel", "end_logits/dense_0/kernel", "end_logits.dense_0.weight"),
-    Row("qa_beam/end_0/bias", "end_logits/dense_0/bias", "end_logits.dense_0.bias"),
-    Row("qa_beam/end_layer_norm/gamma", "end_logits/LayerNorm/gamma", "end_logits.LayerNorm.weight"),
-    Row("qa_beam/end_layer_norm/beta", "end_logits/LayerNorm/beta", "end_logits.LayerNorm.bias"),
-    Row("qa_beam/end_1/kernel", "end_logits/dense_1/kernel", "end_logits.dense_1.weight"),
-    Row("qa_beam/end_1/bias", "end_logits/dense_1/bias", "end_logits.dense_1.bias"),
-    Row("qa_beam/answer_0/kernel", "answer_class/dense_0/kernel", "answer_class.dense_0.weight"),
-    Row("qa_beam/answer_0/bias", "answer_class/dense_0/bias", "answer_class.dense_0.bias"),
+    *_dense("qa_beam/start", "start_logits/dense", "start_logits.dense"),
+    *_dense("qa_beam/end_0", "end_logits/dense_0", "end_logits.dense_0"),
+    *_norm("qa_beam/end_layer_norm", "end_logits/LayerNorm", "end_logits.LayerNorm"),
+    *_dense("qa_beam/end_1", "end_logits/dense_1", "end_logits.dense_1"),
+    *_dense("qa_beam/answer_0", "answer_class/dense_0", "answer_class.dense_0"),
     Row("qa_beam/answer_1/kernel", "answer_class/dense_1/kernel", "answer_class.dense_1.weight"),
 )
 
@@ -119,20 +123,6 @@ def joined(names: list[str]) -> str:
     return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
 
 
-def _dense(path: str, google: str, huggingface: str) -> list[Row]:
-    return [
-        Row(f"{path}/kernel", f"{google}/kernel", f"{huggingface}.weight"),
-        Row(f"{path}/bias", f"{google}/bias", f"{huggingface}.bias"),
-    ]
-
-
-def _norm(path: str, google: str, huggingface: str) -> list[Row]:
-    return [
-        Row(f"{path}/layer_norm/gamma", f"{google}/gamma", f"{huggingface}.weight"),
-        Row(f"{path}/layer_norm/beta", f"{google}/beta", f"{huggingface}.bias"),
-    ]
-
-
 def _block(config: AlbertConfig, group: int, inner: int) -> list[Row]:
     groups = num_file_groups(config)
     attention = f"encoder/attention_{group * config.num_attention_groups // groups}_{inner}"
@@ -143,5 +133,5 @@ def _block(config: AlbertConfig, group: int, inner: int) -> list[Row]:
     for part, names in ((attention, _ATTENTION), (ffn, _FFN)):
         for layer, google_name, huggingface_name in names:
             table += _dense(f"{part}/{layer}", f"{google}/{google_name}", f"{huggingface}.{huggingface_name}")
-    table += _norm(attention, f"{google}/LayerNorm", f"{huggingface}.attention.LayerNorm")
-    return table + _norm(ffn, f"{google}/LayerNorm_1", f"{huggingface}.full_layer_layer_norm")
+    table += _norm(f"{attention}/layer_norm", f"{google}/LayerNorm", f"{huggingface}.attention.LayerNorm")
+    return table + _norm(f"{ffn}/layer_norm", f"{google}/LayerNorm_1", f"{huggingface}.full_layer_layer_norm")

@@ -39,9 +39,6 @@ class Dropout(keras.layers.Layer):
             return inputs
         return keras.random.dropout(inputs, self.rate, seed=self.seed_generator)
 
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
     def get_config(self):
         return {**super().get_config(), "rate": self.rate}
 

@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ALBERT_EXCLUSIONS", "AdamW", "Lamb", "WarmupSchedule", "assign_rules", "is_excluded"]
 _MODULE_OF = {
-    "ALBERT_EXCLUSIONS": "rules",
-    "AdamW": "adamw",
-    "Lamb": "lamb",
-    "WarmupSchedule": "schedules",
-    "assign_rules": "rules",
-    "is_excluded": "rules",
+    **dict.fromkeys(("ALBERT_EXCLUSIONS", "assign_rules", "is_excluded"), "rules"),
+    **{"AdamW": "adamw", "Lamb": "lamb", "WarmupSchedule": "schedules"},
 }
 __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

@@ -98,8 +98,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return span * ops.power(1.0 - fraction, self.power) + self.end_learning_rate
 
     def get_config(self):
-        names = inspect.signature(WarmupSchedule).parameters
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in inspect.signature(WarmupSchedule).parameters}
 
     def _check(self) -> None:
         if self.decay not in get_args(Decay):

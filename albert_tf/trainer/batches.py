@@ -30,8 +30,7 @@ def train_batches(
         batches = documents_dataset(data.documents, training.batch_size, **options)
     else:
         batches = pretraining_dataset(data.source, training.batch_size, seed=training.seed, **options)
-    _check_length(recipe)
-    _check_batch_size(recipe)
+    _check_examples(recipe)
     return batches
 
 
@@ -51,16 +50,13 @@ def heldout_batches(recipe: Recipe) -> tf.data.Dataset | None:
     )
 
 
-def _check_length(recipe: Recipe) -> None:
+def _check_examples(recipe: Recipe) -> None:
     length, limit = data_sizes(recipe)["L"], recipe.config.max_position_embeddings
     if length > limit:
         raise ValueError(
             f"Examples must not be longer than `max_position_embeddings`. Received: length={length}, "
             f"max_position_embeddings={limit}; prepare shorter ones or raise the limit."
         )
-
-
-def _check_batch_size(recipe: Recipe) -> None:
     if recipe.data.examples is None:  # examples made on the fly are not counted
         return
     rows = sum(shard.records for shard in find_shards(recipe.data.examples).listed if shard is not None)

@@ -10,9 +10,7 @@ import pydantic
 PUBLISHED_RATE, PUBLISHED_BATCH = 0.00176, 4096
 LearningRateRules = tuple[tuple[str, Annotated[float, pydantic.Field(ge=0)]], ...]
 # Fields of OptimizerRecipe that are arguments of WarmupSchedule, and of AdamW and Lamb.
-_SCHEDULE_FIELDS = {
-    *("num_warmup_steps", "decay", "power", "end_learning_rate", "start_warmup_step", "reference_jump"),
-}
+_SCHEDULE_FIELDS = {"num_warmup_steps", "decay", "power", "end_learning_rate", "start_warmup_step", "reference_jump"}
 _UPDATE_FIELDS = {
     *("weight_decay", "beta_1", "beta_2", "epsilon", "bias_correction", "global_clipnorm", "learning_rate_rules"),
 }
@@ -82,9 +80,8 @@ class OptimizerRecipe(Section):
 
     def peak(self, batch_size: int) -> float:
         """The highest learning rate."""
-        if self.learning_rate_scaling is not None:
-            return self.learning_rate_scaling.rate(batch_size)
-        return self.learning_rate or 0.0
+        scaling = self.learning_rate_scaling
+        return scaling.rate(batch_size) if scaling is not None else self.learning_rate or 0.0
 
     def describe_peak(self, batch_size: int) -> str:
         """One line with the peak and the scaling that it results from.
