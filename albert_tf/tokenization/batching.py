@@ -5,6 +5,7 @@ R is B, or more if long texts are split into several windows.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
@@ -49,6 +50,9 @@ class BatchLayout:
                 "`doc_stride` must be an integer from 1 to `max_length` - 2, or text between windows would be lost. "
                 f"Received: doc_stride={stride!r} for max_length={self.max_length}."
             )
+        for name, value in vars(self).items():
+            if isinstance(value, np.integer):  # not JSON, as which layouts are saved
+                object.__setattr__(self, name, int(value))
 
 
 @dataclass(frozen=True)
@@ -175,4 +179,4 @@ def _lengths(rows: TokenRows) -> np.ndarray:
 
 
 def _is_integer(number: object, least: int) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and number >= least
+    return isinstance(number, Integral) and not isinstance(number, bool) and int(number) >= least

@@ -53,7 +53,7 @@ class TokenizerLayer(keras.layers.Layer):
         padding "longest".
 
     Raises:
-        ValueError: the vocabulary needs a segmenter; a tensor is not of rank 1, or there are more than two.
+        ValueError: the vocabulary needs a segmenter; a tensor is not of strings [B], or there are more than two.
     """
 
     def __init__(
@@ -185,9 +185,16 @@ def _surround(rows: list[tf.RaggedTensor], before: int, after: int) -> tf.Ragged
 
 def _as_tensors(texts: tf.Tensor | tuple[tf.Tensor, tf.Tensor]) -> list[tf.Tensor]:
     tensors = list(texts) if isinstance(texts, list | tuple) else [texts]
-    if not 1 <= len(tensors) <= 2 or any(tensor.shape.rank != 1 for tensor in tensors):
-        shapes = ", ".join(str(tensor.shape) for tensor in tensors)
-        raise ValueError(f"`texts` must be one or two string tensors of shape [B]. Received: shapes {shapes}.")
+    is_valid = 1 <= len(tensors) <= 2 and all(each.shape.rank == 1 and each.dtype == tf.string for each in tensors)
+    if not is_valid or not tensors[0].shape.is_compatible_with(tensors[-1].shape):
+        found = ", ".join(f"{each.dtype.name} {each.shape}" for each in tensors)
+        raise ValueError(
+            f"`texts` must be one or two string tensors of shape [B], as long as each other. Received: {found}."
+        )
+    if len(tensors) == 2:  # lengths may be unknown until now
+        message = "`texts` must have as many second texts as first texts."
+        with tf.control_dependencies([tf.debugging.assert_equal(*map(tf.size, tensors), message)]):
+            tensors[1] = tf.identity(tensors[1])
     return tensors
 
 

@@ -374,4 +374,6 @@ def _as_batch(texts: str | bytes | Iterable[str | bytes]) -> list[Any]:
         raise ValueError(
             f"`texts` must be a list of strings. Received: a {type(texts).__name__}; pass one of its columns."
         )
+    if not isinstance(texts, Iterable):
+        raise ValueError(f"`texts` must be a string or a list of strings. Received: {texts!r}.")
     return [texts] if isinstance(texts, str | bytes) else list(texts)

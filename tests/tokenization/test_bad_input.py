@@ -98,3 +98,10 @@ def test_what_is_not_ids_is_not_decoded(tokenizer, ids):
     with pytest.raises(ValueError, match=r"`ids` must be the ids of one text.* Received: "):
         tokenizer.decode(ids)
     assert tokenizer.decode(tf.constant([53])) == tokenizer.decode(np.array([53])) == "one"
+
+
+@pytest.mark.parametrize("value", [None, 5, float("nan")])
+def test_what_is_neither_a_text_nor_texts_is_named(tokenizer, value):
+    for encode in (tokenizer, tokenizer.encode_batch):
+        with pytest.raises(ValueError, match=rf"`texts` must be a string or a list of strings\. Received: {value}\."):
+            encode(value)

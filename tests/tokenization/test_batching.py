@@ -121,3 +121,10 @@ def test_layouts_that_cannot_be(tokenizer, wrong, message):
 def test_a_first_text_without_space_for_the_second(tokenizer):
     with pytest.raises(ValueError, match=r"must leave space.* Received: row 1 with 4 ids for max_length=7; raise"):
         tokenizer(["a", "it was the age"], [ARTICLE] * 2, max_length=7, doc_stride=2)
+
+
+def test_numbers_may_be_numpys(tokenizer):
+    layout = {"max_length": np.int64(6), "doc_stride": np.int32(2), "pad_to_multiple_of": np.int64(3)}
+    plain = {name: int(value) for name, value in layout.items()}
+    np.testing.assert_array_equal(tokenizer(ARTICLE, **layout)["input_ids"], tokenizer(ARTICLE, **plain)["input_ids"])
+    assert json.dumps(tokenizer.as_layer(**layout).get_config()["layout"])

@@ -229,10 +229,16 @@ def test_in_a_dataset_and_in_a_functional_model():
 
 
 def test_shapes_that_are_no_batch_of_texts():
-    layer = english().as_layer()
-    for wrong in (tf.constant("a"), tf.constant([["a"]]), (tf.constant(["a"]),) * 3):
+    layer, one, two = english().as_layer(), tf.constant(["a"]), tf.constant(["a", "b"])
+    for wrong in (tf.constant("a"), tf.constant([["a"]]), (one,) * 3, tf.constant([1]), (one, two), (two, one)):
         with pytest.raises(ValueError, match=r"`texts` must be one or two string tensors of shape \[B\]"):
             layer(wrong)
+    unknown = tf.TensorSpec([None], tf.string)
+    in_graph = tf.function(lambda *texts: layer(texts)["input_ids"], input_signature=[unknown, unknown])
+    assert in_graph(one, one).shape == (1, 5)
+    for wrong in ((one, two), (two, one)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="`texts` must have as many second texts as first"):
+            in_graph(*wrong)
 
 
 class _Served(tf.Module):
