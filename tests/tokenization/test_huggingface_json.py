@@ -4,7 +4,9 @@ import copy
 import json
 import lzma
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.wordpiece.vocabulary import WordPieceOptions
@@ -57,8 +59,8 @@ def test_added_tokens_that_are_not_special_are_user_defined(unigram, tmp_path):
 @pytest.mark.parametrize(
     ("name", "options", "pieces"),
     [
-        ("wordpiece", WordPieceOptions(), ["caf", "##e", "밥", "##을", "!"]),
-        ("wordpiece_accents", WordPieceOptions(keep_accents=True, tokenize_chinese_chars=False),
+        ("wordpiece", WordPieceOptions(max_word_length=100), ["caf", "##e", "밥", "##을", "!"]),
+        ("wordpiece_accents", WordPieceOptions(keep_accents=True, tokenize_chinese_chars=False, max_word_length=100),
          ["caf", "##é", "밥", "##을", "!"]),
     ],
 )  # fmt: skip
@@ -155,4 +157,30 @@ def test_one_wrong_value_is_an_error_that_names_the_file(unigram, tmp_path, chan
     change(content)
     (tmp_path / "tokenizer.json").write_text(json.dumps(content))
     with pytest.raises(ValueError, match=r"tokenizer\.json"):
+        AlbertTokenizer.from_pretrained(tmp_path)
+
+
+def test_words_are_as_long_as_the_file_lets_them_be(tmp_path):
+    content = json.loads((SAVED / "wordpiece" / "tokenizer.json").read_text(encoding="utf-8"))
+    published = AlbertTokenizer.from_pretrained(SAVED / "wordpiece")
+    piece = next(piece for piece in published.pieces if len(piece) == 1 and f"##{piece}" in published.pieces)
+    content["model"]["max_input_chars_per_word"] = 5
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+    tokenizer, texts = AlbertTokenizer.from_pretrained(tmp_path), [5 * piece, 6 * piece]
+    assert [published.unk_token_id in ids for ids in published.encode_batch(texts)] == [False, False]
+    assert [ids.tolist() == [tokenizer.unk_token_id] for ids in tokenizer.encode_batch(texts)] == [False, True]
+    np.testing.assert_array_equal(tokenizer.as_layer()(tf.constant(texts))["input_ids"], tokenizer(texts)["input_ids"])
+    tokenizer.save_pretrained(tmp_path / "saved")
+    again = AlbertTokenizer.from_pretrained(tmp_path / "saved")
+    assert again.vocab_hash == tokenizer.vocab_hash != published.vocab_hash
+    saved = json.loads((tmp_path / "saved" / "tokenizer.json").read_text(encoding="utf-8"))
+    assert saved["model"]["max_input_chars_per_word"] == 5
+
+
+def test_texts_that_are_not_cleaned_are_refused(tmp_path):
+    content = json.loads((SAVED / "wordpiece" / "tokenizer.json").read_text(encoding="utf-8"))
+    normalizer = content["normalizer"]
+    normalizer.get("normalizers", [normalizer])[0]["clean_text"] = False
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"tokenizer\.json .* not cleaned \(clean_text = false\) cannot be reproduced"):
         AlbertTokenizer.from_pretrained(tmp_path)

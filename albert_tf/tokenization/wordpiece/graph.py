@@ -20,7 +20,7 @@ import tensorflow_text
 from albert_tf.tokenization.interface import RaggedPieces
 from albert_tf.tokenization.ragged import follows_in_row, precedes_in_row, sums
 from albert_tf.tokenization.wordpiece.cleanup import CODE_POINTS, SPACE, CleanUp, Part
-from albert_tf.tokenization.wordpiece.longest_match import MAX_WORD_LENGTH, LongestMatch
+from albert_tf.tokenization.wordpiece.longest_match import LongestMatch
 from albert_tf.tokenization.wordpiece.vocabulary import END_MARK, WORD_END, WordPieceOptions
 
 # Noncharacters, which do not occur in pieces. Invalid UTF-8 is read as the first, and so is the second, so that it does
@@ -68,7 +68,7 @@ class WordPieceInGraph(tf.Module):
         self._match = tensorflow_text.FastWordpieceTokenizer(
             list(written),
             suffix_indicator=_INSIDE,
-            max_bytes_per_word=_BYTES_OF_A_CHARACTER * (MAX_WORD_LENGTH + len(END_MARK)),
+            max_bytes_per_word=_BYTES_OF_A_CHARACTER * (match.max_word_length + len(END_MARK)),
             token_out_type=tf.int32,
             unknown_token=_UNKNOWN,
             no_pretokenization=True,
@@ -103,7 +103,7 @@ class WordPieceInGraph(tf.Module):
             bare = ends_text & self._options.bare_final
             written += tf.where(bare, "", END_MARK)
             lengths += tf.cast(~bare, tf.int32)
-        return tf.where(lengths > MAX_WORD_LENGTH, _NO_PIECE, written)
+        return tf.where(lengths > self._options.max_word_length, _NO_PIECE, written)
 
 
 @dataclass(frozen=True)

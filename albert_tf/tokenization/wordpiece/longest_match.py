@@ -20,13 +20,21 @@ class LongestMatch:
         initial: ids of pieces at the beginning of words.
         following: ids of pieces inside words.
         unknown: id of the unknown piece.
+        max_word_length: longer words are unknown.
 
     >>> match = LongestMatch({"un": 1, "una": 2}, {"able": 3, "ff": 4, "f": 5}, unknown=0)
     >>> [np.frombuffer(match(word), np.int32).tolist() for word in ("unaffable", "unable", "x" * 300)]
     [[2, 4, 3], [0], [0]]
     """
 
-    def __init__(self, initial: Mapping[str, int], following: Mapping[str, int], unknown: int):
+    def __init__(
+        self,
+        initial: Mapping[str, int],
+        following: Mapping[str, int],
+        unknown: int,
+        max_word_length: int = MAX_WORD_LENGTH,
+    ):
+        self.max_word_length = max_word_length
         self.initial = initial
         self.following = following
         self.unknown = unknown
@@ -37,7 +45,7 @@ class LongestMatch:
         self._cached = functools.lru_cache(maxsize=_CACHED_WORDS)(self._match)
 
     def __call__(self, word: str) -> bytes:
-        return self._unknown_row if len(word) > MAX_WORD_LENGTH else self._cached(word)
+        return self._unknown_row if len(word) > self.max_word_length else self._cached(word)
 
     def _match(self, word: str) -> bytes:
         ids: list[bytes] = []

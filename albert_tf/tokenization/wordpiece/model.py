@@ -12,7 +12,7 @@ from albert_tf.tokenization.hangul import warn_of_lost_letters
 from albert_tf.tokenization.interface import EncodedWithOffsets, SpecialTokens
 from albert_tf.tokenization.sentencepiece.proto import digest
 from albert_tf.tokenization.wordpiece.cleanup import CharacterTable, CleanUp, as_characters
-from albert_tf.tokenization.wordpiece.longest_match import LongestMatch
+from albert_tf.tokenization.wordpiece.longest_match import MAX_WORD_LENGTH, LongestMatch
 from albert_tf.tokenization.wordpiece.offsets import CleanedText, locate_pieces
 from albert_tf.tokenization.wordpiece.vocabulary import (
     CONTINUATION,
@@ -59,7 +59,8 @@ class WordPieceModel:
         self._marks_ends = self.options.scheme == WORD_END
         self._clean_up = _clean_up(self.options)
         self._table = CharacterTable(self._clean_up)
-        self._match = LongestMatch(self.initial_pieces(), self.following_pieces(), self.special.unk)
+        longest = self.options.max_word_length
+        self._match = LongestMatch(self.initial_pieces(), self.following_pieces(), self.special.unk, longest)
 
     def initial_pieces(self) -> dict[str, int]:
         """Returns the ids of pieces at the beginning of words."""
@@ -91,8 +92,11 @@ class WordPieceModel:
         return ends
 
     def hash_vocabulary(self) -> str:
-        options = (f"{name}={value}" for name, value in asdict(self.options).items())
-        return digest("\0".join([*options, *self.pieces]).encode())
+        options = asdict(self.options)
+        if options["max_word_length"] == MAX_WORD_LENGTH:  # hashes of earlier versions stay
+            del options["max_word_length"]
+        named = (f"{name}={value}" for name, value in options.items())
+        return digest("\0".join([*named, *self.pieces]).encode())
 
     def split_words(self, text: str) -> list[str]:
         """Cleans a text and splits it into words."""

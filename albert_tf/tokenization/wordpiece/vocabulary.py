@@ -28,6 +28,8 @@ PAD_PIECE, UNK_PIECE, CLS_PIECE, SEP_PIECE, MASK_PIECE = SPECIAL_PIECES = ("[PAD
 
 # About half of the pieces of a `word_end` vocabulary end a word; in other vocabularies almost none do.
 _MIN_FRACTION_OF_ENDS = 0.1
+# Of the words of a `tokenizer.json` that does not say how long they may be, and of any.
+_DEFAULT_OF_TOKENIZERS, _LONGEST_WORD = 100, 1 << 20
 
 
 def read_vocabulary(path: str | Path) -> tuple[str, ...]:
@@ -50,8 +52,8 @@ def read_vocabulary(path: str | Path) -> tuple[str, ...]:
     return pieces
 
 
-def read_wordpiece(content: dict[str, Any], file: Path) -> tuple[tuple[str, ...], dict[str, bool]]:
-    """Returns the pieces of a `tokenizer.json` in order of their ids, and the options of its normalizer.
+def read_wordpiece(content: dict[str, Any], file: Path) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Returns the pieces of a `tokenizer.json` in order of their ids, and its options.
 
     Raises:
         ValueError: the file is damaged, or its normalizer is not supported.
@@ -69,7 +71,10 @@ def read_wordpiece(content: dict[str, Any], file: Path) -> tuple[tuple[str, ...]
             raise ValueError(f"the steps {', '.join(steps)} with the prefix {prefix!r} cannot be reproduced")
         lower, strip = rules["lowercase"], rules["strip_accents"]
         keep_accents = not (lower if strip is None else strip)
+        if not rules["clean_text"]:
+            raise ValueError("texts that are not cleaned (clean_text = false) cannot be reproduced")
         options = {"do_lower_case": lower, "keep_accents": keep_accents}
+        options["max_word_length"] = content["model"].get("max_input_chars_per_word", _DEFAULT_OF_TOKENIZERS)
         return pieces, options | {"tokenize_chinese_chars": rules["handle_chinese_chars"]}
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(
@@ -105,7 +110,7 @@ def tokenizers_file(pieces: Sequence[str], options: "WordPieceOptions") -> bytes
             "type": "WordPiece",
             "unk_token": UNK_PIECE,
             "continuing_subword_prefix": CONTINUATION,
-            "max_input_chars_per_word": MAX_WORD_LENGTH,
+            "max_input_chars_per_word": options.max_word_length,
             "vocab": {piece: index for index, piece in enumerate(pieces)},
         },
     }
@@ -160,6 +165,7 @@ class WordPieceOptions:
             are then decomposed.
         tokenize_chinese_chars: make Chinese characters separate words; ignored with "word_end".
         bare_final: with "word_end", the last word of a text has no mark.
+        max_word_length: longer words are unknown; in characters.
 
     Raises:
         ValueError: a value has another type, the scheme is unknown, or options exclude each other.
@@ -171,6 +177,7 @@ class WordPieceOptions:
     reference_accents: bool = False
     tokenize_chinese_chars: bool = True
     bare_final: bool = False
+    max_word_length: int = MAX_WORD_LENGTH
 
     def __post_init__(self):
         if self.scheme not in SCHEMES:
@@ -178,8 +185,13 @@ class WordPieceOptions:
                 f"`scheme` must be one of {', '.join(SCHEMES)}. Received: scheme={repr(self.scheme)[:60]}."
             )
         for name, value in asdict(self).items():
-            if name != "scheme" and not isinstance(value, bool):
+            if name not in ("scheme", "max_word_length") and not isinstance(value, bool):
                 raise ValueError(f"`{name}` must be True or False. Received: {name}={repr(value)[:60]}.")
+        if type(self.max_word_length) is not int or not 1 <= self.max_word_length <= _LONGEST_WORD:
+            raise ValueError(
+                f"`max_word_length` must be an integer from 1 to {_LONGEST_WORD}. Received: max_word_length="
+                f"{repr(self.max_word_length)[:60]}."
+            )
         if self.bare_final and self.scheme != WORD_END:
             raise ValueError(
                 f"`bare_final` requires scheme='word_end'. Received: bare_final=True, scheme={self.scheme!r}."
