@@ -45,7 +45,7 @@ class AlbertBase(CheckedModel):
                 f"{type(self).__name__}.from_pretrained(folder)."
             )
         self.config = config
-        self._compiled_losses = None
+        self._compiled_losses, self._rows_of_last_batch = None, 0
 
     def build_parts(self, *parts: keras.layers.Layer) -> None:
         """Builds these layers; called at the end of `__init__`."""
@@ -89,7 +89,8 @@ class AlbertBase(CheckedModel):
         if not self.has_own_step:
             source = self.term_source()
             self.update_terms({**source.loss_terms(y, y_pred, sample_weight), **source.metric_terms(y, y_pred)})
-        return super().compute_metrics(x, y, _only_output(y_pred), sample_weight)
+        is_single = isinstance(y_pred, dict) and len(y_pred) == 1
+        return super().compute_metrics(x, y, *y_pred.values() if is_single else (y_pred,), sample_weight)
 
     def update_terms(self, terms: dict[str, WeightedMean]) -> None:
         """Updates the reported running means with one batch."""
@@ -214,6 +215,7 @@ class AlbertBase(CheckedModel):
             return super().make_train_function(force)
         from albert_tf import training_step
 
+        training_step.check_rows(self._rows_of_last_batch, self.gradient_accumulation_steps)
         if self.train_function is None or force:
             self.train_function = training_step.make_train_function(self)
         else:
@@ -233,6 +235,8 @@ class AlbertBase(CheckedModel):
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         """Keras' hook that builds compiled metrics; Keras would average a batch over hosts, which fails."""
         metrics: Any = self._compile_metrics
+        arrays = None if getattr(iterator, "steps_per_epoch", None) else getattr(iterator, "data_adapter", None)
+        self._rows_of_last_batch = getattr(arrays, "_partial_batch_size", None) or 0
         if iterator is not None and not metrics.built and self._distribute_strategy is not None:
             from albert_tf import training_step
 
@@ -322,10 +326,6 @@ class AlbertBase(CheckedModel):
         """
         settings = {"architectures": [self.architecture], **self.head_settings()}
         checkpoints.save_huggingface(folder, self.config, self.arrays_by_path(), settings)
-
-
-def _only_output(outputs):
-    return next(iter(outputs.values())) if isinstance(outputs, dict) and len(outputs) == 1 else outputs
 
 
 def _replicas(model) -> int:

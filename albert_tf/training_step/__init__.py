@@ -1,5 +1,6 @@
 """The train and test steps of `model.fit` and `model.evaluate` on TensorFlow, under any tf.distribute strategy."""
 
+from albert_tf.training_step.accumulation import check_rows
 from albert_tf.training_step.array_data import untuned_datasets
 from albert_tf.training_step.execution import first_local_batch
 from albert_tf.training_step.step import make_test_function, make_train_function, warn_of_changed_variables
@@ -8,6 +9,7 @@ from albert_tf.training_step.step_monitor import StepMonitor, StepSnapshot
 __all__ = [
     "StepMonitor",
     "StepSnapshot",
+    "check_rows",
     "first_local_batch",
     "make_test_function",
     "make_train_function",

@@ -5,6 +5,12 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+_UNDIVIDED = (
+    "`gradient_accumulation_steps` must divide the number of rows per device, in the last batch too. Received: "
+    "gradient_accumulation_steps={}, {} rows; use a batch size that is a multiple of devices times microbatches, and "
+    "leave out the rows that do not fill the last batch, in tf.data with drop_remainder=True."
+)
+
 
 class Batch(NamedTuple):
     """This replica's rows of a batch, or a microbatch of them."""
@@ -75,14 +81,15 @@ def _split(batch: Batch, count: int) -> Callable[[Any], Batch]:
 
 def _check_rows(tensor, count: int) -> list[Any]:
     """Operations to run first when the number of rows is unknown at trace time."""
-    message = (
-        "`gradient_accumulation_steps` must divide the number of rows per device. "
-        f"Received: gradient_accumulation_steps={count}, {{}} rows; use a batch size that is a multiple of devices "
-        "times microbatches, and batch with drop_remainder=True."
-    )
     rows = tensor.shape[0]
     if rows is None:
-        return [tf.debugging.assert_equal(tf.shape(tensor)[0] % count, 0, message.format("a different number of"))]
-    if rows % count:
-        raise ValueError(message.format(rows))
+        message = _UNDIVIDED.format(count, "a batch with a remainder of")
+        return [tf.debugging.assert_equal(tf.shape(tensor)[0] % count, 0, message)]
+    check_rows(rows, count)
     return []
+
+
+def check_rows(rows: int, count: int) -> None:
+    """Raises ValueError if a batch of this many rows per device cannot be split into `count` microbatches."""
+    if rows % count:
+        raise ValueError(_UNDIVIDED.format(count, f"a batch of {rows}"))

@@ -58,7 +58,9 @@ def _functions(model, step) -> tuple[Callable, Callable]:
     strategy = model.distribute_strategy
 
     def one_step(data):
-        logs = strategy.run(step, args=(_without_optionals(data),))
+        # In datasets made from generators, Keras has converted None to Optional.
+        data = tree.map_structure(lambda leaf: None if isinstance(leaf, tf.experimental.Optional) else leaf, data)
+        logs = strategy.run(step, args=(data,))
         # Every replica returns the logs of the full batch.
         return tree.map_structure(lambda value: strategy.experimental_local_results(value)[0], logs)
 
@@ -100,11 +102,6 @@ def _reuse_large_buffers() -> None:
     if _MALLOPT is not None:
         for setting in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
             _MALLOPT(*setting)
-
-
-def _without_optionals(data):
-    """Undoes Keras' conversion of None to Optional in datasets made from generators."""
-    return tree.map_structure(lambda leaf: None if isinstance(leaf, tf.experimental.Optional) else leaf, data)
 
 
 def _timed_next(iterator):

@@ -1,4 +1,4 @@
-"""Buffers are reused in a process in which TensorFlow has told the C library to return them."""
+"""Running steps: the buffers of a process in which TensorFlow has told the C library to return them are reused."""
 
 import platform
 
