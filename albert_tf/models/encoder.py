@@ -79,6 +79,8 @@ class AlbertEncoder(AlbertBase):
         if add_pooling_layer:
             self.pooler = self.embeddings.make_dense(config.hidden_size, "pooler", activation="tanh")
         blocks = [block for group in self.attention_blocks + self.ffn_blocks for block in group]
+        for block in blocks if keras.backend.backend() == "tensorflow" else ():
+            self._track_trackable(block, block.name)  # `tf.train.Checkpoint` would overlook lists of lists
         with keras.name_scope(self.name):  # so that an optimizer can tell two encoders apart
             self.build_parts(self.embeddings, *blocks)
             if self.projection is not None:
@@ -97,7 +99,10 @@ class AlbertEncoder(AlbertBase):
         if self.projection is not None:
             hidden = self.projection(hidden)  # [B, L, D]
         bias, states, attentions = mask_to_bias(given.mask), [hidden], []
-        use_islands = self.may_use_islands and training and _fits_islands(hidden)
+        if use_islands := self.may_use_islands and training:
+            from albert_tf.layers import islands
+
+            use_islands = islands.fit(hidden)
         only_last = not (output_hidden_states or output_attentions)
         if self.scan_layers and only_last:
             hidden = self._apply_in_loop(hidden, bias, training, use_islands)
@@ -188,12 +193,6 @@ class _LayerCall(NamedTuple):
         how = {"training": training, "use_islands": use_islands}
         attended = self.attention(hidden, bias, self.attention_weights, **how)
         return self.ffn(attended.hidden, self.ffn_weights, **how), attended.probabilities
-
-
-def _fits_islands(hidden) -> bool:
-    from albert_tf.layers import islands
-
-    return islands.fit(hidden)
 
 
 class _Inputs(NamedTuple):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import AlbertForMaskedLM, AlbertForPreTraining
+from albert_tf import AlbertForMaskedLM, AlbertForPreTraining, AlbertForSequenceClassification
 from tests.parameters import first_of
 
 from .small import make_pretraining_batch
@@ -89,3 +89,12 @@ def test_a_frozen_encoder_stays_until_it_is_trainable_again(case):
         after = [variable.numpy() for variable in model.encoder.weights if "seed_generator" not in variable.path]
         moved = [not np.array_equal(a, b) for a, b in zip(before, after, strict=True)]
         assert any(moved) == trainable
+
+
+def test_tensorflows_checkpoints_hold_all_weights(tmp_path):
+    config = CONFIG.replace(share="none", inner_group_num=2)
+    model, other = (AlbertForSequenceClassification(config, num_labels=2) for _ in range(2))
+    path = tf.train.Checkpoint(model=model).save(str(tmp_path / "checkpoint"))
+    tf.train.Checkpoint(model=other).restore(path).assert_consumed()
+    for found, expected in zip(other.weights, model.weights, strict=True):
+        np.testing.assert_array_equal(found, expected, err_msg=expected.path)
