@@ -24,9 +24,8 @@ _BOUNDED_BY_LAYERS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num
 OWN_KEYS = ("share", "embedding_projection", "masked_lm_layer_norm_eps", "attention", "block_size")
 # Keys of published files that say nothing about the numbers this library computes. Older versions of transformers list
 # most of these for every model, those about generating text included.
-_IGNORED_GOOGLE_KEYS = {"net_structure_type", "gap_size", "num_memory_blocks", "down_scale_factor", "ln_type"}
-_IGNORED_GOOGLE_KEYS |= {"layers_to_keep"}
-_IGNORED_HUGGING_FACE_KEYS = {
+_OF_GOOGLE = {"net_structure_type", "gap_size", "num_memory_blocks", "down_scale_factor", "ln_type", "layers_to_keep"}
+_OF_HUGGING_FACE = {
     *("model_type", "architectures", "transformers_version", "_name_or_path", "torch_dtype", "dtype", "bos_token_id"),
     *("eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id", "id2label", "label2id"),
     *("position_embedding_type", "output_past", "output_attentions", "output_hidden_states", "tie_word_embeddings"),
@@ -39,7 +38,7 @@ _IGNORED_HUGGING_FACE_KEYS = {
     *("xla_device", "tokenizer_class", "tf_legacy_loss", "tie_encoder_decoder", "num_beam_groups", "diversity_penalty"),
     *("typical_p", "encoder_no_repeat_ngram_size", "output_scores", "return_dict_in_generate", "forced_bos_token_id"),
     *("forced_eos_token_id", "remove_invalid_values", "exponential_decay_length_penalty", "suppress_tokens"),
-    *("begin_suppress_tokens", "_attn_implementation_autoset"),
+    *("begin_suppress_tokens", "_attn_implementation_autoset", "objective"),
 }
 
 
@@ -246,13 +245,13 @@ class AlbertConfig:
             ValueError: the values are not those of an ALBERT, or there is an unknown key or an invalid value.
         """
         if origin is None:
-            origin = "huggingface" if _IGNORED_HUGGING_FACE_KEYS & set(values) else "google"
+            origin = "huggingface" if _OF_HUGGING_FACE & set(values) else "google"
         model_type = values.get("model_type", "albert")
         if model_type != "albert":
             raise ValueError(
                 f"`model_type` must be 'albert'. Received: model_type={model_type!r}; this is another model."
             )
-        ignored = _IGNORED_GOOGLE_KEYS | (_IGNORED_HUGGING_FACE_KEYS if origin == "huggingface" else set())
+        ignored = _OF_GOOGLE | (_OF_HUGGING_FACE if origin == "huggingface" else set())
         known = {key: value for key, value in values.items() if key not in ignored}
         _reject_unknown(known, f"a {origin} config")
         if origin == "google" and known.get("hidden_act") == "gelu":

@@ -14,7 +14,7 @@ from albert_tf.tasks import find_task
 
 _GOOGLE_NAME = "model.ckpt-best"
 # Values of `config.json` that do not follow from the config.
-_HEAD_SETTINGS = ("id2label", "problem_type", "start_n_top", "end_n_top", SENTENCE_SETTINGS)
+_HEAD_SETTINGS = ("id2label", "problem_type", "start_n_top", "end_n_top", "objective", SENTENCE_SETTINGS)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -106,6 +106,13 @@ class AlbertForPreTraining(AlbertBase):
     def get_config(self):
         return {**super().get_config(), "objective": self.objective}
 
+    def head_settings(self):
+        return {} if self.objective == _OBJECTIVES[0] else {"objective": self.objective}
+
+    @classmethod
+    def settings_from_file(cls, settings):
+        return {"objective": settings.get("objective", _OBJECTIVES[0])}
+
 
 @keras.saving.register_keras_serializable("albert_tf")
 class AlbertForMaskedLM(AlbertBase):

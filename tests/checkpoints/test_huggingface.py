@@ -157,6 +157,8 @@ def test_a_bare_encoder_has_bare_names(tmp_path):
         (AlbertForMaskedLM, {}),
         (AlbertForSequenceClassification, {"labels": ["no", "yes", "perhaps"]}),
         (AlbertForSequenceClassification, {"problem": "regression"}),
+        (AlbertForPreTraining, {"objective": "none"}),
+        (AlbertForPreTraining, {"objective": "sentence_order"}),
     ],
 )
 def test_every_head_comes_back_with_its_settings(kind, arguments, tmp_path):
@@ -165,6 +167,7 @@ def test_every_head_comes_back_with_its_settings(kind, arguments, tmp_path):
     again = kind.from_pretrained(tmp_path)
     assert_same(again, model)
     assert again.head_settings() == model.head_settings()
+    assert again.get_config() == {**model.get_config(), "name": again.name}
     published = json.loads((tmp_path / "config.json").read_text())
     assert published["architectures"] == [kind.__name__]
     if "labels" in arguments:

@@ -64,6 +64,8 @@ def _settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if "normalize" in arguments:
         names = ("objective", "normalize", "max_length")
         settings[SENTENCE_SETTINGS] = {name: arguments[name] for name in names if name in arguments}
+    elif "objective" in arguments:
+        settings["objective"] = arguments["objective"]
     if arguments.get("head") == "beam":
         settings |= {name: arguments[name] for name in ("start_n_top", "end_n_top") if name in arguments}
     return settings
