@@ -65,7 +65,8 @@ class NamedClassifier(AlbertClassifier):
         if count is not None or labels is not None:
             count = len(label_names(count, labels))
         is_same = count in (None, len(from_file.get("labels", ())))
-        is_same = is_same and given.get("problem") in (None, from_file.get("problem"))
+        theirs, ours = from_file.get("problem"), given.get("problem")
+        is_same = is_same and (ours in (None, theirs) or (theirs is None and ours != "regression"))
         return {**from_file, **given} if is_same else given
 
     @classmethod

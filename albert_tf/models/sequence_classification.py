@@ -133,8 +133,8 @@ class AlbertForSequenceClassification(NamedClassifier):
 
     @classmethod
     def settings_from_file(cls, settings):
-        named = super().settings_from_file(settings)
-        return {**named, "problem": _problem_from_file(settings) or "classification"} if named else {}
+        named, problem = super().settings_from_file(settings), _problem_from_file(settings)
+        return {**named, "problem": problem} if named and problem else named
 
     def other_head(self, checkpoint):
         theirs = _problem_from_file(checkpoint.settings)

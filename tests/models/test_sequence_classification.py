@@ -1,5 +1,7 @@
 """Proves that a classifier trains and is scored as users of Keras type it: losses, weights, metrics, regression."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
@@ -149,3 +151,16 @@ def test_a_compiled_model_saves_its_optimizer_and_goes_on(tmp_path):
         one.fit(INPUTS, LABELS, epochs=2, shuffle=False, verbose=0)
     for found, expected in zip(again.get_weights(), model.get_weights(), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("problem", ["multi_label", "classification"])
+def test_a_file_that_does_not_name_its_problem_has_its_labels_for_each(tmp_path, problem):
+    AlbertForSequenceClassification(CONFIG, labels=["red", "round"]).save_pretrained(tmp_path)
+    values = json.loads((tmp_path / "config.json").read_text())
+    del values["problem_type"]
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    model = AlbertForSequenceClassification.from_pretrained(tmp_path, problem=problem)
+    assert (model.labels, model.problem) == (("red", "round"), problem)
+    assert AlbertForSequenceClassification.from_pretrained(tmp_path).problem == "classification"
+    number = AlbertForSequenceClassification.from_pretrained(tmp_path, problem="regression", new_head=True)
+    assert number.num_labels == 1
