@@ -64,8 +64,9 @@ class Recipe(_Record):
         phrases = [
             f"{key} is {theirs[key]!r}, was {mine[key]!r}"
             for key in mine
-            if key != "corpus" and mine[key] != theirs[key]
+            if key not in ("corpus", "vocab_hash") and mine[key] != theirs[key]
         ]
+        phrases += ["another vocabulary, or other options of its tokenizer"] * (self.vocab_hash != other.vocab_hash)
         added = [name for key, name in theirs["corpus"].items() if key not in mine["corpus"]]
         removed = [name for key, name in mine["corpus"].items() if key not in theirs["corpus"]]
         phrases += [f"texts added or changed: {', '.join(added)}"] * bool(added)

@@ -172,9 +172,17 @@ def encode_choices(
         max_length: maximum number of ids; longer passages are truncated.
         max_question_length: of longer questions with their choice, only the last ids are kept.
 
+    Raises:
+        ValueError: `max_length` leaves no space.
+
     References:
         `convert_examples_to_features` in race_utils.py of google-research/albert.
     """
+    if max_length < 5:
+        raise ValueError(
+            f"`max_length` must be at least 5 for a passage and a choice with [CLS], [SEP] and [SEP]. Received: "
+            f"max_length={max_length}."
+        )
     passages = dict.fromkeys(question.context for question in questions)
     passages = dict(zip(passages, tokenizer.encode_batch(list(passages))))
     longest = min(max_question_length, max_length - 4)

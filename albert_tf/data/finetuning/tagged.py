@@ -65,8 +65,8 @@ def read_tagged(path: str | Path, labelled: bool = True) -> list[TaggedText]:
         texts = [TaggedText(f"{path}, text {number}", line) for number, line in enumerate(lines, start=1)]
     else:
         texts = list(_json_texts(path, labelled) if path.suffix.lower() == ".jsonl" else _column_texts(path))
-    if not texts:
-        raise ValueError(f"{path} has no texts; {_CURE}.")
+    if not texts or (labelled and not any(text.text.strip() for text in texts)):
+        raise ValueError(f"{path} has no texts{', only empty ones' if texts else ''}; {_CURE}.")
     return texts
 
 

@@ -50,7 +50,7 @@ from albert_tf.data.pretraining.pairs import Pairs, make_pairs
 from albert_tf.data.shard_files import write_document_shard, write_records
 from albert_tf.text_files import find_files
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.tokenization.files import english_model_file
+from albert_tf.tokenization.files import VOCABULARY_FILE, english_model_file, find_vocabulary
 
 if TYPE_CHECKING:
     from albert_tf.data.preparation.beam import BeamRunner
@@ -143,9 +143,12 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
     References: `create_pretraining_data.py` of google-research/albert.
     """
     started = time.monotonic()
-    files = find_files(options.inputs)
+    vocabulary = find_vocabulary(options.tokenizer or english_model_file())
+    # A folder of texts may also hold the vocabulary, and the output folder with its copy of it.
+    copies = vocabulary.resolve(), (options.output_dir / TOKENIZER_FOLDER / VOCABULARY_FILE).resolve()
+    files = [file for file in find_files(options.inputs) if file.resolve() not in copies]
     options = options.model_copy(update={"num_shards": options.num_shards or default_num_shards(files)})
-    tokenizer = AlbertTokenizer.from_pretrained(options.tokenizer or english_model_file(), options.do_lower_case)
+    tokenizer = AlbertTokenizer.from_pretrained(vocabulary, options.do_lower_case)
     recipe = _recipe(options, files, tokenizer)
     with exclusive_lock(options.output_dir):
         existing, workspace = open_folder(options.output_dir, recipe), Workspace(options.output_dir)

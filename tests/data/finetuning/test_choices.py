@@ -81,3 +81,12 @@ def test_inputs_are_the_references(tokenizer):
         expected = [2, *passage[: 40 - 3 - len(end)], 3, *end, 3]
         assert inputs["input_ids"][0, row].tolist() == expected
         assert inputs["token_type_ids"][0, row].tolist() == [0] * (len(expected) - len(end) - 1) + [1] * (len(end) + 1)
+
+
+def test_a_length_without_space_is_refused(tokenizer):
+    asked = ChoiceQuestion("q", "The old man went to the sea.", "Where? _", ("to the sea", "home"), 1)
+    for length in (3, 4):
+        with pytest.raises(ValueError, match=f"`max_length` must be at least 5 .* Received: max_length={length}"):
+            encode_choices(tokenizer, [asked], max_length=length)
+    inputs, _ = encode_choices(tokenizer, [asked], max_length=5).training_batch(np.array([0]))
+    assert inputs["attention_mask"].sum(axis=-1).tolist() == [[5, 5]]

@@ -67,7 +67,8 @@ def test_json_lines(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.conll", "", "has no texts"),
+        ("a.conll", "", "has no texts;"),
+        ("a.jsonl", '{"text": " ", "spans": []}', "has no texts, only empty ones"),
         ("a.conll", "word\n", "line 1: a word and its tag are expected"),
         ("a.conll", "a\tO\nb\tX\tO\n", "line 2, has 3 columns, but those before have 2"),
         ("a.jsonl", "[1]", "line 1 holds list"),

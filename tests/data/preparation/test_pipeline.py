@@ -159,7 +159,7 @@ def test_a_finished_folder_is_not_made_again(prepared, corpus):
         ({"max_seq_length": 128}, "max_seq_length is 128, was 64"),
         ({"seed": 1, "ngram": 1}, "ngram is 1, was 3; seed is 1, was 12345"),
         ({"num_shards": 4}, "num_shards is 4, was 3"),
-        ({"do_lower_case": False}, "vocab_hash is "),
+        ({"do_lower_case": False}, r"settings: another vocabulary, or other options of its tokenizer\. Give"),
     ],
 )
 def test_a_folder_of_another_recipe_is_refused(prepared, corpus, changes, difference):
@@ -389,3 +389,14 @@ def test_documents_of_one_sentence_are_warned_of(tmp_path):
     with pytest.warns(UserWarning, match=r"^3 of 4 documents have a single sentence, .*\(--split-sentences\)"):
         prepare(options_for(text, tmp_path / "examples"))
     prepare(options_for(text, tmp_path / "none", objective="none"))
+
+
+def test_a_vocabulary_among_the_texts_is_no_text(tmp_path):
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "it", "rained", "stopped", "."]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces))
+    (tmp_path / "a.txt").write_text("It rained.\nIt stopped.\n" * 4)
+    options = options_for(tmp_path, tmp_path / "examples", tokenizer=tmp_path / "vocab.txt")
+    first, second = prepare(options), prepare(options)
+    assert [file.name for file in first.manifest.recipe.corpus] == ["a.txt"]
+    assert (tmp_path / "examples" / "tokenizer" / "vocab.txt").is_file()
+    assert second.reused
