@@ -21,6 +21,7 @@ from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
 from albert_tf.hub import model_folder
 from albert_tf.models.base import AlbertBase
+from albert_tf.optimizers import assign_rules
 from albert_tf.tasks import TASKS, Task
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer import tasks
@@ -255,7 +256,7 @@ class _Run:
             train_examples=len(train),
             dev_examples=len(dev),
             steps=steps,
-            trained_parameters=sum(math.prod(variable.shape) for variable in self.model.trainable_variables),
+            trained_parameters=self.trained_parameters,
             notes=tuple(self._notes(train, dev, evaluation)),
             seconds=round(time.monotonic() - self.begun, 3),
         )
@@ -268,6 +269,13 @@ class _Run:
             shutil.rmtree(options.output / CHECKPOINTS_FOLDER)
         self.devices.barrier()
         return report
+
+    @property
+    def trained_parameters(self) -> int:
+        """Number of weights that have a learning rate."""
+        variables, rules = self.model.trainable_variables, self.options.learning_rate_rules or [(".*", 1.0)]
+        factors = assign_rules(rules, [variable.path for variable in variables])
+        return sum(math.prod(variable.shape) for variable in variables if factors[variable.path])
 
     def scores(self) -> list[float]:
         """The main score at each evaluation so far."""

@@ -129,6 +129,16 @@ class Recipe(Section):
         _config_of(values)
         return values
 
+    @pydantic.model_validator(mode="after")
+    def _check_warmup(self):
+        end, steps = self.optimizer.start_warmup_step + self.optimizer.num_warmup_steps, self.training.num_train_steps
+        if end > steps and not self.optimizer.reference_jump:
+            raise ValueError(
+                f"`num_warmup_steps` of [optimizer] must end within the run. Received: warm-up to step {end}, "
+                f"num_train_steps={steps}; shorten warm-up or train longer."
+            )
+        return self
+
     @property
     def config(self) -> AlbertConfig:
         """The model's config."""

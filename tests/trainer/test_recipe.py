@@ -57,6 +57,7 @@ def xla_on(strategy: str) -> dict:
         (changed("training", "num_train_steps", 10**23), "`training.num_train_steps` is invalid.*less than"),
         (changed("optimizer", "num_warmup_steps", 10**23), "`optimizer.num_warmup_steps` is invalid.*less than"),
         (changed("data", "texts", ["corpus.txt"]), "'data.texts'.*remove it"),
+        (changed("optimizer", "num_warmup_steps", 10**6), "must end within the run.*to step 1000000, num_train_steps="),
         (changed("training", "log_every", 33), "multiple of `log_every`"),
         (xla_on("mirrored"), '`jit_compile` must be false or "auto".*strategy="mirrored"'),
         ({key: value for key, value in GOOD.items() if key != "training"}, "`training` is missing"),
