@@ -210,8 +210,7 @@ class Answers:
 
     def _windows(self, texts: Mapping[str, list[str]]) -> QuestionWindows:
         pairs = zip(texts["question"], texts["context"])
-        # Errors name the question by its text: which row it was of several requests, no client knows.
-        questions = [Question(f"'{question}'", question, context) for question, context in pairs]
+        questions = [Question(str(row), question, context) for row, (question, context) in enumerate(pairs)]
         options = self._options("doc_stride", "max_question_length")
         return encode_questions(self.tokenizer, questions, self.manifest.max_length, **options)
 

@@ -75,7 +75,7 @@ def test_an_empty_passage_is_refused_as_the_model_does(exports, folders, kind, p
     restored, loaded = load_saved_model(exports[kind].folder), load_folder(folders[kind])
     for name, answer in (
         ("a question", restored.answer_questions),
-        ("question 1", functools.partial(answer_questions, loaded)),
+        ("question 'Where\\?'", functools.partial(answer_questions, loaded)),
     ):
         with pytest.raises(ValueError, match=rf"^The passage of {name} has no tokens; delete it\.$"):
             answer(*texts)

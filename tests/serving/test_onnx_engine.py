@@ -174,7 +174,8 @@ def test_choices_are_the_models(sources, engines):
 
 @pytest.mark.parametrize("kind", ["answers", "beams"])
 def test_answers_are_the_models(kind, sources, engines):
-    contexts, questions = [LONG, "In Berlin.", LONG[::-1]], ["Where is Anna?", "Where?", "Who went by the house?"]
+    contexts = [LONG, "In Berlin.", LONG[::-1], "In the house by the sea."]
+    questions = ["Where is Anna?", "Where?", "Who went by the house?", "Where?"]  # one question about two passages
     expected = answer_questions(load_folder(sources[kind]), questions, contexts)
     for engine in engines[kind]:
         outputs = ask(engine, question=questions, context=contexts)

@@ -221,7 +221,7 @@ def encode_questions(
     passages = dict(zip(contexts, encode_with_spans(tokenizer, contexts)))
     for question in questions:
         if not len(passages[question.context][0]):
-            raise ValueError(f"The passage of question {question.id} has no tokens; delete it.")
+            raise ValueError(f"The passage of question {question.text[:60]!r} has no tokens; delete it.")
     lengths = np.array([len(ids) for ids in asked], np.int64)
     passage_lengths = np.array([len(passages[question.context][0]) for question in questions], np.int64)
     layout = BatchLayout(max_length, doc_stride=window_stride(max_length, doc_stride))
