@@ -1,15 +1,13 @@
-"""Element-wise parts of a transformer block as small XLA programs, for training in TensorFlow.
+"""Element-wise parts of a transformer block with gradients of their own, for training in TensorFlow on a CPU.
 
 TensorFlow runs the bias, the GELU and the layer normalisation of a block as some thirty operations, each of which reads
-and writes whole tensors. Here each is one program forward and one backward, which keeps nothing but its inputs. XLA
-compiles for fixed shapes, so they are used where shapes are fixed: in pretraining and other rows of equal length.
-
-The plain versions, in `feed_forward.py` and `attention.py`, define them. This module imports TensorFlow.
+and writes whole tensors. Where shapes are fixed, as in pretraining, each is one XLA program forward and one backward
+here, which keeps nothing but its inputs. XLA would compile anew for each length, so batches of varying length get
+operations with gradients written out, which are fewer. `feed_forward.py` and `attention.py` define what they compute.
 
 Letters: R rows (B L), D hidden, F intermediate.
 """
 
-import functools
 import math
 
 import keras
@@ -17,49 +15,52 @@ import tensorflow as tf
 
 _SLOPE, _CUBIC = 2.0 * math.sqrt(2.0 / math.pi), 0.044715
 
-_compiled = functools.partial(tf.function, jit_compile=True, autograph=False)
+_compiled = tf.function(jit_compile=True, autograph=False)
 
 
-def fit(x) -> bool:
+def _is_fixed(x) -> bool:
     """Whether a tensor is part of a graph and has a fixed shape."""
     return not tf.executing_eagerly() and x.shape.is_fully_defined()
 
 
-@tf.custom_gradient
 def bias_gelu(x, bias):
-    """GELU (tanh approximation) of `x + bias`.
-
-    Args:
-        x: float tensor [R, F].
-        bias: float tensor [F] of the same dtype.
-
-    Returns:
-        Tensor [R, F] of the same dtype, computed in float32.
-    """
-    return _gelu(x, bias), lambda gradient: _gelu_gradient(x, bias, gradient)
+    """GELU (tanh approximation) of `x + bias`, [R, F] and [F] of one dtype; programs compute it in float32."""
+    program = tf.custom_gradient(lambda x, bias: (_gelu(x, bias), lambda gradient: _gelu_gradient(x, bias, gradient)))
+    return program(x, bias) if _is_fixed(x) else _gelu_operations(keras.ops.add(x, bias))
 
 
 def add_and_normalize(x, residual, layer_norm: keras.layers.LayerNormalization):
-    """Layer normalisation of `x + residual`.
-
-    Args:
-        x: float tensor [R, D].
-        residual: float tensor [R, D] of the same dtype.
-        layer_norm: built, of the last axis.
-
-    Returns:
-        Tensor [R, D] of the same dtype, computed in float32.
-    """
+    """Layer normalisation of the last axis of `x + residual`, [R, D] of one dtype, computed in float32."""
+    epsilon = layer_norm.epsilon
 
     @tf.custom_gradient
-    def normalize(x, residual, gamma, beta):
+    def program(x, residual, gamma, beta):
         def backward(gradient):
-            to_x, to_gamma, to_beta = _norm_gradient(x, residual, gamma, gradient, layer_norm.epsilon)
-            return to_x, to_x, to_gamma, to_beta
+            to_x, *to_weights = _norm_gradient(x, residual, gamma, gradient, epsilon)
+            return to_x, to_x, *to_weights
 
-        return _norm(x, residual, gamma, beta, layer_norm.epsilon), backward
+        return _norm(x, residual, gamma, beta, epsilon), backward
 
-    return normalize(x, residual, *map(keras.ops.convert_to_tensor, (layer_norm.gamma, layer_norm.beta)))
+    @tf.custom_gradient
+    def operations(total, gamma, beta):
+        normalized, inverse = _standardized(epsilon, total)
+        scaled = tf.cast(normalized * gamma + beta, total.dtype)
+        return scaled, lambda gradient: _scaled_gradient(normalized, inverse, gamma, gradient)
+
+    weights = [tf.cast(weight, tf.float32) for weight in (layer_norm.gamma, layer_norm.beta)]
+    return program(x, residual, *weights) if _is_fixed(x) else operations(keras.ops.add(x, residual), *weights)
+
+
+@tf.custom_gradient
+def _gelu_operations(x):
+    factor = _SLOPE + (_SLOPE * _CUBIC) * (x * x)
+    gate = tf.sigmoid(x * factor)
+
+    # SigmoidGrad is x gate (1 - gate), and 3 factor - 2 slope is the derivative of x factor.
+    def backward(gradient):
+        return gradient * (gate + tf.raw_ops.SigmoidGrad(y=gate, dy=x) * (3.0 * factor - 2.0 * _SLOPE))
+
+    return x * gate, backward
 
 
 @_compiled
@@ -84,24 +85,28 @@ def _gate(x):
 
 @_compiled
 def _norm(x, residual, gamma, beta, epsilon: float):
-    normalized, _ = _standardized(x, residual, epsilon)
+    normalized, _ = _standardized(epsilon, x, residual)
     return tf.cast(normalized * gamma + beta, x.dtype)
 
 
 @_compiled
 def _norm_gradient(x, residual, gamma, gradient, epsilon: float):
     """The gradients of `_norm` for `x` and `residual` [R, D], the same, and for `gamma` and `beta` [D]."""
-    normalized, inverse = _standardized(x, residual, epsilon)
-    gradient = tf.cast(gradient, tf.float32)
-    scaled = gradient * gamma
-    shared = normalized * tf.reduce_mean(scaled * normalized, axis=-1, keepdims=True)
-    to_x = inverse * (scaled - tf.reduce_mean(scaled, axis=-1, keepdims=True) - shared)
-    return tf.cast(to_x, x.dtype), tf.reduce_sum(gradient * normalized, axis=0), tf.reduce_sum(gradient, axis=0)
+    return _scaled_gradient(*_standardized(epsilon, x, residual), gamma, gradient)
 
 
-def _standardized(x, residual, epsilon: float):
-    """`x + residual` [R, D] with mean 0 and variance 1, and the inverse standard deviations [R, 1]; both float32."""
-    total = tf.cast(x, tf.float32) + tf.cast(residual, tf.float32)
+def _standardized(epsilon: float, *terms):
+    """The sum of `terms` [R, D] with mean 0 and variance 1, and the inverse deviations [R, 1]; both float32."""
+    total = tf.add_n([tf.cast(term, tf.float32) for term in terms])
     centred = total - tf.reduce_mean(total, axis=-1, keepdims=True)
     inverse = tf.math.rsqrt(tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True) + epsilon)
     return centred * inverse, inverse
+
+
+def _scaled_gradient(normalized, inverse, gamma, gradient):
+    """The gradients for what was standardized, and for `gamma` and `beta`."""
+    dtype, gradient = gradient.dtype, tf.cast(gradient, tf.float32)
+    scaled = gradient * gamma
+    shared = normalized * tf.reduce_mean(scaled * normalized, axis=-1, keepdims=True)
+    to_x = inverse * (scaled - tf.reduce_mean(scaled, axis=-1, keepdims=True) - shared)
+    return tf.cast(to_x, dtype), tf.reduce_sum(gradient * normalized, axis=0), tf.reduce_sum(gradient, axis=0)

@@ -125,8 +125,8 @@ class AlbertBase(CheckedModel):
             gradient_accumulation_steps: int. Number of microbatches into which `fit` splits each device's rows of a
                 batch. They are computed sequentially and followed by one update with the gradient of the full batch,
                 which saves memory. It must divide the number of rows per device.
-            jit_compile: as in Keras, but that "auto" means False on CPUs. Without XLA for the whole step, rows of one
-                fixed length are trained with small XLA programs for GELU and layer normalisation.
+            jit_compile: as in Keras, but that "auto" means False on CPUs. Without XLA for the whole step, GELU and
+                layer normalisation have their own gradients, and are small XLA programs where rows have one length.
             remat: str or int. Activations that `fit` recomputes in the backward pass instead of keeping them: `"none"`,
                 those of each layer call (`"block"`), or those of this many consecutive layer calls at once.
             scan_layers: bool. Whether the layers are a loop in the graph, so that it does not grow with depth and is

@@ -99,10 +99,7 @@ class AlbertEncoder(AlbertBase):
         if self.projection is not None:
             hidden = self.projection(hidden)  # [B, L, D]
         bias, states, attentions = mask_to_bias(given.mask), [hidden], []
-        if use_islands := self.may_use_islands and training:
-            from albert_tf.layers import islands
-
-            use_islands = islands.fit(hidden)
+        use_islands = self.may_use_islands and training
         only_last = not (output_hidden_states or output_attentions)
         if self.scan_layers and only_last:
             hidden = self._apply_in_loop(hidden, bias, training, use_islands)

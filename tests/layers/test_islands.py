@@ -1,4 +1,6 @@
-"""The XLA programs of a training step against the plain layers."""
+"""The programs and operations of a training step against the plain layers."""
+
+import functools
 
 import keras
 import numpy as np
@@ -13,7 +15,7 @@ ROWS = np.random.default_rng(1).normal(size=(3, 10, 64))
 MASK = np.array([[1] * 10, [1] * 6 + [0] * 4, [1] * 3 + [0] * 7])
 
 
-def values_and_gradients(kind, use_islands: bool, dtype: str, dropout: float = 0.0):
+def values_and_gradients(kind, use_islands: bool, dtype: str, dropout: float = 0.0, length: int | None = 10):
     """The output of a block, and the gradients of its input and of every variable, as float32 arrays by name."""
     keras.utils.set_random_seed(7)
     changes = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
@@ -22,7 +24,7 @@ def values_and_gradients(kind, use_islands: bool, dtype: str, dropout: float = 0
     hidden = tf.constant(ROWS, block.compute_dtype)
     bias = [mask_to_bias(MASK)] if kind is AttentionBlock else []
 
-    @tf.function(autograph=False)
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec([3, length, 64], hidden.dtype)])
     def run(hidden):
         with tf.GradientTape() as tape:
             tape.watch(hidden)
@@ -36,12 +38,13 @@ def values_and_gradients(kind, use_islands: bool, dtype: str, dropout: float = 0
     return {"output": found, **{name: tf.cast(array, "float32") for name, array in zip(names, gradients, strict=True)}}
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 0.02)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 0.02), ("bfloat16", 0.02)])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize("kind", [AttentionBlock, FeedForwardBlock])
-def test_they_give_the_values_and_gradients_of_the_plain_layer(kind, dropout, dtype, tolerance):
-    plain = values_and_gradients(kind, False, dtype, dropout)
-    fast = values_and_gradients(kind, True, dtype, dropout)
+@pytest.mark.parametrize("length", [10, None])
+def test_they_give_the_values_and_gradients_of_the_plain_layer(length, kind, dropout, dtype, tolerance):
+    plain = values_and_gradients(kind, False, dtype, dropout, length)
+    fast = values_and_gradients(kind, True, dtype, dropout, length)
     assert sum(np.abs(array).max() > 0.1 for array in plain.values()) >= 5
     for name, array in plain.items():
         scale = max(np.abs(array).max(), 0.1)  # the key's bias has no gradient but rounding
@@ -51,23 +54,25 @@ def test_they_give_the_values_and_gradients_of_the_plain_layer(kind, dropout, dt
 @pytest.mark.parametrize(
     ("way", "length", "used"),
     [
-        ({}, 8, True),
-        ({}, None, False),
-        ({"run_eagerly": True}, 8, False),
-        pytest.param({"jit_compile": True}, 8, False, marks=pytest.mark.exhaustive),
+        ({}, 8, {"add_and_normalize", "bias_gelu", "_norm", "_gelu"}),
+        ({}, None, {"add_and_normalize", "bias_gelu"}),
+        ({"run_eagerly": True}, 8, {"add_and_normalize", "bias_gelu"}),
+        pytest.param({"jit_compile": True}, 8, set(), marks=pytest.mark.exhaustive),
     ],
 )
-def test_they_are_used_in_fit_where_the_shape_is_fixed(monkeypatch, way, length, used):
-    calls = []
-    program = islands.add_and_normalize
-    monkeypatch.setattr(islands, "add_and_normalize", lambda *given: calls.append(1) or program(*given))
+def test_they_are_used_in_fit_and_are_programs_where_the_shape_is_fixed(monkeypatch, way, length, used):
+    calls = set()
+    for name in ("add_and_normalize", "bias_gelu", "_norm", "_gelu"):
+        function = getattr(islands, name)
+        noting = functools.partial(lambda name, function, *given: calls.add(name) or function(*given), name, function)
+        monkeypatch.setattr(islands, name, noting)
     model = albert_tf.AlbertForSequenceClassification(CONFIG, num_labels=2)
     model.compile("sgd", **way)
     spec = {"input_ids": tf.TensorSpec([4, length], tf.int32)}, tf.TensorSpec([4], tf.int32)
     batch = {"input_ids": np.full([4, 8], 9, "int32")}, np.array([0, 1, 1, 0], "int32")
     dataset = tf.data.Dataset.from_generator(lambda: iter([batch]), output_signature=spec)
     model.fit(dataset.apply(tf.data.experimental.assert_cardinality(1)), shuffle=False, verbose=0)
-    assert bool(calls) == used
+    assert calls == used
     calls.clear()
     model.predict(batch[0], verbose=0)
     assert not calls
