@@ -102,7 +102,8 @@ def _call(url: str, body: dict | None, timeout: float) -> dict[str, Any]:
         with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=timeout) as reply:
             return json.load(reply)
     except urllib.error.HTTPError as error:
-        raise ValueError(f"{url} answered {error.code}: {_reason(error)}") from None
+        cure = f" Set {KEY_VARIABLE}." if error.code == 401 else ""
+        raise ValueError(f"{url} answered {error.code}: {_reason(error)}{cure}") from None
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise ValueError(f"{url} could not be reached ({reason}); start the server with `albert-tf serve`.") from None

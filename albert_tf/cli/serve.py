@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from albert_tf.progress import progress_line
+
 NAME = "serve"
 KEPT = "the server has ended"
 KEY_VARIABLE = "ALBERT_TF_API_KEY"
@@ -47,11 +49,12 @@ def run(
         raise ValueError(f"`--engine` must be auto, tensorflow, openvino or onnxruntime. Received: {engine}.")
     api_key = _api_key(api_key_file)
     try:
-        from albert_tf.serving.batching import BatchOptions
-        from albert_tf.serving.server import ServerOptions, serve
+        with progress_line("start"):  # gRPC imports TensorFlow
+            from albert_tf.serving.batching import BatchOptions
+            from albert_tf.serving.server import ServerOptions, serve
 
-        if grpc_port is not None:
-            import albert_tf.serving.grpc_service  # noqa: F401
+            if grpc_port is not None:
+                import albert_tf.serving.grpc_service  # noqa: F401
     except ModuleNotFoundError as error:
         raise ValueError(
             f"The server needs {error.name}, which is not installed; run: pip install 'albert-tf[serve]'."

@@ -64,3 +64,10 @@ def test_bench_counts_its_rounds(monkeypatch):
         main()
     assert not ended.value.code, shown
     assert "3 of 3 rounds, " in shown[0]  # two are not timed
+
+
+def test_serve_shows_that_it_starts(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["albert-tf", "serve", str(tmp_path), "--port", "0", "--grpc-port", "0"])
+    with terminal(monkeypatch) as shown, pytest.raises(SystemExit):
+        main()
+    assert "start" in shown[0].partition("albert-tf: ")[0]  # before it says that the folder is empty

@@ -30,10 +30,12 @@ def serving(folder, **options):
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     assert started.wait(10)
-    yield re.search(r"http://[\d.:]+", lines[0])[0]
-    (loop, event), *_ = stop
-    loop.call_soon_threadsafe(event.set)
-    thread.join()
+    try:
+        yield re.search(r"http://[\d.:]+", lines[0])[0]
+    finally:
+        (loop, event), *_ = stop
+        loop.call_soon_threadsafe(event.set)
+        thread.join()
 
 
 @pytest.fixture
@@ -56,7 +58,7 @@ def test_the_key_is_read_from_the_environment(folder, monkeypatch):
     with serving(folder, api_key="key") as address:
         code, _, errors = run("query", f"{address}/v1/models/task", "a")
         assert (code, errors.count("\n")) == (2, 1)
-        assert "answered 401: The API key is missing or wrong." in errors
+        assert "answered 401: The API key is missing or wrong. Set ALBERT_TF_API_KEY." in errors
         monkeypatch.setenv("ALBERT_TF_API_KEY", "key")
         assert not run("query", f"{address}/v1/models/task", "a")[0]
 
