@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -65,6 +66,20 @@ def test_workers_of_this_machine_know_each_other():
     assert [cluster.index for cluster in found] == [0, 1, 2]
     assert len({cluster.addresses for cluster in found}) == 1
     assert len(set(found[0].addresses)) == 3
+
+
+def test_a_terminal_of_80_columns_shows_whole_words():
+    text = "every word of this sentence is whole " * 4
+    show = f"import os; print({text!r}); print('columns', os.environ['COLUMNS'])"
+    ours, theirs = pty.openpty()
+    command = [sys.executable, LAUNCHER, "1", sys.executable, "-c", show]
+    subprocess.run(command, env={**os.environ, "COLUMNS": "80"}, stdout=theirs, timeout=30, check=True)
+    os.close(theirs)
+    lines = os.read(ours, 4096).decode().splitlines()
+    os.close(ours)
+    assert lines.pop() == "0: columns 77"
+    assert max(map(len, lines)) <= 80
+    assert " ".join(line[3:] for line in lines).split() == text.split()
 
 
 def test_workers_of_other_machines_know_each_other(with_ssh):
