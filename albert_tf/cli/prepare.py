@@ -91,7 +91,8 @@ def _progress_bar(quiet: bool) -> Iterator[Callable[..., None]]:
                 tasks[state.stage] = progress.add_task(state.stage, total=state.total, rate="")
             task, unit = tasks[state.stage], "B" if state.stage == "tokenize" else "tokens"
             # Not `Task.speed`, the time between reports: shards of several processes end at the same time.
-            rate = state.done / max(progress.tasks[task].elapsed or 0, 1e-3)
+            seconds = progress.tasks[task].elapsed or 0
+            rate = state.done / seconds if seconds >= 1 else 0
             progress.update(task, completed=state.done, total=state.total, rate=f"{rate:,.0f} {unit}/s" if rate else "")
 
         yield show
