@@ -106,6 +106,18 @@ def test_a_signal_goes_to_all_workers(where, told, with_ssh):
     assert process.returncode == 128 + told
 
 
+def test_a_signal_while_workers_are_started_leaves_none(tmp_path):
+    mark = "import pathlib, time; pathlib.Path('here').touch(); time.sleep(60)"
+    command = [sys.executable, LAUNCHER, "12", sys.executable, "-S", "-c", mark]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    while not (tmp_path / "here").exists():  # the first one
+        assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=30)  # at the end of the file, so every worker has ended
+    assert "Traceback" not in said
+    assert process.returncode == 128 + signal.SIGTERM
+
+
 def test_a_worker_that_fails_makes_the_launcher_fail():
     fail = "import json, os, sys; sys.exit(3 * json.loads(os.environ['TF_CONFIG'])['task']['index'])"
     begun = time.monotonic()

@@ -119,14 +119,18 @@ def main() -> None:
     """Runs the command line."""
     if len(sys.argv) < 3 or sys.argv[1] == "0":
         sys.exit(f"usage: {sys.argv[0]} NUMBER_OF_WORKERS|HOST,HOST,... COMMAND...")
-    workers = start(sys.argv[1], sys.argv[2:])
+    workers, told = [], []
 
     def stop_all(number, _):
+        told.append(number)
         for worker in workers:
             worker.stop(number)
 
     signal.signal(signal.SIGTERM, stop_all)
     signal.signal(signal.SIGINT, stop_all)
+    workers += start(sys.argv[1], sys.argv[2:])
+    for number in tuple(told):  # while they were being started
+        stop_all(number, None)
     status = wait(workers)
     sys.exit(status if status >= 0 else 128 - status)
 
