@@ -3,6 +3,7 @@
 import logging
 import os
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -48,21 +49,13 @@ def run(
     if engine not in ("auto", "tensorflow", "openvino", "onnxruntime"):
         raise ValueError(f"`--engine` must be auto, tensorflow, openvino or onnxruntime. Received: {engine}.")
     api_key = _api_key(api_key_file)
-    try:
-        with progress_line("start"):  # gRPC imports TensorFlow
-            from albert_tf.serving.batching import BatchOptions
-            from albert_tf.serving.server import ServerOptions, serve
+    server = _import_server(grpc_port is not None)
+    from albert_tf.serving.batching import BatchOptions
 
-            if grpc_port is not None:
-                import albert_tf.serving.grpc_service  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"The server needs {error.name}, which is not installed; run: pip install 'albert-tf[serve]'."
-        ) from None
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     if host not in _LOOPBACK and api_key is None:
         logging.warning("Anyone who can reach %s can use the models; set --api-key-file to require a key.", host)
-    options = ServerOptions(
+    options = server.ServerOptions(
         host=host,
         port=port,
         grpc_port=grpc_port,
@@ -74,7 +67,22 @@ def run(
         api_key=api_key,
     )
     logging.info("Loading the models in %s.", folder)
-    asyncio.run(serve(folder, options, typer.echo))
+    asyncio.run(server.serve(folder, options, typer.echo))
+
+
+def _import_server(with_grpc: bool) -> ModuleType:
+    """The server's module; raises ValueError if a package that it needs is not installed."""
+    try:
+        with progress_line("start"):  # gRPC imports TensorFlow
+            from albert_tf.serving import server
+
+            if with_grpc:
+                import albert_tf.serving.grpc_service  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"The server needs {error.name}, which is not installed; run: pip install 'albert-tf[serve]'."
+        ) from None
+    return server
 
 
 def _api_key(file: Path | None) -> str | None:
