@@ -86,7 +86,7 @@ def show_predictions(folders: Folders) -> None:
     model = export.load_folder(folders.finetuning / "pretrained")
     for text, prediction in zip(texts, export.classify(model, texts)):
         typer.echo(f"{text}  {prediction.label} {prediction.score:.2f}")
-    typer.echo("(label 1 is positive, 0 negative; behind it its probability)")
+    typer.echo("(1: positive, 0: negative; followed by the probability)")
     typer.echo(f"use it:\n  .venv/bin/albert-tf predict {folders.finetuning / 'pretrained'} '{texts[0]}'")
 
 
