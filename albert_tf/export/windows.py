@@ -72,7 +72,7 @@ class Windows:
 
 
 def parts_of(texts: tf.RaggedTensor, samples: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
-    """Parts of texts; `tf.strings.substr` would copy a whole text for each of its parts.
+    """Cuts parts out of texts, without copying the whole text for each part as `tf.strings.substr` does.
 
     Args:
         texts: the single bytes of each text, tf.string [B, (bytes)], see `bytes_of`.

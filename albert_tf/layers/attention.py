@@ -58,7 +58,7 @@ class AttentionBlock(AlbertLayer):
         bias: float32 tensor [B, 1, 1, M] or [B, 1, L, M] added to the logits, see `mask_to_bias`. Block-local attention
             takes the first form only.
         weights: AttentionWeights from `prepare`, or None to prepare them here.
-        use_islands: bool. Whether to use `islands.py`.
+        use_islands: bool. Whether to use the gradients and XLA programs of `islands.py`.
 
     Returns:
         AttentionOutput: hidden [B, L, D], probabilities [B, N, L, M] (before dropout). With block-local attention,

@@ -32,7 +32,7 @@ class FeedForwardBlock(AlbertLayer):
     Call arguments:
         hidden: float tensor [B, L, D].
         weights: FeedForwardWeights from `prepare`, or None to prepare them here.
-        use_islands: bool. Whether to use `islands.py`.
+        use_islands: bool. Whether to use the gradients and XLA programs of `islands.py`.
 
     Returns:
         Float tensor [B, L, D].

@@ -46,7 +46,7 @@ def run_demo(demo: Callable) -> None:
 
 @contextlib.contextmanager
 def step(title: str) -> Iterator[None]:
-    """Prints what is done, and shows on a terminal how long it has taken."""
+    """Prints the title of a step and, on a terminal, the elapsed time while it runs."""
     typer.echo(title)
     with progress_line(""):
         yield

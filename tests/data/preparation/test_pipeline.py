@@ -392,11 +392,9 @@ def test_documents_of_one_sentence_are_warned_of(tmp_path):
 
 
 def test_a_vocabulary_among_the_texts_is_no_text(tmp_path):
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "it", "rained", "stopped", "."]
-    (tmp_path / "vocab.txt").write_text("\n".join(pieces))
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nit\nrained\nstopped\n.")
     (tmp_path / "a.txt").write_text("It rained.\nIt stopped.\n" * 4)
-    options = options_for(tmp_path, tmp_path / "examples", tokenizer=tmp_path / "vocab.txt")
-    first, second = prepare(options), prepare(options)
+    first, second = (prepare(options_for(tmp_path, tmp_path / "out", tokenizer=tmp_path / "vocab.txt")) for _ in "12")
     assert [file.name for file in first.manifest.recipe.corpus] == ["a.txt"]
-    assert (tmp_path / "examples" / "tokenizer" / "vocab.txt").is_file()
+    assert (tmp_path / "out" / "tokenizer" / "vocab.txt").is_file()
     assert second.reused
