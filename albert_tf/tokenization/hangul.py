@@ -15,17 +15,21 @@ _SPELLED_OUT = re.compile(SPELLED_OUT)
 _NOTHING = "\0"
 
 
-def compose_syllables(text: str) -> str:
+def compose_syllables(text: str, *, keep_length: bool = True) -> str:
     """Composes conjoining jamo to syllables (The Unicode Standard, 3.12).
 
-    The length of the text stays the same: U+0000 replaces all but the first jamo of a syllable.
+    To keep the length of the text, U+0000 replaces all but the first jamo of a syllable.
 
     >>> compose_syllables("\\u1107\\u1161\\u11b8 cafe\\u0301") == "밥\\0\\0 cafe\\u0301"
     True
     """
     if text.isascii() or not _JOINS.search(text):
         return text
-    return _SPELLED_OUT.sub(lambda match: unicodedata.normalize("NFC", match[0]).ljust(len(match[0]), _NOTHING), text)
+
+    def compose(match: re.Match[str]) -> str:
+        return unicodedata.normalize("NFC", match[0]).ljust(len(match[0]) if keep_length else 0, _NOTHING)
+
+    return _SPELLED_OUT.sub(compose, text)
 
 
 def joins_loose_letters(pieces: Iterable[str], clean: Callable[[str], str]) -> bool:

@@ -41,10 +41,3 @@ def follows_in_row(rows: tf.RaggedTensor, values: tf.Tensor) -> tf.Tensor:
     row_ids = rows.value_rowids()
     same_row = tf.equal(row_ids[1:], row_ids[:-1])
     return tf.concat([tf.zeros_like(values[:1]), values[:-1] & same_row], axis=0)
-
-
-def precedes_in_row(rows: tf.RaggedTensor, values: tf.Tensor) -> tf.Tensor:
-    """Whether the next value in the same row is true: bool, flat like `values`."""
-    row_ids = rows.value_rowids()
-    same_row = tf.equal(row_ids[1:], row_ids[:-1])
-    return tf.concat([values[1:] & same_row, tf.zeros_like(values[:1])], axis=0)

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from albert_tf.tokenization.hangul import SPELLED_OUT
+from albert_tf.tokenization.hangul import SPELLED_OUT, compose_syllables
 
 # Noncharacters, which Unicode reserves for internal use.
 BORDER, _UNKNOWN = "\ufdd0", "\ufdd1"
@@ -57,7 +57,9 @@ class KiwiSegmenter:
         """Inserts `BORDER` into texts; lone surrogates, and `BORDER` itself, become an unknown character."""
         texts = [_UNREADABLE.sub(_UNKNOWN, text) for text in texts]
         chunks = [_CHUNK.findall(text) for text in texts]
-        analysed = iter(_kiwi().tokenize(_composed(chunk) for chunk in itertools.chain(*chunks)))
+        # Kiwi does not support conjoining jamo.
+        composed = (compose_syllables(chunk, keep_length=False) for chunk in itertools.chain(*chunks))
+        analysed = iter(_kiwi().tokenize(composed))
         return ["".join(_cut(chunk, {m.start for m in next(analysed)}) for chunk in parts) for parts in chunks]
 
 
@@ -73,15 +75,6 @@ def _cut(chunk: str, starts: set[int]) -> str:
         inside = not (before.isspace() or unit.isspace() or unicodedata.combining(unit[0]))
         marked.append(BORDER + unit if inside and position in starts else unit)
     return "".join(marked)
-
-
-def _composed(chunk: str) -> str:
-    """Composes conjoining jamo to syllables, because Kiwi does not support jamo.
-
-    >>> _composed("\u1107\u1161\u11b8 cafe\u0301") == "밥 cafe\u0301"
-    True
-    """
-    return _UNIT.sub(lambda match: unicodedata.normalize("NFC", match[0]) if len(match[0]) > 1 else match[0], chunk)
 
 
 @functools.cache

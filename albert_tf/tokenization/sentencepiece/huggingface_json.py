@@ -8,6 +8,7 @@ import base64
 import json
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +46,14 @@ def tokenizers_file(
     vocabulary = [[piece, score - _PENALTY * (index in split)] for index, (piece, score) in enumerate(scores.items())]
     rules = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap).decode()}
     word_starts = {"type": "Metaspace", "replacement": WORD_START, "prepend_scheme": "always", "split": True}
-    content = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": added_tokens(pieces, special),
-        "normalizer": {"type": "Sequence", "normalizers": [rules, {"type": "NFC"}]} if composes else rules,
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, word_starts]},
-        "post_processor": template(pieces[special.cls], pieces[special.sep], special),
-        "decoder": word_starts,
-        "model": {"type": "Unigram", "unk_id": special.unk, "vocab": vocabulary, "byte_fallback": False},
-    }
-    return json.dumps(content, ensure_ascii=False).encode()
+    return tokenizer_json(
+        pieces,
+        special,
+        normalizer={"type": "Sequence", "normalizers": [rules, {"type": "NFC"}]} if composes else rules,
+        pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, word_starts]},
+        decoder=word_starts,
+        model={"type": "Unigram", "unk_id": special.unk, "vocab": vocabulary, "byte_fallback": False},
+    )
 
 
 def read_unigram(content: dict[str, Any], file: Path) -> tuple[bytes, dict[str, bool]]:
@@ -100,33 +97,25 @@ def _flatten(step: dict[str, Any] | None, key: str) -> Iterator[dict[str, Any]]:
         yield step
 
 
-def added_tokens(pieces: Sequence[str], special: SpecialPieceIds) -> list[dict[str, Any]]:
-    """The entries of the special pieces; white space before a mask is dropped."""
-    return [
-        {
-            "id": index,
-            "content": pieces[index],
-            "single_word": False,
-            "lstrip": index == special.mask,
-            "rstrip": False,
-            "normalized": False,
-            "special": True,
-        }
-        for index in sorted({special.pad, special.unk, special.cls, special.sep, special.mask})
+def tokenizer_json(pieces: Sequence[str], special: SpecialPieceIds, **steps: dict[str, Any]) -> bytes:
+    """The content of a `tokenizer.json` with these steps: [CLS] text [SEP] pair [SEP], the last two of type 1.
+
+    White space before a mask is dropped.
+    """
+    flags = {"single_word": False, "rstrip": False, "normalized": False, "special": True}
+    added = [
+        {"id": index, "content": pieces[index], "lstrip": index == special.mask, **flags}
+        for index in sorted(set(astuple(special)))
     ]
-
-
-def template(cls: str, sep: str, special: SpecialPieceIds) -> dict[str, Any]:
-    """[CLS] text [SEP] pair [SEP], the last two of type 1."""
-
-    def part(kind: str, name: str, token_type: int) -> dict[str, Any]:
-        return {kind: {"id": name, "type_id": token_type}}
-
-    single = [part("SpecialToken", cls, 0), part("Sequence", "A", 0), part("SpecialToken", sep, 0)]
-    ids = {cls: special.cls, sep: special.sep}
-    return {
+    ids = {pieces[index]: index for index in (special.cls, special.sep)}
+    cls, sep = ({"SpecialToken": {"id": piece, "type_id": 0}} for piece in ids)
+    single = [cls, {"Sequence": {"id": "A", "type_id": 0}}, sep]
+    second = [{"Sequence": {"id": "B", "type_id": 1}}, {"SpecialToken": {"id": pieces[special.sep], "type_id": 1}}]
+    template = {
         "type": "TemplateProcessing",
         "single": single,
-        "pair": [*single, part("Sequence", "B", 1), part("SpecialToken", sep, 1)],
-        "special_tokens": {name: {"id": name, "ids": [index], "tokens": [name]} for name, index in ids.items()},
+        "pair": [*single, *second],
+        "special_tokens": {piece: {"id": piece, "ids": [index], "tokens": [piece]} for piece, index in ids.items()},
     }
+    frame = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added, "post_processor": template}
+    return json.dumps(frame | steps, ensure_ascii=False).encode()

@@ -18,7 +18,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from albert_tf.tokenization.interface import RaggedPieces
-from albert_tf.tokenization.ragged import follows_in_row, precedes_in_row, sums
+from albert_tf.tokenization.ragged import follows_in_row, sums
 from albert_tf.tokenization.wordpiece.cleanup import CODE_POINTS, SPACE, CleanUp, Part
 from albert_tf.tokenization.wordpiece.longest_match import LongestMatch
 from albert_tf.tokenization.wordpiece.vocabulary import END_MARK, WORD_END, WordPieceOptions
@@ -230,8 +230,8 @@ def compose_syllables(texts: tf.RaggedTensor) -> tf.RaggedTensor:
 def _compose(texts: tf.RaggedTensor) -> tf.Tensor:
     """The code points of all texts, int32 [N]: a syllable for its first jamo, 0 for the others."""
     letters = texts.values
-    starts = _among(letters, _LEADING) & precedes_in_row(texts, _among(letters, _VOWELS))
-    vowels = follows_in_row(texts, starts)
+    vowels = _among(letters, _VOWELS) & follows_in_row(texts, _among(letters, _LEADING))
+    starts = tf.concat([vowels[1:], tf.zeros_like(vowels[:1])], axis=0)
     opens = _among(letters, _SYLLABLES) & tf.equal((letters - _SYLLABLES[0]) % _OF_A_VOWEL, 0)
     trailing = _among(letters, _TRAILING) & follows_in_row(texts, vowels | opens)
     # Vowels and trailing consonants, shifted by one and two positions to the first jamo of their syllable.

@@ -59,22 +59,7 @@ class WordPieceModel:
         self._marks_ends = self.options.scheme == WORD_END
         self._clean_up = _clean_up(self.options)
         self._table = CharacterTable(self._clean_up)
-        longest = self.options.max_word_length
-        self._match = LongestMatch(self.initial_pieces(), self.following_pieces(), self.special.unk, longest)
-
-    def initial_pieces(self) -> dict[str, int]:
-        """Returns the ids of pieces at the beginning of words."""
-        return {
-            piece: index
-            for index, piece in enumerate(self.pieces)
-            if piece not in SPECIAL_PIECES and (self._marks_ends or not _continues(piece))
-        }
-
-    def following_pieces(self) -> dict[str, int]:
-        """Returns the ids of pieces inside words, without their marks."""
-        if self._marks_ends:
-            return self.initial_pieces()
-        return {piece[len(CONTINUATION) :]: index for index, piece in enumerate(self.pieces) if _continues(piece)}
+        self._match = LongestMatch(*self._sort_pieces(), self.special.unk, self.options.max_word_length)
 
     def save(self, folder: str | Path) -> None:
         write_wordpiece_folder(folder, self.pieces, self.options)
@@ -132,6 +117,14 @@ class WordPieceModel:
 
     def __reduce__(self):
         return functools.partial(WordPieceModel, source=self.source), (self.pieces, self.options)
+
+    def _sort_pieces(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The ids of pieces at the beginning of words, and of those inside words, without their marks."""
+        pieces = {piece: index for index, piece in enumerate(self.pieces) if piece not in SPECIAL_PIECES}
+        if self._marks_ends:
+            return pieces, pieces
+        inside = {piece[len(CONTINUATION) :]: index for piece, index in pieces.items() if _continues(piece)}
+        return {piece: index for piece, index in pieces.items() if not _continues(piece)}, inside
 
     def _special_ids(self) -> list[int]:
         return [index for index, piece in enumerate(self.pieces) if piece in SPECIAL_PIECES]

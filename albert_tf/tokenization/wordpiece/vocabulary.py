@@ -1,6 +1,5 @@
 """Vocabulary files with one piece per line, and the two schemes by which pieces form words."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from albert_tf.tokenization.files import (
     write_config,
 )
 from albert_tf.tokenization.interface import SpecialPieceIds
-from albert_tf.tokenization.sentencepiece.huggingface_json import added_tokens, template
+from albert_tf.tokenization.sentencepiece.huggingface_json import tokenizer_json
 from albert_tf.tokenization.wordpiece.longest_match import MAX_WORD_LENGTH
 
 WORDPIECE, WORD_END = SCHEMES = ("wordpiece", "word_end")
@@ -85,36 +84,29 @@ def read_wordpiece(content: dict[str, Any], file: Path) -> tuple[tuple[str, ...]
 
 def tokenizers_file(pieces: Sequence[str], options: "WordPieceOptions") -> bytes:
     """The content of a `tokenizer.json` of the scheme "wordpiece"."""
-    special = find_special_ids(pieces, "the vocabulary")
-    normalizers: list[dict[str, Any]] = [
-        {
-            "type": "BertNormalizer",
-            "clean_text": True,
-            "handle_chinese_chars": options.tokenize_chinese_chars,
-            "strip_accents": not options.keep_accents,
-            "lowercase": options.do_lower_case,
-        }
-    ]
-    if not options.keep_accents and not options.reference_accents:
-        normalizers.append({"type": "NFC"})  # composes Hangul again
-    content = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": added_tokens(pieces, special),
-        "normalizer": {"type": "Sequence", "normalizers": normalizers},
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": template(CLS_PIECE, SEP_PIECE, special),
-        "decoder": {"type": "WordPiece", "prefix": CONTINUATION, "cleanup": False},
-        "model": {
-            "type": "WordPiece",
-            "unk_token": UNK_PIECE,
-            "continuing_subword_prefix": CONTINUATION,
-            "max_input_chars_per_word": options.max_word_length,
-            "vocab": {piece: index for index, piece in enumerate(pieces)},
-        },
+    rules = {
+        "type": "BertNormalizer",
+        "clean_text": True,
+        "handle_chinese_chars": options.tokenize_chinese_chars,
+        "strip_accents": not options.keep_accents,
+        "lowercase": options.do_lower_case,
     }
-    return json.dumps(content, ensure_ascii=False).encode()
+    composes = not options.keep_accents and not options.reference_accents  # Hangul again
+    model = {
+        "type": "WordPiece",
+        "unk_token": UNK_PIECE,
+        "continuing_subword_prefix": CONTINUATION,
+        "max_input_chars_per_word": options.max_word_length,
+        "vocab": {piece: index for index, piece in enumerate(pieces)},
+    }
+    return tokenizer_json(
+        pieces,
+        find_special_ids(pieces, "the vocabulary"),
+        normalizer={"type": "Sequence", "normalizers": [rules, *([{"type": "NFC"}] if composes else [])]},
+        pre_tokenizer={"type": "BertPreTokenizer"},
+        decoder={"type": "WordPiece", "prefix": CONTINUATION, "cleanup": False},
+        model=model,
+    )
 
 
 def find_special_ids(pieces: Sequence[str], source: str) -> SpecialPieceIds:
