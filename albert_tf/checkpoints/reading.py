@@ -56,10 +56,10 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
                 raise ValueError(
                     f"{path} is a SavedModel, which only `predict` reads; give the folder that it was exported from."
                 )
-            if holds_weights(path / "model"):
-                raise ValueError(f"{path} is the folder of a run; give its model, {path / 'model'}.")
             if not path.exists():
                 raise ValueError(f"{path} does not exist; check the spelling{name_hint(path)}.")
+            if inside := sorted(filter(holds_weights, path.iterdir() if path.is_dir() else ())):
+                raise ValueError(f"{path} is a folder of models; give one of them, such as {inside[0]}.")
             raise ValueError(
                 f"`path` must be a folder with {huggingface.CONFIG_FILE} and {huggingface.WEIGHTS_FILES[0]}, a folder "
                 f"with {_GOOGLE_CONFIG} and a checkpoint, or the prefix of one. Received: {path}; check the "
