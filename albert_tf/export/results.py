@@ -56,11 +56,13 @@ class ExportedModel(abc.ABC):
         folder: folder of the version.
         engine: what computes its outputs, such as `"tensorflow"`.
         batch_size: maximum number of texts that are computed at once.
+        makes_batches: whether `run` divides its rows into batches of similar length.
     """
 
     folder: pathlib.Path
     engine: str
     batch_size: int
+    makes_batches: bool = False
 
     @abc.abstractmethod
     def signatures(self) -> Mapping[str, tuple[Collection[str], Collection[str]]]:
@@ -149,7 +151,7 @@ class ExportedModel(abc.ABC):
         columns = list(given.values())
         if len(counts := {len(column) for column in columns}) > 1:
             raise ValueError(f"There must be one of {' and '.join(given)} for each row. Received: {sorted(counts)}.")
-        if not columns or len(columns[0]) <= 1:
+        if not columns or len(columns[0]) <= 1 or self.makes_batches:
             return self.run(signature, given)
         # Longer texts are mostly cut, or read in windows.
         lengths = np.array([min(sum(map(len, row)), BYTES_PER_TOKEN * 512) for row in zip(*columns)])

@@ -13,6 +13,7 @@ import numpy as np
 from albert_tf.config import AlbertConfig
 from albert_tf.data.finetuning.answers import predict_answers
 from albert_tf.data.finetuning.choices import ChoiceQuestion, encode_choices
+from albert_tf.data.finetuning.encoded import MAX_TOKENS, rows_by_length
 from albert_tf.data.finetuning.questions import Question, QuestionWindows, encode_questions
 from albert_tf.data.finetuning.tagged import OUTSIDE, EncodedTags, Entity, TaggedText, encode_tagged, predict_entities
 from albert_tf.export.onnx_manifest import INPUTS, P_MASK, OnnxManifest
@@ -24,8 +25,6 @@ OUTPUTS = (
     *("start_top_log_probs", "start_top_index", "end_top_log_probs", "end_top_index"),
 )
 TOP = 10
-# Outputs over the vocabulary are large.
-_TOKENS_AT_ONCE, _PREDICTED_TOKENS_AT_ONCE = 8192, 1024
 _STRING, _NUMBER = "string", "float32"
 _TEXTS = {
     "multiple_choice": ("context", "choices"),
@@ -42,12 +41,14 @@ class Answers:
         config: AlbertConfig.
         tokenizer: AlbertTokenizer.
         compute: the model, from int64 arrays, of which it takes those that it needs, to outputs by name.
+        batch_size: maximum number of rows that are computed at once.
     """
 
     manifest: OnnxManifest
     config: AlbertConfig
     tokenizer: AlbertTokenizer
     compute: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
+    batch_size: int
 
     def signatures(self) -> dict[str, Signature]:
         """The signatures by name."""
@@ -124,7 +125,7 @@ class Answers:
                 probabilities[row, : len(found)] = np.take_along_axis(found, order, axis=1)
                 yield None
 
-        self._map(inputs, best_pieces, _PREDICTED_TOKENS_AT_ONCE)
+        self._map(inputs, best_pieces)
         return {"pieces": pieces, "probabilities": probabilities}
 
     def tag(self, texts: Mapping[str, list[str]]) -> dict[str, np.ndarray]:
@@ -146,6 +147,7 @@ class Answers:
             self._windows(texts),
             lambda batch: self.compute({name: batch[name].astype(np.int64) for name in (*INPUTS, P_MASK)}),
             threshold=self.manifest.no_answer_threshold,
+            batch_size=self.batch_size,
             **self._options("max_answer_length"),
         )
         return {
@@ -226,22 +228,17 @@ class Answers:
         self,
         inputs: Mapping[str, np.ndarray],
         reduce: Callable[[Mapping[str, np.ndarray], np.ndarray], Any],
-        tokens_at_once: int = _TOKENS_AT_ONCE,
     ) -> list[Any]:
         """Computes rows of similar length together; returns what `reduce` makes of each row, in their order."""
         lengths = inputs["attention_mask"].sum(axis=-1)
         lengths = lengths.max(axis=-1) if lengths.ndim == 2 else lengths
-        order = np.argsort(-lengths, kind="stable")
         width = inputs["input_ids"][0].size // inputs["input_ids"].shape[-1]
-        found: list[Any] = [None] * len(order)
-        start = 0
-        while start < len(order):
-            longest = int(lengths[order[start]])
-            rows = order[start : start + max(1, tokens_at_once // (longest * width))]
+        found: list[Any] = [None] * len(lengths)
+        for rows in rows_by_length(lengths, self.batch_size, MAX_TOKENS // width, longest_first=True):
+            longest = int(lengths[rows[0]])
             batch = {name: inputs[name][rows, ..., :longest].astype(np.int64) for name in INPUTS}
             for row, result in zip(rows.tolist(), reduce(self.compute(batch), rows)):
                 found[row] = result
-            start += len(rows)
         return found
 
     def _options(self, *names: str) -> dict[str, int]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from albert_tf.atomic_files import sha256
 from albert_tf.config import AlbertConfig
+from albert_tf.data.finetuning.encoded import MAX_TOKENS
 from albert_tf.export.onnx_manifest import MANIFEST_FILE, MODEL_FILES, OnnxManifest
 from albert_tf.serving import onnx_answers
 from albert_tf.serving.engine import Signature
@@ -64,7 +65,12 @@ def is_onnx_folder(folder: pathlib.Path) -> bool:
     return (folder / MANIFEST_FILE).is_file() and (folder / "onnx").is_dir()
 
 
-def load(folder: str | pathlib.Path, engine: EngineName = "auto", precision: Precision = "auto") -> OnnxEngine:
+def load(
+    folder: str | pathlib.Path,
+    engine: EngineName = "auto",
+    precision: Precision = "auto",
+    batch_size: int = MAX_TOKENS,
+) -> OnnxEngine:
     """Loads a folder written by `export_onnx`.
 
     Args:
@@ -72,6 +78,7 @@ def load(folder: str | pathlib.Path, engine: EngineName = "auto", precision: Pre
         engine: `"auto"` is OpenVINO if it is installed, else onnxruntime.
         precision: of the file to load. `"auto"` is the most exact one. `"bfloat16"` computes with the float32 file in
             bfloat16 where the processor can, in OpenVINO.
+        batch_size: maximum number of rows that are computed at once; they also have at most 1,024 tokens.
 
     Raises:
         ValueError: the folder is incomplete or damaged, has no file of this precision, or the engine is not installed.
@@ -84,7 +91,8 @@ def load(folder: str | pathlib.Path, engine: EngineName = "auto", precision: Pre
     file, found = _find_file(folder, manifest, "float32" if in_bfloat16 else precision)
     started, compute = _start(file, "openvino" if in_bfloat16 else engine, in_bfloat16)
     tokenizer = AlbertTokenizer.from_pretrained(folder)
-    answers = onnx_answers.Answers(manifest, AlbertConfig.from_json(folder / "config.json"), tokenizer, compute)
+    config = AlbertConfig.from_json(folder / "config.json")
+    answers = onnx_answers.Answers(manifest, config, tokenizer, compute, batch_size)
     return OnnxEngine(started, precision if in_bfloat16 else found, answers.signatures(), answers)
 
 

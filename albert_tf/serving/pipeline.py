@@ -8,7 +8,10 @@ import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from albert_tf import checkpoints, export
+from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN, MAX_TOKENS, rows_by_length
 from albert_tf.export.results import SAVED_MODEL_FILE, ExportedModel, newest_first
 from albert_tf.hub import model_folder
 from albert_tf.progress import counted
@@ -30,6 +33,9 @@ _TASKS = {
 _OPTIONAL, _CHOICES = "text_pair", "choices"
 # Batches of an iterator that are read ahead, to sort them by length.
 _BATCHES_AHEAD = 16
+# Batches whose rows are tokenized together, then sorted by their numbers of tokens: more leave less padding, fewer show
+# progress more often.
+_BATCHES_AT_ONCE = 8
 
 
 def pipeline(
@@ -157,18 +163,17 @@ class Pipeline:
         function, (first, *_) = _TASKS[self.task]
         is_order = function == "fill_mask" and names != (first,)
         answer = getattr(self.model, "sentence_order" if is_order else function)
-        order = sorted(range(len(rows)), key=lambda row: (_num_choices(rows[row]), _num_characters(rows[row])))
+        num_choices = np.array([_num_choices(row) for row in rows])
+        lengths = np.array([_num_characters(row) for row in rows])
+        limits = _BATCHES_AT_ONCE * self.batch_size, _BATCHES_AT_ONCE * BYTES_PER_TOKEN * MAX_TOKENS
         found: list[Any] = [None] * len(rows)
-        for _, alike in itertools.groupby(order, lambda row: _num_choices(rows[row])):
-            for batch in counted(_batches(alike, self.batch_size)):
-                for row, result in zip(batch, answer(*zip(*(rows[row] for row in batch))), strict=True):
+        for count in np.unique(num_choices):
+            alike = np.flatnonzero(num_choices == count)
+            for part in counted(rows_by_length(lengths[alike], *limits)):
+                results = answer(*zip(*(rows[row] for row in alike[part])))
+                for row, result in zip(alike[part], results, strict=True):
                     found[row] = result
         return found
-
-
-def _batches(rows: Iterator[int], size: int) -> Iterator[list[int]]:
-    while batch := list(itertools.islice(rows, size)):
-        yield batch
 
 
 def _rows(columns: Mapping[str, Any]) -> Iterator[tuple]:
@@ -205,6 +210,7 @@ class _EngineModel(ExportedModel):
                 f"{folder} does not take texts, like modules for TF Hub; export it with --format saved_model."
             )
         self.folder, self.engine, self.batch_size, self._loaded = folder, engine.name, batch_size, engine
+        self.makes_batches = isinstance(engine, onnx_engine.OnnxEngine)
 
     def signatures(self):
         return {name: (signature.inputs, signature.outputs) for name, signature in self._loaded.signatures.items()}
@@ -237,7 +243,7 @@ def load_model(
             return _load_keras(folder, batch_size, precision)
         for version in newest_first(folder):
             if engine != "tensorflow" and onnx_engine.is_onnx_folder(version):
-                loaded = onnx_engine.load(version, engine or "auto", precision or "auto")
+                loaded = onnx_engine.load(version, engine or "auto", precision or "auto", batch_size)
                 return _EngineModel(version, loaded, batch_size)
             if engine in (None, "tensorflow") and (version / SAVED_MODEL_FILE).is_file():
                 if precision is not None:

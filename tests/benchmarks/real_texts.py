@@ -1,12 +1,14 @@
 """Measures whole sets of real texts beside other implementations: texts in, scores out, tokenization and padding too.
 
-    python tests/benchmarks/real_texts.py sst2.tsv --max-length 128 --limit 200
+    python tests/benchmarks/real_texts.py sst2.tsv --max-length 128
     python tests/benchmarks/real_texts.py squad.tsv --max-length 384 --limit 64
+    python tests/benchmarks/real_texts.py nsmc.tsv --max-length 128 --vocabulary nsmc/vocabulary
 
 A file has a text in each line, or two with a tab between them. The model is a classifier of base_v2 with random
 weights. The sides are processes that take turns; the other libraries run in the environments of `make bench-peers`.
 "padded" is their usual way, all rows padded to the maximum; "sorted" pads to the longest row of a batch, with texts
-sorted by length.
+sorted by length. With --training, an epoch of fine-tuning in bfloat16: ours as `finetune` does it, KerasHub by `fit`,
+torch with shuffled batches padded to their longest row, as the Trainer of transformers does.
 """
 
 import argparse
@@ -28,6 +30,7 @@ SIDES = {
     **{"keras_hub, padded": KERAS_HUB, "keras_hub, padded bfloat16": KERAS_HUB},
     **{"torch, padded": TORCH, "torch, sorted": TORCH, "torch, sorted bfloat16": TORCH},
 }
+TRAINING = {"ours, training": sys.executable, "keras_hub, training": KERAS_HUB, "torch, training": TORCH}
 BATCH_SIZE = 32
 
 
@@ -38,7 +41,10 @@ def main() -> None:
     parser.add_argument("--max-length", type=int, required=True)
     parser.add_argument("--limit", type=int)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--side", choices=SIDES, help="be this one, with the model in --folder")
+    parser.add_argument("--training", action="store_true")
+    parser.add_argument("--sides", nargs="+", metavar="SIDE", help=f"some of {', '.join({**SIDES, **TRAINING})}")
+    parser.add_argument("--vocabulary", help="folder of the tokenizer; default: the published English one")
+    parser.add_argument("--side", choices={**SIDES, **TRAINING}, help="be this one, with the model in --folder")
     parser.add_argument("--folder", type=pathlib.Path)
     options = parser.parse_args()
     lines = options.texts.read_text(encoding="utf-8").splitlines()[: options.limit]
@@ -47,11 +53,12 @@ def main() -> None:
         take_turns(options, columns)
         return
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        write_model(pathlib.Path(folder), options.max_length, is_pair=len(columns) == 2)
+        write_model(pathlib.Path(folder), options.max_length, options.vocabulary or "", is_pair=len(columns) == 2)
+        sides = TRAINING if options.training else SIDES
         started = {
-            side: stack.enter_context(start(side, python, folder))
-            for side, python in SIDES.items()
-            if pathlib.Path(python).exists()
+            side: stack.enter_context(start(side, sides[side], folder))
+            for side in options.sides or sides
+            if pathlib.Path(sides[side]).exists()
         }
         seconds = {side: [] for side in started}
         for _ in range(options.rounds):
@@ -59,11 +66,12 @@ def main() -> None:
                 print("go", file=process.stdin, flush=True)
                 seconds[side].append(float(process.stdout.readline()))
     medians = {side: statistics.median(values) for side, values in seconds.items()}
+    ours = next(iter(medians.values()))
     print(f"{len(lines)} rows of {options.texts.name}, at most {options.max_length} tokens, {options.rounds} rounds\n")
-    print("| | texts/s | spread | times ours |\n|---|---|---|---|")
+    print("| | texts/s | spread | times the first |\n|---|---|---|---|")
     for side, values in seconds.items():
         spread = (max(values) - min(values)) / medians[side]
-        print(f"| {side} | {len(lines) / medians[side]:.1f} | {spread:.0%} | {medians['ours'] / medians[side]:.2f} |")
+        print(f"| {side} | {len(lines) / medians[side]:.1f} | {spread:.0%} | {ours / medians[side]:.2f} |")
 
 
 @contextlib.contextmanager
@@ -81,7 +89,10 @@ def start(side, python, folder):
 
 def take_turns(options, columns) -> None:
     """Says "ready" after two batches, then prints the seconds of all texts for each line of standard input."""
-    run = {"ours": ours, "keras_hub": keras_hub, "torch": torch}[options.side.split(",")[0]](options)
+    prepare = {"ours": ours, "keras_hub": keras_hub, "torch": torch}
+    if options.training:
+        prepare = {"ours": train_ours, "keras_hub": train_keras_hub, "torch": train_torch}
+    run = prepare[options.side.split(",")[0]](options)
     run([column[: 2 * BATCH_SIZE] for column in columns])  # the second batch traces graphs
     print("ready", flush=True)
     for _ in sys.stdin:
@@ -90,21 +101,23 @@ def take_turns(options, columns) -> None:
         print(time.perf_counter() - begun, flush=True)
 
 
-def write_model(folder: pathlib.Path, max_length: int, is_pair: bool) -> None:
+def write_model(folder: pathlib.Path, max_length: int, vocabulary: str, is_pair: bool) -> None:
     """Weights and tokenizer of a classifier, its ONNX files, and the recipe that says how texts are cut."""
     script = """if True:
         import json, pathlib, sys, albert_tf
         from albert_tf.export import export_onnx
-        folder = pathlib.Path(sys.argv[1])
-        config = albert_tf.AlbertConfig.from_preset("base_v2")
+        folder, length, is_pair, vocabulary = pathlib.Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
+        kind = albert_tf.AlbertTokenizer
+        tokenizer = kind.from_pretrained(vocabulary) if vocabulary else kind.english()
+        config = albert_tf.AlbertConfig.from_preset("base_v2").replace(vocab_size=tokenizer.vocab_size)
         albert_tf.AlbertForSequenceClassification(config, num_labels=2).save_pretrained(folder / "model")
-        albert_tf.AlbertTokenizer.english().save_pretrained(folder / "model")
-        recipe = {"max_length": int(sys.argv[2]), "pair_column": "pair" if sys.argv[3] == "True" else None}
+        tokenizer.save_pretrained(folder / "model")
+        recipe = {"max_length": length, "pair_column": "pair" if is_pair == "True" else None}
         (folder / "model/recipe.json").write_text(json.dumps(recipe))
         for precision in ("float32", "int8"):
             export_onnx(folder / "model", folder / "exports", precision, precisions=[precision])
     """
-    command = [sys.executable, "-c", script, str(folder), str(max_length), str(is_pair)]
+    command = [sys.executable, "-c", script, str(folder), str(max_length), str(is_pair), vocabulary]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
@@ -120,18 +133,22 @@ def ours(options):
 
 
 def keras_hub(options):
+    model = load_keras_hub(options, "bfloat16" if options.side.endswith("bfloat16") else "float32")
+    return lambda columns: model.predict(as_keras(columns), batch_size=BATCH_SIZE, verbose=0)
+
+
+def load_keras_hub(options, dtype):
     import keras_hub
     from speed_worker import keras_hub_classifier
 
     proto = str(options.folder / "model/spiece.model")
     tokenizer = keras_hub.models.AlbertTokenizer(proto=proto)
     preprocessor = keras_hub.models.AlbertTextClassifierPreprocessor(tokenizer, sequence_length=options.max_length)
-    model = keras_hub_classifier(preprocessor, "bfloat16" if options.side.endswith("bfloat16") else "float32")
+    return keras_hub_classifier(preprocessor, dtype)
 
-    def run(columns):
-        return model.predict(columns[0] if len(columns) == 1 else tuple(columns), batch_size=BATCH_SIZE, verbose=0)
 
-    return run
+def as_keras(columns):
+    return columns[0] if len(columns) == 1 else tuple(columns)
 
 
 def torch(options):
@@ -158,6 +175,78 @@ def torch(options):
             with torch.inference_mode():
                 logits[rows] = model(**batch).logits.float().numpy()
         return logits
+
+    return run
+
+
+def train_ours(options):
+    import numpy as np
+
+    import albert_tf
+    from albert_tf.data.finetuning.batches import steps_per_epoch, training_dataset
+    from albert_tf.data.finetuning.encoded import encode_texts
+
+    tokenizer = albert_tf.AlbertTokenizer.from_pretrained(options.folder / "model")
+    kind = albert_tf.AlbertForSequenceClassification
+    model = kind.from_pretrained(options.folder / "model", dtype="mixed_bfloat16")
+    model.compile(albert_tf.optimizers.AdamW(1e-5), jit_compile=False)
+
+    class Examples:
+        def __init__(self, encoded):
+            self.encoded, self.lengths = encoded, encoded.lengths
+
+        def training_batch(self, rows):
+            return self.encoded.batch(rows), (rows % 2).astype(np.int32)
+
+    def run(columns):
+        texts, *pairs = columns
+        examples = Examples(encode_texts(tokenizer, texts, pairs[0] if pairs else None, options.max_length))
+        steps = steps_per_epoch(len(texts), BATCH_SIZE)
+        model.fit(training_dataset(examples, BATCH_SIZE, seed=0), steps_per_epoch=steps, verbose=0)
+        return texts
+
+    return run
+
+
+def train_keras_hub(options):
+    import keras
+    import numpy as np
+
+    model = load_keras_hub(options, "mixed_bfloat16")
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.AdamW(1e-5, weight_decay=0.01), loss=loss)
+
+    def run(columns):
+        model.fit(as_keras(columns), np.arange(len(columns[0])) % 2, batch_size=BATCH_SIZE, verbose=0)
+        return columns[0]
+
+    return run
+
+
+def train_torch(options):
+    import numpy as np
+    import torch
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(options.folder / "model")
+    rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob"), 0.0)
+    kind = transformers.AutoModelForSequenceClassification
+    model = kind.from_pretrained(options.folder / "model", **rates).train()
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-5)
+
+    def run(columns):
+        order = np.random.default_rng(0).permutation(len(columns[0]))
+        for begin in range(0, len(order), BATCH_SIZE):
+            rows = order[begin : begin + BATCH_SIZE]
+            given = [[column[row] for row in rows] for column in columns]
+            batch = tokenizer(*given, padding=True, truncation=True, max_length=options.max_length, return_tensors="pt")
+            with torch.autocast("cpu", torch.bfloat16):
+                loss = model(**batch, labels=torch.tensor(rows % 2)).loss
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+        return columns[0]
 
     return run
 

@@ -128,9 +128,8 @@ def test_precisions(folder_for, tmp_path):
             albert_tf.pipeline(folder, **given)
 
 
-@pytest.mark.parametrize("engine", ["tensorflow", "onnxruntime"])
-def test_exports_compute_as_many_texts_at_once_as_asked(engine, folder_for, monkeypatch):
-    predictor = albert_tf.pipeline(folder_for("classifier", engine), engine=engine, batch_size=48)
+def test_a_saved_model_computes_as_many_texts_at_once_as_asked(folder_for, monkeypatch):
+    predictor = albert_tf.pipeline(folder_for("classifier", "tensorflow"), engine="tensorflow", batch_size=48)
     sizes, run = [], type(predictor.model).run
     monkeypatch.setattr(
         type(predictor.model),
@@ -139,6 +138,35 @@ def test_exports_compute_as_many_texts_at_once_as_asked(engine, folder_for, monk
     )
     predictor(["a text"] * 60)
     assert sizes == [48, 12]
+
+
+@pytest.fixture
+def computed(folder_for):
+    """A classifier on onnxruntime in batches of 30, and the shapes of the ids that it has computed."""
+    predictor = albert_tf.pipeline(folder_for("classifier", "onnxruntime"), engine="onnxruntime", batch_size=30)
+    engine, shapes = predictor.model._loaded, []
+    compute = engine.answers.compute
+    answers = dataclasses.replace(
+        engine.answers, compute=lambda inputs: shapes.append(inputs["input_ids"].shape) or compute(inputs)
+    )
+    predictor.model._loaded = dataclasses.replace(engine, answers=answers)
+    return predictor, shapes
+
+
+def test_an_onnx_model_computes_as_many_texts_at_once_as_asked(computed):
+    predictor, shapes = computed
+    predictor(["a text"] * 50)
+    assert [rows for rows, _ in shapes] == [30, 20]
+
+
+def test_an_onnx_model_computes_texts_with_equal_numbers_of_tokens_together(computed):
+    predictor, shapes = computed
+    texts = ["the " * 6, "! ? ! ? ! ? " * 2] * 30  # all have 24 characters
+    tokenizer = predictor.model._loaded.answers.tokenizer
+    lengths = [len(ids) + 2 for ids in tokenizer.encode_batch(texts)]
+    assert len(set(lengths)) == 2
+    predictor(texts)
+    assert sum(rows * length for rows, length in shapes) == sum(lengths)  # without padding
 
 
 @pytest.fixture(scope="module")
