@@ -70,7 +70,7 @@ def time_model(
         ("  products alone", matrix_products(config, shape, dtype, training=True), 3 * flops),
     ]
     seconds: list[list[float]] = [[] for _ in calls]
-    for (round_number,) in counted(((number,) for number in range(rounds + 2)), rounds + 2, "rounds"):
+    for round_number in counted(range(rounds + 2), rounds + 2, "rounds", size=lambda _: 1):
         for measured, (_, call, _) in zip(seconds, calls, strict=True):
             begun = time.perf_counter()
             call()

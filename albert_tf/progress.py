@@ -5,10 +5,10 @@ import contextvars
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sized
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
-_Batch = TypeVar("_Batch", bound=Sized)
+_Batch = TypeVar("_Batch")
 # Called with the number of rows that were done, if it is known that of all rows, and what they are.
 _report: contextvars.ContextVar[Callable[[int, int | None, str], None] | None] = contextvars.ContextVar(
     "report", default=None
@@ -51,16 +51,19 @@ def progress_line(title: str, shown: bool = True) -> Iterator[None]:
             _report.reset(token)
 
 
-def counted(batches: Iterable[_Batch], total: int | None = None, unit: str = "rows") -> Iterator[_Batch]:
+def counted(
+    batches: Iterable[_Batch], total: int | None = None, unit: str = "rows", size: Callable[[Any], int] = len
+) -> Iterator[_Batch]:
     """Yields batches; within a `progress_line`, which adds up several calls, it shows how many of their rows are done.
 
     Args:
         batches: collections of rows.
         total: the number of all rows, if it is known.
         unit: what the rows are called.
+        size: the number of rows of a batch.
     """
     report = _report.get() or (lambda count, total, unit: None)
     report(0, total, unit)
     for batch in batches:
         yield batch
-        report(len(batch), total, unit)
+        report(size(batch), total, unit)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import pathlib
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  # registers the operations that the SavedModel calls
 
-from albert_tf.export.results import SAVED_MODEL_FILE, ExportedModel, newest_first
+from albert_tf.export.results import SAVED_MODEL_FILE, ExportedModel, newest_first, reason_of_refusal
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,9 +41,7 @@ class RestoredModel(ExportedModel):
         try:
             outputs = self.restored.signatures[signature](**given)
         except tf.errors.InvalidArgumentError as error:
-            assertion = re.search(r"assertion failed: \[(.*?)\](?: \[|$)", str(error), re.MULTILINE)
-            reason = f"The model refused the input: {str(error).strip().splitlines()[-1]}"
-            raise ValueError(assertion[1] if assertion else reason) from None
+            raise ValueError(reason_of_refusal(str(error))) from None
         return {name: tensor.numpy() for name, tensor in outputs.items()}
 
 

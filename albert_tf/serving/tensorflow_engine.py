@@ -11,13 +11,13 @@ import ctypes
 import functools
 import importlib.util
 import pathlib
-import re
 import weakref
 from collections.abc import Iterator, Mapping
 from ctypes import POINTER, Structure, c_char_p, c_int, c_int64, c_size_t, c_void_p
 
 import numpy as np
 
+from albert_tf.export.results import reason_of_refusal
 from albert_tf.protobuf import fields, integer_field, last_payload, read_integer
 from albert_tf.serving.engine import Signature, TensorSpec
 
@@ -145,7 +145,7 @@ class TensorFlowEngine:
                 _call(library, "TF_SessionRun", self._session, None, *given, *wanted, None, 0, None)
             except _StatusError as error:
                 if error.code == _INVALID_ARGUMENT:
-                    raise ValueError(_reason(str(error))) from None
+                    raise ValueError(reason_of_refusal(str(error))) from None
                 raise
             return {name: _array(library, c_void_p(tensor)) for name, tensor in zip(fetches, results)}
 
@@ -236,13 +236,3 @@ def _spec(info: bytes) -> TensorSpec:
     if kind not in _DTYPES or not sizes:
         raise ValueError(f"it has the tensor {last_payload(info, _NAME).decode()}, which this server does not know")
     return TensorSpec(_DTYPES[kind], tuple(None if size >= 1 << 63 else size for size in sizes))  # -1 is any size
-
-
-def _reason(message: str) -> str:
-    """The sentence in an error of the graph: of a failed assertion, or of the operation."""
-    text = message.partition("\n\t [[")[0]
-    _, is_assertion, assertion = text.partition("assertion failed: [")
-    if is_assertion:
-        return assertion.partition("] [")[0].strip().removesuffix("]")
-    text = re.sub(r"^ *\(\d+\) [A-Z_]+: ", "", text.splitlines()[-1])  # one of several errors
-    return f"The model refused the input: {text}."

@@ -143,6 +143,7 @@ class _Run:
     examples: TrainingExamples
     evaluate: Callable[[], Evaluation]
     begun: float = dataclasses.field(default_factory=time.monotonic)
+    evaluations: dict[int, Evaluation] = dataclasses.field(default_factory=dict)  # by number, the last and the best one
 
     @property
     def sequences(self) -> int:
@@ -241,7 +242,7 @@ class _Run:
                     "checkpoint from a copy, or give another output folder."
                 )
             state.restore(best)
-        evaluation = self.evaluate()
+        evaluation = self.evaluations.get(kept) or self.evaluate()
         report = FinetuneReport(
             folder=options.output,
             scores=evaluation.scores,
@@ -299,11 +300,8 @@ class _Run:
             )
 
     def _data(self, step: int) -> Any:
-        return self.devices.distribute(
-            lambda shard: training_dataset(
-                self.examples, self.options.batch_size, self.options.seed, step, self.drops_remainder, shard
-            )
-        )
+        arguments = self.examples, self.options.batch_size, self.options.seed, step, self.drops_remainder
+        return self.devices.distribute(lambda shard: training_dataset(*arguments, shard))
 
 
 class _Evaluate(keras.callbacks.Callback):
@@ -317,10 +315,13 @@ class _Evaluate(keras.callbacks.Callback):
         self.run, self.history = run, history
 
     def on_epoch_end(self, epoch, logs=None):
-        score = self.run.evaluate().main_score
-        self.history.append(score)
+        evaluations = self.run.evaluations
+        evaluation = evaluations[len(self.history)] = self.run.evaluate()
+        self.history.append(evaluation.main_score)
+        for number in evaluations.keys() - {len(self.history) - 1, _index_of_best(self.history)}:
+            del evaluations[number]
         if logs is not None:
-            logs[f"val_{self.run.task.main_score}"] = score
+            logs[f"val_{self.run.task.main_score}"] = evaluation.main_score
         if self.run.devices.any_worker(_is_exhausted(self.history, self.run.options.patience)):
             self.model.stop_training = True
 

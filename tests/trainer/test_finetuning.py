@@ -16,6 +16,7 @@ from albert_tf.metrics import RegressionScores
 from albert_tf.trainer import finetune, finetune_grid
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.run_folder import read_metrics
+from albert_tf.trainer.tasks import TextClassification
 from tests import toy_task
 from tests.parameters import first_of
 from tests.toy_task import CONFIG, mood_rows, tokenizer, write_mood_table, write_pretrained
@@ -48,6 +49,20 @@ def test_a_separable_task_is_learnt(learnt):
         == max(report.score_by_evaluation)
         == report.scores.accuracy
     )
+
+
+@pytest.mark.parametrize("keep", ["best", "last"])
+def test_weights_that_were_evaluated_are_not_evaluated_again(keep, files, tmp_path, monkeypatch):
+    evaluations, evaluator = [], TextClassification.evaluator
+
+    def counting_evaluator(*args):
+        evaluate = evaluator(*args)
+        return lambda: evaluations.append(evaluate()) or evaluations[-1]
+
+    monkeypatch.setattr(TextClassification, "evaluator", counting_evaluator)
+    report = finetune(options_for(files, tmp_path / "run", learning_rate=1e-12, epochs=3, keep=keep))
+    assert len(evaluations) == 3
+    assert report.kept_evaluation == {"best": 1, "last": 3}[keep]  # all scores are equal
 
 
 def test_what_is_wrong_is_noted(learnt, files, tmp_path):
