@@ -87,14 +87,22 @@ class ServedModel(tf.Module):
         """What a client gives for tokens; other numbers, which would give wrong outputs or NaN, are an error."""
         config = self._loaded.model.config
         limits = zip(TOKENS, (config.vocab_size, 2, config.type_vocab_size))
-        checks = [
-            tf.debugging.Assert(
-                tf.reduce_all((ids[name] >= 0) & (ids[name] < limit)),
-                [f"`{name}` must be integers from 0 to {limit - 1}."],
-            )
-            for name, limit in limits
+        shape, longest = tf.shape(ids["input_ids"]), config.max_position_embeddings
+        rules = [
+            *(
+                (
+                    tf.reduce_all((ids[name] >= 0) & (ids[name] < limit)),
+                    f"`{name}` must be integers from 0 to {limit - 1}.",
+                )
+                for name, limit in limits
+            ),
+            *(
+                (tf.reduce_all(tf.equal(tf.shape(ids[name]), shape)), f"`{name}` must have the shape of `input_ids`.")
+                for name in TOKENS[1:]
+            ),
+            (shape[-1] <= longest, f"`input_ids` must have at most {longest} columns."),
         ]
-        with tf.control_dependencies(checks):
+        with tf.control_dependencies([tf.debugging.Assert(holds, [message]) for holds, message in rules]):
             return {name: tf.identity(ids[name]) for name in TOKENS}
 
     def encode(self, texts: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:

@@ -102,6 +102,12 @@ def test_tokens_outside_their_range_are_refused(exports, kind):
             changed.flat[5] = wrong
             with pytest.raises(ValueError, match=rf"^`{name}` must be integers from 0 to {highest}\.$"):
                 restored.run("tokens", {**tokens, name: changed})
+    longest = json.loads((restored.folder / "model.json").read_text())["config"]["max_position_embeddings"]
+    too_long = {name: np.ones((*shape[:-1], longest + 1), np.int32) for name in tokens}
+    with pytest.raises(ValueError, match=rf"^`input_ids` must have at most {longest} columns\.$"):
+        restored.run("tokens", too_long)
+    with pytest.raises(ValueError, match=r"^`token_type_ids` must have the shape of `input_ids`\.$"):
+        restored.run("tokens", {**tokens, "token_type_ids": np.zeros((*shape[:-1], 3), np.int32)})
 
 
 @pytest.mark.exhaustive
