@@ -221,7 +221,7 @@ def test_an_iterator_is_read_some_batches_at_a_time(classifier):
     assert len(list(found)) == 48
 
 
-def test_batches_are_of_similar_length(classifier, monkeypatch):
+def test_texts_of_eight_batches_are_handed_over_by_length(classifier, monkeypatch):
     sizes = []
     classify = type(classifier.model).classify
     monkeypatch.setattr(
@@ -229,8 +229,8 @@ def test_batches_are_of_similar_length(classifier, monkeypatch):
         "classify",
         lambda model, texts: sizes.append([*map(len, texts)]) or classify(model, texts),
     )
-    classifier(["x" * length for length in (9, 1, 8, 2, 7)])
-    assert sizes == [[1, 2], [7, 8], [9]]
+    classifier(["x" * length for length in (9, *range(20, 9, -1), *range(1, 9))])
+    assert sizes == [[*range(1, 17)], [17, 18, 19, 20]]
 
 
 def test_numbers_of_choices_may_differ(chooser):
