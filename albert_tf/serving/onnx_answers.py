@@ -13,7 +13,7 @@ import numpy as np
 from albert_tf.config import AlbertConfig
 from albert_tf.data.finetuning.answers import predict_answers
 from albert_tf.data.finetuning.choices import ChoiceQuestion, encode_choices
-from albert_tf.data.finetuning.encoded import MAX_TOKENS, rows_by_length
+from albert_tf.data.finetuning.encoded import rows_by_length
 from albert_tf.data.finetuning.questions import Question, QuestionWindows, encode_questions
 from albert_tf.data.finetuning.tagged import OUTSIDE, EncodedTags, Entity, TaggedText, encode_tagged, predict_entities
 from albert_tf.export.onnx_manifest import INPUTS, P_MASK, OnnxManifest
@@ -25,6 +25,8 @@ OUTPUTS = (
     *("start_top_log_probs", "start_top_index", "end_top_log_probs", "end_top_index"),
 )
 TOP = 10
+# Tokens that are computed at once, at most. Outputs over the vocabulary are large.
+LARGEST_BATCH, _PREDICTED_TOKENS_AT_ONCE = 8192, 1024
 _STRING, _NUMBER = "string", "float32"
 _TEXTS = {
     "multiple_choice": ("context", "choices"),
@@ -41,7 +43,7 @@ class Answers:
         config: AlbertConfig.
         tokenizer: AlbertTokenizer.
         compute: the model, from int64 arrays, of which it takes those that it needs, to outputs by name.
-        batch_size: maximum number of rows that are computed at once.
+        batch_size, max_tokens: maximum numbers of rows and of tokens that are computed at once.
     """
 
     manifest: OnnxManifest
@@ -49,6 +51,7 @@ class Answers:
     tokenizer: AlbertTokenizer
     compute: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
     batch_size: int
+    max_tokens: int
 
     def signatures(self) -> dict[str, Signature]:
         """The signatures by name."""
@@ -125,7 +128,7 @@ class Answers:
                 probabilities[row, : len(found)] = np.take_along_axis(found, order, axis=1)
                 yield None
 
-        self._map(inputs, best_pieces)
+        self._map(inputs, best_pieces, min(self.max_tokens, _PREDICTED_TOKENS_AT_ONCE))
         return {"pieces": pieces, "probabilities": probabilities}
 
     def tag(self, texts: Mapping[str, list[str]]) -> dict[str, np.ndarray]:
@@ -228,13 +231,15 @@ class Answers:
         self,
         inputs: Mapping[str, np.ndarray],
         reduce: Callable[[Mapping[str, np.ndarray], np.ndarray], Any],
+        max_tokens: int | None = None,
     ) -> list[Any]:
         """Computes rows of similar length together; returns what `reduce` makes of each row, in their order."""
         lengths = inputs["attention_mask"].sum(axis=-1)
         lengths = lengths.max(axis=-1) if lengths.ndim == 2 else lengths
         width = inputs["input_ids"][0].size // inputs["input_ids"].shape[-1]
         found: list[Any] = [None] * len(lengths)
-        for rows in rows_by_length(lengths, self.batch_size, MAX_TOKENS // width, longest_first=True):
+        limit = (max_tokens or self.max_tokens) // width
+        for rows in rows_by_length(lengths, self.batch_size, limit, longest_first=True):
             longest = int(lengths[rows[0]])
             batch = {name: inputs[name][rows, ..., :longest].astype(np.int64) for name in INPUTS}
             for row, result in zip(rows.tolist(), reduce(self.compute(batch), rows)):

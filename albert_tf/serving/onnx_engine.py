@@ -14,7 +14,6 @@ import numpy as np
 
 from albert_tf.atomic_files import sha256
 from albert_tf.config import AlbertConfig
-from albert_tf.data.finetuning.encoded import MAX_TOKENS
 from albert_tf.export.onnx_manifest import MANIFEST_FILE, MODEL_FILES, OnnxManifest
 from albert_tf.serving import onnx_answers
 from albert_tf.serving.engine import Signature
@@ -69,7 +68,8 @@ def load(
     folder: str | pathlib.Path,
     engine: EngineName = "auto",
     precision: Precision = "auto",
-    batch_size: int = MAX_TOKENS,
+    batch_size: int = onnx_answers.LARGEST_BATCH,
+    max_tokens: int = onnx_answers.LARGEST_BATCH,
 ) -> OnnxEngine:
     """Loads a folder written by `export_onnx`.
 
@@ -78,7 +78,7 @@ def load(
         engine: `"auto"` is OpenVINO if it is installed, else onnxruntime.
         precision: of the file to load. `"auto"` is the most exact one. `"bfloat16"` computes with the float32 file in
             bfloat16 where the processor can, in OpenVINO.
-        batch_size: maximum number of rows that are computed at once; they also have at most 1,024 tokens.
+        batch_size, max_tokens: maximum numbers of rows and of tokens that are computed at once.
 
     Raises:
         ValueError: the folder is incomplete or damaged, has no file of this precision, or the engine is not installed.
@@ -92,7 +92,7 @@ def load(
     started, compute = _start(file, "openvino" if in_bfloat16 else engine, in_bfloat16)
     tokenizer = AlbertTokenizer.from_pretrained(folder)
     config = AlbertConfig.from_json(folder / "config.json")
-    answers = onnx_answers.Answers(manifest, config, tokenizer, compute, batch_size)
+    answers = onnx_answers.Answers(manifest, config, tokenizer, compute, batch_size, max_tokens)
     return OnnxEngine(started, precision if in_bfloat16 else found, answers.signatures(), answers)
 
 

@@ -243,7 +243,7 @@ def load_model(
             return _load_keras(folder, batch_size, precision)
         for version in newest_first(folder):
             if engine != "tensorflow" and onnx_engine.is_onnx_folder(version):
-                loaded = onnx_engine.load(version, engine or "auto", precision or "auto", batch_size)
+                loaded = onnx_engine.load(version, engine or "auto", precision or "auto", batch_size, MAX_TOKENS)
                 return _EngineModel(version, loaded, batch_size)
             if engine in (None, "tensorflow") and (version / SAVED_MODEL_FILE).is_file():
                 if precision is not None:

@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--training", action="store_true")
-    parser.add_argument("--sides", nargs="+", metavar="SIDE", help=f"some of {', '.join({**SIDES, **TRAINING})}")
+    parser.add_argument("--sides", nargs="+", choices=SIDES, help="default: all; not with --training")
     parser.add_argument("--vocabulary", help="folder of the tokenizer; default: the published English one")
     parser.add_argument("--side", choices={**SIDES, **TRAINING}, help="be this one, with the model in --folder")
     parser.add_argument("--folder", type=pathlib.Path)
@@ -54,11 +54,11 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         write_model(pathlib.Path(folder), options.max_length, options.vocabulary or "", is_pair=len(columns) == 2)
-        sides = TRAINING if options.training else SIDES
+        chosen = TRAINING if options.training else {side: SIDES[side] for side in options.sides or SIDES}
         started = {
-            side: stack.enter_context(start(side, sides[side], folder))
-            for side in options.sides or sides
-            if pathlib.Path(sides[side]).exists()
+            side: stack.enter_context(start(side, python, folder))
+            for side, python in chosen.items()
+            if pathlib.Path(python).exists()
         }
         seconds = {side: [] for side in started}
         for _ in range(options.rounds):
@@ -66,12 +66,12 @@ def main() -> None:
                 print("go", file=process.stdin, flush=True)
                 seconds[side].append(float(process.stdout.readline()))
     medians = {side: statistics.median(values) for side, values in seconds.items()}
-    ours = next(iter(medians.values()))
+    first = next(iter(medians.values()))
     print(f"{len(lines)} rows of {options.texts.name}, at most {options.max_length} tokens, {options.rounds} rounds\n")
     print("| | texts/s | spread | times the first |\n|---|---|---|---|")
     for side, values in seconds.items():
         spread = (max(values) - min(values)) / medians[side]
-        print(f"| {side} | {len(lines) / medians[side]:.1f} | {spread:.0%} | {ours / medians[side]:.2f} |")
+        print(f"| {side} | {len(lines) / medians[side]:.1f} | {spread:.0%} | {first / medians[side]:.2f} |")
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import pytest
 
 import albert_tf
 from albert_tf import export
+from albert_tf.serving import onnx_engine
 from albert_tf.serving import pipeline as pipelines
 from albert_tf.tasks import TASKS
 from tests.conftest import OTHER_TASKS
@@ -144,13 +145,16 @@ def test_a_saved_model_computes_as_many_texts_at_once_as_asked(folder_for, monke
 def computed(folder_for):
     """A classifier on onnxruntime in batches of 30, and the shapes of the ids that it has computed."""
     predictor = albert_tf.pipeline(folder_for("classifier", "onnxruntime"), engine="onnxruntime", batch_size=30)
-    engine, shapes = predictor.model._loaded, []
-    compute = engine.answers.compute
+    predictor.model._loaded, shapes = recording_shapes(predictor.model._loaded)
+    return predictor, shapes
+
+
+def recording_shapes(engine):
+    shapes, compute = [], engine.answers.compute
     answers = dataclasses.replace(
         engine.answers, compute=lambda inputs: shapes.append(inputs["input_ids"].shape) or compute(inputs)
     )
-    predictor.model._loaded = dataclasses.replace(engine, answers=answers)
-    return predictor, shapes
+    return dataclasses.replace(engine, answers=answers), shapes
 
 
 def test_an_onnx_model_computes_as_many_texts_at_once_as_asked(computed):
@@ -167,6 +171,13 @@ def test_an_onnx_model_computes_texts_with_equal_numbers_of_tokens_together(comp
     assert len(set(lengths)) == 2
     predictor(texts)
     assert sum(rows * length for rows, length in shapes) == sum(lengths)  # without padding
+
+
+def test_an_onnx_model_computes_the_batches_of_a_server_as_they_are(onnx_folders):
+    """Which may be of more than 1,024 tokens (`albert-tf serve --max-batch-tokens`)."""
+    engine, shapes = recording_shapes(onnx_engine.load(onnx_folders["classifier"], "onnxruntime"))
+    engine.run("serving_default", {"text": np.array([b"! ? ! ? ! ? " * 2] * 60, object)})
+    assert shapes == [(60, 26)]
 
 
 @pytest.fixture(scope="module")
