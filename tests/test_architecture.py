@@ -12,7 +12,7 @@ LEVELS = {
     **dict.fromkeys(
         (
             *("config", "costs", "lazy", "tasks", "json_files", "atomic_files", "text_files", "protobuf"),
-            *("hub", "progress"),
+            *("hub", "progress", "tensorflow_errors"),
         ),
         0,
     ),

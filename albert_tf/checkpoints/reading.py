@@ -58,8 +58,8 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
                 )
             if not path.exists():
                 raise ValueError(f"{path} does not exist; check the spelling{name_hint(path)}.")
-            if inside := _models_inside(path):
-                raise ValueError(f"{path} is a folder of models; give one of them, such as {inside[0]}.")
+            if inside := min(filter(holds_weights, path.glob("*")), default=None):
+                raise ValueError(f"{path} is a folder of models; give one of them, such as {inside}.")
             raise ValueError(
                 f"`path` must be a folder with {huggingface.CONFIG_FILE} and {huggingface.WEIGHTS_FILES[0]}, a folder "
                 f"with {_GOOGLE_CONFIG} and a checkpoint, or the prefix of one. Received: {path}; check the "
@@ -73,13 +73,6 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
         if len(message) > _MAX_MESSAGE:
             message = f"{message[: _MAX_MESSAGE // 2]} ... {message[-_MAX_MESSAGE // 2 :]}"
         raise ValueError(message) from None
-
-
-def _models_inside(folder: pathlib.Path) -> list[pathlib.Path]:
-    try:
-        return sorted(filter(holds_weights, folder.iterdir()))
-    except OSError:  # no folder, or it has one that may not be read
-        return []
 
 
 def _find_reader(path: pathlib.Path) -> Callable[[], Checkpoint] | None:

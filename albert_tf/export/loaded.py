@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  # registers the operations that the SavedModel calls
 
-from albert_tf.export.results import SAVED_MODEL_FILE, ExportedModel, newest_first, reason_of_refusal
+from albert_tf.export.results import SAVED_MODEL_FILE, ExportedModel, newest_first
+from albert_tf.tensorflow_errors import reason_of_refusal
 
 
 @dataclasses.dataclass(frozen=True)

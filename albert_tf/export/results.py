@@ -6,7 +6,6 @@ Letters: B batch, C classes, D hidden, M masks of a text, K best pieces.
 import abc
 import dataclasses
 import pathlib
-import re
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -174,16 +173,6 @@ def _as_bytes(values: Sequence) -> np.ndarray:
             "surrogate pair; read its bytes with errors='replace'."
         ) from None
     return np.array(encoded, object)
-
-
-def reason_of_refusal(message: str) -> str:
-    """The sentence in an error of TensorFlow's graph: of a failed assertion, or of the operation."""
-    text = message.partition("\n\t [[")[0]
-    _, is_assertion, assertion = text.partition("assertion failed: [")
-    if is_assertion:
-        return assertion.partition("] [")[0].strip().removesuffix("]")
-    text = re.sub(r"^ *\(\d+\) [A-Z_]+: ", "", text.splitlines()[-1])  # one of several errors
-    return f"The model refused the input: {text}."
 
 
 def newest_first(folder: pathlib.Path) -> list[pathlib.Path]:

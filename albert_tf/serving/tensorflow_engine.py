@@ -17,9 +17,9 @@ from ctypes import POINTER, Structure, c_char_p, c_int, c_int64, c_size_t, c_voi
 
 import numpy as np
 
-from albert_tf.export.results import reason_of_refusal
 from albert_tf.protobuf import fields, integer_field, last_payload, read_integer
 from albert_tf.serving.engine import Signature, TensorSpec
+from albert_tf.tensorflow_errors import reason_of_refusal
 
 # TF_DataType, TF_Code and the size of a TF_TString.
 _DTYPES = {1: "float32", 3: "int32", 7: "string"}
