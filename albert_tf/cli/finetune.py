@@ -57,6 +57,7 @@ def run(
     learning_rate: Annotated[float | None, _training("Peak learning rate; small models need more.", 3e-5)] = None,
     warmup_proportion: Annotated[float | None, _training("Fraction of updates for warm-up.", 0.1)] = None,
     dropout: Annotated[float | None, _training("Of hidden states and attention.", "the model's")] = None,
+    head_dropout: Annotated[float | None, _training("Of the head's input.", "the model's, mostly 0.1")] = None,
     weight_decay: Annotated[float | None, _training("Weight decay, except for biases and layer norms.", 0.01)] = None,
     optimizer: Annotated[str | None, _training("adamw or lamb.", "adamw")] = None,
     from_scratch: Annotated[bool | None, _training("Start from random weights.", False)] = None,

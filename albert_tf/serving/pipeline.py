@@ -31,11 +31,9 @@ _TASKS = {
     "sentence_embedding": ("embed", ("text",)),
 }
 _OPTIONAL, _CHOICES = "text_pair", "choices"
-# Batches of an iterator that are read ahead, to sort them by length.
-_BATCHES_AHEAD = 16
-# Batches whose rows are tokenized together, then sorted by their numbers of tokens: more leave less padding, fewer show
-# progress more often.
-_BATCHES_AT_ONCE = 8
+# Batches that are read and tokenized together, then sorted by their numbers of tokens: more leave less padding, fewer
+# give the first results and show progress earlier.
+_BATCHES_AT_ONCE = 32
 
 
 def pipeline(
@@ -155,7 +153,7 @@ class Pipeline:
         return {name: column.tolist() if hasattr(column, "tolist") else column for name, column in columns.items()}
 
     def _stream(self, names: Sequence[str], rows: Iterator[tuple]) -> Iterator[Any]:
-        while part := list(itertools.islice(rows, _BATCHES_AHEAD * self.batch_size)):
+        while part := list(itertools.islice(rows, _BATCHES_AT_ONCE * self.batch_size)):
             yield from self._answer(names, part)
 
     def _answer(self, names: Sequence[str], rows: Sequence[tuple]) -> list[Any]:

@@ -350,7 +350,7 @@ def _optimizer(options: FinetuneOptions, steps: int) -> Any:
 def _model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBase:
     kind, arguments = getattr(models, _row(options).model), {**arguments, "dtype": options.dtype_policy}
     rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), options.dropout)
-    values: dict[str, Any] = {**rates, "share": options.share}
+    values: dict[str, Any] = {**rates, "classifier_dropout_prob": options.head_dropout, "share": options.share}
     changes = {name: value for name, value in values.items() if value is not None}
     if options.from_scratch:
         model = kind(checkpoints.read(options.pretrained).config.replace(**changes), **arguments)

@@ -138,6 +138,8 @@ class FinetuneOptions(TaskOptions):
         learning_rate: the peak, followed by linear decay to 0.
         warmup_proportion: fraction of all updates for linear warm-up.
         dropout: of hidden states and attention. None: the pretrained model's.
+        head_dropout: of the head's input, `classifier_dropout_prob`, where the head has one. None: the pretrained
+            model's, which is 0.1 unless its config says otherwise.
         weight_decay: biases and layer normalisation are excluded.
         learning_rate_rules: pairs of a regular expression and a learning rate factor. The first expression found in a
             variable's path decides; together they must cover every variable. None: one rate for all.
@@ -166,6 +168,7 @@ class FinetuneOptions(TaskOptions):
     learning_rate: float = pydantic.Field(default=3e-5, gt=0)
     warmup_proportion: float = pydantic.Field(default=0.1, ge=0, lt=1)
     dropout: float | None = pydantic.Field(default=None, ge=0, lt=1)
+    head_dropout: float | None = pydantic.Field(default=None, ge=0, lt=1)
     weight_decay: float = pydantic.Field(default=0.01, ge=0)
     learning_rate_rules: LearningRateRules | None = None
     share: Share | None = None
@@ -190,6 +193,11 @@ class FinetuneOptions(TaskOptions):
             raise ValueError(
                 "`class_weights` must be 'none' unless texts have one label each. Received: "
                 f"class_weights={self.class_weights!r}."
+            )
+        if self.head_dropout is not None and self.task in ("question_answering", "sentence_embedding"):
+            raise ValueError(
+                f"`head_dropout` must be None for the task {self.task!r}, whose head has no dropout. Received: "
+                f"head_dropout={self.head_dropout}."
             )
         if self.batch_size % self.gradient_accumulation_steps:
             raise ValueError(

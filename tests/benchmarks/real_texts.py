@@ -8,7 +8,8 @@ A file has a text in each line, or two with a tab between them. The model is a c
 weights. The sides are processes that take turns; the other libraries run in the environments of `make bench-peers`.
 "padded" is their usual way, all rows padded to the maximum; "sorted" pads to the longest row of a batch, with texts
 sorted by length. With --training, an epoch of fine-tuning in bfloat16: ours as `finetune` does it, KerasHub by `fit`,
-torch with shuffled batches padded to their longest row, as the Trainer of transformers does.
+torch with shuffled batches, padded to the maximum, as transformers' run_glue.py does unless it is told otherwise, or to
+their longest row, as it does with --pad_to_max_length False.
 """
 
 import argparse
@@ -30,7 +31,10 @@ SIDES = {
     **{"keras_hub, padded": KERAS_HUB, "keras_hub, padded bfloat16": KERAS_HUB},
     **{"torch, padded": TORCH, "torch, sorted": TORCH, "torch, sorted bfloat16": TORCH},
 }
-TRAINING = {"ours, training": sys.executable, "keras_hub, training": KERAS_HUB, "torch, training": TORCH}
+TRAINING = {
+    **{"ours, training": sys.executable, "keras_hub, training": KERAS_HUB},
+    **{"torch, padded training": TORCH, "torch, training": TORCH},
+}
 BATCH_SIZE = 32
 
 
@@ -42,7 +46,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--training", action="store_true")
-    parser.add_argument("--sides", nargs="+", choices=SIDES, help="default: all; not with --training")
+    parser.add_argument("--sides", nargs="+", choices={**SIDES, **TRAINING}, help="default: all, or all of --training")
     parser.add_argument("--vocabulary", help="folder of the tokenizer; default: the published English one")
     parser.add_argument("--side", choices={**SIDES, **TRAINING}, help="be this one, with the model in --folder")
     parser.add_argument("--folder", type=pathlib.Path)
@@ -54,7 +58,8 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         write_model(pathlib.Path(folder), options.max_length, options.vocabulary or "", is_pair=len(columns) == 2)
-        chosen = TRAINING if options.training else {side: SIDES[side] for side in options.sides or SIDES}
+        sides = TRAINING if options.training else SIDES
+        chosen = {side: sides[side] for side in options.sides or sides}
         started = {
             side: stack.enter_context(start(side, python, folder))
             for side, python in chosen.items()
@@ -233,13 +238,16 @@ def train_torch(options):
     kind = transformers.AutoModelForSequenceClassification
     model = kind.from_pretrained(options.folder / "model", **rates).train()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-5)
+    padding = "max_length" if "padded" in options.side else "longest"
 
     def run(columns):
         order = np.random.default_rng(0).permutation(len(columns[0]))
         for begin in range(0, len(order), BATCH_SIZE):
             rows = order[begin : begin + BATCH_SIZE]
             given = [[column[row] for row in rows] for column in columns]
-            batch = tokenizer(*given, padding=True, truncation=True, max_length=options.max_length, return_tensors="pt")
+            batch = tokenizer(
+                *given, padding=padding, truncation=True, max_length=options.max_length, return_tensors="pt"
+            )
             with torch.autocast("cpu", torch.bfloat16):
                 loss = model(**batch, labels=torch.tensor(rows % 2)).loss
             loss.backward()

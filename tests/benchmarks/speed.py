@@ -29,11 +29,12 @@ PYTHONS = {
     "torch": ROOT / ".venv-parity-transformers/bin/python",
 }
 SHAPES = {"inference": ((1, 128), (8, 128), (4, 512)), "training": ((8, 128), (2, 512))}
+DTYPES = ("float32", "bfloat16", "int8")
 KERAS = ("products", "ours", "keras_hub", "torch")
 SIDES = {
     "inference": {
-        "float32": (*KERAS, "openvino", "onnxruntime"),
-        "bfloat16": (*KERAS, "openvino"),
+        "float32": (*KERAS, "saved_model", "openvino", "onnxruntime"),
+        "bfloat16": (*KERAS, "saved_model", "openvino"),
         "int8": ("openvino", "onnxruntime"),
     },
     "training": {"float32": KERAS, "bfloat16": KERAS},
@@ -58,7 +59,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--work", choices=("inference", "training"), nargs="+", default=["inference", "training"])
-    parser.add_argument("--dtypes", choices=("float32", "bfloat16", "int8"), nargs="+", default=["float32", "int8"])
+    parser.add_argument("--dtypes", choices=DTYPES, nargs="+", default=DTYPES)
     parser.add_argument("--shapes", nargs="+", help="only these, such as 8x128")
     parser.add_argument("--output", type=pathlib.Path, help="folder for a file of results and its plot")
     parser.add_argument("--plot", type=pathlib.Path, help="only draw the plot of this file of results")
@@ -86,17 +87,23 @@ def main() -> None:
 
 
 def export(folder: pathlib.Path) -> pathlib.Path:
-    """Exports a classifier of base_v2 with random weights to ONNX; returns the folder of its version."""
+    """Exports a classifier of base_v2 with random weights; returns the folder of the exports.
+
+    They are `onnx` and, with constants in place of variables, `saved_model_float32` and `saved_model_bfloat16`.
+    """
     script = """if True:
         import sys, albert_tf
-        from albert_tf.export import export_onnx
+        from albert_tf.export import export_onnx, export_saved_model
         config = albert_tf.AlbertConfig.from_preset("base_v2")
         albert_tf.AlbertForSequenceClassification(config, num_labels=2).save_pretrained(f"{sys.argv[1]}/model")
         albert_tf.AlbertTokenizer.english().save_pretrained(f"{sys.argv[1]}/model")
-        export_onnx(f"{sys.argv[1]}/model", f"{sys.argv[1]}/exports", "speed")
+        export_onnx(f"{sys.argv[1]}/model", f"{sys.argv[1]}/exports", "onnx")
+        for precision in ("float32", "bfloat16"):
+            name = f"saved_model_{precision}"
+            export_saved_model(f"{sys.argv[1]}/model", f"{sys.argv[1]}/exports", name, precision=precision, frozen=True)
     """
     subprocess.run([sys.executable, "-c", script, str(folder)], check=True, stdout=subprocess.DEVNULL)
-    return folder / "exports/speed/1"
+    return folder / "exports"
 
 
 def measure(work, batch, length, dtypes, rounds, folder) -> list[Row]:

@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--length", type=int, required=True)
     parser.add_argument("--dtype", choices=("float32", "bfloat16", "int8"), required=True)
-    parser.add_argument("--folder", type=pathlib.Path, help="ONNX export of base_v2")
+    parser.add_argument("--folder", type=pathlib.Path, help="exports of base_v2, see `speed.py`")
     options = parser.parse_args()
     ids = np.random.default_rng(0).integers(5, SIZES["vocab_size"], (options.batch, options.length)).astype("int32")
     call = SIDES[options.side](options, ids, np.arange(options.batch, dtype="int32") % 2)
@@ -139,20 +139,30 @@ def torch(options, ids, labels):
     return step
 
 
+def saved_model(options, ids, labels):
+    """The SavedModel of this package, run as `albert-tf serve` runs it."""
+    from albert_tf.serving.tensorflow_engine import load
+
+    return _tokens(load(options.folder / f"saved_model_{options.dtype}/1"), ids)
+
+
 def openvino(options, ids, labels):
     """The ONNX export of this package in OpenVINO."""
-    return _engine("openvino", options, ids)
+    return _onnx("openvino", options, ids)
 
 
 def onnxruntime(options, ids, labels):
     """The ONNX export of this package in onnxruntime."""
-    return _engine("onnxruntime", options, ids)
+    return _onnx("onnxruntime", options, ids)
 
 
-def _engine(name, options, ids):
+def _onnx(name, options, ids):
     from albert_tf.serving.onnx_engine import load
 
-    engine = load(options.folder, name, options.dtype)
+    return _tokens(load(options.folder / "onnx/1", name, options.dtype), ids)
+
+
+def _tokens(engine, ids):
     inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
     return lambda: engine.run("tokens", inputs)
 
@@ -166,7 +176,7 @@ def products(options, ids, labels):
     return matrix_products(config, ids.shape, options.dtype, training=options.work == "training")
 
 
-SIDES = {side.__name__: side for side in (ours, keras_hub, torch, openvino, onnxruntime, products)}
+SIDES = {side.__name__: side for side in (ours, keras_hub, torch, saved_model, openvino, onnxruntime, products)}
 
 
 if __name__ == "__main__":

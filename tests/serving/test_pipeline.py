@@ -223,16 +223,16 @@ def test_columns_of_a_table(onnx_folders):
 
 def test_an_iterator_is_read_some_batches_at_a_time(classifier):
     taken = itertools.count()
-    texts = (f"text {next(taken)} " + "word " * (number % 5) for number in range(80))
+    texts = (f"text {next(taken)} " + "word " * (number % 5) for number in range(100))
     found = classifier(texts)
     first = next(found)
-    assert next(taken) == 32  # 16 batches of 2
-    expected = [f"text {n} " + "word " * (n % 5) for n in range(32)]
-    same([first, *itertools.islice(found, 31)], classifier(expected))
-    assert len(list(found)) == 48
+    assert next(taken) == 64  # 32 batches of 2
+    expected = [f"text {n} " + "word " * (n % 5) for n in range(64)]
+    same([first, *itertools.islice(found, 63)], classifier(expected))
+    assert len(list(found)) == 36
 
 
-def test_texts_of_eight_batches_are_handed_over_by_length(classifier, monkeypatch):
+def test_texts_of_many_batches_are_handed_over_by_length(classifier, monkeypatch):
     sizes = []
     classify = type(classifier.model).classify
     monkeypatch.setattr(
@@ -240,8 +240,8 @@ def test_texts_of_eight_batches_are_handed_over_by_length(classifier, monkeypatc
         "classify",
         lambda model, texts: sizes.append([*map(len, texts)]) or classify(model, texts),
     )
-    classifier(["x" * length for length in (9, *range(20, 9, -1), *range(1, 9))])
-    assert sizes == [[*range(1, 17)], [17, 18, 19, 20]]
+    classifier(["x" * length for length in (9, *range(80, 9, -1), *range(1, 9))])
+    assert sizes == [[*range(1, 65)], [*range(65, 81)]]
 
 
 def test_numbers_of_choices_may_differ(chooser):

@@ -148,6 +148,8 @@ def test_equal_options_give_equal_bits_and_each_option_counts(files):
         "lamb": {"optimizer": "lamb"},
         "no_decay": {"weight_decay": 0.0},
         "no_warmup": {"warmup_proportion": 0.0},
+        "dropout": {"dropout": 0.1},
+        "head_dropout": {"head_dropout": 0.5},
     }
     common = {"seed": 5, "learning_rate": 1e-2, "warmup_proportion": 0.5}
     for name, change in changes.items():

@@ -38,6 +38,7 @@ def test_glue_has_the_numbers_of_the_paper():
         assert (options.learning_rate, options.batch_size) == (rate, batch_size)
         assert options.warmup_proportion == pytest.approx(warmup / steps, abs=1e-4)
         assert options.dropout == (0.1 if name in ("qqp", "rte", "wnli") else 0.0)
+        assert options.head_dropout == 0.1
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,7 @@ def test_glue_has_the_numbers_of_the_paper():
         ({"epoch": 3}, "Unknown key 'epoch'.*did you mean 'epochs'"),
         ({"main_score": "f1", "task": "multiple_choice"}, "`main_score` must not be given for the task"),
         ({"train": None}, "`train` is invalid"),
+        ({"head_dropout": 0.1, "task": "question_answering"}, "`head_dropout` must be None for the task"),
         ({"labels": ["a", "b"], "problem": "regression"}, "`labels` must be None where a number is predicted"),
         ({"negative_column": "other", "task": "sentence_embedding"}, "`negative_column` must be None with objective="),
         (
