@@ -1,11 +1,12 @@
-"""Measures windows of questions and passages beside Model Garden's: questions per second of one core.
+"""Measures windows of questions and passages beside the reference's: questions per second of one core.
 
-    python -m tests.benchmarks.question_windows train-v1.1.json 30k-clean.model --passages 200
+    pip install --no-deps --target reference albert-tensorflow==1.1
+    python -m tests.benchmarks.question_windows train-v1.1.json 30k-clean.model reference --passages 200
 
-Theirs is `squad_lib_sp.py`, a fork of google-research/albert's `squad_utils.py`, in the environment of
-`make parity-peers`. Both sides read the same questions in turns; each makes padded ids, masks and types, the token of
-most context, and positions of answers, as for training. Processor time counts, which other work on the machine
-disturbs less than wall time. At the end the windows are compared.
+albert-tensorflow is google-research/albert of November 2019, with its `squad_utils.py`. Both sides read the same
+questions in turns; each makes padded ids, masks and types, the token of most context, and positions of answers, as for
+training. Processor time counts, which other work on the machine disturbs less than wall time. At the end the windows
+are compared.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 from collections import Counter
 from pathlib import Path
 
@@ -50,13 +52,9 @@ def ours(file: Path, model: Path):
     return seconds, found
 
 
-def model_garden(file: Path, model: Path):
-    """Returns the same of Model Garden's code."""
-    from absl import logging
-    from official.nlp.data import squad_lib_sp
-    from official.nlp.tools.tokenization import FullSentencePieceTokenizer
-
-    logging.set_verbosity(logging.ERROR)
+def reference(file: Path, model: Path):
+    """Returns the same of the reference's code."""
+    squad_utils, tokenization = _import_reference()
 
     class Examples(list):
         """Remembers the example in work, because features for training do not say whose they are."""
@@ -65,12 +63,13 @@ def model_garden(file: Path, model: Path):
             for self.current in super().__iter__():
                 yield self.current
 
-    examples = Examples(squad_lib_sp.read_squad_examples(file, is_training=True, version_2_with_negative=False))
+    examples = Examples(squad_utils.read_squad_examples(str(file), is_training=True))
     found = {example.qas_id: [] for example in examples}
     begun = time.process_time()
-    tokenizer = FullSentencePieceTokenizer(str(model))
-    squad_lib_sp.convert_examples_to_features(
-        *(examples, tokenizer, LENGTH, STRIDE, QUESTION),
+    squad_utils.convert_examples_to_features(
+        examples,
+        tokenization.FullTokenizer(vocab_file=None, spm_model_file=str(model)),
+        *(LENGTH, STRIDE, QUESTION),
         is_training=True,
         output_fn=lambda feature: found[examples.current.qas_id].append(feature),
         do_lower_case=True,
@@ -83,10 +82,29 @@ def model_garden(file: Path, model: Path):
     return seconds, found
 
 
+def _import_reference():
+    """Imports it under TensorFlow 2: its features need no TensorFlow, but its modules import TensorFlow 1."""
+    import tensorflow.compat.v1 as tf
+
+    tf.logging.set_verbosity(tf.logging.ERROR)
+    contrib = types.ModuleType("tensorflow.contrib")
+    for name in ("data", "layers", "tpu"):
+        setattr(contrib, name, None)
+    sys.modules.update({"tensorflow": tf, "tensorflow.contrib": contrib})
+    from albert import squad_utils, tokenization
+
+    return squad_utils, tokenization
+
+
 def write_sample(source: Path, passages: int | None, target: Path) -> int:
-    """Writes some passages with the first answer of each question, as training files have; returns the questions."""
+    """Writes some passages with the first answer of each question, as training files have; returns the questions.
+
+    Passages with other characters than ASCII are left out: under Python 3 the reference counts their bytes as
+    characters, and fails.
+    """
     pages = json.loads(source.read_text(encoding="utf-8"))["data"]
     paragraphs = [paragraph for page in pages for paragraph in page["paragraphs"]]
+    paragraphs = [paragraph for paragraph in paragraphs if paragraph["context"].isascii()]
     paragraphs = random.Random(0).sample(paragraphs, min(passages or len(paragraphs), len(paragraphs)))
     for question in (question for paragraph in paragraphs for question in paragraph["qas"]):
         question["answers"] = question["answers"][:1]
@@ -112,10 +130,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("questions", type=Path, help="a file in SQuAD's format")
     parser.add_argument("model", type=Path, help="a SentencePiece model")
+    parser.add_argument("reference", type=Path, help="the folder with albert-tensorflow")
     parser.add_argument("--passages", type=int, help="so many, drawn at random")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--python", default=ROOT / ".venv-parity-model_garden/bin/python", help="theirs")
-    parser.add_argument("--side", choices=("ours", "model_garden"), help="run this one, and write what it made")
+    parser.add_argument("--side", choices=("ours", "reference"), help="run this one, and write what it made")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     if options.side:
@@ -124,17 +142,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         sample, output = Path(folder) / "sample.json", Path(folder) / "windows.pickle"
         count = write_sample(options.questions, options.passages, sample)
-        seconds, found = {"ours": [], "model_garden": []}, {}
+        seconds, found = {"ours": [], "reference": []}, {}
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{options.reference.resolve()}"}
         for _ in range(options.rounds):
-            for side, python in (("ours", sys.executable), ("model_garden", options.python)):
-                command = [python, __file__, sample, options.model, "--side", side, "--output", output]
-                subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+            for side in seconds:
+                command = [sys.executable, __file__, sample, options.model, options.reference, "--side", side]
+                subprocess.run([*command, "--output", output], check=True, env=environment)
                 own, found[side] = pickle.loads(output.read_bytes())
                 seconds[side].append(own)
                 print(f"{side}: {count:,} questions in {own:.2f} s of processor, {count / own:,.1f}/s", flush=True)
     ratios = [theirs / own for own, theirs in zip(*seconds.values())]
     print(f"times as fast is ours: {statistics.median(ratios):,.0f} ({min(ratios):,.0f} to {max(ratios):,.0f})")
-    print(*(f"{number:,} {what}" for what, number in compare(found["ours"], found["model_garden"]).items()), sep=", ")
+    print(*(f"{number:,} {what}" for what, number in compare(found["ours"], found["reference"]).items()), sep=", ")
 
 
 if __name__ == "__main__":

@@ -92,10 +92,13 @@ def export(folder: pathlib.Path) -> pathlib.Path:
     They are `onnx` and, with constants in place of variables, `saved_model_float32` and `saved_model_bfloat16`.
     """
     script = """if True:
-        import sys, albert_tf
+        import sys, albert_tf, numpy
         from albert_tf.export import export_onnx, export_saved_model
         config = albert_tf.AlbertConfig.from_preset("base_v2")
-        albert_tf.AlbertForSequenceClassification(config, num_labels=2).save_pretrained(f"{sys.argv[1]}/model")
+        model = albert_tf.AlbertForSequenceClassification(config, num_labels=2)
+        for variable in model.weights:  # engines drop the biases of a new model, which are zeros
+            variable.assign(variable + numpy.random.default_rng(0).normal(0, 0.02, variable.shape))
+        model.save_pretrained(f"{sys.argv[1]}/model")
         albert_tf.AlbertTokenizer.english().save_pretrained(f"{sys.argv[1]}/model")
         export_onnx(f"{sys.argv[1]}/model", f"{sys.argv[1]}/exports", "onnx")
         for precision in ("float32", "bfloat16"):
