@@ -180,7 +180,11 @@ def _fields(model: Any, meanings: dict[str, str]) -> str:
         raise ValueError(f"{model.__name__} has fields that no text explains: {', '.join(missing)}.")
     rows = []
     for name, field in model.model_fields.items():
-        default = "required" if field.is_required() else f"`{json.dumps(field.default, default=str)}`"
+        default = (
+            "required"
+            if field.is_required()
+            else f"`{json.dumps(field.get_default(call_default_factory=True, validated_data={}), default=str)}`"
+        )
         rows.append((f"`{name}`", _type(field), default.replace("null", "none"), meanings[name]))
     return table(("key", "value", "default", "meaning"), rows)
 

@@ -1,5 +1,6 @@
 """`albert-tf convert`: converts a checkpoint of any format to Google's or Hugging Face's."""
 
+import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -31,11 +32,14 @@ def run(
     source = checkpoint_folder(source)
     with progress_line("convert"):
         from albert_tf import checkpoints
+        from albert_tf.trainer.run_folder import RECIPE_FILE, REPORT_FILE
         from albert_tf.verify import check_weights  # imports TensorFlow, so only after the arguments were checked
 
         checkpoint = checkpoints.read(source)
         check_weights(checkpoint)
         placements = checkpoints.write(checkpoint, folder, to)
+        for record in filter(Path.is_file, (source / RECIPE_FILE, source / REPORT_FILE)):
+            shutil.copy(record, folder)  # how `finetune` read texts, and its threshold
     if list_tensors:
         rows = ((one.path, one.name, " x ".join(map(str, one.shape))) for one in placements)
         print_table("", ("variable", "tensor in the file", "shape"), rows, num_text_columns=2)
@@ -44,8 +48,6 @@ def run(
 
 def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
     """Writes the vocabulary, if there is one; returns a message."""
-    import shutil
-
     from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
     from albert_tf.tokenization.files import CONFIG_FILE, MODEL_FILE, TOKENIZERS_FILE
 

@@ -43,7 +43,7 @@ def run(
     label_column: Annotated[str | None, _columns("Column with the label.", "label")] = None,
     header: Annotated[bool | None, _columns("Whether the first row names the columns; else use numbers.", True)] = None,
     doc_stride: Annotated[int | None, _passages("Tokens between the starts of two windows.", "128 or less")] = None,
-    max_question_length: Annotated[int | None, _passages("Longer questions are cut.", 64)] = None,
+    max_question_length: Annotated[int | None, _passages("Longer questions are cut.", "64, or 128 of choices")] = None,
     max_answer_length: Annotated[int | None, _passages("Maximum number of tokens of an answer.", 30)] = None,
     scorer: Annotated[str | None, _passages("squad, or korquad, whose F1 counts characters.", "squad")] = None,
     misplaced_answers: Annotated[

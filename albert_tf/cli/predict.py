@@ -280,7 +280,10 @@ def _values(model: Any, texts: list[str], pairs: list[str]) -> Iterator[tuple[An
     else:
         for prediction in model(*([texts, pairs] if pairs else [texts])):
             fields = {name: value for name, value in dataclasses.asdict(prediction).items() if value not in (None, {})}
-            yield prediction.score if prediction.label is None else prediction.label, fields
+            label = prediction.label
+            if model.model.problem == "multi_label":
+                label = ",".join(name for name, share in prediction.probabilities.items() if share > 0.5)
+            yield prediction.score if label is None else label, fields
 
 
 def _label_rows(texts: list[tuple[str, ...]], predictions) -> Iterator[_Row]:

@@ -11,7 +11,8 @@ import keras
 import numpy as np
 
 from albert_tf import checkpoints, models
-from albert_tf.data.finetuning.encoded import MAX_TOKENS, window_stride
+from albert_tf.data.finetuning.choices import MAX_STATEMENT_LENGTH
+from albert_tf.data.finetuning.encoded import MAX_TOKENS
 from albert_tf.hub import model_folder
 from albert_tf.json_files import read_json
 from albert_tf.models import AlbertForSentenceEmbedding
@@ -35,8 +36,9 @@ class ModelFolder:
         tokenizer: AlbertTokenizer.
         max_length: maximum number of tokens; longer texts are truncated.
         takes_pairs: whether it is a classifier of pairs of texts.
-        doc_stride: distance in tokens of the starts of two windows of a long text.
-        max_question_length: maximum number of tokens of a question.
+        doc_stride: distance in tokens of the starts of two windows of a long text. None: 128, or a third of
+            `max_length` if that is less.
+        max_question_length: maximum number of tokens of a question, or in multiple choice of its end with a choice.
         max_answer_length: maximum number of tokens of an answer.
         no_answer_threshold: a question is not answered if its score of "no answer" is above this; None: never.
         tags_words: whether tags were trained on words, not on spans of characters.
@@ -48,7 +50,7 @@ class ModelFolder:
     tokenizer: AlbertTokenizer
     max_length: int
     takes_pairs: bool = False
-    doc_stride: int = 128
+    doc_stride: int | None = None
     max_question_length: int = 64
     max_answer_length: int = 30
     no_answer_threshold: float | None = None
@@ -121,6 +123,8 @@ def load_folder(folder: str | pathlib.Path, dtype: str | None = None) -> ModelFo
     tokenizer = AlbertTokenizer.from_pretrained(folder)
     tokenizer.check_fits(checkpoint.config.vocab_size)
     options = _options(folder, checkpoint.config.max_position_embeddings)
+    if kind is models.AlbertForMultipleChoice:
+        options = {"max_question_length": MAX_STATEMENT_LENGTH, **options}
     model = kind.from_pretrained(folder, dtype=dtype)
     if isinstance(model, AlbertForSentenceEmbedding):
         options |= {"max_length": model.max_length, "takes_pairs": False}
@@ -165,7 +169,8 @@ def _options(folder: pathlib.Path, longest: int) -> dict[str, Any]:
     """The fields of ModelFolder as recorded by `finetune`."""
     recipe, report = read_record(folder)
     numbers = {name: recipe[name] for name in _NUMBERS if recipe.get(name) is not None}
-    threshold, pairs = report.get("no_answer_threshold"), recipe.get("pair_column")
+    threshold, pairs = (record.get("no_answer_threshold") for record in (report, recipe)), recipe.get("pair_column")
+    threshold = next((number for number in threshold if number is not None), None)
     for name, value in numbers.items():
         limits = (3, longest) if name == "max_length" else (1, math.inf)
         if type(value) is not int or not limits[0] <= value <= limits[1]:
@@ -178,5 +183,4 @@ def _options(folder: pathlib.Path, longest: int) -> dict[str, Any]:
     if not isinstance(threshold, float | int | None):
         raise ValueError(f"{folder / _REPORT_FILE}: `no_answer_threshold` must be a number; {_CURE}.")
     others = {"takes_pairs": pairs is not None, "no_answer_threshold": threshold}
-    defaults = {"max_length": longest, "doc_stride": window_stride(numbers.get("max_length", longest))}
-    return {**defaults, **numbers, **others, "tags_words": report.get("tags_words") is True}
+    return {"max_length": longest, **numbers, **others, "tags_words": report.get("tags_words") is True}

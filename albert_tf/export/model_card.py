@@ -35,6 +35,7 @@ def write_model_card(
     card = {
         "name": name,
         **shared_entries(folder, loaded.task, loaded.max_length, getattr(loaded.model, "labels", None) or ()),
+        "problem": getattr(loaded.model, "problem", "classification"),
         "license": license,
         **form,
         "config": loaded.model.config.to_dict(),

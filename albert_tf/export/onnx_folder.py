@@ -187,6 +187,8 @@ def _write_tokenizer(folder: pathlib.Path, loaded: _Loaded) -> None:
     """Writes the tokenizer's files and `config.json`."""
     model, config = loaded.model, loaded.config
     loaded.tokenizer.save_pretrained(folder)
+    # transformers.js cuts texts to this in its own pipelines.
+    write_config(folder, {**read_config(folder / CONFIG_FILE), "model_max_length": loaded.manifest.max_length})
     published = {
         **config.to_hugging_face(),
         "num_hidden_groups": num_file_groups(config),

@@ -14,9 +14,10 @@ from albert_tf.export.folder import SAMPLES, ModelFolder
 from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.spans import find_entities
 from albert_tf.export.windows import Windows, bytes_of, cut, parts_of
+from albert_tf.metrics.entities import split_tag
 from albert_tf.tokenization.layer import WHITE_SPACE
 
-_PREFIXES = {"B": 0, "I": 1, "E": 2, "S": 3, "L": 2, "U": 3}  # of tags; L and U are E and S in BILOU
+_PREFIXES = {"B": 0, "I": 1, "E": 2, "S": 3}
 _INSIDE, _LAST = (1, 2), (2, 3)
 _LETTER = r"[\pL\pM\pN_]"
 
@@ -29,10 +30,10 @@ class ServedTags(ServedModel):
         stride = window_stride(loaded.max_length, loaded.doc_stride)
         self._doc_stride = stride
         self.tokenizer = loaded.tokenizer.as_layer(loaded.max_length, return_offsets=True, doc_stride=stride)
-        parts = [name.partition("-") for name in loaded.model.labels]
-        self._names = sorted({label for _, _, label in parts} - {""})
-        self._label = np.array([self._names.index(label) if label else -1 for *_, label in parts], np.int32)
-        self._prefix = np.array([_PREFIXES.get(prefix, -1) for prefix, *_ in parts], np.int32)
+        parts = [split_tag(name) for name in loaded.model.labels]
+        self._names = sorted({label for _, label in parts} - {""})
+        self._label = np.array([self._names.index(label) if label else -1 for _, label in parts], np.int32)
+        self._prefix = np.array([_PREFIXES.get(prefix, -1) for prefix, _ in parts], np.int32)
 
     def outputs(self, inputs):
         logits = super().outputs(inputs)["logits"]

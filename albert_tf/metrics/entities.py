@@ -3,6 +3,8 @@
 import dataclasses
 from collections.abc import Sequence
 
+_Entity = tuple[str, int, int]  # label, start, exclusive end
+
 
 @dataclasses.dataclass(frozen=True)
 class TagScores:
@@ -41,17 +43,24 @@ def tag_scores(tags: Sequence[Sequence[str]], predictions: Sequence[Sequence[str
     """
     if [len(row) for row in tags] != [len(row) for row in predictions] or not any(len(row) for row in tags):
         raise ValueError("`tags` and `predictions` must have the same lengths, with at least one tag.")
-    expected, found = (
-        {(number, *entity) for number, row in enumerate(rows) for entity in find_entities(row)}
-        for rows in (tags, predictions)
-    )
-    labels = sorted({label for _, label, _, _ in expected | found})
-    by_label = {
-        label: _scores(*({entity for entity in entities if entity[1] == label} for entities in (expected, found)))[0]
-        for label in labels
-    }
     pairs = [pair for row, other in zip(tags, predictions) for pair in zip(row, other)]
     accuracy = sum(tag == prediction for tag, prediction in pairs) / len(pairs)
+    entities, found = ([find_entities(row) for row in rows] for rows in (tags, predictions))
+    return entity_scores(entities, found, accuracy)
+
+
+def entity_scores(
+    entities: Sequence[Sequence[_Entity]], predictions: Sequence[Sequence[_Entity]], accuracy: float
+) -> TagScores:
+    """Scores of the entities of texts, each a label with start and end; `accuracy` is that of the tags."""
+    expected, found = (
+        {(label, number, start, end) for number, row in enumerate(rows) for label, start, end in row}
+        for rows in (entities, predictions)
+    )
+    by_label = {
+        label: _scores(*({entity for entity in each if entity[0] == label} for each in (expected, found)))[0]
+        for label in sorted({entity[0] for entity in expected | found})
+    }
     return TagScores(*_scores(expected, found), accuracy, by_label)
 
 
@@ -65,14 +74,29 @@ def find_entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     """
     found, start, current, previous = [], 0, "", ""
     for index, tag in enumerate([*tags, "O"]):
-        prefix, _, label = tag.partition("-")
-        prefix = {"L": "E", "U": "S"}.get(prefix, prefix)  # the letters of BILOU
+        prefix, label = split_tag(tag)
         if not (current and label == current and prefix in ("I", "E") and previous not in ("E", "S")):
             if current:
                 found.append((current, start, index))
             start, current = index, label
         previous = prefix
     return found
+
+
+def split_tag(tag: str) -> tuple[str, str]:
+    """Prefix and label of a tag; of a label without prefix, such as a part of speech, neighbours are one entity.
+
+    Example:
+
+    >>> split_tag("B-PER"), split_tag("U-PER"), split_tag("PER"), split_tag("B"), split_tag("O")
+    (('B', 'PER'), ('S', 'PER'), ('I', 'PER'), ('B', '_'), ('', ''))
+    """
+    prefix, _, label = tag.partition("-")
+    if tag in ("O", ""):
+        return "", ""
+    if prefix not in ("B", "I", "E", "S", "L", "U"):
+        return "I", tag
+    return {"L": "E", "U": "S"}.get(prefix, prefix), label or "_"  # the letters of BILOU
 
 
 def _scores(expected: set, found: set) -> tuple[float, float, float]:

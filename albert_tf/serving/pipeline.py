@@ -12,8 +12,10 @@ import numpy as np
 
 from albert_tf import checkpoints, export
 from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN, MAX_TOKENS, rows_by_length
+from albert_tf.export.onnx_manifest import MANIFEST_FILE
 from albert_tf.export.results import SAVED_MODEL_FILE, ExportedModel, newest_first
 from albert_tf.hub import model_folder
+from albert_tf.json_files import read_json
 from albert_tf.progress import counted
 from albert_tf.serving import onnx_engine
 from albert_tf.serving.engine import Engine
@@ -209,6 +211,8 @@ class _EngineModel(ExportedModel):
             )
         self.folder, self.engine, self.batch_size, self._loaded = folder, engine.name, batch_size, engine
         self.makes_batches = isinstance(engine, onnx_engine.OnnxEngine)
+        card = folder / MANIFEST_FILE
+        self.problem = read_json(card).get("problem", "") if card.is_file() else ""
 
     def signatures(self):
         return {name: (signature.inputs, signature.outputs) for name, signature in self._loaded.signatures.items()}
@@ -226,8 +230,8 @@ def load_model(
     """Loads a model with what computes it; arguments are those of `pipeline`.
 
     Returns:
-        An object with `task`, `engine`, and as methods the functions of `albert_tf.export` that predict, without their
-        first argument.
+        An object with `task`, `engine`, `problem`, and as methods the functions of `albert_tf.export` that predict,
+        without their first argument.
     """
     if engine not in (None, *get_args(EngineName)):
         raise ValueError(f"`engine` must be one of {', '.join(get_args(EngineName))}. Received: engine={engine!r}.")
@@ -272,4 +276,5 @@ def _load_keras(model: str | pathlib.Path, batch_size: int, precision: Precision
     loaded = dataclasses.replace(export.load_folder(model, precision), batch_size=batch_size)
     names = {"sentence_order", *(name for name, _ in _TASKS.values())}
     functions = {name: functools.partial(getattr(export, name), loaded) for name in names}
-    return types.SimpleNamespace(task=loaded.task, engine="keras", **functions)
+    problem = getattr(loaded.model, "problem", "")
+    return types.SimpleNamespace(task=loaded.task, engine="keras", problem=problem, **functions)

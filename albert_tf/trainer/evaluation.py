@@ -100,10 +100,13 @@ def _options(folder: pathlib.Path, row: Task, model: Any, changes: dict[str, Any
     problem = getattr(model, "problem", "classification")
     if (folder / REPORT_FILE).is_file():
         report = read_report(folder)
-        values |= {"no_answer_threshold": report.no_answer_threshold, "tag_words": report.tags_words or False}
+        values["tag_words"] = report.tags_words or False
+        if report.no_answer_threshold is not None:
+            values["no_answer_threshold"] = report.no_answer_threshold
     # Where an answer is does not count in scores.
     known = {"task": row.name, "problem": problem, "misplaced_answers": "drop"}
     source = str(file) if file.is_file() else "the options"
     options = checked(TaskOptions, {**values, **known, **changes}, source)
     longest = model.config.max_position_embeddings
-    return options.model_copy(update={"max_length": min(options.max_length or longest, longest)})
+    length = options.max_length or getattr(model, "max_length", longest)
+    return options.model_copy(update={"max_length": min(length, longest)})

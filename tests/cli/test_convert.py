@@ -10,6 +10,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from albert_tf import AlbertTokenizer, checkpoints
+from albert_tf.export import load_folder
+from tests.toy_task import write_task
 
 from .terminal import mistake, output_of
 
@@ -49,6 +51,13 @@ def test_there_and_back(google, tmp_path):
     assert_same(checkpoints.read(back).arrays, checkpoints.read(google).arrays)
     assert (back / "albert_config.json").read_text().split() == (google / "albert_config.json").read_text().split()
     assert (back / "30k-clean.model").read_bytes() == (google / "30k-clean.model").read_bytes()
+
+
+def test_how_texts_were_read_in_finetuning_is_kept(tmp_path):
+    write_task(tmp_path / "tags", "tags")
+    output_of("convert", tmp_path / "tags", tmp_path / "new", "--to", "huggingface")
+    found = load_folder(tmp_path / "new")
+    assert (found.max_length, found.doc_stride, found.tags_words) == (48, 16, True)
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,22 @@ def test_files_of_texts(where, files, table, tmp_path, monkeypatch):
         assert row["probabilities"] == pytest.approx(one.probabilities, abs=1e-5)
 
 
+@pytest.mark.parametrize("form", ["weights", "saved", "onnx"])
+def test_a_table_has_all_labels_of_a_text(form, forms, tmp_path):
+    texts = [f"text {number} " + "word " * (number % 7) for number in range(23)]
+    path = tmp_path / "texts.tsv"
+    path.write_text("sentence\n" + "\n".join(texts), encoding="utf-8")
+    expected = [
+        ",".join(label for label, share in one.probabilities.items() if share > 0.5)
+        for one in classify(load_folder(forms("multi_label")["weights"]), texts)
+    ]
+    assert {"", "b"} <= set(expected)
+    command = ("predict", forms("multi_label")[form], "--data", path, "--text-column", "sentence")
+    output_of(*command, "--output", tmp_path / "labels.tsv")
+    lines = (tmp_path / "labels.tsv").read_text("utf-8").splitlines()[1:]
+    assert lines == [f"{number}\t{labels}" for number, labels in enumerate(expected)]
+
+
 @pytest.mark.parametrize("kind", ["questions", pytest.param("tags", marks=pytest.mark.exhaustive)])
 def test_files_of_other_tasks(kind, forms, tmp_path):
     source, saved, onnx = forms(kind).values()

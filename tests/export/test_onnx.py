@@ -177,7 +177,9 @@ def test_a_folder_is_complete(report, folders, exports):
     assert manifest.labels == ("gloomy", "mixed", "pleasant")
     card = json.loads((exports["classifier"].folder / "model.json").read_text())
     content = json.loads((report.folder / "model.json").read_text())
-    assert card.keys() & content.keys() == {"task", "max_length", "labels", "files"}
+    assert card.keys() & content.keys() == {"task", "problem", "max_length", "labels", "files"}
+    settings = json.loads((report.folder / "tokenizer_config.json").read_text())
+    assert settings["model_max_length"] == 48  # for transformers.js
     assert all(card[name] == content[name] for name in ("task", "max_length", "labels"))
     assert set(content["files"]) == names - {"model.json"}
     for files, folder in ((content["files"], report.folder), (card["files"], exports["classifier"].folder)):

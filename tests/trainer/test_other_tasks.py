@@ -5,10 +5,12 @@ import random
 
 import pytest
 
+from albert_tf.data.finetuning.tagged import TaggedText, encode_tagged
 from albert_tf.metrics import ChoiceScores, TagScores
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder
-from tests.toy_task import write_pretrained
+from albert_tf.trainer.tasks.token_classification import TagEvaluation
+from tests.toy_task import tokenizer, write_pretrained
 
 NAMES, FILLING = ("anna", "bruno", "clara", "david"), ("the", "old", "house", "was", "by", "a", "river")
 
@@ -77,3 +79,12 @@ def test_choices_are_learnt(files, tmp_path):
     assert sum(line.split("\t")[1] == line.split("\t")[2] for line in lines) == round(60 * report.scores.accuracy)
     examples, again = evaluate_folder(tmp_path / "run", files / "choices.jsonl")
     assert (examples, again.scores) == (60, report.scores)
+
+
+def test_a_span_within_a_token_is_not_found_by_finding_the_token():
+    names, text = ("O", "B-LOC", "I-LOC"), TaggedText("", "the garden", spans=((4, 6, "LOC"),))
+    encoded = encode_tagged(tokenizer(), [text], names)
+    evaluation = TagEvaluation.of(encoded, [["O", "B-LOC"]], names)
+    assert evaluation.tags == evaluation.predictions == [["O", "B-LOC"]]
+    assert (evaluation.spans, evaluation.expected) == ([[(4, 10, "LOC")]], [[(4, 6, "LOC")]])
+    assert (evaluation.scores.f1, evaluation.scores.f1_by_label) == (0.0, {"LOC": 0.0})

@@ -84,6 +84,13 @@ def test_nothing_is_answered_if_that_is_best():
     assert evaluation.threshold < -5.0
 
 
+def test_a_given_threshold_counts_where_all_questions_have_answers():
+    questions = [Question(name, "Who?", "Anna came.", ("Anna",), (0,)) for name in "ab"]
+    right = (Candidate("Anna", 0, 4, 3.0, 2.0, 1.0),)
+    evaluation = AnswerEvaluation.of(questions, {"a": Answer(right, -4.0), "b": Answer(right, 2.0)}, threshold=1.0)
+    assert (evaluation.texts, evaluation.main_score) == ({"a": "Anna", "b": ""}, 50.0)
+
+
 def test_korquads_scorer_needs_answers(files, tmp_path):
     with pytest.raises(ValueError, match=r"`scorer` must be 'squad'.* 24 of 48 questions"):
         finetune(options_for(files, tmp_path / "run", "v2.json", scorer="korquad"))

@@ -18,6 +18,8 @@ from albert_tf.json_files import read_json
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
 
+# Of the end of a question with its choice, as in the reference.
+MAX_STATEMENT_LENGTH = 128
 _CURE = "give RACE's files, or JSON lines with `context`, `question`, `choices` and `label`"
 
 
@@ -162,7 +164,7 @@ def encode_choices(
     tokenizer: "AlbertTokenizer",
     questions: Sequence[ChoiceQuestion],
     max_length: int = 512,
-    max_question_length: int = 128,
+    max_question_length: int = MAX_STATEMENT_LENGTH,
 ) -> EncodedChoices:
     """Tokenizes each choice as [CLS] passage [SEP] question with choice [SEP].
 

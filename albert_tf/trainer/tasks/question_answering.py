@@ -164,8 +164,9 @@ class AnswerEvaluation:
         accepted = {question.id: question.answers for question in questions}
         texts = {question: answer.text for question, answer in answers.items()}
         if all(accepted.values()):
+            texts = texts if threshold is None else apply_threshold(answers, threshold)
             scores = (korquad_scores if scorer == "korquad" else squad_scores)(accepted, texts)
-            return cls(answers, texts, scores, None)
+            return cls(answers, texts, scores, threshold)
         no_answer = {question: answer.no_answer_score for question, answer in answers.items()}
         if threshold is None:
             threshold = _best_threshold(accepted, texts, no_answer)

@@ -26,6 +26,7 @@ from albert_tf.data.finetuning.tagged import (
     tag_names,
 )
 from albert_tf.metrics import TagScores, find_entities, tag_scores
+from albert_tf.metrics.entities import entity_scores
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.spans import trim_span
@@ -118,12 +119,14 @@ class TagEvaluation:
     Attributes:
         tags, predictions: for each text, the tags of its words; without words, of its tokens.
         spans: for each text, start, exclusive end and label of the predicted entities, in characters.
+        expected: for each text, the same of its entities; None for texts of words, whose tags tell them.
         tags_words: whether the texts consist of words.
     """
 
     tags: list[list[str]]
     predictions: list[list[str]]
     spans: list[list[tuple[int, int, str]]]
+    expected: list[list[tuple[int, int, str]]] | None
     tags_words: bool
 
     @classmethod
@@ -148,12 +151,22 @@ class TagEvaluation:
                 (int(places[a][0]), int(places[b - 1][1]), label) for label, a, b in find_entities(predictions[-1])
             ]
             spans.append([(*trim_span(text.text, start, end), label) for start, end, label in edges])
-        return cls(tags, predictions, spans, tags_words=all(text.words is not None for text in encoded.texts))
+        tags_words = all(text.words is not None for text in encoded.texts)
+        expected = [
+            [(*trim_span(text.text, start, end), label) for start, end, label in text.spans] for text in encoded.texts
+        ]
+        return cls(tags, predictions, spans, None if tags_words else expected, tags_words)
 
     @property
     def scores(self) -> TagScores:
-        """Scores of entities and tags."""
-        return tag_scores(self.tags, self.predictions)
+        """Scores of entities and tags; an entity in a text without words is right if its characters are."""
+        scores = tag_scores(self.tags, self.predictions)
+        if self.expected is None:
+            return scores
+        expected, found = (
+            [[(label, start, end) for start, end, label in row] for row in rows] for rows in (self.expected, self.spans)
+        )
+        return entity_scores(expected, found, scores.accuracy)
 
     @property
     def main_score(self) -> float:

@@ -1,0 +1,83 @@
+"""Proves that models without a recipe, such as downloaded ones, answer alike in Keras, SavedModels and ONNX folders."""
+
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+
+import albert_tf
+from albert_tf import AlbertForMultipleChoice, AlbertForQuestionAnswering, AlbertForTokenClassification
+from albert_tf.export import answer_questions, choose, export_onnx, export_saved_model, find_entities, load_folder
+from tests.toy_task import CONFIG as SHORT
+from tests.toy_task import tokenizer
+
+CONFIG = SHORT.replace(max_position_embeddings=200)
+LONG = " ".join(map(str, range(99, 300)))
+TEXTS = [LONG, "He lives in New York (U.S.A.)", LONG[::-1]]
+MODELS = {
+    "questions": lambda: AlbertForQuestionAnswering(CONFIG),
+    "beams": lambda: AlbertForQuestionAnswering(CONFIG, head="beam"),
+    "tags": lambda: AlbertForTokenClassification(CONFIG, labels=["O", "PER", "LOC"]),
+    "choices": lambda: AlbertForMultipleChoice(CONFIG),
+}
+ANSWERS = {
+    "questions": (answer_questions, (["Who is he? " * 3, "Where?", "What?"], TEXTS)),
+    "beams": (answer_questions, (["Who is he? " * 3, "Where?", "What?"], TEXTS)),
+    "tags": (find_entities, (TEXTS,)),
+    "choices": (choose, (TEXTS, [["It is 150. " * 40, "no " * 90]] * 3)),
+}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(kind, **recipe):
+        keras.utils.set_random_seed(3)
+        MODELS[kind]().save_pretrained(tmp_path / kind)
+        tokenizer().save_pretrained(tmp_path / kind)
+        if recipe:
+            (tmp_path / kind / "recipe.json").write_text(json.dumps(recipe))
+        return tmp_path / kind
+
+    return write
+
+
+def plain(results):
+    if isinstance(results[0], np.ndarray):
+        return np.round(np.array(results), 3).tolist()
+    rows = [row if isinstance(row, list) else [row] for row in results]
+    return [[(getattr(one, "label", ""), one.text, one.start, one.end) for one in row] for row in rows]
+
+
+def exported(folder, tmp_path, **options):
+    saved = export_saved_model(folder, tmp_path / "saved", "model", **options).folder
+    onnx = export_onnx(folder, tmp_path / "onnx", "model", precisions=["float32"], **options).folder
+    return [albert_tf.pipeline(saved), albert_tf.pipeline(onnx)]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_exports_of_another_length_read_texts_as_the_model_does(write, tmp_path, kind):
+    folder, (function, texts) = write(kind), ANSWERS[kind]
+    length = 180 if kind == "choices" else 100
+    expected = plain(function(dataclasses.replace(load_folder(folder), max_length=length), *texts))
+    assert all(expected)  # taggers find entities, also with labels that have no prefix
+    for predictor in exported(folder, tmp_path, max_length=length):
+        assert plain(predictor(*texts)) == expected
+
+
+def test_nothing_is_answered_where_no_span_is_allowed(write, tmp_path):
+    folder = write("beams", max_answer_length=1)
+    contexts = [LONG[start : start + 400] for start in range(0, 400, 20)]
+    questions = ["Who?"] * len(contexts)
+    expected = plain(answer_questions(load_folder(folder), questions, contexts))
+    answers = {text == "" for ((_, text, _, _),) in expected}
+    assert answers == {True, False}
+    for predictor in exported(folder, tmp_path):
+        assert plain(predictor(questions, contexts)) == expected
+
+
+def test_a_threshold_of_the_recipe_holds_if_the_report_has_none(write):
+    folder = write("questions", no_answer_threshold=0.5)
+    (folder / "metrics.json").write_text('{"no_answer_threshold": null}')
+    assert load_folder(folder).no_answer_threshold == 0.5
