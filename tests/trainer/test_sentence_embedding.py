@@ -7,12 +7,13 @@ import random
 import numpy as np
 import pytest
 
+from albert_tf import AlbertForSentenceEmbedding
 from albert_tf.export import embed, export_saved_model, load_folder, load_saved_model
 from albert_tf.metrics import RegressionScores, cosines
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder
 from tests.cli.terminal import mistake, output_of
-from tests.toy_task import GLOOMY, PLEASANT, write_pretrained
+from tests.toy_task import CONFIG, GLOOMY, PLEASANT, tokenizer, write_pretrained
 
 FILLING = ("the", "a", "old", "man", "house", "went", "by", "and")
 
@@ -125,3 +126,17 @@ def test_mistakes_with_tables(files, tmp_path, changes, message):
 def test_accuracy_is_no_score_of_embeddings(files, tmp_path):
     with pytest.raises(ValueError, match="`main_score` must be 'spearman' or 'pearson'"):
         options_for(files, tmp_path, main_score="accuracy")
+
+
+def test_evaluation_cuts_texts_as_the_model_does(tmp_path):
+    model = AlbertForSentenceEmbedding(CONFIG, max_length=8)
+    model.save_pretrained(tmp_path / "model")
+    tokenizer().save_pretrained(tmp_path / "model")
+    texts = ["the sun " * 20 + word for word in (*PLEASANT, *GLOOMY)]
+    rows = [f"{text}\t{word} {text}\t{number}" for number, (text, word) in enumerate(zip(texts, FILLING))]
+    (tmp_path / "pairs.tsv").write_text("one\ttwo\tscore\n" + "\n".join(rows), encoding="utf-8")
+    columns = {"text_column": "one", "pair_column": "two", "label_column": "score"}
+    _, evaluation = evaluate_folder(tmp_path / "model", tmp_path / "pairs.tsv", **columns)
+    found = [embed(load_folder(tmp_path / "model"), list(side)) for side in zip(*(row.split("\t")[:2] for row in rows))]
+    expected = np.corrcoef(cosines(*found), np.arange(len(rows)))[0, 1]
+    assert evaluation.scores.pearson == pytest.approx(expected, abs=1e-3)
