@@ -110,12 +110,13 @@ class ServedAnswers(ServedModel):
         }
 
     def samples(self):
+        has_room = self._loaded.max_question_length <= self._loaded.max_length - 4
         # Windows of a passage that repeats itself would have equal scores.
         passage = "ALBERT shares the weights of all layers. It was published in 2019. " + " ".join(
             map(str, range(99, 300))
         )
         return {
-            "question": ("What does ALBERT share?", "When was it published?", "Who? " * 40),
+            "question": ("What does ALBERT share?", "When was it published?", "Who? " * (40 if has_room else 1)),
             "context": (passage, "It was published in 2019.", passage[::-1]),
         }
 
