@@ -86,7 +86,10 @@ def run(
     given = _given(locals())
     from albert_tf.json_files import read_toml
 
-    _finetune({**({} if recipe is None else read_toml(recipe, "correct the recipe")), **given}, seeds, not quiet)
+    read = {} if recipe is None else read_toml(recipe, "correct the recipe")
+    if twice := [name for name in given if name in read.get("grid", {})]:
+        raise ValueError(f"`{twice[0]}` must not be given, because the recipe's [grid] sets it; remove one of the two.")
+    _finetune({**read, **given}, seeds, not quiet)
 
 
 def _given(arguments: dict[str, Any]) -> dict[str, Any]:

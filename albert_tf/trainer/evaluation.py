@@ -105,8 +105,14 @@ def _options(folder: pathlib.Path, row: Task, model: Any, changes: dict[str, Any
             values["no_answer_threshold"] = report.no_answer_threshold
     # Where an answer is does not count in scores.
     known = {"task": row.name, "problem": problem, "misplaced_answers": "drop"}
+    if "label_column" in changes:
+        values.pop("dev_label_column", None)
     source = str(file) if file.is_file() else "the options"
     options = checked(TaskOptions, {**values, **known, **changes}, source)
     longest = model.config.max_position_embeddings
+    if changes.get("max_length") and changes["max_length"] > longest:
+        raise ValueError(
+            f"`max_length` must not exceed the model's {longest} positions. Received: max_length={options.max_length}."
+        )
     length = options.max_length or getattr(model, "max_length", longest)
     return options.model_copy(update={"max_length": min(length, longest)})

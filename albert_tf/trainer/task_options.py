@@ -22,6 +22,20 @@ TaskName = Literal[
 ]
 
 
+_QUESTIONS = ("question_answering", "question_answering_beam")
+# The tasks that read an option; the others refuse it.
+_READ_BY = {
+    **dict.fromkeys(("problem", "label_separator"), ("sequence_classification",)),
+    **dict.fromkeys(("max_answer_length", "no_answer_threshold", "num_candidates"), _QUESTIONS),
+    **dict.fromkeys(("scorer", "misplaced_answers"), _QUESTIONS),
+    "max_question_length": (*_QUESTIONS, "multiple_choice"),
+    "doc_stride": (*_QUESTIONS, "token_classification"),
+    "tag_words": ("token_classification",),
+    **dict.fromkeys(("objective", "negative_column", "positive_label", "largest_label"), ("sentence_embedding",)),
+    **dict.fromkeys(("dev_label_column", "normalize"), ("sentence_embedding",)),
+}
+
+
 class TaskOptions(pydantic.BaseModel):
     """What a task reads and predicts.
 
@@ -186,6 +200,18 @@ class FinetuneOptions(TaskOptions):
     strategy: Strategy = "one_device"
     dtype_policy: DtypePolicy = "float32"
     remat: Remat = "none"
+
+    @pydantic.model_validator(mode="after")
+    def _check_task(self):
+        for name, tasks in _READ_BY.items():
+            value, field = getattr(self, name), type(self).model_fields[name]
+            default = field.get_default(call_default_factory=True, validated_data={"task": self.task})
+            if self.task not in tasks and value != default:
+                raise ValueError(
+                    f"`{name}` must be left out for the task {self.task!r}, which does not read it. Received: "
+                    f"{name}={value!r}."
+                )
+        return self
 
     @pydantic.model_validator(mode="after")
     def _check_combinations(self):

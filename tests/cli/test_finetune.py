@@ -47,6 +47,7 @@ def test_seeds_are_given_once(files, tmp_path):
     recipe = tmp_path / "grid.toml"
     recipe.write_text("[grid]\nseed = [3, 4]\n", encoding="utf-8")
     assert "Received: both" in mistake(*arguments(files, "--recipe", recipe, "--seeds", 2))
+    assert "`seed` must not be given, because" in mistake(*arguments(files, "--recipe", recipe, "--seed", 2))
 
 
 def test_the_exit_status_of_an_interrupted_run_is_that_of_its_signal(files, monkeypatch):

@@ -40,7 +40,8 @@ def files(tmp_path_factory):
 
 def options_for(files, output, task, file, **changes):
     paths = {"pretrained": files / "pretrained", "train": files / file, "dev": files / file, "output": output}
-    values = {"max_length": 32, "doc_stride": 10, "learning_rate": 1e-2, "epochs": 8, "batch_size": 8}
+    values = {"max_length": 32, "learning_rate": 1e-2, "epochs": 8, "batch_size": 8}
+    values |= {} if task == "multiple_choice" else {"doc_stride": 10}
     return FinetuneOptions(task=task, **paths, **{**values, **changes})
 
 

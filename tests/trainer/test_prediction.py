@@ -31,7 +31,8 @@ def pretrained(tmp_path_factory):
 
 
 def run(pretrained, file, output, **changes):
-    values = {"epochs": 4, "batch_size": 8, "learning_rate": 1e-2, "max_length": 48, "doc_stride": 16, **changes}
+    values = {"epochs": 4, "batch_size": 8, "learning_rate": 1e-2, "max_length": 48, **changes}
+    values |= {} if changes["task"] == "multiple_choice" else {"doc_stride": 16}
     return finetune(FinetuneOptions(pretrained=pretrained, train=file, dev=file, output=output, **values))
 
 
@@ -49,6 +50,8 @@ def test_questions_without_answers(pretrained, tmp_path):
     assert evaluation.scores == report.scores
     _, generous = evaluate_folder(tmp_path / "run", file, no_answer_threshold=1e9)
     assert "" not in generous.texts.values()
+    with pytest.raises(ValueError, match="must not exceed the model's 64 positions"):
+        evaluate_folder(tmp_path / "run", file, max_length=65)
     assert "must be files for question_answering" in mistake("predict", tmp_path / "run", "--data", unlabelled)
 
 
