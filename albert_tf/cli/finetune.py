@@ -83,13 +83,17 @@ def run(
 
     Example: albert-tf finetune model --task question_answering --train train-v1.1.json --dev dev-v1.1.json --output out
     """
-    given = _given(locals())
+    _finetune(_merged(recipe, _given(locals())), seeds, not quiet)
+
+
+def _merged(recipe: Path | None, given: dict[str, Any]) -> dict[str, Any]:
+    """The options of the recipe and of the command line, which may not set what the recipe's grid does."""
     from albert_tf.json_files import read_toml
 
     read = {} if recipe is None else read_toml(recipe, "correct the recipe")
     if twice := [name for name in given if name in read.get("grid", {})]:
         raise ValueError(f"`{twice[0]}` must not be given, because the recipe's [grid] sets it; remove one of the two.")
-    _finetune({**read, **given}, seeds, not quiet)
+    return {**read, **given}
 
 
 def _given(arguments: dict[str, Any]) -> dict[str, Any]:
