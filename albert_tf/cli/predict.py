@@ -282,7 +282,7 @@ def _values(model: Any, texts: list[str], pairs: list[str]) -> Iterator[tuple[An
             fields = {name: value for name, value in dataclasses.asdict(prediction).items() if value not in (None, {})}
             label = prediction.label
             if model.model.problem == "multi_label":
-                label = ",".join(name for name, share in prediction.probabilities.items() if share > 0.5)
+                label = ",".join(name for name, value in prediction.probabilities.items() if value > 0.5)
             yield prediction.score if label is None else label, fields
 
 

@@ -169,8 +169,9 @@ def _options(folder: pathlib.Path, longest: int) -> dict[str, Any]:
     """The fields of ModelFolder as recorded by `finetune`."""
     recipe, report = read_record(folder)
     numbers = {name: recipe[name] for name in _NUMBERS if recipe.get(name) is not None}
-    threshold, pairs = (record.get("no_answer_threshold") for record in (report, recipe)), recipe.get("pair_column")
-    threshold = next((number for number in threshold if number is not None), None)
+    threshold, pairs = report.get("no_answer_threshold"), recipe.get("pair_column")
+    if threshold is None:
+        threshold = recipe.get("no_answer_threshold")
     for name, value in numbers.items():
         limits = (3, longest) if name == "max_length" else (1, math.inf)
         if type(value) is not int or not limits[0] <= value <= limits[1]:

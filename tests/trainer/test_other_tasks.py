@@ -89,3 +89,10 @@ def test_a_span_within_a_token_is_not_found_by_finding_the_token():
     assert evaluation.tags == evaluation.predictions == [["O", "B-LOC"]]
     assert (evaluation.spans, evaluation.expected) == ([[(4, 10, "LOC")]], [[(4, 6, "LOC")]])
     assert (evaluation.scores.f1, evaluation.scores.f1_by_label) == (0.0, {"LOC": 0.0})
+
+
+def test_texts_of_words_and_texts_with_spans_may_be_mixed():
+    names, words = ("O", "B-LOC", "I-LOC"), ((0, 3), (4, 10))
+    texts = [TaggedText("", "the garden", spans=((4, 10, "LOC"),)), TaggedText("", "the garden", words, ("O", "B-LOC"))]
+    evaluation = TagEvaluation.of(encode_tagged(tokenizer(), texts, names), [["O", "B-LOC"]] * 2, names)
+    assert (evaluation.scores.f1, evaluation.tags_words) == (1.0, False)

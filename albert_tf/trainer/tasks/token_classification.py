@@ -119,22 +119,20 @@ class TagEvaluation:
     Attributes:
         tags, predictions: for each text, the tags of its words; without words, of its tokens.
         spans: for each text, start, exclusive end and label of the predicted entities, in characters.
-        expected: for each text, the same of its entities; None for texts of words, whose tags tell them.
-        tags_words: whether the texts consist of words.
+        expected: for each text, the same of its entities; None for a text of words, whose tags tell them.
     """
 
     tags: list[list[str]]
     predictions: list[list[str]]
     spans: list[list[tuple[int, int, str]]]
-    expected: list[list[tuple[int, int, str]]] | None
-    tags_words: bool
+    expected: list[list[tuple[int, int, str]] | None]
 
     @classmethod
     def of(
         cls, encoded: EncodedTags, tokens: Sequence[Sequence[str]], names: Sequence[str], tag_words: bool = False
     ) -> "TagEvaluation":
         """From the predicted tag of each token; `tag_words` as in TaskOptions."""
-        tags, predictions, spans = [], [], []
+        tags, predictions, spans, expected = [], [], [], []
         for text, offsets, labels, found in zip(encoded.texts, encoded.spans, encoded.labels, tokens):
             if text.words is None:
                 first, places = range(len(offsets)), offsets
@@ -150,22 +148,32 @@ class TagEvaluation:
             edges = [
                 (int(places[a][0]), int(places[b - 1][1]), label) for label, a, b in find_entities(predictions[-1])
             ]
-            spans.append([(*trim_span(text.text, start, end), label) for start, end, label in edges])
-        tags_words = all(text.words is not None for text in encoded.texts)
-        expected = [
-            [(*trim_span(text.text, start, end), label) for start, end, label in text.spans] for text in encoded.texts
-        ]
-        return cls(tags, predictions, spans, None if tags_words else expected, tags_words)
+            found_spans, true_spans = (
+                [(*trim_span(text.text, start, end), label) for start, end, label in each]
+                for each in (edges, text.spans)
+            )
+            spans.append(found_spans)
+            expected.append(true_spans if text.words is None else None)
+        return cls(tags, predictions, spans, expected)
+
+    @property
+    def tags_words(self) -> bool:
+        """Whether all texts consist of words."""
+        return all(row is None for row in self.expected)
 
     @property
     def scores(self) -> TagScores:
         """Scores of entities and tags; an entity in a text without words is right if its characters are."""
         scores = tag_scores(self.tags, self.predictions)
-        if self.expected is None:
+        if self.tags_words:
             return scores
-        expected, found = (
-            [[(label, start, end) for start, end, label in row] for row in rows] for rows in (self.expected, self.spans)
-        )
+        pairs = [
+            (find_entities(tags), find_entities(predictions))
+            if expected is None
+            else tuple([(label, start, end) for start, end, label in each] for each in (expected, spans))
+            for tags, predictions, spans, expected in zip(self.tags, self.predictions, self.spans, self.expected)
+        ]
+        expected, found = zip(*pairs)
         return entity_scores(expected, found, scores.accuracy)
 
     @property
