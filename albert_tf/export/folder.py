@@ -183,5 +183,6 @@ def _options(folder: pathlib.Path, longest: int) -> dict[str, Any]:
         raise ValueError(f"{folder / _RECIPE_FILE}: `pair_column` must be a name or null. Received: {pairs}; {_CURE}.")
     if not isinstance(threshold, float | int | None):
         raise ValueError(f"{folder / _REPORT_FILE}: `no_answer_threshold` must be a number; {_CURE}.")
-    others = {"takes_pairs": pairs is not None, "no_answer_threshold": threshold}
-    return {"max_length": longest, **numbers, **others, "tags_words": report.get("tags_words") is True}
+    tags_words = report.get("tags_words", recipe.get("tag_words")) is True
+    others = {"takes_pairs": pairs is not None, "no_answer_threshold": threshold, "tags_words": tags_words}
+    return {"max_length": longest, **numbers, **others}

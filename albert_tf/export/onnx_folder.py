@@ -175,7 +175,7 @@ def _load(source: pathlib.Path, max_length: int | None) -> _Loaded:
             problem=problems.get(settings.get("problem_type", ""), "classification"),
             takes_pairs=task_name == "sequence_classification" and recipe.get("pair_column") is not None,
             normalize=sentence.get("normalize", False),
-            tags_words=recipe.get("tags_words") is True,
+            tags_words=recipe.get("tags_words", recipe.get("tag_words")) is True,
             **{name: recipe[name] for name in _RECIPE_VALUES if name in recipe},
         )
     except ValueError as error:

@@ -100,7 +100,8 @@ def _options(folder: pathlib.Path, row: Task, model: Any, changes: dict[str, Any
     problem = getattr(model, "problem", "classification")
     if (folder / REPORT_FILE).is_file():
         report = read_report(folder)
-        values["tag_words"] = report.tags_words or False
+        if report.tags_words is not None:
+            values["tag_words"] = report.tags_words
         if report.no_answer_threshold is not None:
             values["no_answer_threshold"] = report.no_answer_threshold
     # Where an answer is does not count in scores.

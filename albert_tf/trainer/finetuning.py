@@ -87,7 +87,8 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         model = _model(options, arguments)
     given = options.pretrained  # a folder, or the prefix of a checkpoint
     tokenizer = AlbertTokenizer.from_pretrained(given if given.is_dir() else given.parent)
-    task.options = options.model_copy(update={"max_length": _max_length(options, model, tokenizer)})
+    length, tag_words = _max_length(options, model, tokenizer), task.tags_words(train)
+    task.options = options.model_copy(update={"max_length": length, "tag_words": tag_words})
     with contextlib.ExitStack() as stack:
         if devices.is_chief:
             stack.enter_context(exclusive_lock(options.output))
@@ -252,7 +253,7 @@ class _Run:
             majority_share=evaluation.majority_share,
             baseline_score=baseline,
             no_answer_threshold=getattr(evaluation, "threshold", None),
-            tags_words=getattr(evaluation, "tags_words", None),
+            tags_words=self.task.options.tag_words,
             full_share=float(np.mean(self.examples.lengths == self.task.max_length)),
             train_examples=len(train),
             dev_examples=len(dev),
@@ -353,7 +354,8 @@ def _model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBase:
     values: dict[str, Any] = {**rates, "classifier_dropout_prob": options.head_dropout, "share": options.share}
     changes = {name: value for name, value in values.items() if value is not None}
     if options.from_scratch:
-        model = kind(checkpoints.read(options.pretrained).config.replace(**changes), **arguments)
+        file = checkpoints.read(options.pretrained)
+        model = kind(file.config.replace(**changes), **kind.arguments_from_file(dict(file.settings), arguments))
     else:
         model = kind.from_pretrained(options.pretrained, new_head=True, **changes, **arguments)
     if options.lora_rank is not None:

@@ -23,8 +23,11 @@ TaskName = Literal[
 
 
 _QUESTIONS = ("question_answering", "question_answering_beam")
+_TABLES = ("sequence_classification", "sentence_embedding")
 # The tasks that read an option; the others refuse it.
 _READ_BY = {
+    **dict.fromkeys(("text_column", "pair_column", "label_column", "header"), _TABLES),
+    "labels": ("sequence_classification", "token_classification"),
     **dict.fromkeys(("problem", "label_separator"), ("sequence_classification",)),
     **dict.fromkeys(("max_answer_length", "no_answer_threshold", "num_candidates"), _QUESTIONS),
     **dict.fromkeys(("scorer", "misplaced_answers"), _QUESTIONS),
@@ -57,9 +60,10 @@ class TaskOptions(pydantic.BaseModel):
             last ids of a question with its choice are kept, by default 128.
         max_answer_length: maximum number of tokens of an answer.
         objective: for sentence embeddings, what is minimised: `"similarity"` for pairs with numbers, `"ranking"` for
-            pairs of similar sentences, or `"triplet"`; see AlbertForSentenceEmbedding.
+            pairs of similar sentences, or `"triplet"`; see AlbertForSentenceEmbedding. With `"ranking"` on several
+            devices, each compares its own part of a batch.
         negative_column: column of sentences that differ from the others of their row.
-        positive_label: label of the rows to train on, if the others are not similar.
+        positive_label: with `"ranking"` or `"triplet"`, label of the rows to train on, if the others are not similar.
         largest_label: labels to train on are similarities from 0 to this number.
         dev_label_column: column of similarities to evaluate on. None: `label_column`.
         normalize: whether embeddings have length 1. None: as in the pretrained model, by default not.
@@ -68,7 +72,8 @@ class TaskOptions(pydantic.BaseModel):
             threshold that gives the best F1 on the questions that are evaluated.
         num_candidates: answers to a question that are written with their probabilities.
         tag_words: whether to tag words, not tokens, in texts whose words are not given, as a model needs that was
-            trained on words. `evaluate` and `predict` know it from the report of `finetune`.
+            trained on words. None: if all training texts consist of words. `evaluate` and `predict` do as `finetune`
+            did.
         misplaced_answers: what to do if an answer is not in its passage: `"refuse"` the file, or `"drop"` the answer
             from training.
     """
@@ -101,7 +106,7 @@ class TaskOptions(pydantic.BaseModel):
     dev_label_column: str | None = None
     normalize: bool | None = None
     scorer: Literal["squad", "korquad"] = "squad"
-    tag_words: bool = False
+    tag_words: bool | None = None
     misplaced_answers: Literal["refuse", "drop"] = "refuse"
 
     @pydantic.model_validator(mode="after")
@@ -123,11 +128,12 @@ class TaskOptions(pydantic.BaseModel):
     def _check_unused(self):
         if self.labels is not None and self.problem == "regression":
             raise ValueError(f"`labels` must be None where a number is predicted. Received: labels={self.labels}.")
-        if self.negative_column is not None and self.objective == "similarity":
-            raise ValueError(
-                "`negative_column` must be None with objective='similarity', which does not use it; 'ranking' and "
-                f"'triplet' do. Received: negative_column={self.negative_column!r}."
-            )
+        for name in ("negative_column", "positive_label"):
+            if getattr(self, name) is not None and self.objective == "similarity":
+                raise ValueError(
+                    f"`{name}` must be None with objective='similarity', which does not use it; 'ranking' and "
+                    f"'triplet' do. Received: {name}={getattr(self, name)!r}."
+                )
         return self
 
     @property
@@ -227,6 +233,17 @@ class FinetuneOptions(TaskOptions):
             raise ValueError(
                 f"`head_dropout` must be None for the task {self.task!r}, whose head has no dropout. Received: "
                 f"head_dropout={self.head_dropout}."
+            )
+        if self.gradient_accumulation_steps > 1 and self.objective == "ranking":
+            raise ValueError(
+                "`gradient_accumulation_steps` must be 1 with objective='ranking', which compares all texts of a "
+                "batch; remat='block' saves memory and changes no results. Received: "
+                f"gradient_accumulation_steps={self.gradient_accumulation_steps}."
+            )
+        if self.from_scratch and self.lora_rank is not None:
+            raise ValueError(
+                "`lora_rank` must be None with `from_scratch`, whose random weights it would never train. Received: "
+                f"lora_rank={self.lora_rank}."
             )
         if self.batch_size % self.gradient_accumulation_steps:
             raise ValueError(

@@ -6,6 +6,8 @@ import random
 import pytest
 
 from albert_tf.data.finetuning.tagged import TaggedText, encode_tagged
+from albert_tf.export import load_folder
+from albert_tf.json_files import read_json
 from albert_tf.metrics import ChoiceScores, TagScores
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder
@@ -95,4 +97,20 @@ def test_texts_of_words_and_texts_with_spans_may_be_mixed():
     names, words = ("O", "B-LOC", "I-LOC"), ((0, 3), (4, 10))
     texts = [TaggedText("", "the garden", spans=((4, 10, "LOC"),)), TaggedText("", "the garden", words, ("O", "B-LOC"))]
     evaluation = TagEvaluation.of(encode_tagged(tokenizer(), texts, names), [["O", "B-LOC"]] * 2, names)
-    assert (evaluation.scores.f1, evaluation.tags_words) == (1.0, False)
+    assert evaluation.scores.f1 == 1.0
+
+
+@pytest.mark.parametrize(
+    ("train", "dev", "given", "expected"),
+    [
+        ("words.conll", "spans.jsonl", None, True),
+        ("spans.jsonl", "words.conll", None, False),
+        ("words.conll", "words.conll", False, False),
+    ],
+)
+def test_whether_words_are_tagged_follows_from_the_training_file(files, tmp_path, train, dev, given, expected):
+    options = options_for(files, tmp_path / "run", "token_classification", train, epochs=1, tag_words=given)
+    report = finetune(options.model_copy(update={"dev": files / dev}))
+    assert report.tags_words is load_folder(tmp_path / "run").tags_words is expected
+    assert read_json(tmp_path / "run/recipe.json", cure="")["tag_words"] is expected
+    assert evaluate_folder(tmp_path / "run", files / dev)[1].scores == report.scores

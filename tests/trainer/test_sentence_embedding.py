@@ -39,10 +39,10 @@ def files(tmp_path_factory):
 
 
 def options_for(files, output, **changes):
-    paths = {"pretrained": files / "pretrained", "train": files / "pairs.csv", "dev": files / "pairs.csv"}
+    values = {"pretrained": files / "pretrained", "train": files / "pairs.csv", "dev": files / "pairs.csv"}
     columns = {"text_column": "one", "pair_column": "two", "label_column": "score", "largest_label": 5}
-    values = {"max_length": 16, "learning_rate": 3e-3, "epochs": 4, "batch_size": 8, "output": output}
-    return FinetuneOptions(task="sentence_embedding", **paths, **{**columns, **values, **changes})
+    values |= {"max_length": 16, "learning_rate": 3e-3, "epochs": 4, "batch_size": 8, "output": output}
+    return FinetuneOptions(task="sentence_embedding", **{**columns, **values, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +82,22 @@ def test_other_objectives(files, tmp_path, changes):
     report = finetune(options_for(files, tmp_path / "run", **changes))
     assert report.train_examples < report.dev_examples == 80
     assert report.scores.spearman > 0.4
+
+
+def test_random_weights_keep_normalisation_and_length_of_the_model(files, run, tmp_path):
+    changes = {"pretrained": run[0], "from_scratch": True, "max_length": None, "epochs": 1}
+    finetune(options_for(files, tmp_path / "run", **changes))
+    loaded = load_folder(tmp_path / "run")
+    assert (loaded.max_length, loaded.model.normalize) == (16, True)
+
+
+def test_evaluation_reads_the_recorded_column_unless_another_is_given(files, tmp_path):
+    changes = {"label_column": "relation", "positive_label": "same", "dev_label_column": "score", "epochs": 1}
+    report = finetune(options_for(files, tmp_path / "run", objective="ranking", **changes))
+    (tmp_path / "pairs.csv").write_text((files / "pairs.csv").read_text("utf-8").replace("score", "gold"), "utf-8")
+    assert evaluate_folder(tmp_path / "run", files / "pairs.csv")[1].scores == report.scores
+    _, evaluation = evaluate_folder(tmp_path / "run", tmp_path / "pairs.csv", label_column="gold")
+    assert evaluation.scores == report.scores
 
 
 @pytest.mark.exhaustive

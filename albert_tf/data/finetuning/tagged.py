@@ -320,6 +320,7 @@ def _labels(text: TaggedText, spans: np.ndarray, names: Sequence[str]) -> np.nda
     labels = np.full(len(spans), label_of(OUTSIDE), np.int32)
     for start, end, label in text.spans:
         tokens = np.flatnonzero((spans[:, 0] < end) & (spans[:, 1] > start) & (spans[:, 1] > spans[:, 0]))
-        labels[tokens] = label_of(f"I-{label}")
         labels[tokens[:1]] = label_of(f"B-{label}")
+        if len(tokens) > 1:
+            labels[tokens[1:]] = label_of(f"I-{label}")
     return labels

@@ -140,6 +140,10 @@ class FinetuneTask(abc.ABC):
     def model_arguments(self, train: Any) -> dict[str, Any]:
         """Arguments of the model's constructor, such as the labels in the training examples."""
 
+    def tags_words(self, train: Any) -> bool | None:
+        """Whether words are tagged, not tokens, see `TaskOptions.tag_words`; None for tasks without tags."""
+        return None
+
     @abc.abstractmethod
     def training_examples(self, model: AlbertBase, tokenizer: AlbertTokenizer, train: Any) -> TrainingExamples:
         """Tokenizes examples to train on.

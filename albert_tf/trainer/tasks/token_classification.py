@@ -69,6 +69,11 @@ class TokenClassification(FinetuneTask):
             raise ValueError("The training texts have no tags but 'O'; check the training file.")
         return {"labels": names}
 
+    def tags_words(self, train: list[TaggedText]) -> bool:
+        """By default, whether all training texts consist of words."""
+        given = self.options.tag_words
+        return all(text.words is not None for text in train) if given is None else given
+
     def training_examples(self, model: AlbertBase, tokenizer: AlbertTokenizer, train: list[TaggedText]) -> EncodedTags:
         """Tokenizes texts."""
         return self._encode(model, tokenizer, train)
@@ -95,7 +100,7 @@ class TokenClassification(FinetuneTask):
                     found[row] = line[1 : 1 + encoded.count[row]]
             tokens = encoded.join([found[row] for row in range(len(found))])
             tags = [[names[index] for index in row] for row in tokens]
-            return TagEvaluation.of(encoded, tags, names, self.options.tag_words)
+            return TagEvaluation.of(encoded, tags, names, bool(self.options.tag_words))
 
         return evaluate
 
@@ -157,15 +162,10 @@ class TagEvaluation:
         return cls(tags, predictions, spans, expected)
 
     @property
-    def tags_words(self) -> bool:
-        """Whether all texts consist of words."""
-        return all(row is None for row in self.expected)
-
-    @property
     def scores(self) -> TagScores:
         """Scores of entities and tags; an entity in a text without words is right if its characters are."""
         scores = tag_scores(self.tags, self.predictions)
-        if self.tags_words:
+        if all(row is None for row in self.expected):
             return scores
         pairs = [
             (find_entities(tags), find_entities(predictions))
