@@ -103,9 +103,14 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def _check(self) -> None:
         if self.decay not in get_args(Decay):
             raise ValueError(f"`decay` must be one of {', '.join(get_args(Decay))}. Received: decay={self.decay!r}.")
-        if self.decay == "linear" and self.power != 1.0:
+        if self.decay != "polynomial" and self.power != 1.0:
             raise ValueError(
-                f"`power` must be 1 for linear decay. Received: power={self.power}; use decay='polynomial'."
+                f"`power` must be 1 for {self.decay} decay. Received: power={self.power}; use decay='polynomial'."
+            )
+        if self.decay == "constant" and self.end_learning_rate:
+            raise ValueError(
+                "`end_learning_rate` must be 0 for a constant rate. Received: "
+                f"end_learning_rate={self.end_learning_rate}; use another decay."
             )
         for name, least in (("num_train_steps", 1), ("num_warmup_steps", 0), ("start_warmup_step", 0)):
             value = getattr(self, name)
