@@ -67,6 +67,7 @@ def oracle(step, peak, total, warmup, start, end, shape):
     [(20, 5, 0, 0.0), (20, 0, 0, 0.1), (20, 4, 6, 0.05), (20, 20, 0, 0.0), (20, 0, 3, 0.0)],
 )
 def test_the_default_against_the_oracle(options, shape, total, warmup, start, end):
+    end = 0.0 if options.get("decay") == "constant" else end  # which refuses another
     schedule = WarmupSchedule(0.5, total, warmup, end_learning_rate=end, start_warmup_step=start, **options)
     expected = [oracle(step, 0.5, total, warmup, start, end, shape) for step in range(30)]
     np.testing.assert_allclose(rates(schedule, range(30)), expected, rtol=1e-5, atol=1e-7)
