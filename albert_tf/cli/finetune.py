@@ -91,7 +91,8 @@ def _merged(recipe: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     from albert_tf.json_files import read_toml
 
     read = {} if recipe is None else read_toml(recipe, "correct the recipe")
-    if twice := [name for name in given if name in read.get("grid", {})]:
+    grid = read.get("grid")
+    if twice := [name for name in given if isinstance(grid, dict) and name in grid]:
         raise ValueError(f"`{twice[0]}` must not be given, because the recipe's [grid] sets it; remove one of the two.")
     return {**read, **given}
 
@@ -150,22 +151,25 @@ def _print_report(report: Any) -> None:
 
 def _print_grid(reports: list[Any], has_seeds: bool) -> None:
     """Prints the score of each run and, with seeds, mean and deviation of each setting."""
-    import statistics
+    import re
+
+    import numpy as np
 
     scores: dict[str, list[float]] = {}
     rows = []
     for report in reports:
         name, score = report.folder.name, report.score_by_evaluation[report.kept_evaluation - 1]
         rows.append((name, f"{score:.4f}"))
-        setting = name.rpartition("seed-")[0].rstrip("_") if has_seeds else name
+        setting = re.sub(r"(^|_)seed-\d+", "", name).lstrip("_") if has_seeds else name
         scores.setdefault(setting, []).append(score)
     for setting, found in scores.items() if has_seeds else ():
-        rows.append((f"{setting} mean".strip(), f"{statistics.fmean(found):.4f}"))
+        rows.append((f"{setting} mean".strip(), f"{np.mean(found):.4f}"))
         if len(found) > 1:
-            rows.append((f"{setting} standard deviation".strip(), f"{statistics.stdev(found):.4f}"))
+            rows.append((f"{setting} standard deviation".strip(), f"{np.std(found, ddof=1):.4f}"))
     print_table(f"{len(reports)} runs", ("run", reports[0].main_score), rows)
     if len(scores) > 1:
-        best = max(scores, key=lambda setting: statistics.fmean(scores[setting]))
+        means = [np.mean(found) for found in scores.values()]
+        best = list(scores)[int(np.argmax(np.nan_to_num(means, nan=-np.inf)))]
         note = f"best: {best}; a score chosen among {len(scores)} is too high by chance, so confirm it on other data"
         typer.echo(wrapped(note, sys.stdout))
     for note in dict.fromkeys(note for report in reports for note in report.notes):

@@ -1,5 +1,6 @@
 """`albert-tf predict`: predictions for texts."""
 
+import collections
 import dataclasses
 import functools
 import itertools
@@ -156,14 +157,14 @@ def _predict_file(folder: Path, data: Path, output: Path, columns: tuple[str, st
     if (task := _other_task(folder)) is not None:
         from albert_tf.trainer.evaluation import predict_folder
 
-        _check_files(task, data, output)
+        _check_files(task, data, output, columns)
         if precision not in (None, "float32"):
             raise ValueError(f"Weights of {task} are read in float32 for `--data`. Received: --precision {precision}.")
         return predict_folder(folder, data, output)
     model = pipeline(folder, precision=precision)
     if model.task not in ("question_answering", "token_classification"):
         return _label_file(model, data, output, columns)
-    _check_files(model.task, data, output)
+    _check_files(model.task, data, output, columns)
     return (_answer_file if model.task == "question_answering" else _tag_file)(model, data, output)
 
 
@@ -184,6 +185,8 @@ def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | 
         raise ValueError(f"`--output` must end in .tsv or .jsonl, or be -. Received: {output}.")
     from albert_tf.atomic_files import atomic_open
 
+    if str(data) != "-":
+        collections.deque(_examples(data, *columns), maxlen=0)  # a damaged row is refused before any prediction
     examples = _examples(data, *columns)
     lines = _output_lines(model, examples, as_table=output.suffix == ".tsv")
     if str(output) == "-":
@@ -237,9 +240,14 @@ def _other_task(folder: Path) -> str | None:
     return None if task is None or task.name in ("sequence_classification", "sentence_embedding") else task.name
 
 
-def _check_files(task: str, data: Path, output: Path) -> None:
+def _check_files(task: str, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> None:
     if str(data) == "-" or str(output) == "-":
         raise ValueError(f"`--data` and `--output` must be files for {task}, not standard input and output.")
+    if columns != ("text", None, True):
+        raise ValueError(
+            f"`--text-column`, `--pair-column` and `--no-header` are of tables, which {task} does not read; leave them "
+            "out."
+        )
 
 
 def _examples(data: Path, text_column: str, pair_column: str | None, header: bool) -> Iterator[tuple[str, str | None]]:

@@ -104,14 +104,9 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         if self.decay not in get_args(Decay):
             raise ValueError(f"`decay` must be one of {', '.join(get_args(Decay))}. Received: decay={self.decay!r}.")
         if self.decay != "polynomial" and self.power != 1.0:
-            raise ValueError(
-                f"`power` must be 1 for {self.decay} decay. Received: power={self.power}; use decay='polynomial'."
-            )
+            raise ValueError(f"`power` needs decay='polynomial'. Received: power={self.power}, decay={self.decay!r}.")
         if self.decay == "constant" and self.end_learning_rate:
-            raise ValueError(
-                "`end_learning_rate` must be 0 for a constant rate. Received: "
-                f"end_learning_rate={self.end_learning_rate}; use another decay."
-            )
+            raise ValueError(f"`end_learning_rate` must be 0 for a constant rate. Received: {self.end_learning_rate}.")
         for name, least in (("num_train_steps", 1), ("num_warmup_steps", 0), ("start_warmup_step", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < least:

@@ -12,7 +12,7 @@ from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer import tasks
 from albert_tf.trainer.finetune_report import read_report
 from albert_tf.trainer.run_folder import RECIPE_FILE, REPORT_FILE
-from albert_tf.trainer.task_options import TaskOptions
+from albert_tf.trainer.task_options import TaskOptions, check_read
 from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask
 from albert_tf.trainer.validation import checked
 
@@ -97,6 +97,7 @@ def _options(folder: pathlib.Path, row: Task, model: Any, changes: dict[str, Any
         values = {name: recipe[name] for name in TaskOptions.model_fields if name in recipe}
         if "pair_column" in values and values["pair_column"] is None and changes.get("pair_column") is not None:
             raise ValueError("The classifier was trained on single texts, but received pairs; remove the pair column.")
+    check_read(row.name, changes)
     problem = getattr(model, "problem", "classification")
     if (folder / REPORT_FILE).is_file():
         report = read_report(folder)

@@ -87,8 +87,8 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         model = _model(options, arguments)
     given = options.pretrained  # a folder, or the prefix of a checkpoint
     tokenizer = AlbertTokenizer.from_pretrained(given if given.is_dir() else given.parent)
-    length, tag_words = _max_length(options, model, tokenizer), task.tags_words(train)
-    task.options = options.model_copy(update={"max_length": length, "tag_words": tag_words})
+    found = {"max_length": _max_length(options, model, tokenizer), "tag_words": task.tags_words(train)}
+    task.options = options.model_copy(update=found)
     with contextlib.ExitStack() as stack:
         if devices.is_chief:
             stack.enter_context(exclusive_lock(options.output))
@@ -102,8 +102,7 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         stack.enter_context(explain_out_of_memory(options.batch_size))
         evaluate = task.evaluator(model, tokenizer, dev)
         run = _Run(options, task, devices, model, recipe, task.training_examples(model, tokenizer, train), evaluate)
-        # Before training, because it may fail.
-        baseline = task.baseline_score(train, dev, model) if options.tfidf_baseline else None
+        baseline = task.baseline_score(train, dev, model) if options.tfidf_baseline else None  # first: it may fail
         return run.finish(tokenizer, train, dev, run.train(show_progress), baseline)
 
 
@@ -284,6 +283,7 @@ class _Run:
         return [entry[f"val_{self.task.main_score}"] for entry in read_metrics(self.options.output / METRICS_FILE)]
 
     def _notes(self, train: Any, dev: Any, evaluation: Evaluation) -> Iterator[str]:
+        yield from self.task.notes(train)
         known = set(self.task.keys(train))
         if shared := sum(key in known for key in self.task.keys(dev)):
             yield (

@@ -1,7 +1,8 @@
 """The options of fine-tuning: the task and its files, and the run."""
 
 import pathlib
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import pydantic
 
@@ -37,6 +38,15 @@ _READ_BY = {
     **dict.fromkeys(("objective", "negative_column", "positive_label", "largest_label"), ("sentence_embedding",)),
     **dict.fromkeys(("dev_label_column", "normalize"), ("sentence_embedding",)),
 }
+
+
+def check_read(task: str, given: Mapping[str, Any]) -> None:
+    """Raises ValueError if an option is given that the task does not read."""
+    for name, value in given.items():
+        if task not in _READ_BY.get(name, (task,)):
+            raise ValueError(
+                f"`{name}` must be left out for the task {task!r}, which does not read it. Received: {name}={value!r}."
+            )
 
 
 class TaskOptions(pydantic.BaseModel):
@@ -209,14 +219,17 @@ class FinetuneOptions(TaskOptions):
 
     @pydantic.model_validator(mode="after")
     def _check_task(self):
-        for name, tasks in _READ_BY.items():
-            value, field = getattr(self, name), type(self).model_fields[name]
-            default = field.get_default(call_default_factory=True, validated_data={"task": self.task})
-            if self.task not in tasks and value != default:
-                raise ValueError(
-                    f"`{name}` must be left out for the task {self.task!r}, which does not read it. Received: "
-                    f"{name}={value!r}."
-                )
+        fields, known = type(self).model_fields, {"task": self.task}
+        defaults = {
+            name: fields[name].get_default(call_default_factory=True, validated_data=known) for name in _READ_BY
+        }
+        given = {name: getattr(self, name) for name in _READ_BY}
+        check_read(self.task, {name: value for name, value in given.items() if value != defaults[name]})
+        if self.label_separator != "," and self.problem != "multi_label":
+            raise ValueError(
+                "`label_separator` must be left out unless problem='multi_label'. Received: "
+                f"label_separator={self.label_separator!r}."
+            )
         return self
 
     @pydantic.model_validator(mode="after")

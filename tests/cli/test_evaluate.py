@@ -38,4 +38,6 @@ def test_mistakes(files):
     )
     pair = ("--pair-column", "text")
     assert "was trained on single texts" in mistake("evaluate", files / "model", "--data", files / "test.tsv", *pair)
+    scorer = ("--scorer", "korquad")
+    assert "`scorer` must be left out" in mistake("evaluate", files / "model", "--data", files / "test.tsv", *scorer)
     assert "check the spelling" in mistake("evaluate", files / "nowhere", "--data", files / "test.tsv")

@@ -1,14 +1,19 @@
 """Proves that `albert-tf finetune` trains what its options say, prints its scores, and explains mistakes."""
 
 import json
+import math
 import os
+import pathlib
+import re
 import shutil
 import signal
+from types import SimpleNamespace
 
 import keras
 import pytest
 
 from albert_tf import AlbertForSequenceClassification
+from albert_tf.cli.finetune import _print_grid
 from albert_tf.trainer import finetuning
 from tests.toy_task import write_mood_table, write_pretrained
 
@@ -48,6 +53,25 @@ def test_seeds_are_given_once(files, tmp_path):
     recipe.write_text("[grid]\nseed = [3, 4]\n", encoding="utf-8")
     assert "Received: both" in mistake(*arguments(files, "--recipe", recipe, "--seeds", 2))
     assert "`seed` must not be given, because" in mistake(*arguments(files, "--recipe", recipe, "--seed", 2))
+
+
+def test_a_grid_must_be_a_table(files, tmp_path):
+    recipe = tmp_path / "grid.toml"
+    recipe.write_text("grid = 3\n", encoding="utf-8")
+    assert "`grid` in a recipe must be a table of lists" in mistake(*arguments(files, "--recipe", recipe))
+
+
+def test_means_are_of_the_seeds_of_one_setting_wherever_the_seed_stands(capsys):
+    def report(name, score):
+        return SimpleNamespace(
+            folder=pathlib.Path(name), score_by_evaluation=[score], kept_evaluation=1, main_score="pearson", notes=()
+        )
+
+    scores = {"seed-0_rate-0.1": 0.7, "seed-0_rate-0.2": math.nan, "seed-1_rate-0.1": 0.9, "seed-1_rate-0.2": math.nan}
+    _print_grid([report(*run) for run in reversed(scores.items())], has_seeds=True)
+    printed = capsys.readouterr().out
+    assert re.search(r"rate-0\.1 mean\W+0\.8000", printed)
+    assert "best: rate-0.1;" in printed
 
 
 def test_the_exit_status_of_an_interrupted_run_is_that_of_its_signal(files, monkeypatch):

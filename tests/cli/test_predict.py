@@ -21,7 +21,7 @@ from albert_tf.export import (
 )
 from tests.toy_task import write_classifier
 
-from .terminal import mistake, output_of
+from .terminal import mistake, output_of, run
 
 
 @pytest.fixture(scope="module")
@@ -211,6 +211,9 @@ def test_files_that_exports_cannot_predict(folders, exports, tmp_path):
     (tmp_path / "x.jsonl").write_text('{"question": "a"}')
     command = ("predict", exports["choices"].folder, "--data", tmp_path / "x.jsonl")
     assert "for multiple choice the folder" in mistake(*command)
+    for folder in (folders["choices"], exports["tags"].folder):
+        command = ("predict", folder, "--data", tmp_path / "x.jsonl", "--output", tmp_path / "a.jsonl")
+        assert "are of tables, which" in mistake(*command, "--text-column", "a")
 
 
 def test_lines_from_standard_input(folders, monkeypatch):
@@ -234,5 +237,12 @@ def test_mistakes_with_files(folders, table, tmp_path):
     )
     assert "must end in .tsv or .jsonl" in mistake("predict", folders["classifier"], *data, "--output", "a.csv")
     assert "needs a model that labels or embeds texts" in mistake("predict", folders["pretrained"], *data)
+    rows = [{"sentence": "a"}] * 5000 + [{"sentense": "b"}]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    code, printed, err = run(
+        "predict", folders["classifier"], "--data", tmp_path / "rows.jsonl", "--text-column", "sentence"
+    )
+    assert (code, printed) == (2, "")  # not a prediction before the error
+    assert "rows.jsonl, line 5001, has no column 'sentence'" in err
     output = ("--text-column", "sentence", "--output", tmp_path / "nowhere" / "a.tsv")
     assert "nowhere" in mistake("predict", folders["classifier"], *data, *output)

@@ -107,8 +107,8 @@ def test_numbers_of_numpy():
     ("arguments", "sentence"),
     [
         ({"decay": "square"}, "`decay` must be one of linear, polynomial, cosine, constant"),
-        ({"decay": "linear", "power": 2.0}, "`power` must be 1 for linear decay"),
-        ({"decay": "cosine", "power": 2.0}, "`power` must be 1 for cosine decay"),
+        ({"decay": "linear", "power": 2.0}, "`power` needs decay='polynomial'"),
+        ({"decay": "cosine", "power": 2.0}, "`power` needs decay='polynomial'"),
         ({"decay": "constant", "end_learning_rate": 1e-5}, "`end_learning_rate` must be 0 for a constant rate"),
         ({"num_train_steps": 0}, "`num_train_steps` must be an integer of at least 1"),
         ({"num_warmup_steps": 2.5}, "`num_warmup_steps` must be an integer"),

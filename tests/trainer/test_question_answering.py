@@ -105,3 +105,15 @@ def test_files_without_answers_are_refused(files, tmp_path):
         with pytest.raises(ValueError, match=message):
             finetune(options_for(files, tmp_path / "run", "v1.json", **{name: tmp_path / "none.json"}))
     assert not (tmp_path / "run").exists()
+
+
+def test_questions_that_are_left_out_are_counted_and_named(files, tmp_path):
+    content = json.loads((files / "v1.json").read_text(encoding="utf-8"))
+    for paragraph in content["data"][0]["paragraphs"][:4]:
+        paragraph["qas"][0]["answers"][0]["answer_start"] += 1
+    (tmp_path / "train.json").write_text(json.dumps(content), encoding="utf-8")
+    values = {"train": tmp_path / "train.json", "misplaced_answers": "drop", "epochs": 1}
+    report = finetune(options_for(files, tmp_path / "run", "v1.json", **values))
+    assert report.notes[0] == (
+        "4 of 24 training questions were left out, because their answers are not in their passages: '0', '1', '2', ..."
+    )

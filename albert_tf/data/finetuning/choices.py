@@ -3,6 +3,7 @@
 Letters: N questions, C choices of each, B batch, L sequence.
 """
 
+import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +31,7 @@ class ChoiceQuestion:
     Attributes:
         id: file or line, and number.
         context: the passage.
-        question: with "_" where the answer belongs, or a question before the answer.
+        question: with "_", or several in a row, where the answer belongs, or a question before the answer.
         choices: the C answers.
         label: index of the right one, -1 if it is unknown.
         group: such as "middle" or "high" in RACE; "" if there are no groups.
@@ -46,7 +47,7 @@ class ChoiceQuestion:
     def statements(self) -> list[str]:
         """The question with each of its choices."""
         if "_" in self.question:
-            return [self.question.replace("_", choice) for choice in self.choices]
+            return [re.sub("_+", lambda _, choice=choice: choice, self.question) for choice in self.choices]
         return [f"{self.question} {choice}" for choice in self.choices]
 
 

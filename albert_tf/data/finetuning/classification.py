@@ -62,7 +62,21 @@ class LabelledTexts:
 
     def label_sets(self) -> list[list[str]]:
         """The labels of each text that may have any number of them."""
-        return [_separated(label, self.separator or ",") for label in self.labels]
+        return [self._separated(label, line) for line, label in zip(self.lines, self.labels)]
+
+    def _separated(self, labels: str, line: int) -> list[str]:
+        if not labels.startswith("["):
+            return [part.strip() for part in labels.split(self.separator or ",") if part.strip()]
+        try:
+            parts = json.loads(labels)
+        except ValueError:
+            parts = [None]
+        if not all(type(part) in (str, int) for part in parts) or len(set(parts)) < len(parts):
+            raise ValueError(
+                f"{self.source}, line {line}: {labels[:60]!r} is not a JSON list of different labels, such as "
+                '["law", "war"] or [0, 3]; columns of decisions cannot be read.'
+            )
+        return [str(part) for part in parts]
 
     def label_decisions(self, names: Sequence[str]) -> np.ndarray:
         """Whether each text has each label, float32 [N, C]; raises ValueError if a label is not in `names`."""
@@ -120,24 +134,14 @@ def label_of(row: Row, columns: Columns) -> str:
             f"{row.source}, line {row.line}: the label {str(label)[:60]} is not a single value; if texts may have any "
             "number of labels, set the problem to 'multi_label'."
         )
+    label = label.strip() if isinstance(label, str) else label
     is_missing = label is None or (isinstance(label, float) and math.isnan(label))
-    label = "" if is_missing else label.strip() if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
-    if not label and columns.separator is None:
-        raise ValueError(
-            f"{row.source}, line {row.line}: the label ({columns.label!r}) is empty; fill it in or delete the row."
-        )
-    return label
-
-
-def _separated(label: str, separator: str) -> list[str]:
-    if label.startswith("["):
-        try:
-            parsed = json.loads(label)
-        except ValueError:
-            parsed = None
-        if isinstance(parsed, list):
-            return [str(part) for part in parsed]
-    return [part.strip() for part in label.split(separator) if part.strip()]
+    if is_missing or (label == "" and columns.separator is None) or isinstance(label, bytes):
+        problem = "binary; write it as text" if isinstance(label, bytes) else "empty; fill it in or delete the row"
+        raise ValueError(f"{row.source}, line {row.line}: the label ({columns.label!r}) is {problem}.")
+    # JSON has no decimals and dates, but Parquet does.
+    is_json = isinstance(label, int | float | list | dict)
+    return json.dumps(label, ensure_ascii=False, default=str) if is_json else str(label)
 
 
 def as_number(label: str) -> float:

@@ -34,8 +34,11 @@ class Row:
     def field(self, column: str, option: str) -> Any:
         """The field of a column; raises ValueError, which names the command-line `option`, if it does not exist."""
         if column not in self.fields:
+            # The rows of a table with a header have the same columns.
+            has_names = self.source.suffix.lower() in (*_TAB_SUFFIXES, ".csv") and "0" not in self.fields
+            where = self.source if has_names else f"{self.source}, line {self.line},"
             raise ValueError(
-                f"{self.source} has no column {column!r}; its columns are {listed(self.fields)}"
+                f"{where} has no column {column!r}; its columns are {listed(self.fields)}"
                 f"{nearest(column, self.fields)} Choose one with {option}."
             )
         return self.fields[column]
@@ -54,7 +57,8 @@ def read_rows(path: Path, header: bool) -> Iterator[Row]:
     `.tsv` and `.txt`: fields separated by tabs, without quoting (as in the files of GLUE). `.csv`: commas and double
     quotes. `.jsonl`: one JSON object per line; `.json`: a list of objects, whose numbers stand for lines; `.parquet`
     needs pyarrow. A field of an inner object has the column "outer.inner". Text files are UTF-8, with or without a
-    byte-order mark; blank lines are skipped.
+    byte-order mark; blank lines are skipped, but those within a `.tsv` file of one column, and others with all of its
+    tabs, are empty fields.
 
     Args:
         path: the file.
@@ -124,10 +128,7 @@ def _json_rows(path: Path) -> Iterator[Row]:
 
 def _separated_rows(path: Path, header: bool) -> Iterator[Row]:
     text = _read(path)
-    if path.suffix.lower() == ".csv":
-        rows = _csv_fields(path, text)
-    else:
-        rows = ((line, content.split("\t")) for line, content in _lines(text))
+    rows = _csv_fields(path, text) if path.suffix.lower() == ".csv" else _tab_fields(text)
     if not header:
         # Rows may differ in length: only the selected columns are required.
         yield from (Row(path, line, {str(n): field for n, field in enumerate(fields)}) for line, fields in rows)
@@ -140,6 +141,15 @@ def _separated_rows(path: Path, header: bool) -> Iterator[Row]:
                 f"the line, or set --no-header if there is no header."
             )
         yield Row(path, line, dict(zip(names, fields)))
+
+
+def _tab_fields(text: str) -> Iterator[tuple[int, list[str]]]:
+    columns = 0
+    for line, content in enumerate(text.rstrip("\r\n").split("\n"), start=1):
+        fields = content.removesuffix("\r").split("\t")
+        if content.strip() or len(fields) == columns:
+            columns = columns or len(fields)
+            yield line, fields
 
 
 def _unique(path: Path, names: list[str]) -> list[str]:

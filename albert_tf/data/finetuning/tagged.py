@@ -3,6 +3,7 @@
 Letters: N texts, T tokens of a text, W windows, B batch, L sequence.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 IGNORED_LABEL = -100
 OUTSIDE = "O"
+TAG = re.compile("O|[BIESLU]-.+")
 _CURE = "give CoNLL's columns (.conll, .tsv, .txt), or JSON lines with `text` and `spans`, or `words` and `tags`"
 
 
@@ -54,7 +56,8 @@ def read_tagged(path: str | Path, labelled: bool = True) -> list[TaggedText]:
             in characters; or with `words` and `tags`. Any other suffix: a word per line, its tag in the last column;
             columns are separated by tabs, or by spaces in lines without tabs; an empty line ends a text; lines with
             "-DOCSTART-", and comments in front of a text, which begin with "#", are skipped.
-        labelled: whether the file must have labels. Otherwise they are ignored, and `.txt` has a text per line.
+        labelled: whether the file must have labels. Otherwise they are ignored and may be missing, and `.txt` has a
+            text per line.
 
     Raises:
         ValueError: the file has no texts, or is damaged; the message names the line.
@@ -62,15 +65,19 @@ def read_tagged(path: str | Path, labelled: bool = True) -> list[TaggedText]:
     path = Path(path)
     if not labelled and path.suffix.lower() == ".txt":
         lines = [line.text for line in read_lines(path) if line.text.strip()]
+        if lines and all(len(line.split()) > 1 and TAG.fullmatch(line.split()[-1]) for line in lines):
+            raise ValueError(
+                f"{path} has a word and its tag in each line; rename it to .conll, or give a text per line."
+            )
         texts = [TaggedText(f"{path}, text {number}", line) for number, line in enumerate(lines, start=1)]
     else:
-        texts = list(_json_texts(path, labelled) if path.suffix.lower() == ".jsonl" else _column_texts(path))
+        texts = list(_json_texts(path, labelled) if path.suffix.lower() == ".jsonl" else _column_texts(path, labelled))
     if not texts or (labelled and not any(text.text.strip() for text in texts)):
         raise ValueError(f"{path} has no texts{', only empty ones' if texts else ''}; {_CURE}.")
     return texts
 
 
-def _column_texts(path: Path) -> Iterator[TaggedText]:
+def _column_texts(path: Path, labelled: bool) -> Iterator[TaggedText]:
     words: list[str] = []
     tags: list[str] = []
     first = columns = 0
@@ -81,9 +88,11 @@ def _column_texts(path: Path) -> Iterator[TaggedText]:
             words, tags = [], []
             continue
         fields = line.split("\t") if "\t" in line else line.split()
-        if fields[0] == "-DOCSTART-" or (line.startswith("#") and not words and len(fields) != columns):
+        # The first line of a file that begins with "#" is a word if a tag follows.
+        is_word = len(fields) == columns if columns else TAG.fullmatch(fields[-1])
+        if fields[0] == "-DOCSTART-" or (line.startswith("#") and not words and not is_word):
             continue
-        if len(fields) < 2 or not fields[0].strip() or not fields[-1].strip():
+        if not fields[0].strip() or (labelled and (len(fields) < 2 or not fields[-1].strip())):
             raise ValueError(
                 f"{path}, line {number}: a word and its tag are expected. Received: {line[:40]!r}; {_CURE}."
             )
@@ -94,7 +103,7 @@ def _column_texts(path: Path) -> Iterator[TaggedText]:
             )
         first = first if words else number
         words.append(fields[0].strip())
-        tags.append(fields[-1].strip())
+        tags.append(fields[-1].strip() if labelled else OUTSIDE)
 
 
 def _json_texts(path: Path, labelled: bool) -> Iterator[TaggedText]:

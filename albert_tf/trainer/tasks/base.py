@@ -144,6 +144,10 @@ class FinetuneTask(abc.ABC):
         """Whether words are tagged, not tokens, see `TaskOptions.tag_words`; None for tasks without tags."""
         return None
 
+    def notes(self, train: Any) -> Iterator[str]:
+        """What a user should know of the training examples."""
+        yield from ()
+
     @abc.abstractmethod
     def training_examples(self, model: AlbertBase, tokenizer: AlbertTokenizer, train: Any) -> TrainingExamples:
         """Tokenizes examples to train on.

@@ -6,7 +6,7 @@ Letters: Q questions, W windows, B batch, L sequence.
 import dataclasses
 import math
 import pathlib
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from albert_tf.atomic_files import write_json
 from albert_tf.data.finetuning.answers import Answer, SpanScores, apply_threshold, find_answers
 from albert_tf.data.finetuning.encoded import Inputs
 from albert_tf.data.finetuning.questions import Question, QuestionWindows, encode_questions, read_questions
+from albert_tf.data.finetuning.tables import listed
 from albert_tf.metrics import AnswerScores, SquadScores, korquad_scores, squad2_scores, squad_scores
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
@@ -55,11 +56,19 @@ class QuestionAnswering(FinetuneTask):
         """The head."""
         return {"head": self.head}
 
+    def notes(self, train: list[Question]) -> Iterator[str]:
+        """Questions that were left out."""
+        if left_out := [question.id for question in train if _is_misplaced(question)]:
+            yield (
+                f"{len(left_out):,} of {len(train):,} training questions were left out, because their answers are not "
+                f"in their passages: {listed(left_out[:3])}{', ...' if len(left_out) > 3 else '.'}"
+            )
+
     def training_examples(
         self, model: AlbertBase, tokenizer: AlbertTokenizer, train: list[Question]
     ) -> "_AnsweredWindows":
         """Tokenizes questions, without those whose answer is not in its passage."""
-        usable = [question for question in train if not question.starts or question.starts[0] >= 0]
+        usable = [question for question in train if not _is_misplaced(question)]
         if not any(question.starts for question in usable):
             raise ValueError("None of the training questions has an answer in its passage; check the training file.")
         windows = self._encode(tokenizer, usable)
@@ -115,6 +124,10 @@ class QuestionAnswering(FinetuneTask):
     def _encode(self, tokenizer: AlbertTokenizer, questions: list[Question]) -> QuestionWindows:
         options = self.options
         return encode_questions(tokenizer, questions, self.max_length, options.doc_stride, options.max_question_length)
+
+
+def _is_misplaced(question: Question) -> bool:
+    return bool(question.starts) and question.starts[0] < 0
 
 
 @dataclasses.dataclass(frozen=True)

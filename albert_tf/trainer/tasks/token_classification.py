@@ -6,7 +6,6 @@ Letters: N texts, T tokens of a text, B batch, L sequence.
 import dataclasses
 import json
 import pathlib
-import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ import tensorflow as tf
 from albert_tf.atomic_files import atomic_write
 from albert_tf.data.finetuning.tagged import (
     OUTSIDE,
+    TAG,
     EncodedTags,
     TaggedText,
     encode_tagged,
@@ -31,8 +31,6 @@ from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.spans import trim_span
 from albert_tf.trainer.tasks.base import FinetuneTask, longest_first
-
-_TAG = re.compile("O|[BIESLU]-.+")
 
 
 class TokenClassification(FinetuneTask):
@@ -61,7 +59,7 @@ class TokenClassification(FinetuneTask):
         """The tags."""
         names = tag_names(train) if self.options.labels is None else self.options.labels
         for name in names:
-            if not _TAG.fullmatch(name):
+            if not TAG.fullmatch(name):
                 raise ValueError(
                     f"Tags must be O, or B-, I-, E- or S- and a label, to tell entities. Received: {name!r}."
                 )

@@ -41,6 +41,11 @@ def test_folders_of_race(tmp_path):
     assert questions[1].statements() == ["What was the weather? sun", "What was the weather? rain"]
 
 
+def test_a_gap_of_several_underscores_is_filled_once():
+    question = ChoiceQuestion("", "c", "____ stayed, and _ left.", (r"\1", "Bob"), 0)
+    assert question.statements() == [r"\1 stayed, and \1 left.", "Bob stayed, and Bob left."]
+
+
 def test_json_lines(tmp_path):
     question = {"context": "c", "question": "q", "choices": ["a", "b"], "label": 1}
     other = {"article": "c", "question": "q", "options": ["a", "b"], "answer": "A", "example_id": "middle3.txt"}

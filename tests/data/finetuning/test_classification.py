@@ -1,6 +1,7 @@
 """Proves that tables of labelled texts are read as written, refused with file and line, and batched without loss."""
 
 import csv
+import decimal
 import json
 import sys
 
@@ -12,6 +13,7 @@ from pyarrow import parquet
 from albert_tf.data.finetuning.batches import epoch_batches, steps_per_epoch, training_dataset
 from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.data.finetuning.encoded import encode_texts, rows_by_length
+from albert_tf.data.finetuning.tables import read_rows
 from albert_tf.data.sharding import InputShard
 from tests.toy_task import mood_rows, tokenizer
 
@@ -122,13 +124,13 @@ BAD = {
         "a.jsonl",
         '{"text": "x", "label": 1}\n{"text": "x"}',
         Columns(),
-        r"no column 'label'; its columns are 'text'\. Choose one with --label-column",
+        r"a\.jsonl, line 2, has no column 'label'; its columns are 'text'\. Choose one with --label-column",
     ),
     "missing number": (
         "a.tsv",
         "x\t1\nx\n",
         Columns("0", None, "1", False),
-        r"no column '1'; its columns are '0'",
+        r"a\.tsv, line 2, has no column '1'; its columns are '0'",
     ),
     "empty file": ("a.tsv", "", Columns(), r"a\.tsv has no rows"),
     "empty csv": ("a.csv", "\ufeff", Columns(), r"a\.csv has no rows"),
@@ -184,6 +186,43 @@ def test_labels_become_ids_in_sorted_order(tmp_path):
     assert signed.label_names() == ("-10", "-1", "1", "-")
     with pytest.raises(ValueError, match=r"a\.tsv, line 4: the label 'b' is not one of '9', '10', 'aa'"):
         texts.label_ids(("9", "10", "aa"))
+
+
+@pytest.mark.parametrize("labels", ['["law", "war"]', "law, war", '["war","law"]'])
+def test_any_number_of_labels(tmp_path, labels):
+    texts = read_texts(write(tmp_path / "a.tsv", f"text\tlabel\nx\t{labels}\nx\t\n"), Columns(separator=","))
+    assert texts.label_names() == ("law", "war")
+    assert texts.label_decisions(("war", "law")).tolist() == [[1, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("labels", ["['law', 'war']", "[1 0 1]", "[1, 0, 1]", '["a", null]', "[true, false]", "[[1]]"])
+def test_other_lists_of_labels_are_refused(tmp_path, labels):
+    texts = read_texts(write(tmp_path / "a.tsv", f"text\tlabel\nx\t{labels}\n"), Columns(separator=","))
+    with pytest.raises(ValueError, match=r"line 2: .* is not a JSON list of different labels, such as"):
+        texts.label_names()
+
+
+def test_no_label_is_written_and_not_missing(tmp_path):
+    columns = Columns(separator=",")
+    texts = read_texts(write(tmp_path / "a.jsonl", '{"text": "x", "label": []}\n{"text": "x", "label": ""}'), columns)
+    assert texts.label_sets() == [[], []]
+    with pytest.raises(ValueError, match=r"line 1: the label \('label'\) is empty; fill it in"):
+        read_texts(write(tmp_path / "b.jsonl", '{"text": "x", "label": null}'), columns)
+
+
+def test_labels_of_any_type(tmp_path):
+    values = {"text": ["x", "y"], "label": [decimal.Decimal("1.5"), decimal.Decimal("2.0")], "raw": [b"1", b"2"]}
+    parquet.write_table(pyarrow.table(values), tmp_path / "a.parquet")
+    assert read_texts(tmp_path / "a.parquet").label_values().tolist() == [1.5, 2.0]
+    with pytest.raises(ValueError, match=r"line 1: the label \('raw'\) is binary; write it as text"):
+        read_texts(tmp_path / "a.parquet", Columns(label="raw"))
+
+
+def test_empty_fields_are_rows(tmp_path):
+    alone = [row.fields for row in read_rows(write(tmp_path / "a.tsv", "text\na\n\nb\n\n"), header=True)]
+    assert alone == [{"text": "a"}, {"text": ""}, {"text": "b"}]
+    pairs = [row.fields for row in read_rows(write(tmp_path / "b.tsv", "a\tb\n\n\t\nc\td\n"), header=False)]
+    assert pairs == [{"0": "a", "1": "b"}, {"0": "", "1": ""}, {"0": "c", "1": "d"}]
 
 
 def test_numbers_to_predict(tmp_path):

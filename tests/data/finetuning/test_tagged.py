@@ -53,6 +53,22 @@ def test_comments_in_front_of_texts_are_skipped(tmp_path):
     assert [text.text for text in texts] == ["a", "b #"]
 
 
+def test_the_first_word_may_begin_like_a_comment(tmp_path):
+    (text,) = read_tagged(write(tmp_path / "a.conll", "#Paris\tB-LOC\nis\tO\n"))
+    assert (text.text, text.tags) == ("#Paris is", ("B-LOC", "O"))
+
+
+@pytest.mark.parametrize("content", ["EU NNP\nrejects VBZ\n\nPeter NNP\n", "EU\nrejects\n\nPeter\n"])
+def test_columns_to_predict_need_no_tags(tmp_path, content):
+    texts = read_tagged(write(tmp_path / "a.conll", content), labelled=False)
+    assert [(text.text, text.tags) for text in texts] == [("EU rejects", ("O", "O")), ("Peter", ("O",))]
+
+
+def test_columns_are_not_read_as_texts(tmp_path):
+    with pytest.raises(ValueError, match=r"a\.txt has a word and its tag in each line; rename it to \.conll"):
+        read_tagged(write(tmp_path / "a.txt", CONLL), labelled=False)
+
+
 def test_json_lines(tmp_path):
     rows = [
         {"words": ["a", "Bb"], "tags": ["O", "B-X"]},
