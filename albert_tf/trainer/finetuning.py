@@ -29,6 +29,7 @@ from albert_tf.trainer.adapters import add_adapters
 from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, SaveState, StopAtBadLoss
 from albert_tf.trainer.checkpoint_files import latest_valid_checkpoint
 from albert_tf.trainer.devices import Devices, connect, explain_out_of_memory
+from albert_tf.trainer.finetune_callbacks import Evaluate, FirstTenth, index_of_best, is_exhausted
 from albert_tf.trainer.finetune_report import FinetuneReport, read_report
 from albert_tf.trainer.fit_loop import FitLoop, TrainingStopped
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe
@@ -144,6 +145,7 @@ class _Run:
     evaluate: Callable[[], Evaluation]
     begun: float = dataclasses.field(default_factory=time.monotonic)
     evaluations: dict[int, Evaluation] = dataclasses.field(default_factory=dict)  # by number, the last and the best one
+    first_losses: list[float] = dataclasses.field(default_factory=list)
 
     @property
     def sequences(self) -> int:
@@ -204,8 +206,10 @@ class _Run:
         callbacks: list[Any] = [
             StopAtBadLoss(cure="give another output folder"),
             SpeedLog(tokens_per_step),
-            _Evaluate(self, history),
+            Evaluate(self, history),
         ]
+        if 100 <= training.num_train_steps == training.log_every and not state.step:  # fewer losses are noise
+            callbacks.append(FirstTenth(training.num_train_steps, self.first_losses))
         if self.devices.is_chief:
             callbacks += [
                 MetricsLog(metrics_file, state.metrics_lines),
@@ -215,9 +219,9 @@ class _Run:
             if show_progress:
                 every = max(1, training.num_train_steps // 20)
                 callbacks.append(ProgressLine("finetune", training.num_train_steps, tokens_per_step, every))
-        if not _is_exhausted(history, options.patience):
+        if not is_exhausted(history, options.patience):
             FitLoop(state, training, self.devices, callbacks).run(self._data(state.step), self._data, None)
-        if state.step < training.num_train_steps and not _is_exhausted(history, options.patience):
+        if state.step < training.num_train_steps and not is_exhausted(history, options.patience):
             raise TrainingStopped(state.step, state.stopped_by)
         return state
 
@@ -233,7 +237,7 @@ class _Run:
             )
         kept = len(history) - 1
         if options.keep == "best" and not all(map(math.isnan, history)):
-            kept = _index_of_best(history)
+            kept = index_of_best(history)
             best = state.writer.checkpoint((kept + 1) * self.training.log_every)
             problem = "it was not found" if best is None else best.corruption()
             if problem is not None:
@@ -290,7 +294,8 @@ class _Run:
                 f"{shared:,} of the {len(dev):,} examples to evaluate on are also in the training examples; scores are "
                 "too high."
             )
-        losses = [entry["loss"] for entry in read_metrics(self.options.output / METRICS_FILE)]
+        intervals = [entry["loss"] for entry in read_metrics(self.options.output / METRICS_FILE)]
+        losses = [*self.first_losses, *intervals]
         problems = ["all predictions are the same"] if evaluation.is_constant else []
         problems += ["the loss did not fall"] if len(losses) > 1 and min(losses[1:]) >= losses[0] else []
         if problems:
@@ -303,38 +308,6 @@ class _Run:
     def _data(self, step: int) -> Any:
         arguments = self.examples, self.options.batch_size, self.options.seed, step, self.drops_remainder
         return self.devices.distribute(lambda shard: training_dataset(*arguments, shard))
-
-
-class _Evaluate(keras.callbacks.Callback):
-    """Evaluates the model after each interval, and stops after `patience` evaluations without a better score.
-
-    Its scores are needed by the callbacks that follow: MetricsLog and SaveState.
-    """
-
-    def __init__(self, run: _Run, history: list[float]):
-        super().__init__()
-        self.run, self.history = run, history
-
-    def on_epoch_end(self, epoch, logs=None):
-        evaluations = self.run.evaluations
-        evaluation = evaluations[len(self.history)] = self.run.evaluate()
-        self.history.append(evaluation.main_score)
-        for number in evaluations.keys() - {len(self.history) - 1, _index_of_best(self.history)}:
-            del evaluations[number]
-        if logs is not None:
-            logs[f"val_{self.run.task.main_score}"] = evaluation.main_score
-        if self.run.devices.any_worker(_is_exhausted(self.history, self.run.options.patience)):
-            self.model.stop_training = True
-
-
-def _is_exhausted(history: list[float], patience: int | None) -> bool:
-    """Whether the best score is `patience` evaluations old."""
-    return patience is not None and bool(history) and len(history) - 1 - _index_of_best(history) >= patience
-
-
-def _index_of_best(history: list[float]) -> int:
-    # Pearson's correlation is NaN if all predictions are equal; any number is better.
-    return int(np.argmax([-math.inf if math.isnan(score) else score for score in history]))
 
 
 def _optimizer(options: FinetuneOptions, steps: int) -> Any:

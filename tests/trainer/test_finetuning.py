@@ -73,6 +73,19 @@ def test_what_is_wrong_is_noted(learnt, files, tmp_path):
     assert learnt_nothing.startswith("Nothing was learnt: all predictions are the same")
 
 
+@pytest.mark.parametrize("rate", [1.0, 3e-4])
+def test_the_loss_of_a_single_epoch_is_compared_with_that_of_its_first_tenth(files, tmp_path, rate):
+    changes = {
+        "train": files / "train.tsv",
+        "batch_size": 2,
+        "learning_rate": rate,
+        "dropout": 0.0,
+        "head_dropout": 0.0,
+    }
+    report = finetune(options_for(files, tmp_path / "run", **changes))
+    assert any("the loss did not fall" in note for note in report.notes) == (rate == 1.0)
+
+
 @pytest.mark.exhaustive
 def test_seeds(files, tmp_path):
     first, second = finetune_grid(options_for(files, tmp_path / "runs", learning_rate=1e-2), {"seed": [3, 4]})
