@@ -54,7 +54,7 @@ def main() -> None:
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
-        losses.append(float(loss))
+        losses.append(loss.item())
     seconds = time.monotonic() - begun
     model.save_pretrained(folder / "theirs")
     for file in (folder / "start").iterdir():
