@@ -24,6 +24,9 @@ def main() -> None:
     torch.manual_seed(options["seed"])
     kind = getattr(transformers, json.loads((folder / "start/config.json").read_text())["architectures"][0])
     model = kind.from_pretrained(folder / "start").train()
+    if model.config.embedding_size == model.config.hidden_size:
+        # Such a model has no projection, in the reference and ours; theirs is the identity and stays it.
+        model.base_model.encoder.embedding_hidden_mapping_in.requires_grad_(False)
     with np.load(folder / "batches.npz") as file:
         steps, arrays = int(file["steps"]), {name: torch.from_numpy(file[name]) for name in file.files}
     batches = [{} for _ in range(steps)]
