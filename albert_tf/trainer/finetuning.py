@@ -78,9 +78,32 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         TrainingStopped: SIGTERM or Ctrl-C was received before the last update; the state of the run was saved.
         RuntimeError: a step does not fit in memory.
     """
+    with _stored_ids(options.output) as stored_ids:
+        return _finetune(options, show_progress, stored_ids)
+
+
+@contextlib.contextmanager
+def _stored_ids(folder: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Where the ids of training texts are stored; they are kept for a run that was stopped, and will be resumed."""
+    is_new, stored, is_over = not folder.exists(), folder / ".ids", True
+    try:
+        yield stored
+    except TrainingStopped:
+        is_over = False
+        raise
+    finally:
+        if is_over:
+            shutil.rmtree(stored, ignore_errors=True)
+        if is_new:
+            with contextlib.suppress(OSError):  # it is not empty
+                folder.rmdir()
+
+
+def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib.Path) -> FinetuneReport:
     options = options.model_copy(update={"pretrained": model_folder(options.pretrained)})
     devices = connect(options.strategy)
     task = make_task(options)
+    task.stored_ids = stored_ids
     train, dev = task.read(options.train), task.read_dev(options.dev)
     arguments = task.model_arguments(train)
     keras.utils.set_random_seed(options.seed)
@@ -129,7 +152,8 @@ def finetune_grid(
         name = "_".join(f"{option}-{value}" for option, value in zip(grid, plain))
         given = {**options.model_dump(), **dict(zip(grid, values)), "output": options.output / name}
         runs.append(checked(FinetuneOptions, given, "the grid"))
-    return [finetune(run, show_progress) for run in runs]
+    with _stored_ids(options.output) as stored_ids:  # texts are tokenized once for all runs
+        return [_finetune(run, show_progress, stored_ids) for run in runs]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -288,8 +312,8 @@ class _Run:
 
     def _notes(self, train: Any, dev: Any, evaluation: Evaluation) -> Iterator[str]:
         yield from self.task.notes(train)
-        known = set(self.task.keys(train))
-        if shared := sum(key in known for key in self.task.keys(dev)):
+        known, own = (np.fromiter(map(hash, self.task.keys(data)), np.int64) for data in (train, dev))
+        if shared := int(np.isin(own, known).sum()):
             yield (
                 f"{shared:,} of the {len(dev):,} examples to evaluate on are also in the training examples; scores are "
                 "too high."

@@ -44,8 +44,8 @@ def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed:
         if found:
             warnings.warn(f"The recipe of {folder} has changed: {'; '.join(found)}.", stacklevel=2)
         return
-    # A killed process may have left the recipe under its temporary name.
-    if folder.exists() and any(not path.name.startswith(f".{RECIPE_FILE}.") for path in folder.iterdir()):
+    # A killed process may have left files under temporary, hidden names.
+    if folder.exists() and any(not path.name.startswith(".") for path in folder.iterdir()):
         raise ValueError(f"{folder} holds other files; the output folder must be new or empty.")
 
 

@@ -9,7 +9,8 @@ import keras
 import pytest
 
 from albert_tf.atomic_files import exclusive_lock
-from albert_tf.trainer import TrainingStopped, finetune, finetuning
+from albert_tf.data.finetuning import stored_texts
+from albert_tf.trainer import TrainingStopped, finetune, finetune_grid, finetuning
 from albert_tf.trainer.run_folder import read_metrics
 from tests.conftest import ROOT
 from tests.trainer.mood_runs import options_for, predictions, write_files
@@ -111,6 +112,20 @@ def test_a_run_that_is_stopped_twice_at_the_same_step_keeps_its_best_weights(fil
     for _ in range(2):
         stop_at(4, options)
     assert finetune(options).kept_evaluation == 1
+
+
+def test_texts_are_tokenized_once_for_a_run_that_is_resumed_and_for_all_runs_of_a_grid(files, tmp_path, monkeypatch):
+    calls = []
+    original = stored_texts.encoded_parts
+    monkeypatch.setattr(stored_texts, "encoded_parts", lambda *given: calls.append(given) or original(*given))
+    options = options_for(files, tmp_path / "run")
+    stop_at(2, options)
+    assert (tmp_path / "run/.ids").is_dir()
+    finetune(options)
+    assert len(calls) == 1
+    finetune_grid(options.model_copy(update={"output": tmp_path / "grid"}), {"seed": [0, 1]})
+    assert len(calls) == 2
+    assert not list(tmp_path.rglob(".ids"))
 
 
 @pytest.mark.exhaustive

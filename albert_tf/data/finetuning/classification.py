@@ -1,13 +1,16 @@
 """Labelled texts, read from a table file. N examples."""
 
+import array
 import json
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from albert_tf.data.finetuning.stored_texts import StoredTexts
 from albert_tf.data.finetuning.tables import Row, listed, read_rows
 from albert_tf.json_files import nearest
 
@@ -45,10 +48,10 @@ class LabelledTexts:
     """
 
     source: Path
-    lines: tuple[int, ...]
-    texts: tuple[str, ...]
-    pairs: tuple[str, ...] | None
-    labels: tuple[str, ...]
+    lines: Sequence[int]
+    texts: StoredTexts
+    pairs: StoredTexts | None
+    labels: Sequence[str]
     separator: str | None = None
 
     def __len__(self) -> int:
@@ -119,11 +122,17 @@ def read_texts(path: str | Path, columns: Columns | None = None) -> LabelledText
             the file and the line.
     """
     path, columns = Path(path), columns or Columns()
-    examples = [_example(row, columns) for row in read_rows(path, columns.header)]
-    if not examples:
+    texts, pairs = StoredTexts(), None if columns.pair is None else StoredTexts()
+    lines, labels = array.array("q"), []
+    for row in read_rows(path, columns.header):
+        texts.append(row.text(columns.text, "--text-column"))
+        if pairs is not None:
+            pairs.append(row.text(str(columns.pair), "--pair-column"))
+        lines.append(row.line)
+        labels.append(sys.intern(label_of(row, columns)))
+    if not labels:
         raise ValueError(f"{path} has no rows; is it the right file?")
-    lines, texts, pairs, labels = zip(*examples)
-    return LabelledTexts(path, lines, texts, pairs if columns.pair is not None else None, labels, columns.separator)
+    return LabelledTexts(path, lines, texts, pairs, labels, columns.separator)
 
 
 def label_of(row: Row, columns: Columns) -> str:
@@ -150,12 +159,6 @@ def as_number(label: str) -> float:
         return float(label)
     except ValueError:
         return float("nan")
-
-
-def _example(row: Row, columns: Columns) -> tuple[int, str, str | None, str]:
-    text = row.text(columns.text, "--text-column")
-    pair = None if columns.pair is None else row.text(columns.pair, "--pair-column")
-    return row.line, text, pair, label_of(row, columns)
 
 
 def _sort_key(label: str) -> tuple[bool, int, str]:

@@ -3,6 +3,8 @@
 Letters: N rows, T sentences of each.
 """
 
+import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +13,7 @@ import numpy as np
 
 from albert_tf.data.finetuning.choices import EncodedChoices
 from albert_tf.data.finetuning.classification import Columns, as_number, label_of
-from albert_tf.data.finetuning.encoded import encode_texts
+from albert_tf.data.finetuning.stored_texts import StoredTexts, encode_on_disk
 from albert_tf.data.finetuning.tables import listed, read_rows
 
 if TYPE_CHECKING:
@@ -23,21 +25,26 @@ class SentenceRows:
     """The rows of a table.
 
     Attributes:
-        sentences: T sentences of each of the N rows.
+        sentences: the sentences of the N rows, those of a row next to each other.
+        num_sentences: T.
         similarities: float32 [N], from 0 to 1; zeros without labels.
     """
 
-    sentences: tuple[tuple[str, ...], ...]
+    sentences: StoredTexts
+    num_sentences: int
     similarities: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.sentences)
+        return len(self.similarities)
 
-    def encode(self, tokenizer: "AlbertTokenizer", max_length: int) -> EncodedChoices:
-        """Tokenizes the sentences of each row next to each other."""
-        sentences = [sentence for row in self.sentences for sentence in row]
-        encoded = encode_texts(tokenizer, sentences, None, max_length)
-        return EncodedChoices(encoded, self.similarities, len(self.sentences[0]))
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """The T sentences of each row."""
+        return zip(*[iter(self.sentences)] * self.num_sentences)
+
+    def encode(self, tokenizer: "AlbertTokenizer", max_length: int, folder: Path | None = None) -> EncodedChoices:
+        """Tokenizes the sentences of each row next to each other; `folder` as in `encode_on_disk`."""
+        encoded = encode_on_disk(tokenizer, self.sentences, None, max_length, folder)
+        return EncodedChoices(encoded, self.similarities, self.num_sentences)
 
 
 def read_sentences(
@@ -61,10 +68,11 @@ def read_sentences(
     """
     if columns.pair is None:
         raise ValueError("`pair_column` must be given to learn embeddings of sentences. Received: None.")
-    sentences, similarities, labels = [], [], set()
+    sentences, similarities, labels = StoredTexts(), array.array("f"), set()
+    names = [(columns.text, "--text-column"), (columns.pair, "--pair-column")]
+    names += [] if negative is None else [(negative, "--negative-column")]
     for row in read_rows(path, columns.header):
-        texts = [row.text(columns.text, "--text-column"), row.text(columns.pair, "--pair-column")]
-        texts += [] if negative is None else [row.text(negative, "--negative-column")]
+        texts = [row.text(*name) for name in names]
         label = "" if positive_label is None and largest_label is None else label_of(row, columns)
         if positive_label is not None:
             labels.add(label)
@@ -76,9 +84,10 @@ def read_sentences(
                 f"{path}, line {row.line}: the label {label!r} is not a number from 0 to {largest_label:g}; correct "
                 "it, or set --largest-label."
             )
-        sentences.append(tuple(texts))
+        for text in texts:
+            sentences.append(text)
         similarities.append(similarity)
-    if not sentences:
+    if not similarities:
         known = f" with the label {positive_label!r}; its labels are {listed(sorted(labels))}" if labels else ""
         raise ValueError(f"{path} has no rows{known}; is it the right file?")
-    return SentenceRows(tuple(sentences), np.array(similarities, np.float32))
+    return SentenceRows(sentences, len(names), np.array(similarities, np.float32))

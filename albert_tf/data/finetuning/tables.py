@@ -2,7 +2,6 @@
 
 import collections
 import csv
-import io
 import itertools
 import json
 from collections.abc import Iterable, Iterator
@@ -15,6 +14,7 @@ from albert_tf.text_files import read_lines
 
 _TAB_SUFFIXES = (".tsv", ".txt")
 _SUFFIXES = (*_TAB_SUFFIXES, ".csv", ".jsonl", ".json", ".parquet")
+_MAX_FIELD = 2**31 - 1  # characters of a field of a CSV file, instead of the 128 KiB of Python's module
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,9 @@ def _flat(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _json_rows(path: Path) -> Iterator[Row]:
-    for line, text in _lines(_read(path)):
+    for line, text in enumerate(_lines(path), start=1):
+        if not text.strip():
+            continue
         try:
             fields = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -127,8 +129,7 @@ def _json_rows(path: Path) -> Iterator[Row]:
 
 
 def _separated_rows(path: Path, header: bool) -> Iterator[Row]:
-    text = _read(path)
-    rows = _csv_fields(path, text) if path.suffix.lower() == ".csv" else _tab_fields(text)
+    rows = _csv_fields(path) if path.suffix.lower() == ".csv" else _tab_fields(path)
     if not header:
         # Rows may differ in length: only the selected columns are required.
         yield from (Row(path, line, {str(n): field for n, field in enumerate(fields)}) for line, fields in rows)
@@ -143,10 +144,15 @@ def _separated_rows(path: Path, header: bool) -> Iterator[Row]:
         yield Row(path, line, dict(zip(names, fields)))
 
 
-def _tab_fields(text: str) -> Iterator[tuple[int, list[str]]]:
-    columns = 0
-    for line, content in enumerate(text.rstrip("\r\n").split("\n"), start=1):
-        fields = content.removesuffix("\r").split("\t")
+def _tab_fields(path: Path) -> Iterator[tuple[int, list[str]]]:
+    columns = blank = 0
+    for line, content in enumerate(_lines(path), start=1):
+        content = content.removesuffix("\n").removesuffix("\r")
+        if not content:  # in a table of one column an empty field, unless only such lines follow
+            blank += columns == 1
+            continue
+        yield from ((line - back, [""]) for back in range(blank, 0, -1))
+        blank, fields = 0, content.split("\t")
         if content.strip() or len(fields) == columns:
             columns = columns or len(fields)
             yield line, fields
@@ -160,10 +166,9 @@ def _unique(path: Path, names: list[str]) -> list[str]:
     return names
 
 
-def _csv_fields(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    # Fields may be longer than the module's limit of 128 KiB.
-    limit = csv.field_size_limit(max(len(text), csv.field_size_limit()))
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+def _csv_fields(path: Path) -> Iterator[tuple[int, list[str]]]:
+    limit = csv.field_size_limit(_MAX_FIELD)
+    reader = csv.reader(_lines(path, newline=""), strict=True)
     line = 1
     try:
         for fields in reader:
@@ -179,16 +184,11 @@ def _csv_fields(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
         csv.field_size_limit(limit)
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    for line, content in enumerate(text.split("\n"), start=1):
-        if content.strip():
-            yield line, content.removesuffix("\r")
-
-
-def _read(path: Path) -> str:
-    content = path.read_bytes()
+def _lines(path: Path, newline: str = "\n") -> Iterator[str]:
+    """The lines of a UTF-8 file with their ends, one at a time; `newline` as in `open`."""
     try:
-        return content.decode("utf-8-sig")
+        with path.open(encoding="utf-8-sig", newline=newline) as file:
+            yield from file
     except UnicodeDecodeError:
         collections.deque(read_lines(path), maxlen=0)  # raises an error that names the file and the byte
         raise

@@ -97,9 +97,11 @@ class FinetuneTask(abc.ABC):
 
     Attributes:
         predictions_file: name of the file of predictions.
+        stored_ids: folder for the ids of training texts from tables; None: they are in memory.
     """
 
     predictions_file: str
+    stored_ids: pathlib.Path | None = None
 
     def __init__(self, options: TaskOptions):
         self.options = options
@@ -133,7 +135,7 @@ class FinetuneTask(abc.ABC):
         return self.read_dev(path)
 
     @abc.abstractmethod
-    def keys(self, data: Any) -> list[Hashable]:
+    def keys(self, data: Any) -> Iterable[Hashable]:
         """What identifies each example, without its label."""
 
     @abc.abstractmethod

@@ -5,7 +5,7 @@ Letters: N examples, B batch, L sequence, D hidden.
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -50,11 +50,11 @@ class SentenceEmbedding(FinetuneTask):
         pairs.label_values()  # raises an error if one is not a number
         return pairs
 
-    def keys(self, data: SentenceRows | LabelledTexts) -> list[Hashable]:
+    def keys(self, data: SentenceRows | LabelledTexts) -> Iterable[Hashable]:
         """What identifies each example."""
         if isinstance(data, LabelledTexts):
-            return list(zip(data.texts, data.pairs or ()))
-        return [row[:2] for row in data.sentences]
+            return zip(data.texts, data.pairs or ())
+        return (row[:2] for row in data.rows())
 
     def model_arguments(self, train: SentenceRows) -> dict[str, Any]:
         """The objective, and length and normalisation of the embeddings."""
@@ -67,7 +67,7 @@ class SentenceEmbedding(FinetuneTask):
 
     def training_examples(self, model: AlbertBase, tokenizer: AlbertTokenizer, train: SentenceRows) -> EncodedChoices:
         """Tokenizes rows."""
-        return train.encode(tokenizer, self.max_length)
+        return train.encode(tokenizer, self.max_length, self.stored_ids)
 
     def evaluator(
         self, model: AlbertBase, tokenizer: AlbertTokenizer, data: LabelledTexts, batch_size: int = 32

@@ -5,7 +5,7 @@ Letters: N examples, C classes, B batch, L sequence.
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import keras
@@ -13,6 +13,7 @@ import numpy as np
 
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
 from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
+from albert_tf.data.finetuning.stored_texts import encode_on_disk
 from albert_tf.metrics import (
     ClassificationScores,
     MultiLabelScores,
@@ -62,9 +63,9 @@ class TextClassification(FinetuneTask):
         """Reads a table."""
         return read_texts(path, self.options.columns)
 
-    def keys(self, data: LabelledTexts) -> list[Hashable]:
+    def keys(self, data: LabelledTexts) -> Iterable[Hashable]:
         """What identifies each example."""
-        return list(zip(data.texts, data.pairs or data.texts))
+        return zip(data.texts, data.texts if data.pairs is None else data.pairs)
 
     def model_arguments(self, train: LabelledTexts) -> dict[str, Any]:
         """The labels, or one number to predict."""
@@ -86,14 +87,16 @@ class TextClassification(FinetuneTask):
         if getattr(self.options, "class_weights", "none") == "balanced":
             counts = np.bincount(targets, minlength=model.num_labels)
             weights = (len(targets) / (np.count_nonzero(counts) * np.maximum(counts, 1))).astype(np.float32)[targets]
-        return _LabelledExamples(self._encode(tokenizer, train), targets, weights)
+        encoded = encode_on_disk(tokenizer, train.texts, train.pairs, self.max_length, self.stored_ids)
+        return _LabelledExamples(encoded, targets, weights)
 
     def evaluator(
         self, model: AlbertBase, tokenizer: AlbertTokenizer, data: LabelledTexts, batch_size: int = 32
     ) -> Callable[[], "LabelEvaluation"]:
         """Evaluates texts."""
         targets, main = targets_of(model, data), self.main_score
-        run = outputs_by_length(model, "logits", self._encode(tokenizer, data), batch_size)
+        encoded = encode_texts(tokenizer, data.texts, data.pairs, self.max_length)
+        run = outputs_by_length(model, "logits", encoded, batch_size)
         return lambda: LabelEvaluation(model.problem, model.labels, targets, run(), main)
 
     def baseline_score(self, train: LabelledTexts, dev: LabelledTexts, model: AlbertBase) -> float:
@@ -105,9 +108,6 @@ class TextClassification(FinetuneTask):
     def write_predictions(self, path: pathlib.Path, data: LabelledTexts, evaluation: "LabelEvaluation") -> None:
         """Writes TSV, see `write_predictions`."""
         write_predictions(path, data, evaluation)
-
-    def _encode(self, tokenizer: AlbertTokenizer, data: LabelledTexts) -> EncodedTexts:
-        return encode_texts(tokenizer, data.texts, data.pairs, self.max_length)
 
 
 @dataclasses.dataclass(frozen=True)
