@@ -4,6 +4,7 @@ from albert_tf.metrics.entities import TagScores, find_entities, tag_scores
 from albert_tf.metrics.glue import (
     ChoiceScores,
     ClassificationScores,
+    ConstantScore,
     MultiLabelScores,
     RegressionScores,
     classification_scores,
@@ -25,6 +26,7 @@ __all__ = [
     "BestThreshold",
     "ChoiceScores",
     "ClassificationScores",
+    "ConstantScore",
     "MultiLabelScores",
     "RegressionScores",
     "SquadScores",

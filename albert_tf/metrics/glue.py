@@ -3,7 +3,9 @@
 Letters: C classes.
 """
 
+import collections
 import dataclasses
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,6 +57,31 @@ class MultiLabelScores:
     f1_micro: float
     f1_macro: float
     exact_match: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ConstantScore:
+    """What a prediction that is the same for all examples would reach, as of a model that has learnt nothing.
+
+    Args:
+        name: str. The score, and what is predicted.
+        value: float. The score.
+    """
+
+    name: str
+    value: float
+
+    @classmethod
+    def of_labels(cls, labels: Iterable[Hashable], name: str = "accuracy of the most frequent label"):
+        """The fraction of the most frequent label.
+
+        Example:
+
+        >>> ConstantScore.of_labels(["a", "b", "a"]).value
+        0.6666666666666666
+        """
+        counts = collections.Counter(labels)
+        return cls(name, max(counts.values()) / counts.total())
 
 
 @dataclasses.dataclass(frozen=True)

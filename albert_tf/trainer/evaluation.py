@@ -4,6 +4,7 @@ import pathlib
 from typing import Any
 
 from albert_tf import checkpoints, models
+from albert_tf.data.finetuning.frames import as_file
 from albert_tf.hub import model_folder
 from albert_tf.json_files import read_json
 from albert_tf.models.base import AlbertBase
@@ -19,7 +20,7 @@ from albert_tf.trainer.validation import checked
 
 def evaluate_folder(
     folder: str | pathlib.Path,
-    data: str | pathlib.Path,
+    data: Any,
     predictions: str | pathlib.Path | None = None,
     batch_size: int = 32,
     **changes: Any,
@@ -28,7 +29,7 @@ def evaluate_folder(
 
     Args:
         folder: as written by `finetune`, or any checkpoint of a task with its vocabulary.
-        data: examples with labels.
+        data: examples with labels: a path, or a table as a pandas DataFrame or a Hugging Face Dataset.
         predictions: file to write predictions to, or None.
         batch_size: examples per batch.
         **changes: TaskOptions that differ from those of the model's fine-tuning.
@@ -40,7 +41,7 @@ def evaluate_folder(
         ValueError: the folder holds no such model, or the examples do not fit it; the message names their line.
     """
     task, model, tokenizer = _load(pathlib.Path(folder), changes)
-    examples = task.read_dev(pathlib.Path(data))
+    examples = task.read_dev(pathlib.Path(as_file(data)))
     tokenizer.check_fits(model.config.vocab_size)
     evaluation = task.evaluator(model, tokenizer, examples, batch_size)()
     if predictions is not None:

@@ -9,6 +9,7 @@ from albert_tf.metrics import (
     AnswerScores,
     ChoiceScores,
     ClassificationScores,
+    ConstantScore,
     MultiLabelScores,
     RegressionScores,
     SquadScores,
@@ -31,8 +32,8 @@ class FinetuneReport(pydantic.BaseModel):
         main_score: name of the score that evaluations are compared by.
         score_by_evaluation: the main score at each evaluation.
         kept_evaluation: evaluation of the weights that were kept, counted from 1.
-        majority_share: fraction of `dev` with the most frequent label, the accuracy of a constant prediction; None
-            without labels.
+        constant_score: name and value of the score of a prediction that is the same for all of `dev`, such as the most
+            frequent label; None where there is none.
         baseline_score: the main score of a linear model on TF-IDF features, None unless requested.
         no_answer_threshold: for questions without answers, the threshold with the best F1 on `dev`, which
             `evaluate` and `predict` then use.
@@ -54,7 +55,7 @@ class FinetuneReport(pydantic.BaseModel):
     main_score: str
     score_by_evaluation: tuple[float, ...]
     kept_evaluation: int
-    majority_share: float | None
+    constant_score: ConstantScore | None
     baseline_score: float | None = None
     no_answer_threshold: float | None = None
     tags_words: bool | None = None

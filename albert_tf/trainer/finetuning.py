@@ -277,7 +277,7 @@ class _Run:
             main_score=self.task.main_score,
             score_by_evaluation=tuple(history),
             kept_evaluation=kept + 1,
-            majority_share=evaluation.majority_share,
+            constant_score=evaluation.constant_score,
             baseline_score=baseline,
             no_answer_threshold=getattr(evaluation, "threshold", None),
             tags_words=self.task.options.tag_words,

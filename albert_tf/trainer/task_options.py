@@ -2,13 +2,14 @@
 
 import pathlib
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic
 
 from albert_tf.config import Share
 from albert_tf.data.finetuning.choices import MAX_STATEMENT_LENGTH
 from albert_tf.data.finetuning.classification import Columns
+from albert_tf.data.finetuning.frames import as_file
 from albert_tf.tasks import Objective
 from albert_tf.trainer.optimizer_recipe import LearningRateRules
 from albert_tf.trainer.recipe import Count, DtypePolicy, Remat, Strategy
@@ -22,6 +23,8 @@ TaskName = Literal[
     "sentence_embedding",
 ]
 
+
+Examples = Annotated[pathlib.Path, pydantic.BeforeValidator(as_file)]
 
 _QUESTIONS = ("question_answering", "question_answering_beam")
 _TABLES = ("sequence_classification", "sentence_embedding")
@@ -161,8 +164,9 @@ class FinetuneOptions(TaskOptions):
 
     Args:
         pretrained: folder with a checkpoint of any format and its vocabulary.
-        train: file or folder of training examples; see `training/README.md` for the formats.
-        dev: file of examples to evaluate on.
+        train: file or folder of training examples; see `training/README.md` for the formats. A table may also be a
+            pandas DataFrame or a Hugging Face Dataset.
+        dev: examples to evaluate on, likewise.
         output: folder to write.
         from_scratch: use only config and vocabulary of `pretrained`, not its weights, as a baseline.
         epochs: passes over `train`.
@@ -191,8 +195,8 @@ class FinetuneOptions(TaskOptions):
     """
 
     pretrained: pathlib.Path
-    train: pathlib.Path
-    dev: pathlib.Path
+    train: Examples
+    dev: Examples
     output: pathlib.Path
     from_scratch: bool = False
     epochs: int = pydantic.Field(default=3, ge=1)

@@ -41,7 +41,7 @@ def test_a_run_prints_its_scores_and_is_made_once(files):
     report = json.loads((files / "out" / "metrics.json").read_text())
     assert report["steps"] == 2 * 5
     assert f"{report['scores']['accuracy']:.4f}" in printed
-    assert f"{report['majority_share']:.4f}" in printed
+    assert f"{report['constant_score']['value']:.4f}" in printed
     recipe = json.loads((files / "out" / "recipe.json").read_text())
     assert (recipe["batch_size"], recipe["learning_rate"], recipe["from_scratch"]) == (8, 0.001, False)
     assert "already finished" in output_of(*arguments(files, "--batch-size", 8))

@@ -12,7 +12,7 @@ from albert_tf import AlbertForPreTraining
 from albert_tf.checkpoints import read
 from albert_tf.data.finetuning.classification import read_texts
 from albert_tf.export import load_folder
-from albert_tf.metrics import RegressionScores
+from albert_tf.metrics import ConstantScore, RegressionScores
 from albert_tf.trainer import finetune, finetune_grid
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.run_folder import read_metrics
@@ -40,7 +40,7 @@ def test_a_separable_task_is_learnt(learnt):
     _, report = learnt
     assert report.scores.accuracy > 0.9
     assert report.scores.f1 > 0.9
-    assert report.majority_share < 0.7
+    assert report.constant_score.value < 0.7
     assert report.steps == 8 * 20
     assert (report.train_examples, report.dev_examples, report.full_share) == (320, 100, 0.0)
     assert len(report.score_by_evaluation) == 8
@@ -101,7 +101,7 @@ def test_the_folder_holds_the_weights_that_were_scored(learnt):
     examples, again = evaluate_folder(options.output, options.dev)
     assert examples == report.dev_examples
     assert again.scores == report.scores
-    assert again.majority_share == report.majority_share
+    assert again.constant_score == report.constant_score
 
 
 @pytest.mark.exhaustive
@@ -247,7 +247,10 @@ def test_numbers_are_predicted_from_pairs_in_csv(files):
     paths = {"train": files / "numbers_train.csv", "dev": files / "numbers_dev.csv"}
     report = finetune(options_for(files, files / "numbers", **columns, **paths, epochs=2, keep="last", max_length=12))
     assert isinstance(report.scores, RegressionScores)
-    assert report.majority_share is None
+    labels = [float(row["label"]) for row in predictions(files / "numbers")]
+    assert report.constant_score == ConstantScore(
+        "mean squared error of the mean", pytest.approx(np.var(labels), rel=1e-5)
+    )
     assert report.kept_evaluation == 2
     assert 0 < report.full_share <= 1
     found = predictions(files / "numbers")

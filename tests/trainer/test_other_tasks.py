@@ -8,7 +8,7 @@ import pytest
 from albert_tf.data.finetuning.tagged import TaggedText, encode_tagged
 from albert_tf.export import load_folder
 from albert_tf.json_files import read_json
-from albert_tf.metrics import ChoiceScores, TagScores
+from albert_tf.metrics import ChoiceScores, ConstantScore, TagScores
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.tasks.token_classification import TagEvaluation
@@ -76,7 +76,8 @@ def test_tags_without_entities_are_refused(files, tmp_path):
 def test_choices_are_learnt(files, tmp_path):
     report = finetune(options_for(files, tmp_path / "run", "multiple_choice", "choices.jsonl", epochs=8))
     assert isinstance(report.scores, ChoiceScores)
-    assert report.scores.accuracy > 0.9 > report.majority_share
+    assert report.scores.accuracy > 0.9 > report.constant_score.value
+    assert report.constant_score.name == "accuracy of the most frequent position"
     lines = (tmp_path / "run/dev_predictions.tsv").read_text("utf-8").splitlines()
     assert lines[0].split("\t") == ["question", "label", "prediction", "logit 0", "logit 1", "logit 2"]
     assert sum(line.split("\t")[1] == line.split("\t")[2] for line in lines) == round(60 * report.scores.accuracy)
@@ -98,6 +99,7 @@ def test_texts_of_words_and_texts_with_spans_may_be_mixed():
     texts = [TaggedText("", "the garden", spans=((4, 10, "LOC"),)), TaggedText("", "the garden", words, ("O", "B-LOC"))]
     evaluation = TagEvaluation.of(encode_tagged(tokenizer(), texts, names), [["O", "B-LOC"]] * 2, names)
     assert evaluation.scores.f1 == 1.0
+    assert evaluation.constant_score == ConstantScore("accuracy of the most frequent tag", 0.5)
 
 
 @pytest.mark.parametrize(

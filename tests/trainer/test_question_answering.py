@@ -6,7 +6,7 @@ import pytest
 
 from albert_tf.data.finetuning.answers import Answer, Candidate
 from albert_tf.data.finetuning.questions import Question
-from albert_tf.metrics import AnswerScores, SquadScores
+from albert_tf.metrics import AnswerScores, ConstantScore, SquadScores
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.tasks.question_answering import AnswerEvaluation
@@ -82,6 +82,7 @@ def test_nothing_is_answered_if_that_is_best():
     assert evaluation.texts == {"a": "", "b": ""}
     assert (evaluation.main_score, evaluation.is_constant) == (50.0, True)
     assert evaluation.threshold < -5.0
+    assert evaluation.constant_score == ConstantScore("exact match if nothing is answered", 50.0)
 
 
 def test_a_given_threshold_counts_where_all_questions_have_answers():

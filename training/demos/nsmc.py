@@ -72,7 +72,7 @@ def show_results(pretrained: Any, classifiers: dict[str, Any], seconds: float) -
         f"sentiment of {tuned.dev_examples:,} reviews, accuracy": f"{tuned.scores.accuracy:.4f}",
         "  same network without pretraining": f"{scratch.scores.accuracy:.4f}",
         "  TF-IDF of characters, logistic regression": "-" if baseline is None else f"{baseline:.4f}",
-        "  most frequent label": f"{tuned.majority_share:.4f}",
+        "  most frequent label": f"{tuned.constant_score.value:.4f}",
         "total seconds": f"{seconds:.0f}",
     }
     print_results(f"nsmc, {tuned.train_examples:,} labelled reviews", "", rows)

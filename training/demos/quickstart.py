@@ -65,7 +65,7 @@ def show_results(pretrained: Any, classifiers: dict[str, Any], exported: Any, se
         "sentence-order accuracy (chance .5)": f"{held_out['sentence_order_accuracy']:.3f}",
         "author of a passage, accuracy": f"{tuned.scores.accuracy:.3f}",
         "  same network without pretraining": f"{scratch.scores.accuracy:.3f}",
-        "  most frequent author": f"{tuned.majority_share:.3f}",
+        "  most frequent author": f"{tuned.constant_score.value:.3f}",
         "exported and Keras model differ by": f"{exported.largest_difference:.1e}",
         "total seconds": f"{seconds:.0f}",
     }

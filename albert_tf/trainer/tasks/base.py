@@ -17,6 +17,7 @@ from albert_tf.atomic_files import atomic_write
 from albert_tf.data.finetuning.batches import TrainingExamples
 from albert_tf.data.finetuning.choices import EncodedChoices
 from albert_tf.data.finetuning.encoded import MAX_TOKENS, EncodedTexts, rows_by_length
+from albert_tf.metrics import ConstantScore
 from albert_tf.models.base import AlbertBase, runs_on_cpu
 from albert_tf.progress import counted
 from albert_tf.tokenization import AlbertTokenizer
@@ -84,8 +85,8 @@ class Evaluation(Protocol):
         ...
 
     @property
-    def majority_share(self) -> float | None:
-        """Accuracy of predicting the most frequent label for every example, None without labels."""
+    def constant_score(self) -> ConstantScore | None:
+        """Score of the best prediction that is the same for every example, None where there is none."""
         ...
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.data.finetuning.choices import ChoiceQuestion, EncodedChoices, encode_choices, read_choices
-from albert_tf.metrics import ChoiceScores
+from albert_tf.metrics import ChoiceScores, ConstantScore
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.tasks.base import FinetuneTask, outputs_by_length, write_table
@@ -104,6 +104,6 @@ class ChoiceEvaluation:
         return len(set(self.logits.argmax(axis=1).tolist())) == 1
 
     @property
-    def majority_share(self) -> float:
-        """Fraction of the most frequent position of the right answer."""
-        return float(np.bincount(self.labels).max() / len(self.labels))
+    def constant_score(self) -> ConstantScore:
+        """Accuracy of the most frequent position of the right answer."""
+        return ConstantScore.of_labels(self.labels.tolist(), "accuracy of the most frequent position")

@@ -17,7 +17,7 @@ from albert_tf.data.finetuning.answers import Answer, SpanScores, apply_threshol
 from albert_tf.data.finetuning.encoded import Inputs
 from albert_tf.data.finetuning.questions import Question, QuestionWindows, encode_questions, read_questions
 from albert_tf.data.finetuning.tables import listed
-from albert_tf.metrics import AnswerScores, SquadScores, korquad_scores, squad2_scores, squad_scores
+from albert_tf.metrics import AnswerScores, ConstantScore, SquadScores, korquad_scores, squad2_scores, squad_scores
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.tasks.base import FinetuneTask, longest_first
@@ -199,8 +199,12 @@ class AnswerEvaluation:
         return len(set(self.texts.values())) == 1
 
     @property
-    def majority_share(self) -> None:
-        """There is no most frequent answer."""
+    def constant_score(self) -> ConstantScore | None:
+        """Share of questions without an answer, if there are any."""
+        if not isinstance(self.scores, SquadScores) or self.scores.unanswerable is None:
+            return None
+        share = 100 * self.scores.unanswerable.total / self.scores.overall.total
+        return ConstantScore("exact match if nothing is answered", share)
 
 
 def _best_threshold(

@@ -71,7 +71,7 @@ class SentenceEmbedding(FinetuneTask):
 
     def evaluator(
         self, model: AlbertBase, tokenizer: AlbertTokenizer, data: LabelledTexts, batch_size: int = 32
-    ) -> Callable[[], LabelEvaluation]:
+    ) -> Callable[[], "SimilarityEvaluation"]:
         """Compares pairs; each different sentence is computed once."""
         pairs = data.pairs or ()
         numbers = {sentence: number for number, sentence in enumerate(dict.fromkeys((*data.texts, *pairs)))}
@@ -79,13 +79,21 @@ class SentenceEmbedding(FinetuneTask):
         first, second = (np.array([numbers[text] for text in texts]) for texts in (data.texts, pairs))
         run = outputs_by_length(model, "sentence_embedding", encoded, batch_size)
 
-        def evaluate() -> LabelEvaluation:
+        def evaluate() -> SimilarityEvaluation:
             embeddings = run()  # [N, D]
             similarities = cosines(embeddings[first], embeddings[second])[:, None]
-            return LabelEvaluation("regression", (), data.label_values(), similarities, self.main_score)
+            return SimilarityEvaluation("regression", (), data.label_values(), similarities, self.main_score)
 
         return evaluate
 
     def write_predictions(self, path: pathlib.Path, data: LabelledTexts, evaluation: LabelEvaluation) -> None:
         """Writes TSV, see `text_classification.write_predictions`."""
         write_predictions(path, data, evaluation)
+
+
+class SimilarityEvaluation(LabelEvaluation):
+    """Labels and cosines of some pairs."""
+
+    @property
+    def constant_score(self) -> None:
+        """There is none: a constant has no correlation."""

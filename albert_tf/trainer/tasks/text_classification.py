@@ -16,6 +16,7 @@ from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
 from albert_tf.data.finetuning.stored_texts import encode_on_disk
 from albert_tf.metrics import (
     ClassificationScores,
+    ConstantScore,
     MultiLabelScores,
     RegressionScores,
     classification_scores,
@@ -177,11 +178,14 @@ class LabelEvaluation:
         return len(set(self.logits.argmax(axis=1).tolist())) == 1
 
     @property
-    def majority_share(self) -> float | None:
-        """Fraction of the most frequent label, the accuracy of a constant prediction; None unless there is one each."""
-        if self.problem != "classification":
-            return None
-        return float(np.bincount(self.targets).max() / len(self.targets))
+    def constant_score(self) -> ConstantScore | None:
+        """Score of the most frequent label, of the most frequent labels together, or of the mean."""
+        if self.problem == "regression":
+            return ConstantScore("mean squared error of the mean", float(np.var(self.targets)))
+        if self.problem == "multi_label":
+            sets = map(tuple, self.targets.tolist())
+            return ConstantScore.of_labels(sets, "exact match of the most frequent labels")
+        return ConstantScore.of_labels(self.targets.tolist())
 
 
 def targets_of(model: AlbertForSequenceClassification, texts: LabelledTexts) -> np.ndarray:

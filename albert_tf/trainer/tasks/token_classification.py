@@ -6,7 +6,6 @@ Letters: N texts, T tokens of a text, B batch, L sequence.
 import dataclasses
 import json
 import pathlib
-from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ from albert_tf.data.finetuning.tagged import (
     read_tagged,
     tag_names,
 )
-from albert_tf.metrics import TagScores, find_entities, tag_scores
+from albert_tf.metrics import ConstantScore, TagScores, find_entities, tag_scores
 from albert_tf.metrics.entities import entity_scores
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
@@ -185,7 +184,6 @@ class TagEvaluation:
         return len({tag for row in self.predictions for tag in row}) == 1
 
     @property
-    def majority_share(self) -> float:
-        """Fraction of the most frequent tag."""
-        counts = Counter(tag for row in self.tags for tag in row)
-        return max(counts.values()) / sum(counts.values())
+    def constant_score(self) -> ConstantScore:
+        """Accuracy of the most frequent tag."""
+        return ConstantScore.of_labels((tag for row in self.tags for tag in row), "accuracy of the most frequent tag")
