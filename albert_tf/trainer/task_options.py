@@ -30,7 +30,7 @@ _QUESTIONS = ("question_answering", "question_answering_beam")
 _TABLES = ("sequence_classification", "sentence_embedding")
 # The tasks that read an option; the others refuse it.
 _READ_BY = {
-    **dict.fromkeys(("text_column", "pair_column", "label_column", "header"), _TABLES),
+    **dict.fromkeys(("text_column", "pair_column", "label_column", "header", "ragged_rows"), _TABLES),
     "labels": ("sequence_classification", "token_classification"),
     **dict.fromkeys(("problem", "label_separator"), ("sequence_classification",)),
     **dict.fromkeys(("max_answer_length", "no_answer_threshold", "num_candidates"), _QUESTIONS),
@@ -59,6 +59,8 @@ class TaskOptions(pydantic.BaseModel):
         task: name of a row of `albert_tf.tasks.TASKS`.
         text_column, pair_column, label_column: columns of tables; `pair_column` is for pairs of texts.
         header: whether the first row of a table names the columns; otherwise columns are numbers from 0.
+        ragged_rows: what to do with rows of a table that have more or fewer fields than its header: `"refuse"` the
+            file, or `"drop"` the rows with a warning.
         problem: `"classification"`, `"multi_label"` if a text may have any number of labels, or `"regression"` if
             labels are numbers, such as ranks.
         label_separator: between the labels of a text in a table; in JSON they may also be a list.
@@ -98,6 +100,7 @@ class TaskOptions(pydantic.BaseModel):
     pair_column: str | None = None
     label_column: str = "label"
     header: bool = True
+    ragged_rows: Literal["refuse", "drop"] = "refuse"
     problem: Literal["classification", "multi_label", "regression"] = "classification"
     label_separator: str = pydantic.Field(default=",", min_length=1)
     labels: tuple[str, ...] | None = None
@@ -153,7 +156,8 @@ class TaskOptions(pydantic.BaseModel):
     def columns(self) -> Columns:
         """The columns to read from tables."""
         separator = self.label_separator if self.problem == "multi_label" else None
-        return Columns(self.text_column, self.pair_column, self.label_column, self.header, separator)
+        columns = self.text_column, self.pair_column, self.label_column
+        return Columns(*columns, self.header, separator, self.ragged_rows == "drop")
 
 
 class FinetuneOptions(TaskOptions):

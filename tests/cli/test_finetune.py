@@ -15,6 +15,7 @@ import pytest
 from albert_tf import AlbertForSequenceClassification
 from albert_tf.cli.finetune import _print_grid
 from albert_tf.trainer import finetuning
+from tests.conftest import ROOT
 from tests.toy_task import write_mood_table, write_pretrained
 
 from .terminal import mistake, output_of, run
@@ -32,6 +33,52 @@ def files(tmp_path_factory):
 def arguments(files, *more, start=None):
     tables = ("--train", files / "train.tsv", "--dev", files / "dev.tsv", "--output", files / "out")
     return ("finetune", start or files / "pretrained", *tables, "--epochs", 2, "--learning-rate", 0.001, *more)
+
+
+MNLI_COLUMNS = (
+    *("index", "promptID", "pairID", "genre", "sentence1_binary_parse", "sentence2_binary_parse", "sentence1_parse"),
+    *("sentence2_parse", "sentence1", "sentence2", "label1", "gold_label"),
+)
+DIAGNOSTIC_COLUMNS = (
+    *("Lexical Semantics", "Predicate-Argument Structure", "Logic", "Knowledge", "Domain"),
+    *("Premise", "Hypothesis", "Label"),
+)
+
+
+def write_glue(path, columns, rows):
+    lines = ["\t".join(columns), *("\t".join(row.get(column, "-") for column in columns) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.exhaustive
+def test_mnli_and_its_diagnostic_set_in_the_layout_of_glue(files, tmp_path):
+    labels = ("neutral", "entailment", "contradiction")
+    rows = [
+        {"sentence1": f"text {n}", "sentence2": f'{labels[n % 3]} "{n}', "gold_label": labels[n % 3]} for n in range(24)
+    ]
+    train = write_glue(tmp_path / "train.tsv", MNLI_COLUMNS, rows)
+    dev = write_glue(tmp_path / "dev_matched.tsv", MNLI_COLUMNS, rows[:12])
+    recipe = ROOT / "training/recipes/glue/mnli.toml"
+    changes = ("--max-length", 32, "--batch-size", 8, "--epochs", 1, "--output", tmp_path / "run")
+    output_of("finetune", files / "pretrained", "--recipe", recipe, "--train", train, "--dev", dev, *changes)
+    other = write_glue(tmp_path / "dev_mismatched.tsv", MNLI_COLUMNS, rows[12:])
+    assert "12 examples" in output_of("evaluate", tmp_path / "run", "--data", other)
+    named = [
+        {"Premise": row["sentence1"], "Hypothesis": row["sentence2"], "Label": row["gold_label"]} for row in rows[:9]
+    ]
+    full = write_glue(tmp_path / "diagnostic-full.tsv", DIAGNOSTIC_COLUMNS, named)
+    columns = ("--text-column", "Premise", "--pair-column", "Hypothesis", "--label-column", "Label")
+    printed = output_of("evaluate", tmp_path / "run", "--data", full, *columns)
+    assert "9 examples" in printed
+    assert "matthews" in printed
+    unlabelled = write_glue(tmp_path / "diagnostic.tsv", ("index", "sentence1", "sentence2"), rows)
+    columns = ("--text-column", "sentence1", "--pair-column", "sentence2")
+    output_of("predict", tmp_path / "run", "--data", unlabelled, *columns, "--output", tmp_path / "AX.tsv")
+    lines = [line.split("\t") for line in (tmp_path / "AX.tsv").read_text(encoding="utf-8").splitlines()]
+    assert lines[0] == ["index", "prediction"]
+    assert [line[0] for line in lines[1:]] == [str(n) for n in range(24)]
+    assert {line[1] for line in lines[1:]} <= set(labels)
 
 
 def test_a_run_prints_its_scores_and_is_made_once(files):

@@ -12,6 +12,7 @@ import pandas
 import pytest
 from sklearn.metrics import f1_score
 
+import albert_tf
 from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.export import classify, load_folder
 from albert_tf.metrics import ConstantScore, MultiLabelScores, multi_label_scores
@@ -21,7 +22,7 @@ from albert_tf.trainer.finetuning import make_task
 from albert_tf.trainer.tasks.baseline import tfidf_outputs
 from albert_tf.trainer.tasks.text_classification import LabelEvaluation, write_predictions
 from tests.cli.terminal import mistake, output_of
-from tests.toy_task import CONFIG, tokenizer, write_mood_table, write_pretrained
+from tests.toy_task import CONFIG, mood_rows, tokenizer, write_mood_table, write_pretrained
 
 TOPICS = {"law": ("judge", "court"), "sport": ("ball", "race"), "war": ("army", "sword")}
 
@@ -59,6 +60,21 @@ def test_frames_and_datasets_train_as_their_files_do(files, tmp_path):
         assert evaluation.scores == evaluate_folder(tmp_path / "file", files / "few.tsv")[1].scores
     with pytest.raises(ValueError, match="has no column 'text'"):
         finetune(options_for(files, tmp_path / "bad", train=frame[["label"]]))
+
+
+@pytest.mark.exhaustive
+def test_passages_are_ranked(files, tmp_path):
+    pairs = [(*mood_rows(1, seed)[0][:1], *mood_rows(1, 1000 + seed)[0]) for seed in range(320)]
+    frame = pandas.DataFrame(pairs, columns=["query", "passage", "mood"])
+    frame["relevance"] = (frame["mood"] == "pleasant").astype(int)
+    columns = {"text_column": "query", "pair_column": "passage", "label_column": "relevance", "problem": "regression"}
+    train, dev = frame[:280], frame[280:]
+    finetune(options_for(files, tmp_path / "run", train=train, dev=dev, **columns, epochs=12, learning_rate=5e-3))
+    found = albert_tf.pipeline(tmp_path / "run")([dev["query"].iloc[0]] * 40, dev["passage"])
+    best_first = dev["relevance"].to_numpy()[np.argsort([-each.score for each in found])]
+    relevant = int(best_first.sum())
+    assert 0 < relevant < 40
+    assert best_first[:relevant].mean() > 0.9
 
 
 def test_several_labels_per_text_are_learnt(files, tmp_path):

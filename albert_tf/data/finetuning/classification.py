@@ -25,6 +25,7 @@ class Columns:
         label: name of the column with the label.
         header: whether the first row of a TSV or CSV file names the columns; otherwise they are numbered from 0.
         separator: of the labels of a text that may have any number of them, also as a JSON list; None for one label.
+        drop_ragged: as in `read_rows`.
     """
 
     text: str = "text"
@@ -32,6 +33,7 @@ class Columns:
     label: str = "label"
     header: bool = True
     separator: str | None = None
+    drop_ragged: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def read_texts(path: str | Path, columns: Columns | None = None) -> LabelledText
     path, columns = Path(path), columns or Columns()
     texts, pairs = StoredTexts(), None if columns.pair is None else StoredTexts()
     lines, labels = array.array("q"), []
-    for row in read_rows(path, columns.header):
+    for row in read_rows(path, columns.header, columns.drop_ragged):
         texts.append(row.text(columns.text, "--text-column"))
         if pairs is not None:
             pairs.append(row.text(str(columns.pair), "--pair-column"))

@@ -71,7 +71,7 @@ def read_sentences(
     sentences, similarities, labels = StoredTexts(), array.array("f"), set()
     names = [(columns.text, "--text-column"), (columns.pair, "--pair-column")]
     names += [] if negative is None else [(negative, "--negative-column")]
-    for row in read_rows(path, columns.header):
+    for row in read_rows(path, columns.header, columns.drop_ragged):
         texts = [row.text(*name) for name in names]
         label = "" if positive_label is None and largest_label is None else label_of(row, columns)
         if positive_label is not None:

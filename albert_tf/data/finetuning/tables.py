@@ -4,6 +4,7 @@ import collections
 import csv
 import itertools
 import json
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +52,7 @@ class Row:
         return text
 
 
-def read_rows(path: Path, header: bool) -> Iterator[Row]:
+def read_rows(path: Path, header: bool, drop_ragged: bool = False) -> Iterator[Row]:
     """Yields the rows of a table.
 
     `.tsv` and `.txt`: fields separated by tabs, without quoting (as in the files of GLUE). `.csv`: commas and double
@@ -63,6 +64,7 @@ def read_rows(path: Path, header: bool) -> Iterator[Row]:
     Args:
         path: the file.
         header: whether the first row of a TSV or CSV file names the columns; otherwise they are numbered from 0.
+        drop_ragged: whether to leave out rows with more or fewer fields than the header, with a warning.
 
     Raises:
         ValueError: the file has another suffix, is not UTF-8 or is damaged; the message names the file and the line.
@@ -75,7 +77,7 @@ def read_rows(path: Path, header: bool) -> Iterator[Row]:
         return _parquet_rows(path)
     if path.suffix.lower() == ".json":
         return _list_rows(path)
-    return _json_rows(path) if path.suffix.lower() == ".jsonl" else _separated_rows(path, header)
+    return _json_rows(path) if path.suffix.lower() == ".jsonl" else _separated_rows(path, header, drop_ragged)
 
 
 def _list_rows(path: Path) -> Iterator[Row]:
@@ -128,20 +130,32 @@ def _json_rows(path: Path) -> Iterator[Row]:
         yield Row(path, line, _flat(fields))
 
 
-def _separated_rows(path: Path, header: bool) -> Iterator[Row]:
+def _separated_rows(path: Path, header: bool, drop_ragged: bool) -> Iterator[Row]:
     rows = _csv_fields(path) if path.suffix.lower() == ".csv" else _tab_fields(path)
     if not header:
         # Rows may differ in length: only the selected columns are required.
         yield from (Row(path, line, {str(n): field for n, field in enumerate(fields)}) for line, fields in rows)
         return
     names = _unique(path, next(rows, (1, []))[1])
+    ragged = []
     for line, fields in rows:
-        if len(fields) != len(names):
+        if len(fields) == len(names):
+            yield Row(path, line, dict(zip(names, fields)))
+        elif drop_ragged:
+            ragged.append(str(line))
+        else:
             raise ValueError(
                 f"{path}, line {line}, has {len(fields)} fields, but the header has {len(names)}; correct or delete "
-                f"the line, or set --no-header if there is no header."
+                f"the line, set --no-header if there is no header, or ragged_rows = 'drop' in a recipe to leave out "
+                f"such lines."
             )
-        yield Row(path, line, dict(zip(names, fields)))
+    if ragged:
+        shown = f"{', '.join(ragged[:3])}{', ...' if len(ragged) > 3 else ''}"
+        warnings.warn(
+            f"{path}: {len(ragged):,} rows were left out, because they have more or fewer fields than the header: "
+            f"lines {shown}.",
+            stacklevel=2,
+        )
 
 
 def _tab_fields(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -104,6 +104,23 @@ def test_long_and_odd_texts_are_read(tmp_path, suffix):
     assert len(texts) == 2
 
 
+@pytest.mark.parametrize("suffix", ["tsv", "csv"])
+def test_ragged_rows_are_left_out_on_request_and_named(tmp_path, suffix):
+    rows = ["text,label", "one,1", "two", "three,3", *["a,b,c"] * 3, "four,4"]
+    content = "\n".join(rows).replace(",", "\t" if suffix == "tsv" else ",")
+    path = write(tmp_path / f"a.{suffix}", content)
+    with pytest.warns(UserWarning, match=rf"a\.{suffix}: 4 rows were left out, .*: lines 3, 5, 6, \.\.\.\.") as caught:
+        texts = read_texts(path, Columns(drop_ragged=True))
+    assert len(caught) == 1
+    assert (list(texts.texts), texts.labels, list(texts.lines)) == (
+        ["one", "three", "four"],
+        ["1", "3", "4"],
+        [2, 4, 8],
+    )
+    with pytest.raises(ValueError, match="ragged_rows = 'drop' in a recipe"):
+        read_texts(path)
+
+
 def test_nul_bytes_in_tsv_are_text(tmp_path):
     assert read_texts(write(tmp_path / "a.tsv", b"text\tlabel\na\0b\t1\n")).texts[0] == "a\0b"
 
