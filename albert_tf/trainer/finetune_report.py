@@ -55,7 +55,7 @@ class FinetuneReport(pydantic.BaseModel):
     main_score: str
     score_by_evaluation: tuple[float, ...]
     kept_evaluation: int
-    constant_score: ConstantScore | None
+    constant_score: ConstantScore | None = None
     baseline_score: float | None = None
     no_answer_threshold: float | None = None
     tags_words: bool | None = None
@@ -73,6 +73,7 @@ def read_report(folder: pathlib.Path) -> FinetuneReport:
     """Reads the report of a finished run; raises ValueError if it is damaged."""
     cure = "remove it to train again"
     values = read_json(folder / REPORT_FILE, cure=cure)
+    values.pop("majority_share", None)  # of earlier versions
     try:
         report = FinetuneReport.model_validate(values)
     except pydantic.ValidationError:

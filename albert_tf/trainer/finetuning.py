@@ -8,6 +8,7 @@ import math
 import pathlib
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -36,6 +37,7 @@ from albert_tf.trainer.optimizer_recipe import OptimizerRecipe
 from albert_tf.trainer.recipe import MAX_COUNT, TrainingRecipe
 from albert_tf.trainer.run_folder import (
     CHECKPOINTS_FOLDER,
+    IDS_FOLDER,
     METRICS_FILE,
     REPORT_FILE,
     check_folder,
@@ -78,25 +80,21 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         TrainingStopped: SIGTERM or Ctrl-C was received before the last update; the state of the run was saved.
         RuntimeError: a step does not fit in memory.
     """
-    with _stored_ids(options.output) as stored_ids:
-        return _finetune(options, show_progress, stored_ids)
+    return _finetune(options, show_progress, options.output / IDS_FOLDER)
 
 
 @contextlib.contextmanager
-def _stored_ids(folder: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Where the ids of training texts are stored; they are kept for a run that was stopped, and will be resumed."""
-    is_new, stored, is_over = not folder.exists(), folder / ".ids", True
+def _removed_at_end(folder: pathlib.Path) -> Iterator[None]:
+    """Removes a folder, but not if the run was stopped, and will be resumed."""
+    is_over = True
     try:
-        yield stored
+        yield
     except TrainingStopped:
         is_over = False
         raise
     finally:
         if is_over:
-            shutil.rmtree(stored, ignore_errors=True)
-        if is_new:
-            with contextlib.suppress(OSError):  # it is not empty
-                folder.rmdir()
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib.Path) -> FinetuneReport:
@@ -118,6 +116,8 @@ def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib
             stack.enter_context(exclusive_lock(options.output))
         recipe = _recipe(task, arguments, model, tokenizer)
         check_folder(options.output, recipe)
+        if devices.is_chief:
+            stack.enter_context(_removed_at_end(options.output / IDS_FOLDER))
         stack.enter_context(devices.explain_worker_failure())
         saved = latest_valid_checkpoint(options.output / CHECKPOINTS_FOLDER)
         devices.check_agreement({"recipe": recipe, "checkpoint": None if saved is None else saved.metadata})
@@ -152,8 +152,8 @@ def finetune_grid(
         name = "_".join(f"{option}-{value}" for option, value in zip(grid, plain))
         given = {**options.model_dump(), **dict(zip(grid, values)), "output": options.output / name}
         runs.append(checked(FinetuneOptions, given, "the grid"))
-    with _stored_ids(options.output) as stored_ids:  # texts are tokenized once for all runs
-        return [_finetune(run, show_progress, stored_ids) for run in runs]
+    with tempfile.TemporaryDirectory(prefix="albert_tf-") as ids:  # texts are tokenized once for all runs
+        return [_finetune(run, show_progress, pathlib.Path(ids)) for run in runs]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,6 +16,7 @@ RESULTS_FILE = "results.json"  # of pretraining
 REPORT_FILE = "metrics.json"  # of fine-tuning
 CHECKPOINTS_FOLDER = "checkpoints"
 MODEL_FOLDER = "model"
+IDS_FOLDER = ".ids"  # of training texts; left by a killed run, as is a recipe under its temporary name
 _MAX_METRICS_BYTES = 1 << 30
 _RESTORE = "restore it from a copy, or give another folder"
 
@@ -44,8 +45,7 @@ def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed:
         if found:
             warnings.warn(f"The recipe of {folder} has changed: {'; '.join(found)}.", stacklevel=2)
         return
-    # A killed process may have left files under temporary, hidden names.
-    if folder.exists() and any(not path.name.startswith(".") for path in folder.iterdir()):
+    if folder.exists() and any(not path.name.startswith((IDS_FOLDER, f".{RECIPE_FILE}.")) for path in folder.iterdir()):
         raise ValueError(f"{folder} holds other files; the output folder must be new or empty.")
 
 

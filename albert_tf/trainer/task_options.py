@@ -233,6 +233,11 @@ class FinetuneOptions(TaskOptions):
         }
         given = {name: getattr(self, name) for name in _READ_BY}
         check_read(self.task, {name: value for name, value in given.items() if value != defaults[name]})
+        if self.ragged_rows == "drop" and not self.header:
+            raise ValueError(
+                "`ragged_rows` must be 'refuse' without a header, which tells how many fields a row has. Received: "
+                "ragged_rows='drop', header=False."
+            )
         if self.label_separator != "," and self.problem != "multi_label":
             raise ValueError(
                 "`label_separator` must be left out unless problem='multi_label'. Received: "

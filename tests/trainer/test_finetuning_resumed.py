@@ -120,7 +120,12 @@ def test_texts_are_tokenized_once_for_a_run_that_is_resumed_and_for_all_runs_of_
     monkeypatch.setattr(stored_texts, "encoded_parts", lambda *given: calls.append(given) or original(*given))
     options = options_for(files, tmp_path / "run")
     stop_at(2, options)
-    assert (tmp_path / "run/.ids").is_dir()
+    (stored,) = (tmp_path / "run/.ids").iterdir()
+    with pytest.raises(ValueError, match="belongs to a run with another recipe"):
+        finetune(options.model_copy(update={"epochs": 2}))
+    with exclusive_lock(options.output), pytest.raises(ValueError, match="is being written by another process"):
+        finetune(options)
+    assert stored.is_dir()
     finetune(options)
     assert len(calls) == 1
     finetune_grid(options.model_copy(update={"output": tmp_path / "grid"}), {"seed": [0, 1]})

@@ -60,6 +60,7 @@ def test_glue_has_the_numbers_of_the_paper():
             {"gradient_accumulation_steps": 2, "task": "sentence_embedding", "objective": "ranking"},
             "`gradient_accumulation_steps` must be 1 with objective='ranking'.*remat='block'",
         ),
+        ({"ragged_rows": "drop", "header": False}, "`ragged_rows` must be 'refuse' without a header"),
         ({"label_separator": ";"}, "`label_separator` must be left out unless problem='multi_label'"),
         ({"from_scratch": True, "lora_rank": 4}, "`lora_rank` must be None with `from_scratch`"),
         ({"head_dropout": 0.1, "task": "question_answering"}, "`head_dropout` must be None for the task"),

@@ -1,14 +1,19 @@
 """Tables in memory: pandas' DataFrame, and the Dataset of Hugging Face's datasets."""
 
 import atexit
+import datetime
+import decimal
 import functools
+import hashlib
 import json
 import os
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+from albert_tf.atomic_files import could_not_write
 
 _ROWS_AT_ONCE = 1000
 
@@ -20,24 +25,38 @@ def as_file(data: Any) -> str | os.PathLike:
         data: a path; a DataFrame; or a Dataset, whose class labels are written by name. Missing values are null.
 
     Raises:
-        ValueError: `data` is something else, such as a DatasetDict, or two columns of a DataFrame have the same name.
+        ValueError: `data` is something else, such as a DatasetDict; two columns of a DataFrame have the same name; or
+            a value is not text, a number, a date or a list of them.
+        OSError: the disk is full.
     """
     if isinstance(data, str | os.PathLike):
         return data
     kind = type(data).__name__
-    if hasattr(data, "to_dict") and hasattr(data, "notna"):
-        rows = _frame_rows(data)
-    elif hasattr(data, "features") and hasattr(data, "iter"):
-        rows = _dataset_rows(data)
-    else:
-        raise ValueError(
-            f"Examples must be a path, a pandas DataFrame or a Dataset, such as dataset['train']. Received: {kind}."
-        )
-    path = _folder() / f"{kind}-{len(list(_folder().iterdir())) + 1}.jsonl"
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for row in rows:
-            file.write(json.dumps(row, default=_plain) + "\n")
-    return path
+    if all(hasattr(data, name) for name in ("columns", "notna", "iloc")) and not isinstance(data, type):
+        return _write(kind, _frame_rows(data))
+    if hasattr(data, "features") and hasattr(data, "iter"):
+        return _write(kind, _dataset_rows(data))
+    raise ValueError(
+        f"Examples must be a path, a pandas DataFrame or a Dataset, such as dataset['train']. Received: {kind}."
+    )
+
+
+def _write(kind: str, rows: Iterable[Mapping[str, Any]]) -> pathlib.Path:
+    """Writes a file that is named after its content, so that equal tables have one file."""
+    content = hashlib.sha256()
+    handle, name = tempfile.mkstemp(dir=_folder())
+    path = pathlib.Path(name)
+    try:
+        with open(handle, "wb") as file:
+            for row in rows:
+                line = (json.dumps(row, default=_plain) + "\n").encode()
+                content.update(line)
+                file.write(line)
+        return path.replace(path.with_name(f"{kind}-{content.hexdigest()[:16]}.jsonl"))
+    except OSError as error:
+        raise could_not_write(path, error) from None
+    finally:
+        path.unlink(missing_ok=True)
 
 
 @functools.cache
@@ -48,33 +67,45 @@ def _folder() -> pathlib.Path:
 
 
 def _frame_rows(frame: Any) -> Iterator[dict[str, Any]]:
+    frame = frame.set_axis(map(str, frame.columns), axis="columns")
     if not frame.columns.is_unique:
         repeated = frame.columns[frame.columns.duplicated()][0]
         raise ValueError(f"The DataFrame has two columns {repeated!r}; rename one of them.")
-    frame = frame.set_axis(map(str, frame.columns), axis="columns")
     for start in range(0, len(frame), _ROWS_AT_ONCE):
         part = frame.iloc[start : start + _ROWS_AT_ONCE]
         yield from part.astype(object).where(part.notna(), None).to_dict("records")
 
 
 def _dataset_rows(dataset: Any) -> Iterator[dict[str, Any]]:
-    # Lists of labels have a feature of their own.
-    features = {name: getattr(feature, "feature", feature) for name, feature in (dataset.features or {}).items()}
-    names = {name: feature.names for name, feature in features.items() if hasattr(feature, "int2str")}
-    for part in dataset.with_format(None).iter(_ROWS_AT_ONCE):
+    features = dataset.features or {}
+    if getattr(dataset, "format", {}).get("type") != "custom":  # set_transform
+        dataset = dataset.with_format(None)
+    for part in dataset.iter(_ROWS_AT_ONCE):
         for values in zip(*part.values()):
-            yield {name: _named(value, names.get(name)) for name, value in zip(part, values)}
+            yield {name: _named(value, features.get(name)) for name, value in zip(part, values)}
 
 
-def _named(value: Any, names: list[str] | None) -> Any:
-    """Class labels by name; None for the label of a row without one, -1."""
-    if names is None or value is None:
+def _named(value: Any, feature: Any) -> Any:
+    """A value with its class labels by name; None for the label of a row without one, -1."""
+    if value is None or isinstance(value, str):
         return value
+    if hasattr(feature, "int2str"):
+        return feature.names[value] if value >= 0 else None
+    if isinstance(feature, dict) and isinstance(value, dict):
+        return {name: _named(each, feature.get(name)) for name, each in value.items()}
     if isinstance(value, list):
-        return [_named(each, names) for each in value]
-    return names[value] if value >= 0 else None
+        inner = feature[0] if isinstance(feature, list) else getattr(feature, "feature", None)
+        return [_named(each, inner) for each in value]
+    return value
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's values as Python's, and others, such as dates, as text."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    """NumPy's values as Python's, and dates and decimals as text."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, datetime.date | datetime.time | datetime.timedelta | decimal.Decimal):
+        return str(value)
+    raise ValueError(
+        f"A table in memory must have text, numbers, dates and lists of them. Received: {str(value)[:40]} "
+        f"({type(value).__name__}); convert that column, or leave it out."
+    )

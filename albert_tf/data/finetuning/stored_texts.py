@@ -4,6 +4,7 @@ import array
 import contextlib
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 import weakref
@@ -26,7 +27,8 @@ _FILES = {"ids": np.int32, "token_types": np.int8, "lengths": np.int32}
 class StoredTexts(Sequence[str]):
     """Texts in a temporary file, which is removed with the object; each takes 8 bytes of memory.
 
-    The file is in the system's folder for temporary files, which the environment variable TMPDIR sets.
+    The file is in the system's folder for temporary files, which the environment variable TMPDIR sets. Threads must not
+    read at the same time.
 
     Args:
         texts: the first texts.
@@ -40,7 +42,8 @@ class StoredTexts(Sequence[str]):
     """
 
     def __init__(self, texts: Iterable[str] = ()):
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed with the object)
+        # Without a buffer, a full disk is an error of `append`.
+        self._file = tempfile.TemporaryFile("a+b", buffering=0)  # noqa: SIM115 (it is closed with the object)
         self._ends = array.array("q", [0])
         weakref.finalize(self, self._file.close)
         for text in texts:
@@ -49,9 +52,10 @@ class StoredTexts(Sequence[str]):
     def append(self, text: str) -> None:
         """Adds a text at the end; raises OSError if the disk is full."""
         content = text.encode("utf-8", "surrogatepass")
+        left = content
         try:
-            self._file.seek(self._ends[-1])
-            self._file.write(content)
+            while left:
+                left = left[self._file.write(left) :]
         except OSError as error:
             raise could_not_write(Path(tempfile.gettempdir()), error) from None
         self._ends.append(self._ends[-1] + len(content))
@@ -119,10 +123,16 @@ def _write(path: Path, parts: Iterable[tuple[np.ndarray, ...]]) -> None:
                 for arrays in parts:
                     for file, numbers in zip(files, arrays):
                         file.write(numbers.tobytes())
+                for file in files:
+                    file.flush()
+                    os.fsync(file.fileno())
         except OSError as error:
             raise could_not_write(path, error) from None
-        with contextlib.suppress(OSError):  # another worker has just written it
+        try:
             folder.rename(path)
+        except OSError as error:
+            if not path.is_dir():  # else another worker has just written it
+                raise could_not_write(path, error) from None
 
 
 def _read(path: Path, num_texts: int) -> list[np.ndarray] | None:

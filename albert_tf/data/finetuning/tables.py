@@ -119,6 +119,7 @@ def _flat(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _json_rows(path: Path) -> Iterator[Row]:
     for line, text in enumerate(_lines(path), start=1):
+        text = text.removesuffix("\n").removesuffix("\r")
         if not text.strip():
             continue
         try:
@@ -146,8 +147,8 @@ def _separated_rows(path: Path, header: bool, drop_ragged: bool) -> Iterator[Row
         else:
             raise ValueError(
                 f"{path}, line {line}, has {len(fields)} fields, but the header has {len(names)}; correct or delete "
-                f"the line, set --no-header if there is no header, or ragged_rows = 'drop' in a recipe to leave out "
-                f"such lines."
+                f"the line, or set --no-header if there is no header; a recipe of `finetune` with ragged_rows = 'drop' "
+                f"leaves out such lines."
             )
     if ragged:
         shown = f"{', '.join(ragged[:3])}{', ...' if len(ragged) > 3 else ''}"

@@ -117,7 +117,7 @@ def test_ragged_rows_are_left_out_on_request_and_named(tmp_path, suffix):
         ["1", "3", "4"],
         [2, 4, 8],
     )
-    with pytest.raises(ValueError, match="ragged_rows = 'drop' in a recipe"):
+    with pytest.raises(ValueError, match="a recipe of `finetune` with ragged_rows = 'drop'"):
         read_texts(path)
 
 

@@ -65,6 +65,42 @@ def test_the_class_labels_of_a_dataset_are_written_by_name(streamed):
     ]
 
 
+def test_class_labels_are_named_wherever_they_are():
+    moods = datasets.ClassLabel(names=["good", "bad"])
+    features = datasets.Features(
+        {
+            "meta": {"label": moods, "who": datasets.Value("string")},
+            "rows": datasets.List({"label": moods}),
+            "deep": datasets.List(datasets.List(moods)),
+        }
+    )
+    row = {"meta": {"label": 1, "who": "a"}, "rows": [{"label": 0}, {"label": -1}], "deep": [[0], [1, 1]]}
+    named = {
+        "meta": {"label": "bad", "who": "a"},
+        "rows": [{"label": "good"}, {"label": None}],
+        "deep": [["good"], ["bad"] * 2],
+    }
+    assert rows_of(datasets.Dataset.from_list([row], features)) == [named]
+
+
+def test_a_transform_of_a_dataset_counts():
+    dataset = datasets.Dataset.from_dict({"text": ["a b", "c"], "label": [0, 1]})
+    dataset.set_transform(lambda batch: {**batch, "text": [text.upper() for text in batch["text"]]})
+    assert [row["text"] for row in rows_of(dataset)] == ["A B", "C"]
+
+
+def test_equal_tables_have_one_file_and_others_their_own():
+    frame = pandas.DataFrame({"text": ["a", "b"], "label": [0, 1]})
+    assert as_file(frame) == as_file(frame.copy()) != as_file(frame[::-1])
+    assert {path.suffix for path in as_file(frame).parent.iterdir()} == {".jsonl"}
+
+
+@pytest.mark.parametrize("value", [b"a", {"a", "b"}, pathlib.Path("a"), np.bytes_(b"a")])
+def test_what_is_no_text_or_number_is_refused(value):
+    with pytest.raises(ValueError, match=r"text, numbers, dates and lists of them\. Received: .*convert that column"):
+        as_file(pandas.DataFrame({"text": ["a", value], "label": [0, 1]}, dtype=object))
+
+
 def test_more_rows_than_are_written_at_once_keep_their_order():
     frame = pandas.DataFrame({"text": [str(n) for n in range(2500)], "label": range(2500)})
     for data in (frame, datasets.Dataset.from_pandas(frame)):
@@ -74,15 +110,19 @@ def test_more_rows_than_are_written_at_once_keep_their_order():
 
 def test_errors_name_the_row():
     frame = pandas.DataFrame({"sentence": ["a", None], "label": [0, 1]})
-    with pytest.raises(ValueError, match=r"DataFrame-\d+\.jsonl, line 2: sentence=None is not a string"):
+    with pytest.raises(ValueError, match=r"DataFrame-\w+\.jsonl, line 2: sentence=None is not a string"):
         read_texts(as_file(frame), Columns(text="sentence"))
     with pytest.raises(ValueError, match=r"line 1, has no column 'text'; its columns are 'sentence', 'label'"):
         read_texts(as_file(frame))
     with pytest.raises(ValueError, match="two columns 'a'; rename one of them"):
         as_file(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
+    with pytest.raises(ValueError, match="two columns '1'; rename one of them"):
+        as_file(pandas.DataFrame([[1, 2]], columns=[1, "1"]))
 
 
-@pytest.mark.parametrize("data", [[{"text": "a"}], {"text": ["a"]}, 3, datasets.DatasetDict()])
+@pytest.mark.parametrize(
+    "data", [[{"text": "a"}], {"text": ["a"]}, 3, datasets.DatasetDict(), pandas.Series(["a"]), pandas.DataFrame]
+)
 def test_other_objects_are_refused(data):
     with pytest.raises(ValueError, match=r"a pandas DataFrame or a Dataset, such as dataset\['train'\]. Received: "):
         as_file(data)

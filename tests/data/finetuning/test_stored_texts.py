@@ -1,6 +1,7 @@
 """Proves that texts and their ids are the same on disk as in memory, are written once, and that rows need no memory."""
 
-import errno
+import resource
+import tempfile
 import tracemalloc
 
 import numpy as np
@@ -79,15 +80,28 @@ def test_incomplete_files_are_written_again(tmp_path, name, damage):
     assert file.read_bytes() == content
 
 
-def test_a_full_disk_is_an_error_that_names_the_folder_and_leaves_nothing(tmp_path, monkeypatch):
-    def fill(*given):
-        yield from ()
-        raise OSError(errno.ENOSPC, "No space left on device")
+@pytest.fixture
+def small_disk():
+    """Files cannot grow beyond 4 kB."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
-    monkeypatch.setattr(stored_texts, "encoded_parts", fill)
-    with pytest.raises(OSError, match="No space left on device") as raised:
-        encode_on_disk(tokenizer(), StoredTexts(TEXTS), None, 8, tmp_path)
-    assert str(tmp_path) in str(raised.value)
+
+def test_a_full_disk_is_an_error_of_the_text_that_does_not_fit(small_disk):
+    texts = StoredTexts(["x" * 4000])
+    with pytest.raises(OSError, match=r"could not write the file \(.*\): '/") as raised:
+        texts.append("y" * 100)
+    assert raised.value.filename == tempfile.gettempdir()
+    assert list(texts) == ["x" * 4000]
+
+
+def test_a_full_disk_is_an_error_that_names_the_ids_and_leaves_nothing(tmp_path, small_disk):
+    texts = StoredTexts(["words"] * 800)
+    with pytest.raises(OSError, match=r"could not write the file \(.*\)") as raised:
+        encode_on_disk(tokenizer(), texts, None, 64, tmp_path)
+    assert raised.value.filename.startswith(str(tmp_path))
     assert not list(tmp_path.iterdir())
 
 
