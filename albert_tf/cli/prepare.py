@@ -28,7 +28,9 @@ def run(
         typer.Option(help="Vocabulary: a folder, a .model or a vocab.txt file; default: the published English one."),
     ] = None,
     max_seq_length: Annotated[int, typer.Option(help="Tokens per example.")] = 512,
-    dupe_factor: Annotated[int, typer.Option(help="Passes over the corpus, each with different masks.")] = 40,
+    dupe_factor: Annotated[
+        int, typer.Option(help="Passes over the corpus, each with different masks; only examples.")
+    ] = 40,
     objective: Annotated[str, typer.Option(help="sentence_order, next_sentence or none.")] = "sentence_order",
     seed: Annotated[int, typer.Option(help="Seed; the same text, options and seed give the same examples.")] = 12345,
     max_predictions_per_seq: Annotated[int | None, _masking(help="Maximum masked tokens per example.")] = None,

@@ -35,7 +35,7 @@ class ExampleOptions(BaseModel):
         permutation: also permute as many other tokens as are masked, and predict them (the reference's
             `do_permutation`); doubles the length of the masked_lm_* arrays.
         short_seq_prob: fraction of passes over a document with a shorter, random target length.
-        dupe_factor: number of passes over the corpus, each with different pairs and masks.
+        dupe_factor: number of passes over the corpus, each with different pairs and masks; not used for documents.
         objective: see `Objective`. The reference's `random_next_sentence` is `"next_sentence"` with `reference_pairs`.
         reference_pairs: pair a chunk of a single segment with a random document and label it 1, as
             `create_pretraining_data.py` does.

@@ -64,7 +64,9 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
     if output.exists():
         raise ValueError(f"`output` must not exist yet. Received: output={output}; give another folder, or remove it.")
     source = model_folder(source)
-    parts = {path.removeprefix("encoder/").split("/")[0] for path in checkpoints.read(source).arrays}
+    checkpoint = checkpoints.read(source)
+    parts = {path.removeprefix("encoder/").split("/")[0] for path in checkpoint.arrays}
+    normalize = bool(checkpoint.settings.get(checkpoints.SENTENCE_SETTINGS, {}).get("normalize"))
     tokenizer = AlbertTokenizer.from_pretrained(source)
     # It has all parts that modules may have; heads that the checkpoint lacks are not exported.
     kind = AlbertForPreTraining if "pooler" in parts else AlbertForMaskedLM
@@ -73,7 +75,7 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
     longest = model.config.max_position_embeddings
     seq_length = min(DEFAULT_LENGTH, longest) if seq_length is None else seq_length
     check_length("seq_length", seq_length, longest)
-    functions = _Functions(model, parts)
+    functions = _Functions(model, parts, normalize)
     with temporary_folder(output) as partial:
         tokenizer.save_pretrained(partial / "vocabulary")
         encoder, signatures = _make_encoder(functions, find_vocabulary(partial / "vocabulary"), tokenizer)
@@ -133,10 +135,11 @@ class _Functions:
     Args:
         model: the encoder and a masked-LM head, and with a pooler also a sentence-order head.
         parts: parts of the checkpoint, of which the model may have more.
+        normalize: whether embeddings of texts are scaled to length 1, where there is no pooler.
     """
 
-    def __init__(self, model: AlbertForPreTraining | AlbertForMaskedLM, parts: Collection[str]):
-        self.model, self.parts = model, parts
+    def __init__(self, model: AlbertForPreTraining | AlbertForMaskedLM, parts: Collection[str], normalize: bool):
+        self.model, self.parts, self.normalize = model, parts, normalize
         self.traced_encode: Any = tf.function(self.encode, autograph=False)  # traced once for all signatures
 
     def encode(self, inputs: Mapping[str, Any], training: bool = False) -> dict[str, Any]:
@@ -148,7 +151,8 @@ class _Functions:
             pooled: dict[str, Any] = dict.fromkeys(("default", "pooled_output"), outputs["pooled_output"])
         else:  # as sentence embeddings are computed
             mask = tf.cast(inputs["input_mask"], tf.bool)
-            pooled = {"default": keras.layers.GlobalAveragePooling1D()(sequence, mask=mask)}
+            mean = keras.layers.GlobalAveragePooling1D()(sequence, mask=mask)
+            pooled = {"default": keras.ops.normalize(mean, epsilon=1e-12) if self.normalize else mean}
         return {**pooled, "sequence_output": sequence, "encoder_outputs": list(outputs["hidden_states"][1:])}
 
     def fill_masks(self, inputs: Mapping[str, Any], training: bool = False) -> dict[str, Any]:

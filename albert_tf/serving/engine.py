@@ -79,6 +79,11 @@ def load_engine(
         ValueError: the engine does not run what is in the folder.
     """
     if engine in ("auto", "tensorflow") and (folder / "saved_model.pb").is_file():
+        if precision != "auto":
+            raise ValueError(
+                f"{folder} is a SavedModel, whose precision was chosen when it was exported. Received: "
+                f"precision={precision!r}; leave it out."
+            )
         try:
             loaded = importlib.import_module("albert_tf.serving.tensorflow_engine").load(folder, threads)
         except ModuleNotFoundError as error:

@@ -9,7 +9,12 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from albert_tf import AlbertForMaskedLM, AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf import (
+    AlbertForMaskedLM,
+    AlbertForPreTraining,
+    AlbertForSentenceEmbedding,
+    AlbertForSequenceClassification,
+)
 from albert_tf.export import HubEncoder, export_hub, load_saved_model
 from tests.toy_task import CONFIG, mood_rows, tokenizer
 
@@ -211,6 +216,15 @@ def test_modules_work_without_albert_tf(model, folder, run_python, tmp_path):
     same(np.array(pooled), model.encoder(inputs)["pooled_output"])
     assert len(norms) == len(model.encoder.trainable_variables)
     assert min(norms) > 0
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_sentence_embeddings_have_the_length_that_they_have_in_keras(normalize, tmp_path):
+    model = AlbertForSentenceEmbedding(CONFIG, normalize=normalize)
+    report = export_hub(write(model, tmp_path / "model"), tmp_path / "hub", seq_length=16)
+    restored, preprocess = (tf.saved_model.load(str(report.folder / name)) for name in ("encoder", "preprocess"))
+    expected = model(tokenizer()(TEXTS, max_length=16))["sentence_embedding"]
+    same(restored(preprocess(tf.constant(TEXTS)))["default"], expected)
 
 
 @pytest.mark.parametrize("kind", [AlbertForMaskedLM, AlbertForSequenceClassification])

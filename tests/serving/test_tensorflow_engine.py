@@ -72,6 +72,8 @@ def test_a_damaged_folder_and_a_wrong_engine_are_refused(folder, tmp_path):
         load(tmp_path)
     with pytest.raises(ValueError, match=r"--engine openvino runs an ONNX model, but .* holds none"):
         load_engine(folder, "openvino")
+    with pytest.raises(ValueError, match=r"is a SavedModel, whose precision was chosen .* precision='int8'; leave it"):
+        load_engine(folder, precision="int8")
 
 
 @pytest.mark.exhaustive
