@@ -57,6 +57,7 @@ class StoredTexts(Sequence[str]):
             while left:
                 left = left[self._file.write(left) :]
         except OSError as error:
+            self._file.truncate(self._ends[-1])
             raise could_not_write(Path(tempfile.gettempdir()), error) from None
         self._ends.append(self._ends[-1] + len(content))
 

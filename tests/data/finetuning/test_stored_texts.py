@@ -94,7 +94,8 @@ def test_a_full_disk_is_an_error_of_the_text_that_does_not_fit(small_disk):
     with pytest.raises(OSError, match=r"could not write the file \(.*\): '/") as raised:
         texts.append("y" * 100)
     assert raised.value.filename == tempfile.gettempdir()
-    assert list(texts) == ["x" * 4000]
+    texts.append("z" * 90)
+    assert list(texts) == ["x" * 4000, "z" * 90]
 
 
 def test_a_full_disk_is_an_error_that_names_the_ids_and_leaves_nothing(tmp_path, small_disk):
