@@ -43,7 +43,7 @@ class StoredTexts(Sequence[str]):
 
     def __init__(self, texts: Iterable[str] = ()):
         # Without a buffer, a full disk is an error of `append`.
-        self._file = tempfile.TemporaryFile("a+b", buffering=0)  # noqa: SIM115 (it is closed with the object)
+        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (it is closed with the object)
         self._ends = array.array("q", [0])
         weakref.finalize(self, self._file.close)
         for text in texts:
@@ -54,6 +54,7 @@ class StoredTexts(Sequence[str]):
         content = text.encode("utf-8", "surrogatepass")
         left = content
         try:
+            self._file.seek(self._ends[-1])
             while left:
                 left = left[self._file.write(left) :]
         except OSError as error:
