@@ -79,13 +79,8 @@ def load_engine(
         ValueError: the engine does not run what is in the folder.
     """
     if engine in ("auto", "tensorflow") and (folder / "saved_model.pb").is_file():
-        if precision != "auto":
-            raise ValueError(
-                f"{folder} is a SavedModel, whose precision was chosen when it was exported. Received: "
-                f"precision={precision!r}; leave it out."
-            )
         try:
-            loaded = importlib.import_module("albert_tf.serving.tensorflow_engine").load(folder, threads)
+            loaded = importlib.import_module("albert_tf.serving.tensorflow_engine").load(folder, threads, precision)
         except ModuleNotFoundError as error:
             raise ValueError(
                 f"{error.name} is not installed, which the SavedModel in {folder} needs; install it, or export the "

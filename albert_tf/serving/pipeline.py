@@ -248,14 +248,9 @@ def load_model(
                 loaded = onnx_engine.load(version, engine or "auto", precision or "auto", batch_size, MAX_TOKENS)
                 return _EngineModel(version, loaded, batch_size)
             if engine in (None, "tensorflow") and (version / SAVED_MODEL_FILE).is_file():
-                if precision is not None:
-                    raise ValueError(
-                        f"{version} is a SavedModel, whose precision was chosen when it was exported. Received: "
-                        f"precision={precision!r}; leave it out."
-                    )
                 from albert_tf.serving import tensorflow_engine  # commands hide what TensorFlow logs in its import
 
-                return _EngineModel(version, tensorflow_engine.load(version), batch_size)
+                return _EngineModel(version, tensorflow_engine.load(version, precision=precision or "auto"), batch_size)
         if engine is None:
             return _load_keras(folder, batch_size, precision)
     except ModuleNotFoundError as error:

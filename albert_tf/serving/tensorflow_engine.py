@@ -157,16 +157,23 @@ class TensorFlowEngine:
         return _Output(found, int(index))
 
 
-def load(folder: pathlib.Path, threads: int | None = None) -> TensorFlowEngine:
+def load(folder: pathlib.Path, threads: int | None = None, precision: str = "auto") -> TensorFlowEngine:
     """Loads a SavedModel.
 
     Args:
         folder: the folder of a version.
         threads: number of threads of an operation. None: one per core. That of the first model of a process counts.
+        precision: must be `"auto"`: that of the export.
 
     Raises:
-        ValueError: the SavedModel is damaged, or was written by something that this TensorFlow cannot read.
+        ValueError: the SavedModel is damaged, or was written by something that this TensorFlow cannot read; or another
+            precision is given.
     """
+    if precision != "auto":
+        raise ValueError(
+            f"{folder} is a SavedModel, whose precision was chosen when it was exported. Received: "
+            f"precision={precision!r}; leave it out."
+        )
     try:
         return TensorFlowEngine(folder, threads)
     except (ValueError, _StatusError) as error:
