@@ -246,7 +246,7 @@ class Answers:
                 found[row] = result
         return found
 
-    def _options(self, *names: str) -> dict[str, int]:
+    def _options(self, *names: str) -> dict[str, Any]:
         """Options that were recorded; for others the defaults hold."""
         return {name: value for name in names if (value := getattr(self.manifest, name)) is not None}
 

@@ -1,6 +1,7 @@
 """Evaluates a fine-tuned model of any task on a file of examples."""
 
 import pathlib
+import tempfile
 from typing import Any
 
 from albert_tf import checkpoints, models
@@ -43,7 +44,9 @@ def evaluate_folder(
     task, model, tokenizer = _load(pathlib.Path(folder), changes)
     examples = task.read_dev(pathlib.Path(as_file(data)))
     tokenizer.check_fits(model.config.vocab_size)
-    evaluation = task.evaluator(model, tokenizer, examples, batch_size)()
+    with tempfile.TemporaryDirectory(prefix="albert_tf-") as ids:
+        task.stored_ids = pathlib.Path(ids)
+        evaluation = task.evaluator(model, tokenizer, examples, batch_size)()
     if predictions is not None:
         task.write_predictions(pathlib.Path(predictions), examples, evaluation)
     return len(examples), evaluation
@@ -69,7 +72,10 @@ def predict_folder(
     task, model, tokenizer = _load(pathlib.Path(folder), {})
     examples = task.read_unlabelled(pathlib.Path(data))
     tokenizer.check_fits(model.config.vocab_size)
-    task.write_predictions(pathlib.Path(output), examples, task.predict(model, tokenizer, examples, batch_size))
+    with tempfile.TemporaryDirectory(prefix="albert_tf-") as ids:
+        task.stored_ids = pathlib.Path(ids)
+        predictions = task.predict(model, tokenizer, examples, batch_size)
+    task.write_predictions(pathlib.Path(output), examples, predictions)
     return len(examples)
 
 

@@ -9,7 +9,7 @@ import keras
 import pytest
 
 from albert_tf.atomic_files import exclusive_lock
-from albert_tf.data.finetuning import stored_texts
+from albert_tf.data.finetuning import stored_arrays
 from albert_tf.trainer import TrainingStopped, finetune, finetune_grid, finetuning
 from albert_tf.trainer.run_folder import read_metrics
 from tests.conftest import ROOT
@@ -115,21 +115,23 @@ def test_a_run_that_is_stopped_twice_at_the_same_step_keeps_its_best_weights(fil
 
 
 def test_texts_are_tokenized_once_for_a_run_that_is_resumed_and_for_all_runs_of_a_grid(files, tmp_path, monkeypatch):
-    calls = []
-    original = stored_texts.encoded_parts
-    monkeypatch.setattr(stored_texts, "encoded_parts", lambda *given: calls.append(given) or original(*given))
-    options = options_for(files, tmp_path / "run")
+    written = []
+    original = stored_arrays._write
+    monkeypatch.setattr(stored_arrays, "_write", lambda path, *given: written.append(path) or original(path, *given))
+    options = options_for(files, tmp_path / "run", dev=files / "train.tsv")
     stop_at(2, options)
-    (stored,) = (tmp_path / "run/.ids").iterdir()
+    stored = set((tmp_path / "run/.ids").iterdir())
+    assert stored == set(written)
+    assert len(stored) == 2  # those of the training file and of the file to evaluate on
     with pytest.raises(ValueError, match="belongs to a run with another recipe"):
         finetune(options.model_copy(update={"epochs": 2}))
     with exclusive_lock(options.output), pytest.raises(ValueError, match="is being written by another process"):
         finetune(options)
-    assert stored.is_dir()
+    assert set((tmp_path / "run/.ids").iterdir()) == stored
     finetune(options)
-    assert len(calls) == 1
+    assert len(written) == 2
     finetune_grid(options.model_copy(update={"output": tmp_path / "grid"}), {"seed": [0, 1]})
-    assert len(calls) == 2
+    assert len(written) == 4
     assert not list(tmp_path.rglob(".ids"))
 
 

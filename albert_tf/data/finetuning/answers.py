@@ -18,7 +18,7 @@ IMPOSSIBLE = np.float32(-1e9)
 _ARRAYS = ("starts", "start_scores", "ends", "end_scores", "no_answer")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A possible answer.
 
@@ -37,7 +37,7 @@ class Candidate:
     probability: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
     """The candidates of a question.
 
@@ -62,8 +62,8 @@ class SpanScores:
     Attributes:
         starts: positions in the window, most probable first, int [W, K].
         start_scores: float [W, K].
-        ends: positions for each start, int [W, K, J].
-        end_scores: float [W, K, J].
+        ends: positions for each start, int [W, K, J], or [W, 1, J] if they are the same for all starts.
+        end_scores: float, of the same shape.
         no_answer: score of "no answer", float [W].
         is_relative: whether `no_answer` is on the scale of a candidate's score, which is then subtracted from it.
     """
@@ -102,10 +102,8 @@ class SpanScores:
         if p_mask is not None:
             logits = {edge: np.where(p_mask == 0, scores, IMPOSSIBLE) for edge, scores in logits.items()}
         (starts, start_scores), (ends, end_scores) = (_best(logits[edge], n_best) for edge in ("start", "end"))
-        shape = (len(starts), n_best, n_best)
-        ends, end_scores = (np.broadcast_to(array[:, None], shape) for array in (ends, end_scores))
         no_answer = outputs["start_logits"][:, 0].astype(np.float64) + outputs["end_logits"][:, 0]
-        return cls(starts, start_scores, ends, end_scores, no_answer, is_relative=True)
+        return cls(starts, start_scores, ends[:, None], end_scores[:, None], no_answer, is_relative=True)
 
     @classmethod
     def concatenate(cls, parts: Sequence["SpanScores"]) -> "SpanScores":
@@ -153,28 +151,31 @@ def find_answers(
     if len(scores.starts) != len(windows):
         raise ValueError(f"`scores` must be of all {len(windows)} windows. Received: scores of {len(scores.starts)}.")
     return {
-        question.id: _answer(windows, index, scores, n_best, max_answer_length)
+        question.id: _answer(windows, index, question.context, scores, n_best, max_answer_length)
         for index, question in enumerate(windows.questions)
     }
 
 
-def _answer(windows: QuestionWindows, question: int, scores: SpanScores, n_best: int, max_answer_length: int) -> Answer:
+def _answer(
+    windows: QuestionWindows, question: int, context: str, scores: SpanScores, n_best: int, max_answer_length: int
+) -> Answer:
     own, best_window = windows.best_windows(question)
     start, count, position = (
         array[own, None, None].astype(np.int64) for array in (windows.start, windows.count, windows.position)
     )
     first = scores.starts[own, :, None] - position  # [W, K, 1], tokens of the passage in the window
-    last = scores.ends[own] - position  # [W, K, J]
-    is_valid = (first >= 0) & (first <= last) & (last < count) & (last - first < max_answer_length)
+    last = scores.ends[own] - position  # [W, K or 1, J]
+    is_valid = (first >= 0) & (first <= last) & (last < count) & (last - first < max_answer_length)  # [W, K, J]
+    last, end_scores = (np.broadcast_to(array, is_valid.shape) for array in (last, scores.end_scores[own]))
     window, row, column = np.nonzero(is_valid)
     first, last = (start + first)[window, row, 0], (start[:, 0, 0][window] + last[window, row, column])
     is_best = best_window[first] == window
     window, row, column, first, last = (array[is_best] for array in (window, row, column, first, last))
     start_scores = scores.start_scores[own][window, row].astype(np.float64)
-    end_scores = scores.end_scores[own][window, row, column].astype(np.float64)
+    end_scores = end_scores[window, row, column].astype(np.float64)
     order = np.argsort(-(start_scores + end_scores), kind="stable")
     found = _distinct(
-        windows.questions[question].context,
+        context,
         windows.spans[question],
         zip(*(array[order].tolist() for array in (first, last, start_scores, end_scores))),
         n_best,

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs
+from albert_tf.data.finetuning.encoded import QUESTIONS_AT_ONCE, EncodedTexts, Inputs
+from albert_tf.data.finetuning.stored_arrays import gather
+from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.tables import read_objects
 from albert_tf.json_files import read_json
 
@@ -51,7 +53,7 @@ class ChoiceQuestion:
         return [f"{self.question} {choice}" for choice in self.choices]
 
 
-def read_choices(path: str | Path, labelled: bool = True) -> list[ChoiceQuestion]:
+def read_choices(path: str | Path, labelled: bool = True) -> StoredRows[ChoiceQuestion]:
     """Reads multiple-choice questions.
 
     Args:
@@ -63,26 +65,24 @@ def read_choices(path: str | Path, labelled: bool = True) -> list[ChoiceQuestion
         ValueError: there are no questions, they differ in the number of choices, or a file is damaged; the message
             names it.
     """
-    path = Path(path)
-    if path.is_dir():
-        passages = ((file, read_json(file, cure=_CURE)) for file in sorted(path.rglob("*.txt")))
-        questions = [
-            question
-            for file, passage in passages
-            for question in _of_passage(passage, str(file), "" if file.parent == path else file.parent.name)
-        ]
-    else:
-        questions = list(_of_lines(path, labelled))
+    path, questions, first = Path(path), StoredRows[ChoiceQuestion](), None
+    for question in _of_folder(path) if path.is_dir() else _of_lines(path, labelled):
+        first = first or question
+        if len(question.choices) != len(first.choices):
+            raise ValueError(
+                f"{question.id}: {len(question.choices)} choices, but {len(first.choices)} in {first.id}; all "
+                "questions must have the same number."
+            )
+        questions.append(question)
     if not questions:
         raise ValueError(f"{path} has no questions; {_CURE}.")
-    count = len(questions[0].choices)
-    for question in questions:
-        if len(question.choices) != count:
-            raise ValueError(
-                f"{question.id}: {len(question.choices)} choices, but {count} in {questions[0].id}; all questions must "
-                "have the same number."
-            )
     return questions
+
+
+def _of_folder(path: Path) -> Iterator[ChoiceQuestion]:
+    for file in sorted(path.rglob("*.txt")):
+        passage = read_json(file, cure=_CURE)
+        yield from _of_passage(passage, str(file), "" if file.parent == path else file.parent.name)
 
 
 def _of_lines(path: Path, labelled: bool) -> Iterator[ChoiceQuestion]:
@@ -166,14 +166,16 @@ def encode_choices(
     questions: Sequence[ChoiceQuestion],
     max_length: int = 512,
     max_question_length: int = MAX_STATEMENT_LENGTH,
+    folder: Path | None = None,
 ) -> EncodedChoices:
     """Tokenizes each choice as [CLS] passage [SEP] question with choice [SEP].
 
     Args:
         tokenizer: AlbertTokenizer.
-        questions: with the same number of choices.
+        questions: with the same number of choices; those about one passage should be next to each other.
         max_length: maximum number of ids; longer passages are truncated.
         max_question_length: of longer questions with their choice, only the last ids are kept.
+        folder: as in `gather`.
 
     Raises:
         ValueError: `max_length` leaves no space.
@@ -186,22 +188,34 @@ def encode_choices(
             f"`max_length` must be at least 5 for a passage and a choice with [CLS], [SEP] and [SEP]. Received: "
             f"max_length={max_length}."
         )
-    passages = dict.fromkeys(question.context for question in questions)
-    passages = dict(zip(passages, tokenizer.encode_batch(list(passages))))
     longest = min(max_question_length, max_length - 4)
-    statements = tokenizer.encode_batch([text for question in questions for text in question.statements()])
-    rows, types = [], []
-    for index, ids in enumerate(statements):
-        ids = ids[-longest:]
-        passage = passages[questions[index // len(questions[0].choices)].context]
-        passage = passage[: max_length - 3 - len(ids)]
-        rows.append(
-            np.concatenate([[tokenizer.cls_token_id], passage, [tokenizer.sep_token_id], ids, [tokenizer.sep_token_id]])
-        )
-        types.append(np.repeat(np.array([0, 1], np.int8), [len(passage) + 2, len(ids) + 1]))
-    offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
-    encoded = EncodedTexts(
-        np.concatenate(rows).astype(np.int32), np.concatenate(types), offsets, max_length, tokenizer.pad_token_id
-    )
-    labels = np.array([question.label for question in questions], np.int32)
+    parts = _parts(tokenizer, questions, max_length, longest)
+    found = gather(parts, folder, [questions], [tokenizer.vocab_hash, max_length, longest])
+    labels = found.pop("labels")
+    encoded = EncodedTexts.of(**found, max_length=max_length, pad_token_id=tokenizer.pad_token_id)
     return EncodedChoices(encoded, labels, len(questions[0].choices))
+
+
+def _parts(
+    tokenizer: "AlbertTokenizer", questions: Sequence[ChoiceQuestion], max_length: int, longest: int
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the ids of some questions at a time; `longest` statements are cut."""
+    for first in range(0, len(questions), QUESTIONS_AT_ONCE):
+        part = questions[first : first + QUESTIONS_AT_ONCE]
+        passages = list(dict.fromkeys(question.context for question in part))
+        passages = dict(zip(passages, tokenizer.encode_batch(passages)))
+        statements = iter(tokenizer.encode_batch([text for question in part for text in question.statements()]))
+        cls, sep = (np.array([index], np.int32) for index in (tokenizer.cls_token_id, tokenizer.sep_token_id))
+        rows, lengths = [], []
+        for question in part:
+            for _ in question.choices:
+                ids = next(statements)[-longest:]
+                passage = passages[question.context][: max_length - 3 - len(ids)]
+                rows += [cls, passage, sep, ids, sep]
+                lengths.append((len(passage) + 2, len(ids) + 1))
+        yield {
+            "ids": np.concatenate(rows),
+            "token_types": np.repeat(np.tile(np.array([0, 1], np.int8), len(lengths)), np.ravel(lengths)),
+            "lengths": np.array(lengths, np.int32).sum(axis=1, dtype=np.int32),
+            "labels": np.array([question.label for question in part], np.int32),
+        }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_tf.data.finetuning.stored_texts import StoredTexts
+from albert_tf.data.finetuning.stored_rows import StoredTexts
 from albert_tf.data.finetuning.tables import Row, listed, read_rows
 from albert_tf.json_files import nearest
 

@@ -5,9 +5,12 @@ Letters: N examples, T ids of all examples together, B batch, L sequence.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from albert_tf.data.finetuning.stored_arrays import gather
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
@@ -20,7 +23,11 @@ BYTES_PER_TOKEN = 4
 
 Inputs = dict[str, np.ndarray]
 
-_TEXTS_AT_ONCE, _LONG_TEXTS_AT_ONCE = 1024, 64
+# Questions that are tokenized at once, and a passage once for all of them; and texts of any length.
+QUESTIONS_AT_ONCE = 256
+LONG_TEXTS_AT_ONCE = 64
+
+_TEXTS_AT_ONCE = 1024
 _NO_LIMIT = 1 << 30
 
 
@@ -54,6 +61,13 @@ class EncodedTexts:
     offsets: np.ndarray
     max_length: int
     pad_token_id: int
+
+    @classmethod
+    def of(
+        cls, ids: np.ndarray, token_types: np.ndarray, lengths: np.ndarray, max_length: int, pad_token_id: int
+    ) -> "EncodedTexts":
+        """From the number of ids of each example, int [N]."""
+        return cls(ids, token_types, np.append(0, np.cumsum(lengths, dtype=np.int64)), max_length, pad_token_id)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -129,8 +143,8 @@ def encode_with_spans(tokenizer: "AlbertTokenizer", texts: Sequence[str]) -> lis
         For each text its ids, int32 [T], and start and exclusive end of each in characters, int32 [T, 2].
     """
     found = []
-    for first in range(0, len(texts), _LONG_TEXTS_AT_ONCE):
-        inputs = tokenizer(texts[first : first + _LONG_TEXTS_AT_ONCE], max_length=_NO_LIMIT, return_offsets=True)
+    for first in range(0, len(texts), LONG_TEXTS_AT_ONCE):
+        inputs = tokenizer(texts[first : first + LONG_TEXTS_AT_ONCE], max_length=_NO_LIMIT, return_offsets=True)
         for ids, mask, spans in zip(inputs["input_ids"], inputs["attention_mask"], inputs["offsets"]):
             end = int(mask.sum()) - 1
             found.append((ids[1:end].copy(), spans[1:end].copy()))
@@ -138,21 +152,28 @@ def encode_with_spans(tokenizer: "AlbertTokenizer", texts: Sequence[str]) -> lis
 
 
 def encode_texts(
-    tokenizer: "AlbertTokenizer", texts: Sequence[str], pairs: Sequence[str] | None, max_length: int
+    tokenizer: "AlbertTokenizer",
+    texts: Sequence[str],
+    pairs: Sequence[str] | None,
+    max_length: int,
+    folder: Path | None = None,
 ) -> EncodedTexts:
-    """Tokenizes texts or pairs of texts, and truncates those of more than `max_length` ids."""
-    ids, types, lengths = map(np.concatenate, zip(*encoded_parts(tokenizer, texts, pairs, max_length)))
-    offsets = np.append(0, np.cumsum(lengths, dtype=np.int64))
-    return EncodedTexts(ids, types, offsets, max_length, tokenizer.pad_token_id)
+    """Tokenizes texts or pairs of texts, and truncates those of more than `max_length` ids; `folder` as in `gather`."""
+    parts = _parts(tokenizer, texts, pairs, max_length)
+    found = gather(parts, folder, [texts, pairs], [tokenizer.vocab_hash, max_length])
+    return EncodedTexts.of(**found, max_length=max_length, pad_token_id=tokenizer.pad_token_id)
 
 
-def encoded_parts(
+def _parts(
     tokenizer: "AlbertTokenizer", texts: Sequence[str], pairs: Sequence[str] | None, max_length: int
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yields ids (int32), token types (int8) and lengths (int32) of about a thousand texts at a time."""
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the ids of some texts at a time."""
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         part = slice(start, start + _TEXTS_AT_ONCE)
         encoded = tokenizer(texts[part], None if pairs is None else pairs[part], max_length=max_length)
         mask = encoded["attention_mask"] == 1
-        types = encoded["token_type_ids"][mask].astype(np.int8)
-        yield encoded["input_ids"][mask], types, mask.sum(axis=1, dtype=np.int32)
+        yield {
+            "ids": encoded["input_ids"][mask],
+            "token_types": encoded["token_type_ids"][mask].astype(np.int8),
+            "lengths": mask.sum(axis=1, dtype=np.int32),
+        }

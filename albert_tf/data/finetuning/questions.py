@@ -3,6 +3,7 @@
 Letters: Q questions, W windows, N tokens of a passage.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,9 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows, encode_with_spans, window_stride
+from albert_tf.data.finetuning.encoded import (
+    QUESTIONS_AT_ONCE,
+    EncodedTexts,
+    Inputs,
+    best_windows,
+    encode_with_spans,
+    window_stride,
+)
+from albert_tf.data.finetuning.stored_arrays import Ragged, gather
+from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.json_files import MAX_DATA_BYTES, parse_json, read_bytes
-from albert_tf.tokenization.batching import BatchLayout, choose_windows
+from albert_tf.tokenization.batching import BatchLayout, Windows, choose_windows
 from albert_tf.tokenization.spans import find_tokens
 
 if TYPE_CHECKING:
@@ -40,7 +50,7 @@ class Question:
     starts: tuple[int, ...] = ()
 
 
-def read_questions(path: str | Path, misplaced: Misplaced = "refuse") -> list[Question]:
+def read_questions(path: str | Path, misplaced: Misplaced = "refuse") -> StoredRows[Question]:
     """Reads a file in the format of SQuAD 1.1 and 2.0, which KorQuAD 1.0 and XQuAD share.
 
     Args:
@@ -55,23 +65,23 @@ def read_questions(path: str | Path, misplaced: Misplaced = "refuse") -> list[Qu
     path = Path(path)
     cure = "give a file in SQuAD's format"
     content = parse_json(read_bytes(path, cure, MAX_DATA_BYTES), path, cure=cure)
-    questions = list(_questions(path, content))
-    if not questions:
-        raise ValueError(f"{path} has no questions; is it the right file?")
-    seen: set[str] = set()
-    for question in questions:
+    questions, seen, wrong = StoredRows[Question](), set(), []
+    for question in _questions(path, content):
         if question.id in seen:
             raise ValueError(f"{path} has two questions with the id {question.id!r}; give each its own.")
         seen.add(question.id)
-    placed = [replace(question, starts=_starts_in_passage(question)) for question in questions]
-    wrong = [question for question, own in zip(questions, placed) if question != own]
+        placed = replace(question, starts=_starts_in_passage(question))
+        if placed != question:
+            wrong.append(f"{question.id} ({question.answers[0][:30]!r})")
+        questions.append(placed)
+    if not questions:
+        raise ValueError(f"{path} has no questions; is it the right file?")
     if wrong and misplaced == "refuse":
-        named = ", ".join(f"{question.id} ({question.answers[0][:30]!r})" for question in wrong[:3])
         raise ValueError(
             f"{path}: the answers of {len(wrong):,} questions are not in their passages at `answer_start`, as of "
-            f"{named}; correct them, or set `misplaced_answers` to 'drop'."
+            f"{', '.join(wrong[:3])}; correct them, or set `misplaced_answers` to 'drop'."
         )
-    return placed
+    return questions
 
 
 def _questions(path: Path, content: Any) -> Iterator[Question]:
@@ -144,7 +154,7 @@ class QuestionWindows:
     position: np.ndarray
     start: np.ndarray
     count: np.ndarray
-    spans: Sequence[np.ndarray]
+    spans: Ragged
 
     def __len__(self) -> int:
         return len(self.question)
@@ -164,20 +174,16 @@ class QuestionWindows:
         A window without the whole first answer of its question is impossible, with both positions 0.
         """
         starts, ends = np.zeros([2, len(self)], np.int32)
-        for index, row in enumerate(self.question.tolist()):
-            tokens = self._answer_tokens(row)
-            if tokens is not None:
-                first, last = tokens.start - self.start[index], tokens.stop - 1 - self.start[index]
-                if first >= 0 and last < self.count[index]:
-                    starts[index], ends[index] = self.position[index] + first, self.position[index] + last
+        edges = np.searchsorted(self.question, np.arange(len(self.questions) + 1)).tolist()
+        for question, spans, (begin, end) in zip(self.questions, self.spans, itertools.pairwise(edges)):
+            if not question.answers or question.starts[0] < 0:
+                continue
+            tokens = find_tokens(spans, question.starts[0], question.starts[0] + len(question.answers[0]))
+            for window in range(begin, end):
+                first, last = tokens.start - self.start[window], tokens.stop - 1 - self.start[window]
+                if first >= 0 and last < self.count[window]:
+                    starts[window], ends[window] = self.position[window] + first, self.position[window] + last
         return {"start_positions": starts, "end_positions": ends, "is_impossible": (starts == 0).astype(np.int32)}
-
-    def _answer_tokens(self, index: int) -> slice | None:
-        question = self.questions[index]
-        if not question.answers or question.starts[0] < 0:
-            return None
-        start = question.starts[0]
-        return find_tokens(self.spans[index], start, start + len(question.answers[0]))
 
     def batch(self, rows: np.ndarray, multiple: int = 8) -> Inputs:
         """The model's inputs for some windows, as `EncodedTexts.batch`, with `p_mask`: 1 where no answer can be."""
@@ -194,6 +200,7 @@ def encode_questions(
     max_length: int = 384,
     doc_stride: int | None = None,
     max_question_length: int = 64,
+    folder: Path | None = None,
 ) -> QuestionWindows:
     """Tokenizes questions and passages, and splits passages into windows.
 
@@ -204,6 +211,7 @@ def encode_questions(
         doc_stride: distance in tokens of the starts of two windows. None: 128, or a third of `max_length` if that is
             less.
         max_question_length: longer questions are cut to this number of ids.
+        folder: as in `gather`.
 
     Raises:
         ValueError: `max_length` leaves no room for a passage beside a question, or a passage has no tokens.
@@ -211,37 +219,66 @@ def encode_questions(
     References:
         `convert_examples_to_features` in squad_utils.py of google-research/albert.
     """
-    asked = [ids[:max_question_length] for ids in tokenizer.encode_batch([question.text for question in questions])]
-    if (longest := max(map(len, asked))) > max_length - 4:
-        raise ValueError(
-            f"`max_length` must leave room beside the longest question. Received: max_length={max_length}, "
-            f"a question of {longest} ids; lower `max_question_length`."
-        )
-    contexts = list(dict.fromkeys(question.context for question in questions))
-    passages = dict(zip(contexts, encode_with_spans(tokenizer, contexts)))
-    for question in questions:
-        if not len(passages[question.context][0]):
-            raise ValueError(f"The passage of question {question.text[:60]!r} has no tokens; delete it.")
-    lengths = np.array([len(ids) for ids in asked], np.int64)
-    passage_lengths = np.array([len(passages[question.context][0]) for question in questions], np.int64)
-    layout = BatchLayout(max_length, doc_stride=window_stride(max_length, doc_stride))
-    windows = choose_windows(lengths, passage_lengths, layout)
-    offsets = np.concatenate([[0], np.cumsum(windows.first + windows.second + 3)])
-    ids = np.full(offsets[-1], tokenizer.sep_token_id, np.int32)
-    types = np.ones(offsets[-1], np.int8)
-    columns = (windows.samples, windows.first, windows.second, windows.starts, offsets[:-1])
-    for sample, first, second, start, place in zip(*(column.tolist() for column in columns)):
+    stride = window_stride(max_length, doc_stride)
+    parts = _parts(tokenizer, questions, BatchLayout(max_length, doc_stride=stride), max_question_length)
+    settings = [tokenizer.vocab_hash, max_length, stride, max_question_length]
+    found = gather(parts, folder, [questions], settings)
+    texts = [found.pop(name) for name in ("ids", "token_types", "lengths")]
+    spans = Ragged(*(found.pop(name) for name in ("spans", "span_starts", "span_ends")))
+    encoded = EncodedTexts.of(*texts, max_length=max_length, pad_token_id=tokenizer.pad_token_id)
+    return QuestionWindows(questions, encoded, spans=spans, **found)
+
+
+def _parts(
+    tokenizer: "AlbertTokenizer", questions: Sequence[Question], layout: BatchLayout, max_question_length: int
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the windows of some questions at a time, the spans of their passages, and which are each question's."""
+    num_spans = 0
+    for begin in range(0, len(questions), QUESTIONS_AT_ONCE):
+        part = questions[begin : begin + QUESTIONS_AT_ONCE]
+        asked = [ids[:max_question_length] for ids in tokenizer.encode_batch([question.text for question in part])]
+        if (longest := max(map(len, asked))) > layout.max_length - 4:
+            raise ValueError(
+                f"`max_length` must leave room beside the longest question. Received: max_length={layout.max_length}, "
+                f"a question of {longest} ids; lower `max_question_length`."
+            )
+        places = {context: place for place, context in enumerate(dict.fromkeys(question.context for question in part))}
+        passages, spans = zip(*encode_with_spans(tokenizer, list(places)))
+        own = np.array([places[question.context] for question in part])
+        counts = np.array([len(ids) for ids in passages], np.int64)
+        if not counts.all():
+            empty = part[int(np.argmin(counts[own]))]
+            raise ValueError(f"The passage of question {empty.text[:60]!r} has no tokens; delete it.")
+        windows = choose_windows(np.array([len(ids) for ids in asked], np.int64), counts[own], layout)
+        ids, types = _ids(tokenizer, asked, [passages[place] for place in own], windows)
+        ends = num_spans + np.cumsum(counts)
+        yield {
+            "ids": ids,
+            "token_types": types,
+            "lengths": (windows.first + windows.second + 3).astype(np.int32),
+            "question": (begin + windows.samples).astype(np.int32),
+            "position": (windows.first + 2).astype(np.int32),
+            "start": windows.starts.astype(np.int32),
+            "count": windows.second.astype(np.int32),
+            "spans": np.concatenate(spans),
+            "span_starts": (ends - counts)[own],
+            "span_ends": ends[own],
+        }
+        num_spans += int(counts.sum())
+
+
+def _ids(
+    tokenizer: "AlbertTokenizer", asked: Sequence[np.ndarray], passages: Sequence[np.ndarray], windows: Windows
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ids and token types of windows, int32 and int8 [T], from the ids of each question and of its passage."""
+    ends = np.cumsum(windows.first + windows.second + 3)
+    ids = np.full(ends[-1], tokenizer.sep_token_id, np.int32)
+    types = np.ones(ends[-1], np.int8)
+    columns = (windows.samples, windows.first, windows.second, windows.starts, ends)
+    for sample, first, second, start, end in zip(*(column.tolist() for column in columns)):
+        place = end - second - first - 3
         ids[place] = tokenizer.cls_token_id
         ids[place + 1 : place + 1 + first] = asked[sample]
         types[place : place + first + 2] = 0
-        passage = passages[questions[sample].context][0][start : start + second]
-        ids[place + first + 2 : place + first + 2 + second] = passage
-    return QuestionWindows(
-        questions,
-        EncodedTexts(ids, types, offsets, max_length, tokenizer.pad_token_id),
-        question=windows.samples.astype(np.int32),
-        position=(windows.first + 2).astype(np.int32),
-        start=windows.starts.astype(np.int32),
-        count=windows.second.astype(np.int32),
-        spans=[passages[question.context][1] for question in questions],
-    )
+        ids[place + first + 2 : end - 1] = passages[sample][start : start + second]
+    return ids, types

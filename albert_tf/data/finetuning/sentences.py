@@ -13,7 +13,8 @@ import numpy as np
 
 from albert_tf.data.finetuning.choices import EncodedChoices
 from albert_tf.data.finetuning.classification import Columns, as_number, label_of
-from albert_tf.data.finetuning.stored_texts import StoredTexts, encode_on_disk
+from albert_tf.data.finetuning.encoded import encode_texts
+from albert_tf.data.finetuning.stored_rows import StoredTexts
 from albert_tf.data.finetuning.tables import listed, read_rows
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ class SentenceRows:
         return zip(*[iter(self.sentences)] * self.num_sentences)
 
     def encode(self, tokenizer: "AlbertTokenizer", max_length: int, folder: Path | None = None) -> EncodedChoices:
-        """Tokenizes the sentences of each row next to each other; `folder` as in `encode_on_disk`."""
-        encoded = encode_on_disk(tokenizer, self.sentences, None, max_length, folder)
+        """Tokenizes the sentences of each row next to each other; `folder` as in `gather`."""
+        encoded = encode_texts(tokenizer, self.sentences, None, max_length, folder)
         return EncodedChoices(encoded, self.similarities, self.num_sentences)
 
 

@@ -215,7 +215,9 @@ def read_objects(path: Path, cure: str) -> Iterator[tuple[str, Any]]:
     Raises:
         ValueError: the file cannot be read, or a line is not an object; the message ends with `cure`.
     """
-    for number, line in enumerate(read_bytes(path, cure, MAX_DATA_BYTES).split(b"\n"), start=1):
+    if not path.is_file():
+        raise ValueError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; {cure}.")
+    for number, line in enumerate(_lines(path), start=1):
         if line.strip():
             where = f"{path}, line {number}"
             yield where, parse_json(line, where, cure=cure)

@@ -3,6 +3,7 @@
 Letters: N texts, T tokens of a text, W windows, B batch, L sequence.
 """
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, best_windows, encode_with_spans, window_stride
+from albert_tf.data.finetuning.encoded import (
+    LONG_TEXTS_AT_ONCE,
+    EncodedTexts,
+    Inputs,
+    best_windows,
+    encode_with_spans,
+    window_stride,
+)
+from albert_tf.data.finetuning.stored_arrays import Ragged, gather
+from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.tables import listed, read_objects
 from albert_tf.json_files import nearest
 from albert_tf.metrics.entities import find_entities
@@ -48,7 +58,7 @@ class TaggedText:
     spans: tuple[tuple[int, int, str], ...] = ()
 
 
-def read_tagged(path: str | Path, labelled: bool = True) -> list[TaggedText]:
+def read_tagged(path: str | Path, labelled: bool = True) -> StoredRows[TaggedText]:
     r"""Reads tagged texts.
 
     Args:
@@ -64,24 +74,30 @@ def read_tagged(path: str | Path, labelled: bool = True) -> list[TaggedText]:
     """
     path = Path(path)
     if not labelled and path.suffix.lower() == ".txt":
-        lines = [line.text for line in read_lines(path) if line.text.strip()]
-        if lines and all(len(line.split()) > 1 and TAG.fullmatch(line.split()[-1]) for line in lines):
-            raise ValueError(
-                f"{path} has a word and its tag in each line; rename it to .conll, or give a text per line."
-            )
-        texts = [TaggedText(f"{path}, text {number}", line) for number, line in enumerate(lines, start=1)]
+        found = _plain_texts(path)
     else:
-        texts = list(_json_texts(path, labelled) if path.suffix.lower() == ".jsonl" else _column_texts(path, labelled))
+        found = _json_texts(path, labelled) if path.suffix.lower() == ".jsonl" else _column_texts(path, labelled)
+    texts = StoredRows(found)
     if not texts or (labelled and not any(text.text.strip() for text in texts)):
         raise ValueError(f"{path} has no texts{', only empty ones' if texts else ''}; {_CURE}.")
     return texts
+
+
+def _plain_texts(path: Path) -> Iterator[TaggedText]:
+    lines = (line.text for line in read_lines(path) if line.text.strip())
+    are_tagged = number = 0
+    for number, line in enumerate(lines, start=1):
+        are_tagged += len(line.split()) > 1 and TAG.fullmatch(line.split()[-1]) is not None
+        yield TaggedText(f"{path}, text {number}", line)
+    if number and are_tagged == number:
+        raise ValueError(f"{path} has a word and its tag in each line; rename it to .conll, or give a text per line.")
 
 
 def _column_texts(path: Path, labelled: bool) -> Iterator[TaggedText]:
     words: list[str] = []
     tags: list[str] = []
     first = columns = 0
-    for number, line in enumerate([*(line.text for line in read_lines(path)), ""], start=1):
+    for number, line in enumerate(itertools.chain((line.text for line in read_lines(path)), [""]), start=1):
         if not line:
             if words:
                 yield _of_words(f"{path}, line {first}", words, tags)
@@ -160,8 +176,8 @@ class EncodedTags:
     Attributes:
         texts: the N texts.
         encoded: EncodedTexts of the W windows, those of one text next to each other.
-        text: index of the text of each window, int [W].
-        start, count: first token of the text in each window and number of tokens, int [W].
+        text: index of the text of each window, int32 [W].
+        start, count: first token of the text in each window and number of tokens, int32 [W].
         spans: for each text, start and exclusive end of its tokens in characters, int32 [T, 2].
         labels: for each text, the label of each token, int32 [T]; -100 for all but the first token of a word.
     """
@@ -171,8 +187,8 @@ class EncodedTags:
     text: np.ndarray
     start: np.ndarray
     count: np.ndarray
-    spans: Sequence[np.ndarray]
-    labels: Sequence[np.ndarray]
+    spans: Ragged
+    labels: Ragged
 
     @property
     def lengths(self) -> np.ndarray:
@@ -211,6 +227,7 @@ def encode_tagged(
     names: Sequence[str],
     max_length: int = 512,
     doc_stride: int | None = None,
+    folder: Path | None = None,
 ) -> EncodedTags:
     """Tokenizes texts and labels their tokens; long texts are split into windows.
 
@@ -221,33 +238,56 @@ def encode_tagged(
         max_length: maximum number of ids of a window.
         doc_stride: distance in tokens of the starts of two windows. None: 128, or a third of `max_length` if that is
             less.
+        folder: as in `gather`.
 
     Raises:
         ValueError: a tag is not one of `names`; the message names the line.
     """
-    ids_by_text, spans_by_text = zip(*encode_with_spans(tokenizer, [text.text for text in texts]))
-    labels = [_labels(text, spans, names) for text, spans in zip(texts, spans_by_text)]
-    lengths = np.array([len(ids) for ids in ids_by_text], np.int64)
     stride = window_stride(max_length, doc_stride)
-    windows = choose_windows(lengths, None, BatchLayout(max_length, doc_stride=stride))
-    offsets = np.concatenate([[0], np.cumsum(windows.first + 2)])
-    ids = np.full(offsets[-1], tokenizer.sep_token_id, np.int32)
-    for sample, count, start, place in zip(
-        *(a.tolist() for a in (windows.samples, windows.first, windows.starts)), offsets
-    ):
-        ids[place] = tokenizer.cls_token_id
-        ids[place + 1 : place + 1 + count] = ids_by_text[sample][start : start + count]
-    encoded = EncodedTexts(ids, np.zeros(len(ids), np.int8), offsets, max_length, tokenizer.pad_token_id)
-    return EncodedTags(texts, encoded, windows.samples, windows.starts, windows.first, spans_by_text, labels)
+    parts = _parts(tokenizer, texts, names, BatchLayout(max_length, doc_stride=stride))
+    found = gather(parts, folder, [texts], [tokenizer.vocab_hash, list(names), max_length, stride])
+    own = (found.pop(name) for name in ("ids", "token_types", "lengths"))
+    encoded = EncodedTexts.of(*own, max_length=max_length, pad_token_id=tokenizer.pad_token_id)
+    spans = Ragged.of(found.pop("spans"), found.pop("num_tokens"))
+    labels = Ragged(found.pop("labels"), spans.starts, spans.ends)
+    return EncodedTags(texts, encoded, spans=spans, labels=labels, **found)
+
+
+def _parts(
+    tokenizer: "AlbertTokenizer", texts: Sequence[TaggedText], names: Sequence[str], layout: BatchLayout
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the windows of some texts at a time, and the spans and labels of their tokens."""
+    for begin in range(0, len(texts), LONG_TEXTS_AT_ONCE):
+        part = texts[begin : begin + LONG_TEXTS_AT_ONCE]
+        tokens, spans = zip(*encode_with_spans(tokenizer, [text.text for text in part]))
+        num_tokens = np.array([len(ids) for ids in tokens], np.int64)
+        windows = choose_windows(num_tokens, None, layout)
+        ends = np.cumsum(windows.first + 2)
+        ids = np.full(ends[-1], tokenizer.sep_token_id, np.int32)
+        columns = (windows.samples, windows.first, windows.starts, ends)
+        for sample, count, start, end in zip(*(column.tolist() for column in columns)):
+            ids[end - count - 2] = tokenizer.cls_token_id
+            ids[end - count - 1 : end - 1] = tokens[sample][start : start + count]
+        yield {
+            "ids": ids,
+            "token_types": np.zeros(len(ids), np.int8),
+            "lengths": (windows.first + 2).astype(np.int32),
+            "text": (begin + windows.samples).astype(np.int32),
+            "start": windows.starts.astype(np.int32),
+            "count": windows.first.astype(np.int32),
+            "num_tokens": num_tokens,
+            "spans": np.concatenate(spans),
+            "labels": np.concatenate([_labels(text, own, names) for text, own in zip(part, spans)]),
+        }
 
 
 def first_tokens(text: TaggedText, spans: np.ndarray) -> list[int | None]:
     """The index of the first token that ends in each word of a text; None for a word without tokens."""
-    found: list[int | None] = []
-    for start, end in text.words or ():
-        tokens = np.flatnonzero((spans[:, 1] > start) & (spans[:, 1] <= end))
-        found.append(int(tokens[0]) if tokens.size else None)
-    return found
+    words, ends = np.array(text.words or (), np.int64).reshape(-1, 2), spans[:, 1]
+    found = np.searchsorted(ends, words[:, 0], side="right").tolist()  # tokens are in order
+    return [
+        token if token < len(ends) and ends[token] <= end else None for token, end in zip(found, words[:, 1].tolist())
+    ]
 
 
 @dataclass(frozen=True)

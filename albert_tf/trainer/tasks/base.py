@@ -6,6 +6,7 @@ Letters: N examples, B batch, L sequence.
 import abc
 import csv
 import io
+import itertools
 import pathlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
@@ -13,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.atomic_files import atomic_write
+from albert_tf.atomic_files import atomic_open
 from albert_tf.data.finetuning.batches import TrainingExamples
 from albert_tf.data.finetuning.choices import EncodedChoices
 from albert_tf.data.finetuning.encoded import MAX_TOKENS, EncodedTexts, rows_by_length
@@ -25,7 +26,11 @@ from albert_tf.trainer.task_options import TaskOptions
 
 
 def outputs_by_length(
-    model: AlbertBase, output: str, examples: EncodedTexts | EncodedChoices, batch_size: int
+    model: AlbertBase,
+    output: str,
+    examples: EncodedTexts | EncodedChoices,
+    batch_size: int,
+    reduce: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Callable[[], np.ndarray]:
     """A function that computes an output of all examples, [N, ...], with the model's current weights; traced once.
 
@@ -34,6 +39,7 @@ def outputs_by_length(
         output: name of the output, whose shape depends on nothing but the number of examples.
         examples: tokenized examples.
         batch_size: examples per batch; examples are batched by length.
+        reduce: replaces the outputs of a batch, [B, ...], by what is to be kept of them, [B, ...].
     """
     signature = {
         name: tf.TensorSpec([None] * array.ndim, tf.int32) for name, array in examples.batch(np.arange(1)).items()
@@ -46,7 +52,8 @@ def outputs_by_length(
         order, found = [], []
         for rows in longest_first(examples.lengths, batch_size):
             batch = examples.batch(rows, multiple=1)
-            found.append(compute({name: tf.constant(array) for name, array in batch.items()}).numpy())
+            outputs = compute({name: tf.constant(array) for name, array in batch.items()}).numpy()
+            found.append(outputs if reduce is None else reduce(outputs))
             order.append(rows)
         return np.concatenate(found)[np.argsort(np.concatenate(order))]
 
@@ -61,9 +68,10 @@ def longest_first(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
 
 def write_table(path: pathlib.Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Writes a TSV file; lone surrogates, which labels from JSON may hold, are written as they are."""
-    file = io.StringIO(newline="")
-    csv.writer(file, delimiter="\t", lineterminator="\n").writerows([header, *rows])
-    atomic_write(path, file.getvalue().encode("utf-8", "surrogatepass"))
+    with atomic_open(path) as file:
+        text = io.TextIOWrapper(file, "utf-8", "surrogatepass", newline="")
+        csv.writer(text, delimiter="\t", lineterminator="\n").writerows(itertools.chain([header], rows))
+        text.detach()
 
 
 class Evaluation(Protocol):
@@ -98,7 +106,7 @@ class FinetuneTask(abc.ABC):
 
     Attributes:
         predictions_file: name of the file of predictions.
-        stored_ids: folder for the ids of training texts from tables; None: they are in memory.
+        stored_ids: folder for the ids of examples; None: they are in memory.
     """
 
     predictions_file: str

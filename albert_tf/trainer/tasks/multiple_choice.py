@@ -5,7 +5,7 @@ Letters: N questions, C choices, B batch, L sequence.
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,37 +27,39 @@ class MultipleChoice(FinetuneTask):
         """Accuracy."""
         return "accuracy"
 
-    def read(self, path: pathlib.Path) -> list[ChoiceQuestion]:
+    def read(self, path: pathlib.Path) -> Sequence[ChoiceQuestion]:
         """Reads a folder or a file."""
         return read_choices(path)
 
-    def read_unlabelled(self, path: pathlib.Path) -> list[ChoiceQuestion]:
+    def read_unlabelled(self, path: pathlib.Path) -> Sequence[ChoiceQuestion]:
         """Reads a folder or a file, which may have no labels."""
         return read_choices(path, labelled=False)
 
-    def keys(self, data: list[ChoiceQuestion]) -> list[Hashable]:
+    def keys(self, data: Sequence[ChoiceQuestion]) -> Iterator[Hashable]:
         """What identifies each example."""
-        return [(question.context, question.question) for question in data]
+        return ((question.context, question.question) for question in data)
 
-    def model_arguments(self, train: list[ChoiceQuestion]) -> dict[str, Any]:
+    def model_arguments(self, train: Sequence[ChoiceQuestion]) -> dict[str, Any]:
         """None: the number of choices follows from the inputs."""
         return {}
 
     def training_examples(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, train: list[ChoiceQuestion]
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, train: Sequence[ChoiceQuestion]
     ) -> EncodedChoices:
         """Tokenizes questions."""
         return self._encode(tokenizer, train)
 
     def evaluator(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: list[ChoiceQuestion], batch_size: int = 32
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Sequence[ChoiceQuestion], batch_size: int = 32
     ) -> Callable[[], "ChoiceEvaluation"]:
         """Evaluates questions."""
         encoded, groups = self._encode(tokenizer, data), [question.group for question in data]
         run = outputs_by_length(model, "logits", encoded, batch_size)
         return lambda: ChoiceEvaluation(groups, encoded.labels, run())
 
-    def write_predictions(self, path: pathlib.Path, data: list[ChoiceQuestion], evaluation: "ChoiceEvaluation") -> None:
+    def write_predictions(
+        self, path: pathlib.Path, data: Sequence[ChoiceQuestion], evaluation: "ChoiceEvaluation"
+    ) -> None:
         """Writes TSV with the columns `question`, `label` if it is known, `prediction` and a logit per choice."""
         header = ["question", "label", "prediction", *(f"logit {n}" for n in range(len(data[0].choices)))]
         labels = ("" if question.label < 0 else question.label for question in data)
@@ -67,8 +69,8 @@ class MultipleChoice(FinetuneTask):
         )
         write_table(path, header, rows)
 
-    def _encode(self, tokenizer: AlbertTokenizer, data: list[ChoiceQuestion]) -> EncodedChoices:
-        return encode_choices(tokenizer, data, self.max_length, self.options.max_question_length)
+    def _encode(self, tokenizer: AlbertTokenizer, data: Sequence[ChoiceQuestion]) -> EncodedChoices:
+        return encode_choices(tokenizer, data, self.max_length, self.options.max_question_length, self.stored_ids)
 
 
 @dataclasses.dataclass(frozen=True)

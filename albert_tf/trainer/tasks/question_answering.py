@@ -16,6 +16,7 @@ from albert_tf.atomic_files import write_json
 from albert_tf.data.finetuning.answers import Answer, SpanScores, apply_threshold, find_answers
 from albert_tf.data.finetuning.encoded import Inputs
 from albert_tf.data.finetuning.questions import Question, QuestionWindows, encode_questions, read_questions
+from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.tables import listed
 from albert_tf.metrics import AnswerScores, ConstantScore, SquadScores, korquad_scores, squad2_scores, squad_scores
 from albert_tf.models.base import AlbertBase
@@ -40,23 +41,23 @@ class QuestionAnswering(FinetuneTask):
         """The model's head, `"span"` or `"beam"`."""
         return "beam" if self.options.task.endswith("beam") else "span"
 
-    def read(self, path: pathlib.Path) -> list[Question]:
+    def read(self, path: pathlib.Path) -> Sequence[Question]:
         """Reads a file; answers that are not in their passages are refused, or dropped."""
         return read_questions(path, self.options.misplaced_answers)
 
-    def read_unlabelled(self, path: pathlib.Path) -> list[Question]:
+    def read_unlabelled(self, path: pathlib.Path) -> Sequence[Question]:
         """Reads a file with or without answers."""
         return read_questions(path, "drop")
 
-    def keys(self, data: list[Question]) -> list[Hashable]:
+    def keys(self, data: Sequence[Question]) -> Iterator[Hashable]:
         """What identifies each example."""
-        return [(question.context, question.text) for question in data]
+        return ((question.context, question.text) for question in data)
 
-    def model_arguments(self, train: list[Question]) -> dict[str, Any]:
+    def model_arguments(self, train: Sequence[Question]) -> dict[str, Any]:
         """The head."""
         return {"head": self.head}
 
-    def notes(self, train: list[Question]) -> Iterator[str]:
+    def notes(self, train: Sequence[Question]) -> Iterator[str]:
         """Questions that were left out."""
         if left_out := [question.id for question in train if _is_misplaced(question)]:
             yield (
@@ -65,17 +66,17 @@ class QuestionAnswering(FinetuneTask):
             )
 
     def training_examples(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, train: list[Question]
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, train: Sequence[Question]
     ) -> "_AnsweredWindows":
         """Tokenizes questions, without those whose answer is not in its passage."""
-        usable = [question for question in train if not _is_misplaced(question)]
+        usable = StoredRows(question for question in train if not _is_misplaced(question))
         if not any(question.starts for question in usable):
             raise ValueError("None of the training questions has an answer in its passage; check the training file.")
         windows = self._encode(tokenizer, usable)
         return _AnsweredWindows(windows, windows.labels(), is_beam=self.head == "beam")
 
     def evaluator(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: list[Question], batch_size: int = 32
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Sequence[Question], batch_size: int = 32
     ) -> Callable[[], "AnswerEvaluation"]:
         """Evaluates all questions."""
         options, answered = self.options, [bool(question.answers) for question in data]
@@ -95,7 +96,7 @@ class QuestionAnswering(FinetuneTask):
         )
 
     def predict(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: list[Question], batch_size: int = 32
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Sequence[Question], batch_size: int = 32
     ) -> "AnswerEvaluation":
         """Answers questions; without `no_answer_threshold`, all of them."""
         options = self.options
@@ -104,7 +105,7 @@ class QuestionAnswering(FinetuneTask):
         threshold = math.inf if options.no_answer_threshold is None else options.no_answer_threshold
         return AnswerEvaluation(answers, apply_threshold(answers, threshold), None, options.no_answer_threshold)
 
-    def write_predictions(self, path: pathlib.Path, data: list[Question], evaluation: "AnswerEvaluation") -> None:
+    def write_predictions(self, path: pathlib.Path, data: Sequence[Question], evaluation: "AnswerEvaluation") -> None:
         """Writes texts by question id to `path`, as SQuAD's scorer takes them, and more to files beside it.
 
         `*_candidates.json` has the best candidates of each question with scores and places, and, with unanswerable
@@ -121,9 +122,10 @@ class QuestionAnswering(FinetuneTask):
         for name, content in files.items():
             write_json(path.with_name(name), content, indent=1, ensure_ascii=False)
 
-    def _encode(self, tokenizer: AlbertTokenizer, questions: list[Question]) -> QuestionWindows:
+    def _encode(self, tokenizer: AlbertTokenizer, questions: Sequence[Question]) -> QuestionWindows:
         options = self.options
-        return encode_questions(tokenizer, questions, self.max_length, options.doc_stride, options.max_question_length)
+        lengths = self.max_length, options.doc_stride, options.max_question_length
+        return encode_questions(tokenizer, questions, *lengths, self.stored_ids)
 
 
 def _is_misplaced(question: Question) -> bool:
@@ -168,7 +170,7 @@ class AnswerEvaluation:
     @classmethod
     def of(
         cls,
-        questions: list[Question],
+        questions: Sequence[Question],
         answers: dict[str, Answer],
         scorer: str = "squad",
         threshold: float | None = None,

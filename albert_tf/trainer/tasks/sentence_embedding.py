@@ -4,16 +4,15 @@ Letters: N examples, B batch, L sequence, D hidden.
 """
 
 import dataclasses
+import itertools
 import pathlib
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-import numpy as np
-
 from albert_tf.data.finetuning.choices import EncodedChoices
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
-from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.data.finetuning.sentences import SentenceRows, read_sentences
+from albert_tf.data.finetuning.stored_rows import StoredTexts
 from albert_tf.metrics import cosines
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
@@ -72,19 +71,14 @@ class SentenceEmbedding(FinetuneTask):
     def evaluator(
         self, model: AlbertBase, tokenizer: AlbertTokenizer, data: LabelledTexts, batch_size: int = 32
     ) -> Callable[[], "SimilarityEvaluation"]:
-        """Compares pairs; each different sentence is computed once."""
-        pairs = data.pairs or ()
-        numbers = {sentence: number for number, sentence in enumerate(dict.fromkeys((*data.texts, *pairs)))}
-        encoded = encode_texts(tokenizer, list(numbers), None, self.max_length)
-        first, second = (np.array([numbers[text] for text in texts]) for texts in (data.texts, pairs))
-        run = outputs_by_length(model, "sentence_embedding", encoded, batch_size)
-
-        def evaluate() -> SimilarityEvaluation:
-            embeddings = run()  # [N, D]
-            similarities = cosines(embeddings[first], embeddings[second])[:, None]
-            return SimilarityEvaluation("regression", (), data.label_values(), similarities, self.main_score)
-
-        return evaluate
+        """Compares pairs."""
+        sentences = StoredTexts(itertools.chain.from_iterable(zip(data.texts, data.pairs or ())))
+        pairs = SentenceRows(sentences, 2, data.label_values()).encode(tokenizer, self.max_length, self.stored_ids)
+        # Embeddings take more memory than texts, so only the similarities are kept.
+        run = outputs_by_length(
+            model, "sentence_embedding", pairs, batch_size, lambda found: cosines(found[:, 0], found[:, 1])
+        )
+        return lambda: SimilarityEvaluation("regression", (), pairs.labels, run()[:, None], self.main_score)
 
     def write_predictions(self, path: pathlib.Path, data: LabelledTexts, evaluation: LabelEvaluation) -> None:
         """Writes TSV, see `text_classification.write_predictions`."""

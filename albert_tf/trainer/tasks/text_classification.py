@@ -13,7 +13,6 @@ import numpy as np
 
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
 from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
-from albert_tf.data.finetuning.stored_texts import encode_on_disk
 from albert_tf.metrics import (
     ClassificationScores,
     ConstantScore,
@@ -88,7 +87,7 @@ class TextClassification(FinetuneTask):
         if getattr(self.options, "class_weights", "none") == "balanced":
             counts = np.bincount(targets, minlength=model.num_labels)
             weights = (len(targets) / (np.count_nonzero(counts) * np.maximum(counts, 1))).astype(np.float32)[targets]
-        encoded = encode_on_disk(tokenizer, train.texts, train.pairs, self.max_length, self.stored_ids)
+        encoded = encode_texts(tokenizer, train.texts, train.pairs, self.max_length, self.stored_ids)
         return _LabelledExamples(encoded, targets, weights)
 
     def evaluator(
@@ -96,7 +95,7 @@ class TextClassification(FinetuneTask):
     ) -> Callable[[], "LabelEvaluation"]:
         """Evaluates texts."""
         targets, main = targets_of(model, data), self.main_score
-        encoded = encode_texts(tokenizer, data.texts, data.pairs, self.max_length)
+        encoded = encode_texts(tokenizer, data.texts, data.pairs, self.max_length, self.stored_ids)
         run = outputs_by_length(model, "logits", encoded, batch_size)
         return lambda: LabelEvaluation(model.problem, model.labels, targets, run(), main)
 

@@ -6,13 +6,14 @@ Letters: N texts, T tokens of a text, B batch, L sequence.
 import dataclasses
 import json
 import pathlib
-from collections.abc import Callable, Hashable, Sequence
+import sys
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.atomic_files import atomic_write
+from albert_tf.atomic_files import atomic_open
 from albert_tf.data.finetuning.tagged import (
     OUTSIDE,
     TAG,
@@ -42,19 +43,19 @@ class TokenClassification(FinetuneTask):
         """F1 of entities."""
         return "f1"
 
-    def read(self, path: pathlib.Path) -> list[TaggedText]:
+    def read(self, path: pathlib.Path) -> Sequence[TaggedText]:
         """Reads a file."""
         return read_tagged(path)
 
-    def read_unlabelled(self, path: pathlib.Path) -> list[TaggedText]:
+    def read_unlabelled(self, path: pathlib.Path) -> Sequence[TaggedText]:
         """Reads a file without labels, or ignores them."""
         return read_tagged(path, labelled=False)
 
-    def keys(self, data: list[TaggedText]) -> list[Hashable]:
+    def keys(self, data: Sequence[TaggedText]) -> Iterator[Hashable]:
         """What identifies each example."""
-        return [text.text for text in data]
+        return (text.text for text in data)
 
-    def model_arguments(self, train: list[TaggedText]) -> dict[str, Any]:
+    def model_arguments(self, train: Sequence[TaggedText]) -> dict[str, Any]:
         """The tags."""
         names = tag_names(train) if self.options.labels is None else self.options.labels
         for name in names:
@@ -66,17 +67,19 @@ class TokenClassification(FinetuneTask):
             raise ValueError("The training texts have no tags but 'O'; check the training file.")
         return {"labels": names}
 
-    def tags_words(self, train: list[TaggedText]) -> bool:
+    def tags_words(self, train: Sequence[TaggedText]) -> bool:
         """By default, whether all training texts consist of words."""
         given = self.options.tag_words
         return all(text.words is not None for text in train) if given is None else given
 
-    def training_examples(self, model: AlbertBase, tokenizer: AlbertTokenizer, train: list[TaggedText]) -> EncodedTags:
+    def training_examples(
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, train: Sequence[TaggedText]
+    ) -> EncodedTags:
         """Tokenizes texts."""
         return self._encode(model, tokenizer, train)
 
     def evaluator(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: list[TaggedText], batch_size: int = 32
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Sequence[TaggedText], batch_size: int = 32
     ) -> Callable[[], "TagEvaluation"]:
         """Evaluates texts."""
         encoded, names = self._encode(model, tokenizer, data), model.labels
@@ -101,17 +104,17 @@ class TokenClassification(FinetuneTask):
 
         return evaluate
 
-    def write_predictions(self, path: pathlib.Path, data: list[TaggedText], evaluation: "TagEvaluation") -> None:
+    def write_predictions(self, path: pathlib.Path, data: Sequence[TaggedText], evaluation: "TagEvaluation") -> None:
         """Writes JSON lines with `text`, and the labelled `spans` and their text; with words also their `tags`."""
-        lines = []
-        for text, tags, spans in zip(data, evaluation.predictions, evaluation.spans):
-            found = [{"start": a, "end": b, "label": label, "text": text.text[a:b]} for a, b, label in spans]
-            own = {"tags": tags} if text.words is not None else {}
-            lines.append(json.dumps({"text": text.text, "spans": found, **own}, ensure_ascii=False) + "\n")
-        atomic_write(path, "".join(lines).encode("utf-8", "surrogatepass"))
+        with atomic_open(path) as file:
+            for text, tags, spans in zip(data, evaluation.predictions, evaluation.spans):
+                found = [{"start": a, "end": b, "label": label, "text": text.text[a:b]} for a, b, label in spans]
+                own = {"tags": tags} if text.words is not None else {}
+                line = json.dumps({"text": text.text, "spans": found, **own}, ensure_ascii=False) + "\n"
+                file.write(line.encode("utf-8", "surrogatepass"))
 
-    def _encode(self, model: AlbertBase, tokenizer: AlbertTokenizer, data: list[TaggedText]) -> EncodedTags:
-        return encode_tagged(tokenizer, data, model.labels, self.max_length, self.options.doc_stride)
+    def _encode(self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Sequence[TaggedText]) -> EncodedTags:
+        return encode_tagged(tokenizer, data, model.labels, self.max_length, self.options.doc_stride, self.stored_ids)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +147,7 @@ class TagEvaluation:
                 predictions.append([found[token] for token in first])
             else:
                 places = list(text.words)
-                tags.append(list(text.tags))
+                tags.append(list(map(sys.intern, text.tags)))  # one object for each tag, not for each word
                 first = first_tokens(text, offsets)
                 predictions.append([OUTSIDE if token is None else found[token] for token in first])
             edges = [

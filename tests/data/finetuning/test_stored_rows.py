@@ -1,0 +1,268 @@
+"""Proves that examples on disk are the same as in memory, are tokenized once, and that rows need no memory."""
+
+import contextlib
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from albert_tf.data.finetuning import choices, encoded, questions, stored_arrays, tagged
+from albert_tf.data.finetuning.choices import ChoiceQuestion, encode_choices, read_choices
+from albert_tf.data.finetuning.classification import Columns, read_texts
+from albert_tf.data.finetuning.encoded import encode_texts
+from albert_tf.data.finetuning.questions import Question, encode_questions, read_questions
+from albert_tf.data.finetuning.stored_rows import StoredRows, StoredTexts
+from albert_tf.data.finetuning.tagged import TaggedText, encode_tagged, read_tagged
+from albert_tf.tokenization import AlbertTokenizer
+from tests.toy_task import mood_rows, tokenizer
+
+TEXTS = ["one", "", "세 번째", "\ud800 is no text", "a\nb\0"]
+PAIRS = ["x", "y", "", "z z", "y"]
+# Texts of several windows, and empty ones.
+LONG = [" ".join(text for text, _ in mood_rows(length, seed)) for seed, length in enumerate((3, 1, 2, 3))]
+CHOICES = [
+    ChoiceQuestion(f"q{n}", LONG[n // 3], "Who _ ?", (f"a{n}", "b"), n % 2, "middle" if n else "") for n in range(12)
+]
+QUESTIONS = [
+    Question(f"q{n}", f"Who is {n}?", LONG[n // 3], (LONG[n // 3][:3],) * (n % 2), (0,) * (n % 2)) for n in range(12)
+]
+TAGGED = [
+    TaggedText("1", "one two", ((0, 3), (4, 7)), ("B-X", "O")),
+    TaggedText("2", ""),
+    *(TaggedText(str(n), text, spans=((4, 9, "X"),)) for n, text in enumerate(LONG)),
+]
+# For each kind of example: rows, how they are tokenized, and other settings.
+KINDS = {
+    "texts": (TEXTS, lambda rows, *given, **on: encode_texts(tokenizer(), rows, None, *given, **on), (8,), [(7,)]),
+    "choices": (CHOICES, lambda *given, **on: encode_choices(tokenizer(), *given, **on), (40, 8), [(39, 8), (40, 5)]),
+    "questions": (
+        QUESTIONS,
+        lambda *given, **on: encode_questions(tokenizer(), *given, **on),
+        (40, 8, 5),
+        [(39, 8, 5), (40, 9, 5), (40, 8, 4)],
+    ),
+    "tags": (
+        TAGGED,
+        lambda *given, **on: encode_tagged(tokenizer(), *given, **on),
+        (["O", "B-X", "I-X"], 20, 8),
+        [(["O", "I-X", "B-X"], 20, 8), (["O", "B-X", "I-X"], 21, 8), (["O", "B-X", "I-X"], 20, 9)],
+    ),
+}
+
+
+def assert_same(found, expected):
+    """Compares all fields of dataclasses."""
+    for name, value in vars(expected).items():
+        own = getattr(found, name)
+        if isinstance(value, encoded.EncodedTexts):
+            assert_same(own, value)
+        elif name in ("questions", "texts"):
+            assert list(own) == list(value)
+        elif isinstance(value, stored_arrays.Ragged):
+            assert [row.tolist() for row in own] == [row.tolist() for row in value], name
+        else:
+            np.testing.assert_array_equal(own, value, err_msg=name)
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """The folders of ids that were written so far."""
+    paths = []
+    original = stored_arrays._write
+    monkeypatch.setattr(stored_arrays, "_write", lambda path, *given: paths.append(path) or original(path, *given))
+    return paths
+
+
+@pytest.mark.parametrize(
+    "rows", [TEXTS, [1, ("two", None)], CHOICES, QUESTIONS, TAGGED], ids=["texts", "any", *list(KINDS)[1:]]
+)
+def test_rows_are_what_was_stored(rows):
+    stored = (StoredTexts if rows is TEXTS else StoredRows)(rows[:1])
+    for row in rows[1:]:
+        assert stored[0] == rows[0]  # a row is added behind the last one, whichever was read
+        stored.append(row)
+    assert (len(stored), list(stored), stored[1:4], stored[-1]) == (len(rows), list(rows), rows[1:4], rows[-1])
+    with pytest.raises(IndexError):
+        stored[len(rows)]
+
+
+def test_a_digest_tells_where_texts_end():
+    digests = {StoredTexts(texts).digest() for texts in (["ab", "c"], ["a", "bc"], ["abc"], ["ab", "c", ""], [])}
+    assert len(digests) == 5
+    assert StoredTexts(TEXTS).digest() == StoredTexts(TEXTS).digest()
+
+
+def write_files(folder, rows):
+    """Files of questions, choices and tagged words, with a passage for three rows; and how they are read."""
+    passages = [" ".join(text for text, _ in mood_rows(5, seed)) for seed in range(40)]
+    texts = [f"{row // 3} {passages[row // 3 % 40]}" for row in range(rows)]
+    asked = [
+        {
+            "context": texts[row],
+            "qas": [{"id": f"q{row}", "question": "Who?", "answers": [{"text": "", "answer_start": 0}]}],
+        }
+        for row in range(rows)
+    ]
+    (folder / "questions.json").write_text(json.dumps({"data": [{"paragraphs": asked}]}))
+    lines = (json.dumps({"context": text, "question": "Who?", "choices": ["a", "b"], "label": 1}) for text in texts)
+    (folder / "choices.jsonl").write_text("\n".join(lines))
+    (folder / "tags.conll").write_text("\n".join("".join(f"{word} O\n" for word in text.split()) for text in texts))
+
+
+def test_the_digest_of_a_file_is_the_same_in_every_process(tmp_path):
+    write_files(tmp_path, 5)
+    read = [read_questions, read_choices, read_tagged]
+    names = [f"{function.__module__} {function.__name__}" for function in read]
+    files = [tmp_path / name for name in ("questions.json", "choices.jsonl", "tags.conll")]
+    code = (
+        "import importlib, sys\n"
+        "for module, name, file in zip(*[iter(sys.argv[1:])] * 3):\n"
+        "    given = ['drop'] if 'questions' in name else []\n"
+        "    print(getattr(importlib.import_module(module), name)(file, *given).digest())"
+    )
+    given = [part for name, file in zip(names, files) for part in (*name.split(), str(file))]
+    result = subprocess.run([sys.executable, "-c", code, *given], capture_output=True, text=True, check=True)
+    own = [function(file, *["drop"][: function is read_questions]).digest() for function, file in zip(read, files)]
+    assert result.stdout.split() == own
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_on_disk_are_those_in_memory(tmp_path, monkeypatch, kind):
+    rows, encode, settings, _ = KINDS[kind]
+    expected = encode(rows, *settings)
+    for module, name in ((encoded, "_TEXTS_AT_ONCE"), (choices, "QUESTIONS_AT_ONCE"), (questions, "QUESTIONS_AT_ONCE")):
+        monkeypatch.setattr(module, name, 4)
+    monkeypatch.setattr(tagged, "LONG_TEXTS_AT_ONCE", 4)
+    for given in (rows, StoredTexts(rows) if kind == "texts" else StoredRows(rows)):
+        for folder in (tmp_path / kind / "ids", None):
+            assert_same(encode(given, *settings, folder=folder), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_are_tokenized_once_for_each_thing_that_changes_their_ids(tmp_path, written, kind):
+    rows, encode, first, others = KINDS[kind]
+    cases = [(rows, first), (rows[::-1], first), (rows[:-1], first), *((rows, settings) for settings in others)]
+    for number, (given, settings) in enumerate(cases, start=1):
+        for _ in range(2):
+            assert_same(encode(given, *settings, folder=tmp_path), encode(given, *settings))
+            assert len(written) == number
+
+
+def test_pairs_and_the_vocabulary_change_ids(tmp_path, written):
+    accents = AlbertTokenizer.english(keep_accents=True)
+    cases = [(tokenizer(), None), (tokenizer(), PAIRS), (tokenizer(), PAIRS[::-1]), (accents, None)]
+    for number, (vocabulary, pairs) in enumerate(cases, start=1):
+        for _ in range(2):
+            found = encode_texts(vocabulary, TEXTS, pairs, 8, tmp_path)
+            assert_same(found, encode_texts(vocabulary, TEXTS, pairs, 8))
+            assert len(written) == number
+    for kind in list(KINDS)[1:]:
+        rows, encode, settings, _ = KINDS[kind]
+        encode(rows, *settings, folder=tmp_path)
+        number = len(written)
+        {"choices": encode_choices, "questions": encode_questions, "tags": encode_tagged}[kind](
+            accents, rows, *settings, folder=tmp_path
+        )
+        assert len(written) == number + 1
+
+
+@pytest.mark.parametrize("name", ["ids", "token_types", "lengths", "index.json"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "missing"])
+def test_incomplete_files_are_written_again(tmp_path, name, damage):
+    texts, expected = StoredTexts(TEXTS), encode_texts(tokenizer(), TEXTS, None, 8)
+    encode_texts(tokenizer(), texts, None, 8, tmp_path)
+    file = next(tmp_path.glob(f"*/{name}"))
+    content = file.read_bytes()
+    file.unlink() if damage == "missing" else file.write_bytes(content[:-4] if damage == "cut" else b"")
+    assert_same(encode_texts(tokenizer(), texts, None, 8, tmp_path), expected)
+    assert file.read_bytes() == content
+
+
+@pytest.fixture
+def small_disk():
+    """Files cannot grow beyond 4 kB."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_full_disk_is_an_error_of_the_text_that_does_not_fit(small_disk):
+    texts = StoredTexts(["x" * 4000])
+    with pytest.raises(OSError, match=r"could not write the file \(.*\): '/") as raised:
+        texts.append("y" * 100)
+    assert raised.value.filename == tempfile.gettempdir()
+    texts.append("z" * 90)
+    assert list(texts) == ["x" * 4000, "z" * 90]
+
+
+def test_a_full_disk_is_an_error_that_names_the_ids_and_leaves_nothing(tmp_path, small_disk):
+    texts = StoredTexts(["words"] * 800)
+    with pytest.raises(OSError, match=r"could not write the file \(.*\)") as raised:
+        encode_texts(tokenizer(), texts, None, 64, tmp_path)
+    assert raised.value.filename.startswith(str(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+@contextlib.contextmanager
+def peak_memory():
+    """Appends the most bytes that Python's objects and arrays took."""
+    used = []
+    tracemalloc.start()
+    try:
+        yield used
+        used.append(tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl"])
+def test_memory_hardly_grows_with_rows_of_tables(tmp_path, suffix):
+    texts = [" ".join(text for text, _ in mood_rows(5, seed)) for seed in range(40)]
+    assert min(map(len, texts)) > 100
+
+    def peak(rows):
+        file = tmp_path / f"{rows}.{suffix}"
+        with file.open("w", encoding="utf-8") as lines:
+            mark = "\t" if suffix == "tsv" else ","
+            lines.write("" if suffix == "jsonl" else f"text{mark}label\n")
+            for row in range(rows):
+                text, label = texts[row % 40], row % 3
+                line = f'{{"text": "{text}", "label": {label}}}' if suffix == "jsonl" else f"{text}{mark}{label}"
+                lines.write(line + "\n")
+        with peak_memory() as used:
+            examples = read_texts(file, Columns())
+            ids = encode_texts(tokenizer(), examples.texts, None, 64, tmp_path / "ids")
+            assert len(ids) == len(examples) == rows
+        return used[0]
+
+    peak(1100)  # what is made once
+    # Texts of more than 100 bytes take about 36 bytes: number of the line, label, place of the text, and of its ids.
+    assert (peak(12_000) - peak(4_000)) / 8_000 < 60
+
+
+@pytest.mark.parametrize("kind", ["choices", "tags", "questions"])
+def test_memory_hardly_grows_with_rows(tmp_path, kind):
+    def peak(rows):
+        write_files(tmp_path, rows)
+        with peak_memory() as used:
+            if kind == "choices":
+                given = read_choices(tmp_path / "choices.jsonl")
+                encode_choices(tokenizer(), given, 64, folder=tmp_path / "ids")
+            elif kind == "tags":
+                given = read_tagged(tmp_path / "tags.conll")
+                encode_tagged(tokenizer(), given, ["O"], 64, folder=tmp_path / "ids")
+            else:
+                # A file in SQuAD's format is one JSON document, which is parsed as a whole before.
+                given = StoredRows(Question(f"q{row}", "Who?", f"{row // 3} {LONG[0]}") for row in range(rows))
+                encode_questions(tokenizer(), given, 64, folder=tmp_path / "ids").labels()
+        assert len(given) == rows
+        return used[0]
+
+    peak(300)  # what is made once
+    assert (peak(3_000) - peak(1_000)) / 2_000 < 60
