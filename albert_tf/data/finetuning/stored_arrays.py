@@ -43,7 +43,6 @@ def gather(
     key = [*(own if own is None else digest_of(own) for own in rows), *settings]
     path = folder / hashlib.sha256(json.dumps(key).encode()).hexdigest()
     if _read(path) is None:
-        shutil.rmtree(path, ignore_errors=True)  # it is incomplete
         _write(path, parts)
     arrays = _read(path)
     if arrays is None:
@@ -71,11 +70,12 @@ def _write(path: Path, parts: Iterable[Arrays]) -> None:
                     os.fsync(file.fileno())
         except OSError as error:
             raise could_not_write(path, error) from None
-        try:
+        with contextlib.suppress(OSError):
             folder.rename(path)
-        except OSError as error:
-            if not path.is_dir():  # else another worker has just written it
-                raise could_not_write(path, error) from None
+            return
+        if _read(path) is None:  # else another worker has just written it
+            shutil.rmtree(path, ignore_errors=True)
+            folder.rename(path)
 
 
 def _read(path: Path) -> dict[str, np.ndarray] | None:

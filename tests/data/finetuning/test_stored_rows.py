@@ -183,6 +183,22 @@ def test_incomplete_files_are_written_again(tmp_path, name, damage):
     assert file.read_bytes() == content
 
 
+def test_ids_that_another_worker_has_just_written_are_kept(tmp_path):
+    def parts():
+        (other,) = tmp_path.iterdir()  # the temporary folder
+        found = stored_arrays.gather([{"ids": np.arange(3)}], tmp_path, [TEXTS], [8])
+        file = next(path for path in tmp_path.iterdir() if path != other) / "ids"
+        written.append((file, file.stat().st_ino))
+        yield {"ids": found["ids"]}
+
+    written = []
+    found = stored_arrays.gather(parts(), tmp_path, [TEXTS], [8])
+    assert found["ids"].tolist() == [0, 1, 2]
+    ((file, inode),) = written
+    assert file.stat().st_ino == inode
+    assert list(tmp_path.iterdir()) == [file.parent]
+
+
 @pytest.fixture
 def small_disk():
     """Files cannot grow beyond 4 kB."""
