@@ -1,6 +1,6 @@
 """Rewrites books with one paragraph per line, followed by an empty line, so that each paragraph is a document.
 
-    python training/recipes/paragraphs.py novels/train/*.txt --output novels/paragraphs/train
+    python training/recipes/paragraphs.py texts/train/*.txt --output novels/paragraphs/train
 
 Three layouts of plain text are detected: one paragraph per line; paragraphs separated by empty lines; and lines wrapped
 at a fixed width, where a short line ends a paragraph.
