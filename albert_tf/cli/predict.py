@@ -205,26 +205,30 @@ def _answer_file(model: Any, data: Path, output: Path) -> int:
     from albert_tf.atomic_files import write_json
     from albert_tf.data.finetuning.questions import read_questions
 
-    questions = read_questions(data, "drop")
-    answers = model([question.text for question in questions], [question.context for question in questions])
-    texts = {question.id: answer.text for question, answer in zip(questions, answers)}
+    questions, texts = read_questions(data, "drop"), {}
+    for start in range(0, len(questions), ROWS_AT_ONCE):
+        part = questions[start : start + ROWS_AT_ONCE]
+        answers = model([question.text for question in part], [question.context for question in part])
+        texts |= {question.id: answer.text for question, answer in zip(part, answers)}
     write_json(output, texts, indent=1, ensure_ascii=False)
     return len(questions)
 
 
 def _tag_file(model: Any, data: Path, output: Path) -> int:
     """Writes the entities that an export finds, as JSON lines; returns the number of texts."""
-    from albert_tf.atomic_files import atomic_write
+    from albert_tf.atomic_files import atomic_open
     from albert_tf.data.finetuning.tagged import read_tagged
 
     texts = read_tagged(data, labelled=False)
     if any(text.words is not None for text in texts):
         raise ValueError(f"{data} has words, whose tags are not among the outputs of an export; give texts instead.")
-    lines = []
-    for text, entities in zip(texts, model([text.text for text in texts])):
-        spans = [{name: getattr(one, name) for name in ("start", "end", "label", "text")} for one in entities]
-        lines.append(json.dumps({"text": text.text, "spans": spans}, ensure_ascii=False) + "\n")
-    atomic_write(output, "".join(lines).encode("utf-8", "surrogatepass"))
+    with atomic_open(output) as file:
+        for start in range(0, len(texts), ROWS_AT_ONCE):
+            part = [text.text for text in texts[start : start + ROWS_AT_ONCE]]
+            for text, entities in zip(part, model(part)):
+                spans = [{name: getattr(one, name) for name in ("start", "end", "label", "text")} for one in entities]
+                line = json.dumps({"text": text, "spans": spans}, ensure_ascii=False) + "\n"
+                file.write(line.encode("utf-8", "surrogatepass"))
     return len(texts)
 
 

@@ -180,7 +180,8 @@ def test_a_table_has_all_labels_of_a_text(form, forms, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["questions", pytest.param("tags", marks=pytest.mark.exhaustive)])
-def test_files_of_other_tasks(kind, forms, tmp_path):
+def test_files_of_other_tasks(kind, forms, tmp_path, monkeypatch):
+    monkeypatch.setattr(predict, "ROWS_AT_ONCE", 2)
     source, saved, onnx = forms(kind).values()
     if kind == "tags":  # of texts, not of words
         source = shutil.copytree(source, tmp_path / "model", ignore=shutil.ignore_patterns("metrics.json"))

@@ -5,6 +5,7 @@ Letters: N questions, C choices, B batch, L sequence.
 
 import dataclasses
 import pathlib
+import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
@@ -53,7 +54,7 @@ class MultipleChoice(FinetuneTask):
         self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Sequence[ChoiceQuestion], batch_size: int = 32
     ) -> Callable[[], "ChoiceEvaluation"]:
         """Evaluates questions."""
-        encoded, groups = self._encode(tokenizer, data), [question.group for question in data]
+        encoded, groups = self._encode(tokenizer, data), [sys.intern(question.group) for question in data]
         run = outputs_by_length(model, "logits", encoded, batch_size)
         return lambda: ChoiceEvaluation(groups, encoded.labels, run())
 
