@@ -67,8 +67,10 @@ def temporary_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """
 
     def make(name: str) -> int:
-        os.mkdir(name)
-        return os.open(name, os.O_RDONLY)
+        while True:
+            os.mkdir(name)
+            with contextlib.suppress(FileNotFoundError):  # another process removed it before it was locked
+                return os.open(name, os.O_RDONLY)
 
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_temporary(path.with_name(glob.escape(path.name)))
@@ -101,11 +103,9 @@ def _sync_folder(folder: pathlib.Path) -> None:
     """Syncs a folder after a rename, so that it survives a power failure."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            with contextlib.suppress(OSError):
-                os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with contextlib.suppress(OSError):
+            os.fsync(descriptor)
+        os.close(descriptor)
 
 
 def _locked(path: pathlib.Path, make: Callable[[str], int]) -> tuple[int, str]:

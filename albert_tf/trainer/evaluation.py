@@ -1,7 +1,9 @@
 """Evaluates a fine-tuned model of any task on a file of examples."""
 
+import contextlib
 import pathlib
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 from albert_tf import checkpoints, models
@@ -44,9 +46,9 @@ def evaluate_folder(
     task, model, tokenizer = _load(pathlib.Path(folder), changes)
     examples = task.read_dev(pathlib.Path(as_file(data)))
     tokenizer.check_fits(model.config.vocab_size)
-    with tempfile.TemporaryDirectory(prefix="albert_tf-") as ids:
-        task.stored_ids = pathlib.Path(ids)
-        evaluation = task.evaluator(model, tokenizer, examples, batch_size)()
+    with _stored_ids(task):
+        evaluate = task.evaluator(model, tokenizer, examples, batch_size)
+    evaluation = evaluate()
     if predictions is not None:
         task.write_predictions(pathlib.Path(predictions), examples, evaluation)
     return len(examples), evaluation
@@ -72,10 +74,9 @@ def predict_folder(
     task, model, tokenizer = _load(pathlib.Path(folder), {})
     examples = task.read_unlabelled(pathlib.Path(data))
     tokenizer.check_fits(model.config.vocab_size)
-    with tempfile.TemporaryDirectory(prefix="albert_tf-") as ids:
-        task.stored_ids = pathlib.Path(ids)
-        predictions = task.predict(model, tokenizer, examples, batch_size)
-    task.write_predictions(pathlib.Path(output), examples, predictions)
+    with _stored_ids(task):
+        predict = task.predictor(model, tokenizer, examples, batch_size)
+    task.write_predictions(pathlib.Path(output), examples, predict())
     return len(examples)
 
 
@@ -84,6 +85,14 @@ def find_finetuned(folder: str | pathlib.Path) -> Task | None:
     checkpoint = checkpoints.read(folder)
     row = find_task(checkpoint.parts, checkpoint.settings.get("architectures") or ())
     return None if row is None or row.finetuning is None else row
+
+
+@contextlib.contextmanager
+def _stored_ids(task: FinetuneTask) -> Iterator[None]:
+    """A folder for ids, which are mapped when it is removed, so that a process that is killed later leaves nothing."""
+    with tempfile.TemporaryDirectory(prefix="albert_tf-") as folder:
+        task.stored_ids = pathlib.Path(folder)
+        yield
 
 
 def _load(folder: pathlib.Path, changes: dict[str, Any]) -> tuple[FinetuneTask, AlbertBase, AlbertTokenizer]:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf.data.finetuning.encoded import QUESTIONS_AT_ONCE, EncodedTexts, Inputs
+from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, parts_of
 from albert_tf.data.finetuning.stored_arrays import gather
-from albert_tf.data.finetuning.stored_rows import StoredRows
+from albert_tf.data.finetuning.stored_rows import RowsOfPassages
 from albert_tf.data.finetuning.tables import read_objects
 from albert_tf.json_files import read_json
 
@@ -53,7 +53,7 @@ class ChoiceQuestion:
         return [f"{self.question} {choice}" for choice in self.choices]
 
 
-def read_choices(path: str | Path, labelled: bool = True) -> StoredRows[ChoiceQuestion]:
+def read_choices(path: str | Path, labelled: bool = True) -> RowsOfPassages[ChoiceQuestion]:
     """Reads multiple-choice questions.
 
     Args:
@@ -65,7 +65,7 @@ def read_choices(path: str | Path, labelled: bool = True) -> StoredRows[ChoiceQu
         ValueError: there are no questions, they differ in the number of choices, or a file is damaged; the message
             names it.
     """
-    path, questions, first = Path(path), StoredRows[ChoiceQuestion](), None
+    path, questions, first = Path(path), RowsOfPassages[ChoiceQuestion](), None
     for question in _of_folder(path) if path.is_dir() else _of_lines(path, labelled):
         first = first or question
         if len(question.choices) != len(first.choices):
@@ -190,7 +190,8 @@ def encode_choices(
         )
     longest = min(max_question_length, max_length - 4)
     parts = _parts(tokenizer, questions, max_length, longest)
-    found = gather(parts, folder, [questions], [tokenizer.vocab_hash, max_length, longest])
+    rows = ((question.context, question.question, question.choices, question.label) for question in questions)
+    found = gather(parts, folder, [rows], [tokenizer.vocab_hash, max_length, longest])
     labels = found.pop("labels")
     encoded = EncodedTexts.of(**found, max_length=max_length, pad_token_id=tokenizer.pad_token_id)
     return EncodedChoices(encoded, labels, len(questions[0].choices))
@@ -199,11 +200,13 @@ def encode_choices(
 def _parts(
     tokenizer: "AlbertTokenizer", questions: Sequence[ChoiceQuestion], max_length: int, longest: int
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the ids of some questions at a time; `longest` statements are cut."""
-    for first in range(0, len(questions), QUESTIONS_AT_ONCE):
-        part = questions[first : first + QUESTIONS_AT_ONCE]
-        passages = list(dict.fromkeys(question.context for question in part))
-        passages = dict(zip(passages, tokenizer.encode_batch(passages)))
+    """Yields the ids of some questions at a time; statements are cut to their last `longest` ids."""
+    passages: dict[str, np.ndarray] = {}
+    for part in parts_of(questions, lambda question: question.context):
+        own = dict.fromkeys(question.context for question in part)
+        new = [context for context in own if context not in passages]
+        passages.update(zip(new, tokenizer.encode_batch(new)))
+        passages = {context: passages[context] for context in own}
         statements = iter(tokenizer.encode_batch([text for question in part for text in question.statements()]))
         cls, sep = (np.array([index], np.int32) for index in (tokenizer.cls_token_id, tokenizer.sep_token_id))
         rows, lengths = [], []

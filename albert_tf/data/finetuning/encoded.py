@@ -3,10 +3,10 @@
 Letters: N examples, T ids of all examples together, B batch, L sequence.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -22,12 +22,11 @@ MAX_TOKENS = 1024
 BYTES_PER_TOKEN = 4
 
 Inputs = dict[str, np.ndarray]
+Row = TypeVar("Row")
 
-# Questions that are tokenized at once, and a passage once for all of them; and texts of any length.
-QUESTIONS_AT_ONCE = 256
-LONG_TEXTS_AT_ONCE = 64
-
-_TEXTS_AT_ONCE = 1024
+_TEXTS_AT_ONCE, _LONG_TEXTS_AT_ONCE = 1024, 64
+# Of the rows of texts of any length that are tokenized at once.
+_ROWS_AT_ONCE, _CHARACTERS_AT_ONCE = 256, 1 << 20
 _NO_LIMIT = 1 << 30
 
 
@@ -136,6 +135,20 @@ def best_windows(num_tokens: int, start: np.ndarray, count: np.ndarray) -> np.nd
     return np.where((before >= 0) & (after >= 0), np.minimum(before, after) + 0.01 * count, -1.0).argmax(axis=0)
 
 
+def parts_of(rows: Iterable[Row], text_of: Callable[[Row], str]) -> Iterator[list[Row]]:
+    """Splits rows into lists to be tokenized at once, each of a limited number of rows and of characters."""
+    part, characters = [], 0
+    for row in rows:
+        length = len(text_of(row))
+        if part and (len(part) == _ROWS_AT_ONCE or characters + length > _CHARACTERS_AT_ONCE):
+            yield part
+            part, characters = [], 0
+        part.append(row)
+        characters += length
+    if part:
+        yield part
+
+
 def encode_with_spans(tokenizer: "AlbertTokenizer", texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
     """Tokenizes texts of any length, without special ids.
 
@@ -143,8 +156,8 @@ def encode_with_spans(tokenizer: "AlbertTokenizer", texts: Sequence[str]) -> lis
         For each text its ids, int32 [T], and start and exclusive end of each in characters, int32 [T, 2].
     """
     found = []
-    for first in range(0, len(texts), LONG_TEXTS_AT_ONCE):
-        inputs = tokenizer(texts[first : first + LONG_TEXTS_AT_ONCE], max_length=_NO_LIMIT, return_offsets=True)
+    for first in range(0, len(texts), _LONG_TEXTS_AT_ONCE):
+        inputs = tokenizer(texts[first : first + _LONG_TEXTS_AT_ONCE], max_length=_NO_LIMIT, return_offsets=True)
         for ids, mask, spans in zip(inputs["input_ids"], inputs["attention_mask"], inputs["offsets"]):
             end = int(mask.sum()) - 1
             found.append((ids[1:end].copy(), spans[1:end].copy()))
@@ -160,7 +173,8 @@ def encode_texts(
 ) -> EncodedTexts:
     """Tokenizes texts or pairs of texts, and truncates those of more than `max_length` ids; `folder` as in `gather`."""
     parts = _parts(tokenizer, texts, pairs, max_length)
-    found = gather(parts, folder, [texts, pairs], [tokenizer.vocab_hash, max_length])
+    rows = [texts] if pairs is None else [texts, pairs]
+    found = gather(parts, folder, rows, [tokenizer.vocab_hash, max_length])
     return EncodedTexts.of(**found, max_length=max_length, pad_token_id=tokenizer.pad_token_id)
 
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import (
-    QUESTIONS_AT_ONCE,
     EncodedTexts,
     Inputs,
     best_windows,
     encode_with_spans,
+    parts_of,
     window_stride,
 )
 from albert_tf.data.finetuning.stored_arrays import Ragged, gather
-from albert_tf.data.finetuning.stored_rows import StoredRows
+from albert_tf.data.finetuning.stored_rows import RowsOfPassages
 from albert_tf.json_files import MAX_DATA_BYTES, parse_json, read_bytes
 from albert_tf.tokenization.batching import BatchLayout, Windows, choose_windows
 from albert_tf.tokenization.spans import find_tokens
@@ -50,7 +50,7 @@ class Question:
     starts: tuple[int, ...] = ()
 
 
-def read_questions(path: str | Path, misplaced: Misplaced = "refuse") -> StoredRows[Question]:
+def read_questions(path: str | Path, misplaced: Misplaced = "refuse") -> RowsOfPassages[Question]:
     """Reads a file in the format of SQuAD 1.1 and 2.0, which KorQuAD 1.0 and XQuAD share.
 
     Args:
@@ -65,7 +65,7 @@ def read_questions(path: str | Path, misplaced: Misplaced = "refuse") -> StoredR
     path = Path(path)
     cure = "give a file in SQuAD's format"
     content = parse_json(read_bytes(path, cure, MAX_DATA_BYTES), path, cure=cure)
-    questions, seen, wrong = StoredRows[Question](), set(), []
+    questions, seen, wrong = RowsOfPassages[Question](), set(), []
     for question in _questions(path, content):
         if question.id in seen:
             raise ValueError(f"{path} has two questions with the id {question.id!r}; give each its own.")
@@ -222,7 +222,8 @@ def encode_questions(
     stride = window_stride(max_length, doc_stride)
     parts = _parts(tokenizer, questions, BatchLayout(max_length, doc_stride=stride), max_question_length)
     settings = [tokenizer.vocab_hash, max_length, stride, max_question_length]
-    found = gather(parts, folder, [questions], settings)
+    rows = ((question.text, question.context) for question in questions)
+    found = gather(parts, folder, [rows], settings)
     texts = [found.pop(name) for name in ("ids", "token_types", "lengths")]
     spans = Ragged(*(found.pop(name) for name in ("spans", "span_starts", "span_ends")))
     encoded = EncodedTexts.of(*texts, max_length=max_length, pad_token_id=tokenizer.pad_token_id)
@@ -233,38 +234,45 @@ def _parts(
     tokenizer: "AlbertTokenizer", questions: Sequence[Question], layout: BatchLayout, max_question_length: int
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yields the windows of some questions at a time, the spans of their passages, and which are each question's."""
-    num_spans = 0
-    for begin in range(0, len(questions), QUESTIONS_AT_ONCE):
-        part = questions[begin : begin + QUESTIONS_AT_ONCE]
+    passages: dict[str, tuple[np.ndarray, int]] = {}  # ids, and where its spans begin
+    num_questions = num_spans = 0
+    for part in parts_of(questions, lambda question: question.context):
         asked = [ids[:max_question_length] for ids in tokenizer.encode_batch([question.text for question in part])]
-        if (longest := max(map(len, asked))) > layout.max_length - 4:
+        longest = max(range(len(part)), key=lambda index: len(asked[index]))
+        if len(asked[longest]) > layout.max_length - 4:
             raise ValueError(
-                f"`max_length` must leave room beside the longest question. Received: max_length={layout.max_length}, "
-                f"a question of {longest} ids; lower `max_question_length`."
+                f"`max_length` must leave room for a passage beside every question. Received: max_length="
+                f"{layout.max_length}, a question of {len(asked[longest])} ids, {part[longest].text[:60]!r}; lower "
+                f"`max_question_length` to at most {max(layout.max_length - 4, 1)}."
             )
-        places = {context: place for place, context in enumerate(dict.fromkeys(question.context for question in part))}
-        passages, spans = zip(*encode_with_spans(tokenizer, list(places)))
-        own = np.array([places[question.context] for question in part])
-        counts = np.array([len(ids) for ids in passages], np.int64)
+        own = dict.fromkeys(question.context for question in part)
+        spans = [np.empty([0, 2], np.int32)]
+        new = [context for context in own if context not in passages]
+        for context, (ids, places) in zip(new, encode_with_spans(tokenizer, new)):
+            passages[context] = ids, num_spans
+            spans.append(places)
+            num_spans += len(ids)
+        passages = {context: passages[context] for context in own}
+        texts, span_starts = zip(*(passages[question.context] for question in part))
+        counts = np.array([len(ids) for ids in texts], np.int64)
         if not counts.all():
-            empty = part[int(np.argmin(counts[own]))]
+            empty = part[int(np.argmin(counts))]
             raise ValueError(f"The passage of question {empty.text[:60]!r} has no tokens; delete it.")
-        windows = choose_windows(np.array([len(ids) for ids in asked], np.int64), counts[own], layout)
-        ids, types = _ids(tokenizer, asked, [passages[place] for place in own], windows)
-        ends = num_spans + np.cumsum(counts)
+        windows = choose_windows(np.array([len(ids) for ids in asked], np.int64), counts, layout)
+        ids, types = _ids(tokenizer, asked, texts, windows)
         yield {
             "ids": ids,
             "token_types": types,
             "lengths": (windows.first + windows.second + 3).astype(np.int32),
-            "question": (begin + windows.samples).astype(np.int32),
+            "question": (num_questions + windows.samples).astype(np.int32),
             "position": (windows.first + 2).astype(np.int32),
             "start": windows.starts.astype(np.int32),
             "count": windows.second.astype(np.int32),
             "spans": np.concatenate(spans),
-            "span_starts": (ends - counts)[own],
-            "span_ends": ends[own],
+            "span_starts": np.array(span_starts, np.int64),
+            "span_ends": np.array(span_starts, np.int64) + counts,
         }
-        num_spans += int(counts.sum())
+        num_questions += len(part)
 
 
 def _ids(

@@ -5,7 +5,6 @@ import hashlib
 import json
 import math
 import os
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 
 from albert_tf.atomic_files import could_not_write, temporary_folder
-from albert_tf.data.finetuning.stored_rows import digest_of
+from albert_tf.data.finetuning.stored_rows import StoredTexts
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -22,7 +21,7 @@ _INDEX = "index.json"
 
 
 def gather(
-    parts: Iterable[Arrays], folder: Path | None, rows: Sequence[Sequence[Any] | None], settings: Sequence[Any]
+    parts: Iterable[Arrays], folder: Path | None, rows: Sequence[Iterable[Any]], settings: Sequence[Any]
 ) -> dict[str, np.ndarray]:
     """Concatenates the arrays of parts by name, in files below `folder`, or in memory if it is None.
 
@@ -31,7 +30,7 @@ def gather(
     Args:
         parts: what to concatenate, along the first axis; not iterated over if the files exist.
         folder: for the files.
-        rows: what the arrays are made of.
+        rows: what the arrays are made of: texts, or tuples of texts and numbers.
         settings: JSON values of everything else that changes the arrays.
 
     Raises:
@@ -40,20 +39,32 @@ def gather(
     if folder is None:
         found = list(parts)
         return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
-    key = [*(own if own is None else digest_of(own) for own in rows), *settings]
+    key = [*map(_digest, rows), *settings]
     path = folder / hashlib.sha256(json.dumps(key).encode()).hexdigest()
-    if _read(path) is None:
-        _write(path, parts)
     arrays = _read(path)
     if arrays is None:
-        raise OSError(f"{path} is incomplete; free space on its disk.")
+        _write(path, parts)
+        arrays = _read(path)
+    if arrays is None:
+        raise OSError(f"{path} could not be written; free space on its disk.")
     return arrays
+
+
+def _digest(rows: Iterable[Any]) -> str:
+    if isinstance(rows, StoredTexts):
+        return rows.digest()
+    content = hashlib.sha256()
+    for row in rows:
+        content.update(repr(row).encode("utf-8", "surrogatepass"))
+    return content.hexdigest()
 
 
 def _write(path: Path, parts: Iterable[Arrays]) -> None:
     """Writes a file for each array, and an index of data types and shapes, to a new folder."""
-    with temporary_folder(path) as folder:
+    with temporary_folder(path) as temporary:
         try:
+            folder = temporary / "new"
+            folder.mkdir()
             with contextlib.ExitStack() as opened:
                 files, index = {}, {}
                 for part in parts:
@@ -61,7 +72,7 @@ def _write(path: Path, parts: Iterable[Arrays]) -> None:
                         if name not in files:
                             files[name] = opened.enter_context((folder / name).open("wb"))
                             index[name] = [numbers.dtype.str, 0, *numbers.shape[1:]]
-                        files[name].write(numbers.tobytes())
+                        files[name].write(np.ascontiguousarray(numbers).data)
                         index[name][1] += len(numbers)
                 files[_INDEX] = opened.enter_context((folder / _INDEX).open("wb"))
                 files[_INDEX].write(json.dumps(index).encode())
@@ -73,9 +84,10 @@ def _write(path: Path, parts: Iterable[Arrays]) -> None:
         with contextlib.suppress(OSError):
             folder.rename(path)
             return
-        if _read(path) is None:  # else another worker has just written it
-            shutil.rmtree(path, ignore_errors=True)
-            folder.rename(path)
+        if _read(path) is None:  # it is damaged; otherwise another worker has just written it
+            with contextlib.suppress(OSError):
+                path.rename(temporary / "damaged")
+                folder.rename(path)
 
 
 def _read(path: Path) -> dict[str, np.ndarray] | None:

@@ -1,6 +1,7 @@
 """Texts and other rows on disk, so that any number of them needs little memory."""
 
 import array
+import dataclasses
 import hashlib
 import pickle
 import tempfile
@@ -69,13 +70,6 @@ class StoredRows(Sequence[Row], Generic[Row]):
         self._file.seek(self._ends[place])
         return self._decode(self._file.read(self._ends[place + 1] - self._ends[place]))
 
-    def digest(self) -> str:
-        """A hash of all rows."""
-        self._file.seek(0)
-        content = hashlib.file_digest(self._file, "sha256")
-        content.update(self._ends.tobytes())
-        return content.hexdigest()
-
     def _encode(self, row: Row) -> bytes:
         return pickle.dumps(row, pickle.HIGHEST_PROTOCOL)
 
@@ -86,6 +80,13 @@ class StoredRows(Sequence[Row], Generic[Row]):
 class StoredTexts(StoredRows[str]):
     """StoredRows of texts, which take the space of a text file."""
 
+    def digest(self) -> str:
+        """A hash of all texts."""
+        self._file.seek(0)
+        content = hashlib.file_digest(self._file, "sha256")
+        content.update(self._ends.tobytes())
+        return content.hexdigest()
+
     def _encode(self, row: str) -> bytes:
         return row.encode("utf-8", "surrogatepass")
 
@@ -93,6 +94,27 @@ class StoredTexts(StoredRows[str]):
         return content.decode("utf-8", "surrogatepass")
 
 
-def digest_of(rows: Sequence[Any]) -> str:
-    """`StoredRows.digest` of any rows."""
-    return (rows if isinstance(rows, StoredRows) else StoredRows(rows)).digest()
+class RowsOfPassages(StoredRows[Row]):
+    """StoredRows of dataclasses with a passage, `context`, which is stored once for rows that follow each other.
+
+    Args:
+        rows: as for StoredRows.
+    """
+
+    def __init__(self, rows: Iterable[Row] = ()):
+        self._passages = StoredTexts()
+        self._last: tuple[int, str] | None = None  # number and text of the passage that was last written or read
+        super().__init__(rows)
+
+    def _encode(self, row: Any) -> bytes:
+        if self._last is None or self._last[1] != row.context:
+            self._passages.append(row.context)
+            self._last = len(self._passages) - 1, row.context
+        return pickle.dumps((self._last[0], dataclasses.replace(row, context="")), pickle.HIGHEST_PROTOCOL)
+
+    def _decode(self, content: bytes) -> Any:
+        number, row = pickle.loads(content)
+        if self._last is None or self._last[0] != number:
+            self._last = number, self._passages[number]
+        object.__setattr__(row, "context", self._last[1])  # `replace` takes ten times as long
+        return row

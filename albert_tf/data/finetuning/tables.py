@@ -69,8 +69,7 @@ def read_rows(path: Path, header: bool, drop_ragged: bool = False) -> Iterator[R
     Raises:
         ValueError: the file has another suffix, is not UTF-8 or is damaged; the message names the file and the line.
     """
-    if not path.is_file():
-        raise ValueError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; give a table.")
+    _check_exists(path, "give a table")
     if path.suffix.lower() not in _SUFFIXES:
         raise ValueError(f"{path} is not a table of a known format; convert it to {listed(_SUFFIXES)}.")
     if path.suffix.lower() == ".parquet":
@@ -215,12 +214,18 @@ def read_objects(path: Path, cure: str) -> Iterator[tuple[str, Any]]:
     Raises:
         ValueError: the file cannot be read, or a line is not an object; the message ends with `cure`.
     """
+    _check_exists(path, cure)
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                where = f"{path}, line {number}"
+                yield where, parse_json(line, where, cure=cure)
+
+
+def _check_exists(path: Path, cure: str) -> None:
     if not path.is_file():
-        raise ValueError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; {cure}.")
-    for number, line in enumerate(_lines(path), start=1):
-        if line.strip():
-            where = f"{path}, line {number}"
-            yield where, parse_json(line, where, cure=cure)
+        problem = "is a folder" if path.is_dir() else "is not a file" if path.exists() else "does not exist"
+        raise ValueError(f"{path} {problem}; {cure}.")
 
 
 def listed(names: Iterable[str]) -> str:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import (
-    LONG_TEXTS_AT_ONCE,
     EncodedTexts,
     Inputs,
     best_windows,
     encode_with_spans,
+    parts_of,
     window_stride,
 )
 from albert_tf.data.finetuning.stored_arrays import Ragged, gather
@@ -245,7 +245,8 @@ def encode_tagged(
     """
     stride = window_stride(max_length, doc_stride)
     parts = _parts(tokenizer, texts, names, BatchLayout(max_length, doc_stride=stride))
-    found = gather(parts, folder, [texts], [tokenizer.vocab_hash, list(names), max_length, stride])
+    rows = ((text.text, text.words, text.tags, text.spans) for text in texts)
+    found = gather(parts, folder, [rows], [tokenizer.vocab_hash, list(names), max_length, stride])
     own = (found.pop(name) for name in ("ids", "token_types", "lengths"))
     encoded = EncodedTexts.of(*own, max_length=max_length, pad_token_id=tokenizer.pad_token_id)
     spans = Ragged.of(found.pop("spans"), found.pop("num_tokens"))
@@ -257,8 +258,8 @@ def _parts(
     tokenizer: "AlbertTokenizer", texts: Sequence[TaggedText], names: Sequence[str], layout: BatchLayout
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yields the windows of some texts at a time, and the spans and labels of their tokens."""
-    for begin in range(0, len(texts), LONG_TEXTS_AT_ONCE):
-        part = texts[begin : begin + LONG_TEXTS_AT_ONCE]
+    num_texts = 0
+    for part in parts_of(texts, lambda text: text.text):
         tokens, spans = zip(*encode_with_spans(tokenizer, [text.text for text in part]))
         num_tokens = np.array([len(ids) for ids in tokens], np.int64)
         windows = choose_windows(num_tokens, None, layout)
@@ -272,13 +273,14 @@ def _parts(
             "ids": ids,
             "token_types": np.zeros(len(ids), np.int8),
             "lengths": (windows.first + 2).astype(np.int32),
-            "text": (begin + windows.samples).astype(np.int32),
+            "text": (num_texts + windows.samples).astype(np.int32),
             "start": windows.starts.astype(np.int32),
             "count": windows.first.astype(np.int32),
             "num_tokens": num_tokens,
             "spans": np.concatenate(spans),
             "labels": np.concatenate([_labels(text, own, names) for text, own in zip(part, spans)]),
         }
+        num_texts += len(part)
 
 
 def first_tokens(text: TaggedText, spans: np.ndarray) -> list[int | None]:

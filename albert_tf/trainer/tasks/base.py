@@ -30,7 +30,7 @@ def outputs_by_length(
     output: str,
     examples: EncodedTexts | EncodedChoices,
     batch_size: int,
-    reduce: Callable[[np.ndarray], np.ndarray] | None = None,
+    empty: Callable[[tuple[int, ...], np.dtype], np.ndarray] = np.empty,
 ) -> Callable[[], np.ndarray]:
     """A function that computes an output of all examples, [N, ...], with the model's current weights; traced once.
 
@@ -39,7 +39,7 @@ def outputs_by_length(
         output: name of the output, whose shape depends on nothing but the number of examples.
         examples: tokenized examples.
         batch_size: examples per batch; examples are batched by length.
-        reduce: replaces the outputs of a batch, [B, ...], by what is to be kept of them, [B, ...].
+        empty: makes the array for the outputs from its shape and data type.
     """
     signature = {
         name: tf.TensorSpec([None] * array.ndim, tf.int32) for name, array in examples.batch(np.arange(1)).items()
@@ -49,13 +49,14 @@ def outputs_by_length(
     )
 
     def run() -> np.ndarray:
-        order, found = [], []
+        outputs: Any = None
         for rows in longest_first(examples.lengths, batch_size):
             batch = examples.batch(rows, multiple=1)
-            outputs = compute({name: tf.constant(array) for name, array in batch.items()}).numpy()
-            found.append(outputs if reduce is None else reduce(outputs))
-            order.append(rows)
-        return np.concatenate(found)[np.argsort(np.concatenate(order))]
+            found = compute({name: tf.constant(array) for name, array in batch.items()}).numpy()
+            if outputs is None:
+                outputs = empty((len(examples.lengths), *found.shape[1:]), found.dtype)
+            outputs[rows] = found
+        return outputs
 
     return run
 
@@ -177,9 +178,11 @@ class FinetuneTask(abc.ABC):
             ValueError: the examples do not fit the model.
         """
 
-    def predict(self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Any, batch_size: int = 32) -> Any:
-        """Predictions for examples of `read_unlabelled`, for `write_predictions`."""
-        return self.evaluator(model, tokenizer, data, batch_size)()
+    def predictor(
+        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Any, batch_size: int = 32
+    ) -> Callable[[], Any]:
+        """A function that predicts examples of `read_unlabelled`, for `write_predictions`."""
+        return self.evaluator(model, tokenizer, data, batch_size)
 
     def baseline_score(self, train: Any, dev: Any, model: AlbertBase) -> float:
         """The main score of a simple model on the same examples; raises ValueError for a task without one."""

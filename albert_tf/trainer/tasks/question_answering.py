@@ -4,6 +4,8 @@ Letters: Q questions, W windows, B batch, L sequence.
 """
 
 import dataclasses
+import itertools
+import json
 import math
 import pathlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -12,11 +14,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.atomic_files import write_json
+from albert_tf.atomic_files import atomic_open
 from albert_tf.data.finetuning.answers import Answer, SpanScores, apply_threshold, find_answers
 from albert_tf.data.finetuning.encoded import Inputs
 from albert_tf.data.finetuning.questions import Question, QuestionWindows, encode_questions, read_questions
-from albert_tf.data.finetuning.stored_rows import StoredRows
+from albert_tf.data.finetuning.stored_rows import RowsOfPassages
 from albert_tf.data.finetuning.tables import listed
 from albert_tf.metrics import AnswerScores, ConstantScore, SquadScores, korquad_scores, squad2_scores, squad_scores
 from albert_tf.models.base import AlbertBase
@@ -69,7 +71,9 @@ class QuestionAnswering(FinetuneTask):
         self, model: AlbertBase, tokenizer: AlbertTokenizer, train: Sequence[Question]
     ) -> "_AnsweredWindows":
         """Tokenizes questions, without those whose answer is not in its passage."""
-        usable = StoredRows(question for question in train if not _is_misplaced(question))
+        usable = train
+        if any(map(_is_misplaced, train)):
+            usable = RowsOfPassages(question for question in train if not _is_misplaced(question))
         if not any(question.starts for question in usable):
             raise ValueError("None of the training questions has an answer in its passage; check the training file.")
         windows = self._encode(tokenizer, usable)
@@ -95,15 +99,19 @@ class QuestionAnswering(FinetuneTask):
             options.no_answer_threshold,
         )
 
-    def predict(
+    def predictor(
         self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Sequence[Question], batch_size: int = 32
-    ) -> "AnswerEvaluation":
+    ) -> Callable[[], "AnswerEvaluation"]:
         """Answers questions; without `no_answer_threshold`, all of them."""
         options = self.options
         finder = AnswerFinder(model, self._encode(tokenizer, data), batch_size)
-        answers = finder.run(options.num_candidates, options.max_answer_length)
         threshold = math.inf if options.no_answer_threshold is None else options.no_answer_threshold
-        return AnswerEvaluation(answers, apply_threshold(answers, threshold), None, options.no_answer_threshold)
+
+        def predict() -> AnswerEvaluation:
+            answers = finder.run(options.num_candidates, options.max_answer_length)
+            return AnswerEvaluation(answers, apply_threshold(answers, threshold), None, options.no_answer_threshold)
+
+        return predict
 
     def write_predictions(self, path: pathlib.Path, data: Sequence[Question], evaluation: "AnswerEvaluation") -> None:
         """Writes texts by question id to `path`, as SQuAD's scorer takes them, and more to files beside it.
@@ -111,16 +119,15 @@ class QuestionAnswering(FinetuneTask):
         `*_candidates.json` has the best candidates of each question with scores and places, and, with unanswerable
         questions, `*_no_answer.json` the scores of "no answer".
         """
-        candidates = {
-            question: [dataclasses.asdict(candidate) for candidate in answer.candidates]
-            for question, answer in evaluation.answers.items()
-        }
+        candidates = {question: answer.candidates for question, answer in evaluation.answers.items()}
         files: dict[str, Any] = {path.name: evaluation.texts, f"{path.stem}_candidates.json": candidates}
         if evaluation.threshold is not None:
             scores = {question: answer.no_answer_score for question, answer in evaluation.answers.items()}
             files[f"{path.stem}_no_answer.json"] = scores
         for name, content in files.items():
-            write_json(path.with_name(name), content, indent=1, ensure_ascii=False)
+            parts = json.JSONEncoder(indent=1, ensure_ascii=False, default=dataclasses.asdict).iterencode(content)
+            with atomic_open(path.with_name(name)) as file:
+                file.writelines(part.encode("utf-8", "surrogatepass") for part in itertools.chain(parts, ["\n"]))
 
     def _encode(self, tokenizer: AlbertTokenizer, questions: Sequence[Question]) -> QuestionWindows:
         options = self.options

@@ -4,13 +4,18 @@ Letters: N examples, B batch, L sequence, D hidden.
 """
 
 import dataclasses
+import hashlib
 import itertools
 import pathlib
+import tempfile
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
+import numpy as np
+
 from albert_tf.data.finetuning.choices import EncodedChoices
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
+from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.data.finetuning.sentences import SentenceRows, read_sentences
 from albert_tf.data.finetuning.stored_rows import StoredTexts
 from albert_tf.metrics import cosines
@@ -18,6 +23,8 @@ from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.tasks.base import FinetuneTask, outputs_by_length
 from albert_tf.trainer.tasks.text_classification import LabelEvaluation, write_predictions
+
+_PAIRS_AT_ONCE = 1024
 
 
 class SentenceEmbedding(FinetuneTask):
@@ -71,18 +78,38 @@ class SentenceEmbedding(FinetuneTask):
     def evaluator(
         self, model: AlbertBase, tokenizer: AlbertTokenizer, data: LabelledTexts, batch_size: int = 32
     ) -> Callable[[], "SimilarityEvaluation"]:
-        """Compares pairs."""
-        sentences = StoredTexts(itertools.chain.from_iterable(zip(data.texts, data.pairs or ())))
-        pairs = SentenceRows(sentences, 2, data.label_values()).encode(tokenizer, self.max_length, self.stored_ids)
-        # Embeddings take more memory than texts, so only the similarities are kept.
-        run = outputs_by_length(
-            model, "sentence_embedding", pairs, batch_size, lambda found: cosines(found[:, 0], found[:, 1])
-        )
-        return lambda: SimilarityEvaluation("regression", (), pairs.labels, run()[:, None], self.main_score)
+        """Compares pairs; each different sentence is computed once."""
+        sentences, numbers = _distinct(itertools.chain(data.texts, data.pairs or ()))
+        encoded = encode_texts(tokenizer, sentences, None, self.max_length, self.stored_ids)
+        run = outputs_by_length(model, "sentence_embedding", encoded, batch_size, _empty_on_disk)
+        pairs, targets = numbers.reshape(2, -1), data.label_values()
+
+        def evaluate() -> SimilarityEvaluation:
+            embeddings = run()  # [N, D]
+            parts = (pairs[:, start : start + _PAIRS_AT_ONCE] for start in range(0, len(targets), _PAIRS_AT_ONCE))
+            similarities = np.concatenate([cosines(embeddings[first], embeddings[second]) for first, second in parts])
+            return SimilarityEvaluation("regression", (), targets, similarities[:, None], self.main_score)
+
+        return evaluate
 
     def write_predictions(self, path: pathlib.Path, data: LabelledTexts, evaluation: LabelEvaluation) -> None:
         """Writes TSV, see `text_classification.write_predictions`."""
         write_predictions(path, data, evaluation)
+
+
+def _distinct(texts: Iterable[str]) -> tuple[StoredTexts, np.ndarray]:
+    """The different ones of some texts, and for each text its number among them."""
+    stored = StoredTexts(texts)
+    hashes = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in stored)
+    _, first, numbers = np.unique(np.fromiter(hashes, "S16"), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return StoredTexts(stored[row] for row in first[order].tolist()), np.argsort(order)[numbers]
+
+
+def _empty_on_disk(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array in a temporary file, for embeddings, which take more memory than texts."""
+    with tempfile.TemporaryFile() as file:
+        return np.asarray(np.memmap(file, dtype, shape=shape))
 
 
 class SimilarityEvaluation(LabelEvaluation):

@@ -6,7 +6,6 @@ Letters: N texts, T tokens of a text, B batch, L sequence.
 import dataclasses
 import json
 import pathlib
-import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
@@ -137,7 +136,7 @@ class TagEvaluation:
         cls, encoded: EncodedTags, tokens: Sequence[Sequence[str]], names: Sequence[str], tag_words: bool = False
     ) -> "TagEvaluation":
         """From the predicted tag of each token; `tag_words` as in TaskOptions."""
-        tags, predictions, spans, expected = [], [], [], []
+        tags, predictions, spans, expected, known = [], [], [], [], {}
         for text, offsets, labels, found in zip(encoded.texts, encoded.spans, encoded.labels, tokens):
             if text.words is None:
                 first, places = range(len(offsets)), offsets
@@ -147,7 +146,7 @@ class TagEvaluation:
                 predictions.append([found[token] for token in first])
             else:
                 places = list(text.words)
-                tags.append(list(map(sys.intern, text.tags)))  # one object for each tag, not for each word
+                tags.append([known.setdefault(tag, tag) for tag in text.tags])  # an object for each tag, not word
                 first = first_tokens(text, offsets)
                 predictions.append([OUTSIDE if token is None else found[token] for token in first])
             edges = [

@@ -227,5 +227,7 @@ def test_a_question_without_an_answer(tmp_path):
 
 
 def test_a_passage_in_windows_that_are_too_short():
-    with pytest.raises(ValueError, match="must leave room beside the longest question"):
-        encode_questions(AlbertTokenizer.english(), [Question("q", "who wrote it?", "Jane.")], 6, 1)
+    questions = [Question("q", "who?", "Jane."), Question("r", "who wrote it?", "Jane.")]
+    with pytest.raises(ValueError, match=r"a question of 4 ids, 'who wrote it\?'; lower .* to at most 2\.$"):
+        encode_questions(AlbertTokenizer.english(), questions, 6, 1)
+    assert len(encode_questions(AlbertTokenizer.english(), questions, 6, 1, max_question_length=2)) > 1

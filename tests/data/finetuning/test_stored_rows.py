@@ -3,20 +3,18 @@
 import contextlib
 import json
 import resource
-import subprocess
-import sys
 import tempfile
 import tracemalloc
 
 import numpy as np
 import pytest
 
-from albert_tf.data.finetuning import choices, encoded, questions, stored_arrays, tagged
+from albert_tf.data.finetuning import encoded, stored_arrays
 from albert_tf.data.finetuning.choices import ChoiceQuestion, encode_choices, read_choices
 from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.data.finetuning.questions import Question, encode_questions, read_questions
-from albert_tf.data.finetuning.stored_rows import StoredRows, StoredTexts
+from albert_tf.data.finetuning.stored_rows import RowsOfPassages, StoredRows, StoredTexts
 from albert_tf.data.finetuning.tagged import TaggedText, encode_tagged, read_tagged
 from albert_tf.tokenization import AlbertTokenizer
 from tests.toy_task import mood_rows, tokenizer
@@ -79,10 +77,18 @@ def written(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "rows", [TEXTS, [1, ("two", None)], CHOICES, QUESTIONS, TAGGED], ids=["texts", "any", *list(KINDS)[1:]]
+    ("kind", "rows"),
+    [
+        (StoredTexts, TEXTS),
+        (StoredRows, [1, ("two", None)]),
+        (StoredRows, TAGGED),
+        (RowsOfPassages, CHOICES),
+        (RowsOfPassages, QUESTIONS),
+        (RowsOfPassages, QUESTIONS[::3] + QUESTIONS),
+    ],
 )
-def test_rows_are_what_was_stored(rows):
-    stored = (StoredTexts if rows is TEXTS else StoredRows)(rows[:1])
+def test_rows_are_what_was_stored(kind, rows):
+    stored = kind(rows[:1])
     for row in rows[1:]:
         assert stored[0] == rows[0]  # a row is added behind the last one, whichever was read
         stored.append(row)
@@ -114,33 +120,52 @@ def write_files(folder, rows):
     (folder / "tags.conll").write_text("\n".join("".join(f"{word} O\n" for word in text.split()) for text in texts))
 
 
-def test_the_digest_of_a_file_is_the_same_in_every_process(tmp_path):
+@pytest.mark.parametrize("kind", list(KINDS)[1:])
+def test_ids_do_not_depend_on_the_place_of_a_file(tmp_path, written, kind):
+    name, read = {
+        "questions": ("questions.json", lambda file: read_questions(file, "drop")),
+        "choices": ("choices.jsonl", read_choices),
+        "tags": ("tags.conll", read_tagged),
+    }[kind]
     write_files(tmp_path, 5)
-    read = [read_questions, read_choices, read_tagged]
-    names = [f"{function.__module__} {function.__name__}" for function in read]
-    files = [tmp_path / name for name in ("questions.json", "choices.jsonl", "tags.conll")]
-    code = (
-        "import importlib, sys\n"
-        "for module, name, file in zip(*[iter(sys.argv[1:])] * 3):\n"
-        "    given = ['drop'] if 'questions' in name else []\n"
-        "    print(getattr(importlib.import_module(module), name)(file, *given).digest())"
-    )
-    given = [part for name, file in zip(names, files) for part in (*name.split(), str(file))]
-    result = subprocess.run([sys.executable, "-c", code, *given], capture_output=True, text=True, check=True)
-    own = [function(file, *["drop"][: function is read_questions]).digest() for function, file in zip(read, files)]
-    assert result.stdout.split() == own
+    _, encode, settings, _ = KINDS[kind]
+    encode(read(tmp_path / name), *settings, folder=tmp_path / "ids")
+    encode(read((tmp_path / name).rename(tmp_path / f"other-{name}")), *settings, folder=tmp_path / "ids")
+    assert len(written) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ids_on_disk_are_those_in_memory(tmp_path, monkeypatch, kind):
     rows, encode, settings, _ = KINDS[kind]
     expected = encode(rows, *settings)
-    for module, name in ((encoded, "_TEXTS_AT_ONCE"), (choices, "QUESTIONS_AT_ONCE"), (questions, "QUESTIONS_AT_ONCE")):
-        monkeypatch.setattr(module, name, 4)
-    monkeypatch.setattr(tagged, "LONG_TEXTS_AT_ONCE", 4)
+    for name in ("_TEXTS_AT_ONCE", "_ROWS_AT_ONCE"):
+        monkeypatch.setattr(encoded, name, 4)
     for given in (rows, StoredTexts(rows) if kind == "texts" else StoredRows(rows)):
         for folder in (tmp_path / kind / "ids", None):
             assert_same(encode(given, *settings, folder=folder), expected)
+
+
+def test_parts_are_limited_in_rows_and_characters(monkeypatch):
+    monkeypatch.setattr(encoded, "_ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(encoded, "_CHARACTERS_AT_ONCE", 10)
+    texts = ["a", "bb", "c", "d", "e" * 9, "f", "g" * 30, "", "h" * 9]
+    parts = list(encoded.parts_of(texts, str))
+    assert parts == [["a", "bb", "c"], ["d", "e" * 9], ["f"], ["g" * 30], ["", "h" * 9]]
+
+
+@pytest.mark.parametrize("kind", ["choices", "questions"])
+def test_passages_are_tokenized_once_for_neighbouring_rows(monkeypatch, kind):
+    passages = []
+
+    def counted(original):
+        return lambda self, texts, *given, **options: passages.extend(texts) or original(self, texts, *given, **options)
+
+    for name in ("encode_batch", "__call__"):
+        monkeypatch.setattr(AlbertTokenizer, name, counted(getattr(AlbertTokenizer, name)))
+    monkeypatch.setattr(encoded, "_ROWS_AT_ONCE", 2)
+    rows, encode, settings, _ = KINDS[kind]
+    encode(rows, *settings)
+    assert [text for text in passages if text in LONG] == LONG
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -215,6 +240,11 @@ def test_a_full_disk_is_an_error_of_the_text_that_does_not_fit(small_disk):
     assert raised.value.filename == tempfile.gettempdir()
     texts.append("z" * 90)
     assert list(texts) == ["x" * 4000, "z" * 90]
+
+
+def test_a_passage_is_stored_once_for_neighbouring_rows(small_disk):
+    rows = RowsOfPassages(Question(f"q{number}", "Who?", "x" * 3000) for number in range(10))
+    assert rows[9] == Question("q9", "Who?", "x" * 3000)
 
 
 def test_a_full_disk_is_an_error_that_names_the_ids_and_leaves_nothing(tmp_path, small_disk):

@@ -122,6 +122,12 @@ def test_first_tokens_carry_the_tags_of_words(tokenizer):
     assert (np.delete(batch[0], np.arange(1, 1 + len(labels))) == -100).all()
 
 
+def test_tokens_without_characters_begin_no_word():
+    text = TaggedText("", "a bc d", ((0, 1), (2, 4), (5, 6)))
+    spans = np.array([[0, 0], [0, 1], [2, 2], [2, 3], [3, 4], [5, 5]], np.int32)
+    assert first_tokens(text, spans) == [1, 3, None]
+
+
 def test_every_token_of_a_span_is_labelled(tokenizer):
     text = TaggedText("here", "Mr. Blackburn saw it", spans=((4, 13, "PER"),))
     names = tag_names([text])
