@@ -16,7 +16,7 @@ RESULTS_FILE = "results.json"  # of pretraining
 REPORT_FILE = "metrics.json"  # of fine-tuning
 CHECKPOINTS_FOLDER = "checkpoints"
 MODEL_FOLDER = "model"
-IDS_FOLDER = ".ids"  # of training texts; left by a killed run, as is a recipe under its temporary name
+IDS_FOLDER = ".ids"  # of examples; left by a killed run, as is a recipe under its temporary name
 _MAX_METRICS_BYTES = 1 << 30
 _RESTORE = "restore it from a copy, or give another folder"
 

@@ -3,15 +3,18 @@
 import csv
 import json
 import random
+import resource
 
 import numpy as np
 import pytest
 
 from albert_tf import AlbertForSentenceEmbedding
+from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.export import embed, export_saved_model, load_folder, load_saved_model
 from albert_tf.metrics import RegressionScores, cosines
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder
+from albert_tf.trainer.tasks import sentence_embedding
 from tests.cli.terminal import mistake, output_of
 from tests.toy_task import CONFIG, GLOOMY, PLEASANT, tokenizer, write_pretrained
 
@@ -156,3 +159,34 @@ def test_evaluation_cuts_texts_as_the_model_does(tmp_path):
     found = [embed(load_folder(tmp_path / "model"), list(side)) for side in zip(*(row.split("\t")[:2] for row in rows))]
     expected = np.corrcoef(cosines(*found), np.arange(len(rows)))[0, 1]
     assert evaluation.scores.pearson == pytest.approx(expected, abs=1e-3)
+
+
+def test_each_different_sentence_is_computed_once(tmp_path, monkeypatch):
+    model = AlbertForSentenceEmbedding(CONFIG)
+    model.save_pretrained(tmp_path / "model")
+    tokenizer().save_pretrained(tmp_path / "model")
+    pairs = [(first, second) for first in (*PLEASANT, "") for second in FILLING[:6]]
+    rows = [f"{first}\t{second}\t{number % 7}" for number, (first, second) in enumerate(pairs)]
+    (tmp_path / "pairs.tsv").write_text("one\ttwo\tscore\n" + "\n".join(rows), encoding="utf-8")
+    columns = {"text_column": "one", "pair_column": "two", "label_column": "score"}
+    encoded = []
+    original = encode_texts
+    monkeypatch.setattr(
+        sentence_embedding, "encode_texts", lambda _, texts, *given: encoded.extend(texts) or original(_, texts, *given)
+    )
+    monkeypatch.setattr(sentence_embedding, "_PAIRS_AT_ONCE", 4)
+    _, evaluation = evaluate_folder(tmp_path / "model", tmp_path / "pairs.tsv", **columns)
+    assert encoded == [*PLEASANT, "", *FILLING[:6]]
+    found = [embed(load_folder(tmp_path / "model"), list(side)) for side in zip(*pairs)]
+    np.testing.assert_allclose(evaluation.logits[:, 0], cosines(*found), atol=1e-5)
+
+
+def test_embeddings_that_do_not_fit_on_the_disk_are_an_error():
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(OSError, match="could not write the file"):
+            sentence_embedding._empty_on_disk((5, 256), np.dtype(np.float32))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert sentence_embedding._empty_on_disk((5, 256), np.dtype(np.float32)).shape == (5, 256)

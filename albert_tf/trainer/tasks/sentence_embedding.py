@@ -6,6 +6,8 @@ Letters: N examples, B batch, L sequence, D hidden.
 import dataclasses
 import hashlib
 import itertools
+import math
+import os
 import pathlib
 import tempfile
 from collections.abc import Callable, Hashable, Iterable
@@ -13,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf.atomic_files import could_not_write
 from albert_tf.data.finetuning.choices import EncodedChoices
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
 from albert_tf.data.finetuning.encoded import encode_texts
@@ -109,6 +112,11 @@ def _distinct(texts: Iterable[str]) -> tuple[StoredTexts, np.ndarray]:
 def _empty_on_disk(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array in a temporary file, for embeddings, which take more memory than texts."""
     with tempfile.TemporaryFile() as file:
+        if hasattr(os, "posix_fallocate"):  # otherwise a full disk kills the process when the array is written
+            try:
+                os.posix_fallocate(file.fileno(), 0, math.prod(shape) * dtype.itemsize)
+            except OSError as error:
+                raise could_not_write(pathlib.Path(tempfile.gettempdir()), error) from None
         return np.asarray(np.memmap(file, dtype, shape=shape))
 
 
