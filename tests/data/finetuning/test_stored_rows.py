@@ -117,7 +117,9 @@ def write_files(folder, rows):
     (folder / "questions.json").write_text(json.dumps({"data": [{"paragraphs": asked}]}))
     lines = (json.dumps({"context": text, "question": "Who?", "choices": ["a", "b"], "label": 1}) for text in texts)
     (folder / "choices.jsonl").write_text("\n".join(lines))
-    (folder / "tags.conll").write_text("\n".join("".join(f"{word} O\n" for word in text.split()) for text in texts))
+    words = [text.split()[:12] for text in texts]
+    lines = (json.dumps({"words": own, "tags": ["O"] * len(own)}) for own in words)
+    (folder / "tags.jsonl").write_text("\n".join(lines))
 
 
 @pytest.mark.parametrize("kind", list(KINDS)[1:])
@@ -125,7 +127,7 @@ def test_ids_do_not_depend_on_the_place_of_a_file(tmp_path, written, kind):
     name, read = {
         "questions": ("questions.json", lambda file: read_questions(file, "drop")),
         "choices": ("choices.jsonl", read_choices),
-        "tags": ("tags.conll", read_tagged),
+        "tags": ("tags.jsonl", read_tagged),
     }[kind]
     write_files(tmp_path, 5)
     _, encode, settings, _ = KINDS[kind]
@@ -301,7 +303,7 @@ def test_memory_hardly_grows_with_rows(tmp_path, kind):
                 given = read_choices(tmp_path / "choices.jsonl")
                 encode_choices(tokenizer(), given, 64, folder=tmp_path / "ids")
             elif kind == "tags":
-                given = read_tagged(tmp_path / "tags.conll")
+                given = read_tagged(tmp_path / "tags.jsonl")
                 encode_tagged(tokenizer(), given, ["O"], 64, folder=tmp_path / "ids")
             else:
                 # A file in SQuAD's format is one JSON document, which is parsed as a whole before.
@@ -311,4 +313,5 @@ def test_memory_hardly_grows_with_rows(tmp_path, kind):
         return used[0]
 
     peak(300)  # what is made once
-    assert (peak(3_000) - peak(1_000)) / 2_000 < 60
+    # In memory, rows take 500 bytes or more. Some of the 100 are objects that Python keeps for reuse, however many rows.
+    assert (peak(6_000) - peak(1_000)) / 5_000 < 100
