@@ -90,7 +90,7 @@ def find_finetuned(folder: str | pathlib.Path) -> Task | None:
 @contextlib.contextmanager
 def _stored_ids(task: FinetuneTask) -> Iterator[None]:
     """A folder for ids, which are mapped when it is removed, so that a process that is killed later leaves nothing."""
-    with tempfile.TemporaryDirectory(prefix="albert_tf-") as folder:
+    with tempfile.TemporaryDirectory(prefix="albert_tf-", ignore_cleanup_errors=True) as folder:
         task.stored_ids = pathlib.Path(folder)
         yield
 

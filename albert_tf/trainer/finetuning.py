@@ -8,6 +8,7 @@ import math
 import pathlib
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -151,9 +152,8 @@ def finetune_grid(
         name = "_".join(f"{option}-{value}" for option, value in zip(grid, plain))
         given = {**options.model_dump(), **dict(zip(grid, values)), "output": options.output / name}
         runs.append(checked(FinetuneOptions, given, "the grid"))
-    ids = options.output / IDS_FOLDER  # texts are tokenized once for all runs
-    with _removed_at_end(ids):
-        return [_finetune(run, show_progress, ids) for run in runs]
+    with tempfile.TemporaryDirectory(prefix="albert_tf-") as ids:  # texts are tokenized once for all runs
+        return [_finetune(run, show_progress, pathlib.Path(ids)) for run in runs]
 
 
 @dataclasses.dataclass(frozen=True)

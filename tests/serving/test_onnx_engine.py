@@ -143,7 +143,7 @@ def test_entities_are_the_models(sources, engines):
     texts = ["", "Anna Smith went by.", "  한국어 Anna  ", LONG]
     task = tasks.TokenClassification(TaskOptions(task="token_classification", **OPTIONS))
     model = models.AlbertForTokenClassification.from_pretrained(sources["tags"])
-    expected = task.predict(model, tokenizer(), [TaggedText("here", text) for text in texts]).spans
+    expected = task.predictor(model, tokenizer(), [TaggedText("here", text) for text in texts])().spans
     assert max(map(len, expected)) > 5
     for engine in engines["tags"]:
         outputs = ask(engine, text=texts)
@@ -162,7 +162,7 @@ def test_choices_are_the_models(sources, engines):
     task = tasks.MultipleChoice(TaskOptions(task="multiple_choice", **OPTIONS))
     model = models.AlbertForMultipleChoice.from_pretrained(sources["choices"])
     questions = [ChoiceQuestion("", context, "", tuple(row), 0) for context, row in zip(contexts, choices)]
-    logits = task.predict(model, tokenizer(), questions).logits
+    logits = task.predictor(model, tokenizer(), questions)().logits
     for engine in engines["choices"]:
         outputs = ask(engine, context=contexts, choices=choices)
         assert outputs["choice"].tolist() == logits.argmax(axis=1).tolist()

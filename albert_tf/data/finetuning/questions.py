@@ -219,6 +219,11 @@ def encode_questions(
     References:
         `convert_examples_to_features` in squad_utils.py of google-research/albert.
     """
+    if max_length < 5:
+        raise ValueError(
+            f"`max_length` must be at least 5 for a question and a passage with [CLS], [SEP] and [SEP]. Received: "
+            f"max_length={max_length}."
+        )
     stride = window_stride(max_length, doc_stride)
     parts = _parts(tokenizer, questions, BatchLayout(max_length, doc_stride=stride), max_question_length)
     settings = [tokenizer.vocab_hash, max_length, stride, max_question_length]
@@ -243,7 +248,7 @@ def _parts(
             raise ValueError(
                 f"`max_length` must leave room for a passage beside every question. Received: max_length="
                 f"{layout.max_length}, a question of {len(asked[longest])} ids, {part[longest].text[:60]!r}; lower "
-                f"`max_question_length` to at most {max(layout.max_length - 4, 1)}."
+                f"`max_question_length` to at most {layout.max_length - 4}."
             )
         own = dict.fromkeys(question.context for question in part)
         spans = [np.empty([0, 2], np.int32)]

@@ -95,7 +95,7 @@ def _read(path: Path) -> dict[str, np.ndarray] | None:
     try:
         index = json.loads((path / _INDEX).read_bytes())
         return {name: _mapped(path / name, *layout) for name, layout in index.items()}
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
 
 

@@ -212,7 +212,7 @@ def read_objects(path: Path, cure: str) -> Iterator[tuple[str, Any]]:
     """Yields the JSON objects of a file with one on each line, and where each is, for error messages.
 
     Raises:
-        ValueError: the file cannot be read, or a line is not an object; the message ends with `cure`.
+        ValueError: the file does not exist, or a line is not an object; the message ends with `cure`.
     """
     _check_exists(path, cure)
     with path.open("rb") as file:

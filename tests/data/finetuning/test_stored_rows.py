@@ -210,6 +210,14 @@ def test_incomplete_files_are_written_again(tmp_path, name, damage):
     assert file.read_bytes() == content
 
 
+@pytest.mark.parametrize("index", ["null", "[]", '{"ids": 3}', '{"ids": ["<i4", 1]}'])
+def test_ids_with_a_damaged_index_are_written_again(tmp_path, index):
+    texts, expected = StoredTexts(TEXTS), encode_texts(tokenizer(), TEXTS, None, 8)
+    encode_texts(tokenizer(), texts, None, 8, tmp_path)
+    next(tmp_path.glob("*/index.json")).write_text(index)
+    assert_same(encode_texts(tokenizer(), texts, None, 8, tmp_path), expected)
+
+
 def test_ids_that_another_worker_has_just_written_are_kept(tmp_path):
     def parts():
         (other,) = tmp_path.iterdir()  # the temporary folder
@@ -313,5 +321,5 @@ def test_memory_hardly_grows_with_rows(tmp_path, kind):
         return used[0]
 
     peak(300)  # what is made once
-    # In memory, rows take 500 bytes or more. Some of the 100 are objects that Python keeps for reuse, however many rows.
+    # In memory, rows take 500 bytes or more. Some of the 100 are objects that Python keeps for reuse.
     assert (peak(6_000) - peak(1_000)) / 5_000 < 100
