@@ -69,7 +69,7 @@ def test_tokenize_and_tokens(exports, folders, kind):
 
 
 @pytest.mark.parametrize("passage", ["", " \u3000\n"])
-@pytest.mark.parametrize("kind", ["questions", "questions_beam"])
+@pytest.mark.parametrize("kind", ["questions", pytest.param("questions_beam", marks=pytest.mark.exhaustive)])
 def test_an_empty_passage_is_refused_as_the_model_does(exports, folders, kind, passage):
     texts = ["Who?", "Where?"], [SHORT, passage]
     restored, loaded = load_saved_model(exports[kind].folder), load_folder(folders[kind])

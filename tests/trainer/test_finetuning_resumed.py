@@ -118,7 +118,8 @@ def test_texts_are_tokenized_once_for_a_run_that_is_resumed_and_for_all_runs_of_
     written = []
     original = stored_arrays._write
     monkeypatch.setattr(stored_arrays, "_write", lambda path, *given: written.append(path) or original(path, *given))
-    options = options_for(files, tmp_path / "run", dev=files / "train.tsv")
+    (tmp_path / "dev.tsv").write_text("text\tlabel\na cold rain\tgloomy\nthe sun\tpleasant\n", encoding="utf-8")
+    options = options_for(files, tmp_path / "run", dev=tmp_path / "dev.tsv")
     stop_at(2, options)
     stored = set((tmp_path / "run/.ids").iterdir())
     assert stored == set(written)

@@ -302,7 +302,9 @@ def test_memory_hardly_grows_with_rows_of_tables(tmp_path, suffix):
     assert (peak(12_000) - peak(4_000)) / 8_000 < 60
 
 
-@pytest.mark.parametrize("kind", ["choices", "tags", "questions"])
+@pytest.mark.parametrize(
+    "kind", ["choices", *(pytest.param(kind, marks=pytest.mark.exhaustive) for kind in ("tags", "questions"))]
+)
 def test_memory_hardly_grows_with_rows(tmp_path, kind):
     def peak(rows):
         write_files(tmp_path, rows)
