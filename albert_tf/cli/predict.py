@@ -206,8 +206,7 @@ def _answer_file(model: Any, data: Path, output: Path) -> int:
     from albert_tf.data.finetuning.questions import read_questions
 
     questions, texts = read_questions(data, "drop"), {}
-    for start in range(0, len(questions), ROWS_AT_ONCE):
-        part = questions[start : start + ROWS_AT_ONCE]
+    for part in _parts(questions):
         answers = model([question.text for question in part], [question.context for question in part])
         texts |= {question.id: answer.text for question, answer in zip(part, answers)}
     write_json(output, texts, indent=1, ensure_ascii=False)
@@ -223,13 +222,19 @@ def _tag_file(model: Any, data: Path, output: Path) -> int:
     if any(text.words is not None for text in texts):
         raise ValueError(f"{data} has words, whose tags are not among the outputs of an export; give texts instead.")
     with atomic_open(output) as file:
-        for start in range(0, len(texts), ROWS_AT_ONCE):
-            part = [text.text for text in texts[start : start + ROWS_AT_ONCE]]
+        for part in _parts(text.text for text in texts):
             for text, entities in zip(part, model(part)):
                 spans = [{name: getattr(one, name) for name in ("start", "end", "label", "text")} for one in entities]
                 line = json.dumps({"text": text, "spans": spans}, ensure_ascii=False) + "\n"
                 file.write(line.encode("utf-8", "surrogatepass"))
     return len(texts)
+
+
+def _parts(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    """The rows that are predicted at a time."""
+    left = iter(rows)
+    while part := list(itertools.islice(left, ROWS_AT_ONCE)):
+        yield part
 
 
 def _other_task(folder: Path) -> str | None:
@@ -271,7 +276,7 @@ def _output_lines(model: Any, examples: Iterator[tuple[str, str | None]], as_tab
     if as_table:
         yield "index\tprediction\n"
     number = 0
-    while part := list(itertools.islice(examples, ROWS_AT_ONCE)):
+    for part in _parts(examples):
         texts, pairs = [text for text, _ in part], [pair for _, pair in part if pair is not None]
         for text, (value, fields) in zip(texts, _values(model, texts, pairs)):
             if as_table:

@@ -192,9 +192,7 @@ def encode_choices(
     parts = _parts(tokenizer, questions, max_length, longest)
     rows = ((question.context, question.question, question.choices, question.label) for question in questions)
     found = gather(parts, folder, [rows], [tokenizer.vocab_hash, max_length, longest])
-    labels = found.pop("labels")
-    encoded = EncodedTexts.of(**found, max_length=max_length, pad_token_id=tokenizer.pad_token_id)
-    return EncodedChoices(encoded, labels, len(questions[0].choices))
+    return EncodedChoices(EncodedTexts.take(found, tokenizer, max_length), found["labels"], len(questions[0].choices))
 
 
 def _parts(

@@ -62,11 +62,10 @@ class EncodedTexts:
     pad_token_id: int
 
     @classmethod
-    def of(
-        cls, ids: np.ndarray, token_types: np.ndarray, lengths: np.ndarray, max_length: int, pad_token_id: int
-    ) -> "EncodedTexts":
-        """From the number of ids of each example, int [N]."""
-        return cls(ids, token_types, np.append(0, np.cumsum(lengths, dtype=np.int64)), max_length, pad_token_id)
+    def take(cls, arrays: dict[str, np.ndarray], tokenizer: "AlbertTokenizer", max_length: int) -> "EncodedTexts":
+        """Takes `ids`, `token_types` and `lengths`, the number of ids of each example, int [N], out of `arrays`."""
+        offsets = np.append(0, np.cumsum(arrays.pop("lengths"), dtype=np.int64))
+        return cls(arrays.pop("ids"), arrays.pop("token_types"), offsets, max_length, tokenizer.pad_token_id)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -175,7 +174,7 @@ def encode_texts(
     parts = _parts(tokenizer, texts, pairs, max_length)
     rows = [texts] if pairs is None else [texts, pairs]
     found = gather(parts, folder, rows, [tokenizer.vocab_hash, max_length])
-    return EncodedTexts.of(**found, max_length=max_length, pad_token_id=tokenizer.pad_token_id)
+    return EncodedTexts.take(found, tokenizer, max_length)
 
 
 def _parts(

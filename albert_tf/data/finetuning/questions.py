@@ -229,9 +229,8 @@ def encode_questions(
     settings = [tokenizer.vocab_hash, max_length, stride, max_question_length]
     rows = ((question.text, question.context) for question in questions)
     found = gather(parts, folder, [rows], settings)
-    texts = [found.pop(name) for name in ("ids", "token_types", "lengths")]
     spans = Ragged(*(found.pop(name) for name in ("spans", "span_starts", "span_ends")))
-    encoded = EncodedTexts.of(*texts, max_length=max_length, pad_token_id=tokenizer.pad_token_id)
+    encoded = EncodedTexts.take(found, tokenizer, max_length)
     return QuestionWindows(questions, encoded, spans=spans, **found)
 
 

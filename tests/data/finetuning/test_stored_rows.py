@@ -21,7 +21,7 @@ from tests.toy_task import mood_rows, tokenizer
 
 TEXTS = ["one", "", "세 번째", "\ud800 is no text", "a\nb\0"]
 PAIRS = ["x", "y", "", "z z", "y"]
-# Texts of several windows, and empty ones.
+# Texts of several windows.
 LONG = [" ".join(text for text, _ in mood_rows(length, seed)) for seed, length in enumerate((3, 1, 2, 3))]
 CHOICES = [
     ChoiceQuestion(f"q{n}", LONG[n // 3], "Who _ ?", (f"a{n}", "b"), n % 2, "middle" if n else "") for n in range(12)
@@ -104,7 +104,7 @@ def test_a_digest_tells_where_texts_end():
 
 
 def write_files(folder, rows):
-    """Files of questions, choices and tagged words, with a passage for three rows; and how they are read."""
+    """Files of questions, choices and tagged words, with a passage for three rows."""
     passages = [" ".join(text for text, _ in mood_rows(5, seed)) for seed in range(40)]
     texts = [f"{row // 3} {passages[row // 3 % 40]}" for row in range(rows)]
     asked = [
