@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from albert_tf.json_files import nearest, read_json
+from albert_tf.files.json import nearest, read_json
 
 Share = Literal["all", "attention", "ffn", "none"]
 Origin = Literal["google", "huggingface"]

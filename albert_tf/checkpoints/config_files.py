@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from albert_tf.config import AlbertConfig
-from albert_tf.json_files import read_json
+from albert_tf.files.json import read_json
 
 CURE = "download it again, or restore it"
 MAX_LABELS, MAX_ANSWERS = 100_000, 1000

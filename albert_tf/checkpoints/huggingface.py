@@ -12,15 +12,15 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from albert_tf.atomic_files import atomic_write, write_json
 from albert_tf.checkpoints.checkpoint import Checkpoint, from_tensors, infer_head_settings
 from albert_tf.checkpoints.config_files import read_config
 from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import for_file, joined, num_file_groups
 from albert_tf.checkpoints.sentence_modules import SENTENCE_SETTINGS, read_sentence_settings, save_sentence_modules
 from albert_tf.config import AlbertConfig
-from albert_tf.hub import HUGGING_FACE_WEIGHTS as WEIGHTS_FILES
-from albert_tf.json_files import read_json
+from albert_tf.files.atomic import atomic_write, write_json
+from albert_tf.files.hub import HUGGING_FACE_WEIGHTS as WEIGHTS_FILES
+from albert_tf.files.json import read_json
 
 CONFIG_FILE = "config.json"
 _PROJECTION = "albert.encoder.embedding_hidden_mapping_in"

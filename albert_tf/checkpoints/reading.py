@@ -12,7 +12,7 @@ import numpy as np
 
 from albert_tf.checkpoints import huggingface
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.hub import model_folder, name_hint
+from albert_tf.files.hub import model_folder, name_hint
 
 _MAX_MESSAGE = 1000
 _GOOGLE_CONFIG = "albert_config.json"

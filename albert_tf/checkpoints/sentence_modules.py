@@ -3,10 +3,10 @@
 import pathlib
 from typing import Any
 
-from albert_tf.atomic_files import write_json
 from albert_tf.checkpoints.config_files import CURE
 from albert_tf.config import AlbertConfig
-from albert_tf.json_files import read_json
+from albert_tf.files.atomic import write_json
+from albert_tf.files.json import read_json
 
 SENTENCE_SETTINGS = "sentence_embedding"
 """Entry of `Checkpoint.settings` with the arguments of AlbertForSentenceEmbedding."""

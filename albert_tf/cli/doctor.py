@@ -14,7 +14,7 @@ from typing import NamedTuple
 import typer
 
 from albert_tf.cli.tables import AsJson, print_json, print_table
-from albert_tf.json_files import read_json
+from albert_tf.files.json import read_json
 from albert_tf.progress import progress_line
 
 NAME = "doctor"

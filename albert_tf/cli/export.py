@@ -103,7 +103,7 @@ def _folder_of_modules(output: Path, name: str, version: int | None) -> Path:
 
 def _export_onnx(arguments: dict[str, Any], calibration: Path | None, float16: bool) -> None:
     """Writes ONNX files; `arguments` are those of `export_onnx` but for precisions and texts."""
-    from albert_tf.text_files import read_lines
+    from albert_tf.files.text import read_lines
 
     texts = [] if calibration is None else [line.text for line in read_lines(calibration) if line.text.strip()]
     precisions = ("float32", "float16", "int8") if float16 else ("float32", "int8")

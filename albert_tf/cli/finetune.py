@@ -88,7 +88,7 @@ def run(
 
 def _merged(recipe: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     """The options of the recipe and of the command line, which may not set what the recipe's grid does."""
-    from albert_tf.json_files import read_toml
+    from albert_tf.files.json import read_toml
 
     read = {} if recipe is None else read_toml(recipe, "correct the recipe")
     grid = read.get("grid")

@@ -37,7 +37,7 @@ def check_exists(*paths: Path) -> None:
 
 def existing_model(path: Path) -> Path:
     """The folder of a model or an export or, for a model's name, where it is downloaded to; raises ValueError."""
-    from albert_tf.hub import model_folder, name_hint
+    from albert_tf.files.hub import model_folder, name_hint
 
     path = model_folder(path)
     if not path.exists():
@@ -52,7 +52,7 @@ def checkpoint_folder(path: Path) -> Path:
         ValueError: there is no checkpoint.
     """
     from albert_tf.checkpoints import holds_weights, read
-    from albert_tf.hub import model_folder
+    from albert_tf.files.hub import model_folder
 
     path = model_folder(path)
     if not holds_weights(path):
@@ -63,7 +63,7 @@ def checkpoint_folder(path: Path) -> Path:
 def read_config(source: str) -> "AlbertConfig":
     """The config of a preset, a config file, or a model's folder or name."""
     from albert_tf.config import PRESETS, AlbertConfig
-    from albert_tf.hub import model_folder
+    from albert_tf.files.hub import model_folder
 
     if source in PRESETS:
         return AlbertConfig.from_preset(source)

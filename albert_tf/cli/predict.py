@@ -183,7 +183,7 @@ def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | 
         )
     if output.suffix not in ("", ".tsv", ".jsonl") or (output.suffix == "" and str(output) != "-"):
         raise ValueError(f"`--output` must end in .tsv or .jsonl, or be -. Received: {output}.")
-    from albert_tf.atomic_files import atomic_open
+    from albert_tf.files.atomic import atomic_open
 
     if str(data) != "-":
         collections.deque(_examples(data, *columns), maxlen=0)  # a damaged row is refused before any prediction
@@ -202,8 +202,8 @@ def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | 
 
 def _answer_file(model: Any, data: Path, output: Path) -> int:
     """Writes the answers of an export by question id; returns the number of questions."""
-    from albert_tf.atomic_files import write_json
     from albert_tf.data.finetuning.questions import read_questions
+    from albert_tf.files.atomic import write_json
 
     questions, texts = read_questions(data, "drop"), {}
     for part in _parts(questions):
@@ -215,8 +215,8 @@ def _answer_file(model: Any, data: Path, output: Path) -> int:
 
 def _tag_file(model: Any, data: Path, output: Path) -> int:
     """Writes the entities that an export finds, as JSON lines; returns the number of texts."""
-    from albert_tf.atomic_files import atomic_open
     from albert_tf.data.finetuning.tagged import read_tagged
+    from albert_tf.files.atomic import atomic_open
 
     texts = read_tagged(data, labelled=False)
     if any(text.words is not None for text in texts):

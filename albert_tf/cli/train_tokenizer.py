@@ -40,7 +40,7 @@ def run(
 
     Example: albert-tf train-tokenizer corpus/*.txt --output vocabulary
     """
-    from albert_tf.text_files import find_files
+    from albert_tf.files.text import find_files
     from albert_tf.tokenization import train_sentencepiece, train_wordpiece
     from albert_tf.tokenization.training.sentencepiece import MODEL_TYPES
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from albert_tf.text_files import read_lines
+from albert_tf.files.text import read_lines
 
 MAX_DOCUMENT = 16 * 2**20
 # The longest published sentences have about 100 kB.
@@ -74,7 +74,7 @@ def read_documents(path: Path, *, split: bool = False, gap: int = 1) -> Iterator
 
     Raises:
         ValueError: the file is not UTF-8, or a line is longer than `MAX_SENTENCE_BYTES` (with `split`,
-            `text_files.MAX_LINE_BYTES`).
+            `files.text.MAX_LINE_BYTES`).
     """
     paragraphs: list[list[str]] = [[]]
     size = end = empty = 0

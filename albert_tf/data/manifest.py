@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from albert_tf.atomic_files import sha256, write_json
 from albert_tf.data.corpus import Vocabulary
 from albert_tf.data.options import ExampleOptions, Format
 from albert_tf.data.pretraining.examples import PretrainingExamples
-from albert_tf.json_files import read_json, verify_checksum, with_checksum
+from albert_tf.files.atomic import sha256, write_json
+from albert_tf.files.json import read_json, verify_checksum, with_checksum
 
 MANIFEST_NAME = "manifest.json"
 TOKENIZER_FOLDER = "tokenizer"

@@ -13,8 +13,8 @@ import numpy as np
 from albert_tf import checkpoints, models
 from albert_tf.data.finetuning.choices import MAX_STATEMENT_LENGTH
 from albert_tf.data.finetuning.encoded import MAX_TOKENS
-from albert_tf.hub import model_folder
-from albert_tf.json_files import read_json
+from albert_tf.files.hub import model_folder
+from albert_tf.files.json import read_json
 from albert_tf.models import AlbertForSentenceEmbedding
 from albert_tf.models.base import AlbertBase, runs_on_cpu
 from albert_tf.tasks import TASKS, find_task

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.atomic_files import atomic_write
+from albert_tf.files.atomic import atomic_write
 from albert_tf.models.base import AlbertBase
 
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")

@@ -5,9 +5,9 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf.atomic_files import atomic_write, write_json
 from albert_tf.export.folder import ModelFolder, read_record
 from albert_tf.export.onnx_manifest import MANIFEST_FILE, shared_entries
+from albert_tf.files.atomic import atomic_write, write_json
 
 TEXT_FILE = "MODEL.md"
 _LIBRARIES = ("albert-tf", "tensorflow", "tensorflow-text", "keras")

@@ -16,7 +16,6 @@ import onnxruntime
 from onnx import TensorProto, helper
 
 from albert_tf import checkpoints, models
-from albert_tf.atomic_files import atomic_write, temporary_folder, write_json
 from albert_tf.checkpoints.names import PROBLEM_TYPES, num_file_groups
 from albert_tf.config import AlbertConfig
 from albert_tf.export.folder import SAMPLES, check_length, read_record, relative_difference
@@ -24,8 +23,9 @@ from albert_tf.export.onnx_graph import OnnxGraph, Precision, onnx_graph
 from albert_tf.export.onnx_manifest import MODEL_FILES, P_MASK, OnnxManifest
 from albert_tf.export.versions import publish, version_folder
 from albert_tf.export.web_page import check_web_task, write_web_page
-from albert_tf.hub import model_folder
-from albert_tf.json_files import read_json
+from albert_tf.files.atomic import atomic_write, temporary_folder, write_json
+from albert_tf.files.hub import model_folder
+from albert_tf.files.json import read_json
 from albert_tf.tasks import find_task
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import (

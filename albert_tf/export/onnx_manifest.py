@@ -5,8 +5,8 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from albert_tf.atomic_files import sha256, write_json
-from albert_tf.json_files import read_json, verify_checksum, with_checksum
+from albert_tf.files.atomic import sha256, write_json
+from albert_tf.files.json import read_json, verify_checksum, with_checksum
 
 MANIFEST_FILE = "model.json"
 # The names that transformers.js knows, in the subfolder where it looks.

@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
-from albert_tf.atomic_files import temporary_folder, tensorflow_writes
 from albert_tf.export.folder import ModelFolder, check_length, load_folder
 from albert_tf.export.model_card import write_model_card
 from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.versions import publish, version_folder
 from albert_tf.export.warmup import check_serving_api, write_warmup_requests
-from albert_tf.hub import model_folder
+from albert_tf.files.atomic import temporary_folder, tensorflow_writes
+from albert_tf.files.hub import model_folder
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks import TASKS
 

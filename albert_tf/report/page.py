@@ -8,8 +8,8 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from albert_tf.atomic_files import atomic_write
-from albert_tf.json_files import read_json
+from albert_tf.files.atomic import atomic_write
+from albert_tf.files.json import read_json
 from albert_tf.report.curves import curves_svg
 from albert_tf.trainer.recipe import parse_recipe
 from albert_tf.trainer.run_folder import METRICS_FILE, RECIPE_FILE, REPORT_FILE, RESULTS_FILE, Speed, read_metrics

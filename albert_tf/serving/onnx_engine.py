@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from albert_tf.atomic_files import sha256
 from albert_tf.config import AlbertConfig
 from albert_tf.export.onnx_manifest import MANIFEST_FILE, MODEL_FILES, OnnxManifest
+from albert_tf.files.atomic import sha256
 from albert_tf.serving import onnx_answers
 from albert_tf.serving.engine import Signature
 from albert_tf.tokenization import AlbertTokenizer

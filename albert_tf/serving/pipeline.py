@@ -14,8 +14,8 @@ from albert_tf import checkpoints, export
 from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN, MAX_TOKENS, rows_by_length
 from albert_tf.export.onnx_manifest import MANIFEST_FILE
 from albert_tf.export.results import SAVED_MODEL_FILE, ExportedModel, newest_first
-from albert_tf.hub import model_folder
-from albert_tf.json_files import read_json
+from albert_tf.files.hub import model_folder
+from albert_tf.files.json import read_json
 from albert_tf.progress import counted
 from albert_tf.serving import onnx_engine
 from albert_tf.serving.engine import Engine

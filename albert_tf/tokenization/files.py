@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from albert_tf.atomic_files import atomic_write, write_json
-from albert_tf.hub import model_folder, name_hint
-from albert_tf.json_files import read_json
+from albert_tf.files.atomic import atomic_write, write_json
+from albert_tf.files.hub import model_folder, name_hint
+from albert_tf.files.json import read_json
 from albert_tf.tokenization.sentencepiece.pieces import CLS_PIECE, MASK_PIECE, PAD_PIECE, SEP_PIECE, UNK_PIECE
 
 ASSETS = Path(__file__).parents[1] / "assets"

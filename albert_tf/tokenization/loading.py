@@ -4,7 +4,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from albert_tf.json_files import read_bytes, read_json
+from albert_tf.files.json import read_bytes, read_json
 from albert_tf.tokenization.files import CONFIG_FILE, TokenizerOptions, read_config, read_options
 from albert_tf.tokenization.interface import PieceModel
 from albert_tf.tokenization.korean.kiwi import load_segmenter

@@ -2,11 +2,11 @@
 
 import tensorflow as tf
 
-from albert_tf.atomic_files import sha256
 from albert_tf.data import documents_dataset, pretraining_dataset
 from albert_tf.data.manifest import MANIFEST_NAME, Manifest
 from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.data.sources import find_shards
+from albert_tf.files.atomic import sha256
 from albert_tf.trainer.recipe import Recipe
 
 

@@ -15,7 +15,7 @@ import keras
 import rich.console
 import rich.progress
 
-from albert_tf.atomic_files import atomic_write
+from albert_tf.files.atomic import atomic_write
 from albert_tf.trainer.run_folder import Speed, read_metrics
 from albert_tf.trainer.throughput import Stopwatch
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.atomic_files import sha256, write_json
-from albert_tf.json_files import read_json, verify_checksum, with_checksum
+from albert_tf.files.atomic import sha256, write_json
+from albert_tf.files.json import read_json, verify_checksum, with_checksum
 
 _FILES, _METADATA = "state", "state.json"
 _NAME = re.compile(r"step-\d+")

@@ -8,8 +8,8 @@ from typing import Any
 
 from albert_tf import checkpoints, models
 from albert_tf.data.finetuning.frames import as_file
-from albert_tf.hub import model_folder
-from albert_tf.json_files import read_json
+from albert_tf.files.hub import model_folder
+from albert_tf.files.json import read_json
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks import Task, find_task
 from albert_tf.tokenization import AlbertTokenizer

@@ -4,7 +4,7 @@ import pathlib
 
 import pydantic
 
-from albert_tf.json_files import read_json
+from albert_tf.files.json import read_json
 from albert_tf.metrics import (
     AnswerScores,
     ChoiceScores,

@@ -17,10 +17,10 @@ import keras
 import numpy as np
 
 from albert_tf import checkpoints, models
-from albert_tf.atomic_files import atomic_write, exclusive_lock, sha256
 from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
-from albert_tf.hub import model_folder
+from albert_tf.files.atomic import atomic_write, exclusive_lock, sha256
+from albert_tf.files.hub import model_folder
 from albert_tf.models.base import AlbertBase
 from albert_tf.optimizers import assign_rules
 from albert_tf.tasks import TASKS, Task

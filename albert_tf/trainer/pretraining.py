@@ -13,10 +13,10 @@ import rich.console
 import tensorflow as tf
 
 from albert_tf import checkpoints
-from albert_tf.atomic_files import atomic_write, exclusive_lock, write_json
 from albert_tf.costs import activation_values
 from albert_tf.data import name_damage
 from albert_tf.data.manifest import read_tokenizer_files
+from albert_tf.files.atomic import atomic_write, exclusive_lock, write_json
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.trainer.batches import data_facts, data_sizes, heldout_batches, train_batches
 from albert_tf.trainer.callbacks import GradientLog, MetricsLog, ProgressLine, SaveState, StopAtBadLoss

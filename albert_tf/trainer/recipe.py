@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from albert_tf.config import AlbertConfig
-from albert_tf.json_files import read_toml
+from albert_tf.files.json import read_toml
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe, Section
 from albert_tf.trainer.validation import checked
 

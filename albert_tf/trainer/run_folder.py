@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf.atomic_files import atomic_write
-from albert_tf.json_files import parse_json, read_bytes, read_json
+from albert_tf.files.atomic import atomic_write
+from albert_tf.files.json import parse_json, read_bytes, read_json
 
 RECIPE_FILE = "recipe.json"
 METRICS_FILE = "metrics.jsonl"

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pydantic
 
-from albert_tf.json_files import nearest
+from albert_tf.files.json import nearest
 
 Record = TypeVar("Record", bound=pydantic.BaseModel)
 

@@ -15,7 +15,7 @@ import numpy as np
 from albert_tf import checkpoints, models
 from albert_tf.checkpoints.names import joined
 from albert_tf.config import AlbertConfig
-from albert_tf.hub import model_folder
+from albert_tf.files.hub import model_folder
 from albert_tf.models import AlbertEncoder, AlbertForMaskedLM
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks import smallest_task

@@ -12,7 +12,7 @@ from quickstart import quickstart
 from steps import Folders, print_beside, run_demo
 
 from albert_tf.data import pretraining_dataset
-from albert_tf.json_files import read_toml
+from albert_tf.files.json import read_toml
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.trainer import parse_recipe
 from tests.cli.terminal import mistake, output_of

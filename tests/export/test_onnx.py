@@ -12,9 +12,9 @@ import pytest
 import tokenizers
 
 from albert_tf import AlbertConfig, AlbertTokenizer, models
-from albert_tf.atomic_files import sha256
 from albert_tf.export import export_onnx, export_saved_model, onnx_folder, onnx_graph
 from albert_tf.export.onnx_manifest import OnnxManifest
+from albert_tf.files.atomic import sha256
 from tests.parameters import first_of
 from tests.tokenization.wordpiece_golden import korean, word_end
 from tests.toy_task import CONFIG, tokenizer

@@ -21,8 +21,8 @@ import sentencepiece
 
 from albert_tf import AlbertTokenizer, checkpoints
 from albert_tf.data.manifest import Manifest
+from albert_tf.files.text import read_lines
 from albert_tf.report import write_report
-from albert_tf.text_files import read_lines
 from albert_tf.trainer import load_recipe
 from albert_tf.trainer.run_folder import read_metrics
 from tests.fuzz.damage import (

@@ -15,7 +15,7 @@ import numpy as np
 
 from albert_tf import models
 from albert_tf.data.finetuning.batches import steps_per_epoch, training_dataset
-from albert_tf.json_files import read_toml
+from albert_tf.files.json import read_toml
 from albert_tf.tasks import TASKS
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer import FinetuneOptions

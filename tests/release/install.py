@@ -32,7 +32,7 @@ EXTRAS = {
     "baseline": "import sklearn.feature_extraction.text",
     "beam": "import albert_tf.data.preparation.beam, apache_beam",
     "docs": "import mkdocs, material, mkdocstrings",
-    "hub": "import albert_tf.hub, huggingface_hub",
+    "hub": "import albert_tf.files.hub, huggingface_hub",
     "korean": "from albert_tf.tokenization.korean import kiwi; import kiwipiepy; kiwipiepy.Kiwi()",
     "onnx": "import onnx, onnxruntime, albert_tf.serving.onnx_engine",
     "openvino": "import openvino, albert_tf.serving.onnx_engine",

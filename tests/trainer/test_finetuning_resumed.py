@@ -8,8 +8,8 @@ import sys
 import keras
 import pytest
 
-from albert_tf.atomic_files import exclusive_lock
 from albert_tf.data.finetuning import stored_arrays
+from albert_tf.files.atomic import exclusive_lock
 from albert_tf.trainer import TrainingStopped, finetune, finetune_grid, finetuning
 from albert_tf.trainer.run_folder import read_metrics
 from tests.conftest import ROOT

@@ -7,7 +7,7 @@ import pytest
 
 from albert_tf.data.finetuning.tagged import TaggedText, encode_tagged
 from albert_tf.export import load_folder
-from albert_tf.json_files import read_json
+from albert_tf.files.json import read_json
 from albert_tf.metrics import ChoiceScores, ConstantScore, TagScores
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder

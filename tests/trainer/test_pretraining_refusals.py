@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from albert_tf.atomic_files import exclusive_lock
 from albert_tf.data import PrepareOptions, prepare
+from albert_tf.files.atomic import exclusive_lock
 from albert_tf.trainer import parse_recipe, pretrain
 from tests.small_pipeline import LENGTH, VOCAB_SIZE, small_recipe
 from tests.trainer.test_pretraining import SHORT

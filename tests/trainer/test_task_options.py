@@ -2,7 +2,7 @@
 
 import pytest
 
-from albert_tf.json_files import read_toml
+from albert_tf.files.json import read_toml
 from albert_tf.trainer import FinetuneOptions
 from albert_tf.trainer.tasks import TextClassification
 from albert_tf.trainer.validation import checked

@@ -13,7 +13,7 @@ from steps import REPOSITORY, Folders, finetune_classifier, run_demo, train_voca
 from albert_tf import data, trainer
 from albert_tf.cli.pretrain import end_if_stopped
 from albert_tf.cli.tables import print_table
-from albert_tf.json_files import read_toml
+from albert_tf.files.json import read_toml
 
 if TYPE_CHECKING:
     from albert_tf.trainer import Recipe

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import typer
 
 from albert_tf.data.documents import split_sentences
-from albert_tf.text_files import read_lines
+from albert_tf.files.text import read_lines
 
 HELDOUT_EVERY = 5  # chapters
 PASSAGE_CHARACTERS = 200

@@ -7,7 +7,7 @@ tab-separated columns `id`, `document` and `label`.
 import pathlib
 
 from albert_tf.data.finetuning.classification import Columns, LabelledTexts, read_texts
-from albert_tf.text_files import read_lines
+from albert_tf.files.text import read_lines
 
 REVIEWS, TRAIN, TEST = "reviews.txt", "ratings_train.txt", "ratings_test.txt"
 TEXT_COLUMN, LABEL_COLUMN = "document", "label"

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.atomic_files import temporary_folder, tensorflow_writes, write_json
 from albert_tf.checkpoints.checkpoint import Checkpoint, from_tensors, infer_head_settings
 from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import PROBLEM_TYPES, for_file, num_file_groups
 from albert_tf.config import AlbertConfig
+from albert_tf.files.atomic import temporary_folder, tensorflow_writes, write_json
 
 CONFIG_FILE = "albert_config.json"
 _HUB_PREFIX = "module/"

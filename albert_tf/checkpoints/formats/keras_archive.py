@@ -9,7 +9,7 @@ from albert_tf.checkpoints.config_files import CURE
 from albert_tf.checkpoints.formats import keras_hub, own_keras
 from albert_tf.checkpoints.formats.hdf5 import Hdf5, read_hdf5
 from albert_tf.checkpoints.formats.zip_archive import reject_compressed
-from albert_tf.json_files import parse_json, read_bytes, read_json
+from albert_tf.files.json import parse_json, read_bytes, read_json
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.weights.h5"

@@ -16,7 +16,7 @@ from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, parts_of
 from albert_tf.data.finetuning.stored_arrays import gather
 from albert_tf.data.finetuning.stored_rows import RowsOfPassages
 from albert_tf.data.finetuning.tables import read_objects
-from albert_tf.json_files import read_json
+from albert_tf.files.json import read_json
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer

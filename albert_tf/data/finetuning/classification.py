@@ -12,7 +12,7 @@ import numpy as np
 
 from albert_tf.data.finetuning.stored_rows import StoredTexts
 from albert_tf.data.finetuning.tables import Row, listed, read_rows
-from albert_tf.json_files import nearest
+from albert_tf.files.json import nearest
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from albert_tf.atomic_files import could_not_write
+from albert_tf.files.atomic import could_not_write
 
 _ROWS_AT_ONCE = 1000
 

@@ -21,7 +21,7 @@ from albert_tf.data.finetuning.encoded import (
 )
 from albert_tf.data.finetuning.stored_arrays import Ragged, gather
 from albert_tf.data.finetuning.stored_rows import RowsOfPassages
-from albert_tf.json_files import MAX_DATA_BYTES, parse_json, read_bytes
+from albert_tf.files.json import MAX_DATA_BYTES, parse_json, read_bytes
 from albert_tf.tokenization.batching import BatchLayout, Windows, choose_windows
 from albert_tf.tokenization.spans import find_tokens
 

@@ -12,8 +12,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from albert_tf.atomic_files import could_not_write, temporary_folder
 from albert_tf.data.finetuning.stored_rows import StoredTexts
+from albert_tf.files.atomic import could_not_write, temporary_folder
 
 Arrays = Mapping[str, np.ndarray]
 

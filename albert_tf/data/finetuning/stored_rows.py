@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
-from albert_tf.atomic_files import could_not_write
+from albert_tf.files.atomic import could_not_write
 
 Row = TypeVar("Row")
 

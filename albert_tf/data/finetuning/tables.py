@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from albert_tf.json_files import MAX_DATA_BYTES, nearest, parse_json, read_bytes
-from albert_tf.text_files import read_lines
+from albert_tf.files.json import MAX_DATA_BYTES, nearest, parse_json, read_bytes
+from albert_tf.files.text import read_lines
 
 _TAB_SUFFIXES = (".tsv", ".txt")
 _SUFFIXES = (*_TAB_SUFFIXES, ".csv", ".jsonl", ".json", ".parquet")

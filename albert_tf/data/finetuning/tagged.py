@@ -24,9 +24,9 @@ from albert_tf.data.finetuning.encoded import (
 from albert_tf.data.finetuning.stored_arrays import Ragged, gather
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.tables import listed, read_objects
-from albert_tf.json_files import nearest
+from albert_tf.files.json import nearest
+from albert_tf.files.text import read_lines
 from albert_tf.metrics.entities import find_entities
-from albert_tf.text_files import read_lines
 from albert_tf.tokenization.batching import BatchLayout, choose_windows
 from albert_tf.tokenization.spans import trim_span
 

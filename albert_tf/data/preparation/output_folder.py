@@ -5,7 +5,6 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from albert_tf.atomic_files import remove_temporary, sha256
 from albert_tf.data.manifest import (
     MANIFEST_NAME,
     TOKENIZER_FOLDER,
@@ -16,6 +15,7 @@ from albert_tf.data.manifest import (
     save_record,
 )
 from albert_tf.data.shard_files import find_fault
+from albert_tf.files.atomic import remove_temporary, sha256
 
 _WORKSPACE_NAME = ".prepare"
 

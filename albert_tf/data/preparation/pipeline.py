@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 import numpy as np
 
-from albert_tf.atomic_files import atomic_open, exclusive_lock
 from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
 from albert_tf.data.features import PACKED_FEATURES, PRETRAINING_FEATURES
 from albert_tf.data.manifest import (
@@ -48,7 +47,8 @@ from albert_tf.data.pretraining.examples import make_examples
 from albert_tf.data.pretraining.packing import pack_examples
 from albert_tf.data.pretraining.pairs import Pairs, make_pairs
 from albert_tf.data.shard_files import write_document_shard, write_records
-from albert_tf.text_files import find_files
+from albert_tf.files.atomic import atomic_open, exclusive_lock
+from albert_tf.files.text import find_files
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import VOCABULARY_FILE, english_model_file, find_vocabulary
 

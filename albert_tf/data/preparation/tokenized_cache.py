@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from albert_tf.atomic_files import could_not_write
 from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
 from albert_tf.data.documents import Document, read_documents
 from albert_tf.data.options import Objective, PrepareOptions
 from albert_tf.data.shard_files import DOCUMENT_ARRAYS
+from albert_tf.files.atomic import could_not_write
 from albert_tf.tokenization import AlbertTokenizer
 
 _BATCH_CHARACTERS = 2**20

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sentencepiece
 
-from albert_tf.atomic_files import atomic_write
+from albert_tf.files.atomic import atomic_write
 from albert_tf.tokenization.files import TOKENIZERS_FILE, TokenizerOptions, write_folder
 from albert_tf.tokenization.hangul import joins_loose_letters, warn_of_lost_hangul
 from albert_tf.tokenization.interface import EncodedWithOffsets, SpecialTokens, raise_not_text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_tf.atomic_files import write_json
+from albert_tf.files.atomic import write_json
 from albert_tf.tokenization.interface import PieceModel
 from albert_tf.tokenization.training.text import TrainingText
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from albert_tf.text_files import read_lines
+from albert_tf.files.text import read_lines
 
 MAX_HELDOUT_LINES = 10_000
 

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from albert_tf.atomic_files import atomic_write
-from albert_tf.json_files import read_bytes
+from albert_tf.files.atomic import atomic_write
+from albert_tf.files.json import read_bytes
 from albert_tf.tokenization.files import (
     CONFIG_FILE,
     TOKENIZERS_FILE,

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.atomic_files import atomic_open
 from albert_tf.data.finetuning.batches import TrainingExamples
 from albert_tf.data.finetuning.choices import EncodedChoices
 from albert_tf.data.finetuning.encoded import MAX_TOKENS, EncodedTexts, rows_by_length
+from albert_tf.files.atomic import atomic_open
 from albert_tf.metrics import ConstantScore
 from albert_tf.models.base import AlbertBase, runs_on_cpu
 from albert_tf.progress import counted

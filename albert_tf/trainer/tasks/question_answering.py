@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.atomic_files import atomic_open
 from albert_tf.data.finetuning.answers import Answer, SpanScores, apply_threshold, find_answers
 from albert_tf.data.finetuning.encoded import Inputs
 from albert_tf.data.finetuning.questions import Question, QuestionWindows, encode_questions, read_questions
 from albert_tf.data.finetuning.stored_rows import RowsOfPassages
 from albert_tf.data.finetuning.tables import listed
+from albert_tf.files.atomic import atomic_open
 from albert_tf.metrics import AnswerScores, ConstantScore, SquadScores, korquad_scores, squad2_scores, squad_scores
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer

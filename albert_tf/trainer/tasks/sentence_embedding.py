@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.atomic_files import could_not_write
 from albert_tf.data.finetuning.choices import EncodedChoices
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
 from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.data.finetuning.sentences import SentenceRows, read_sentences
 from albert_tf.data.finetuning.stored_rows import StoredTexts
+from albert_tf.files.atomic import could_not_write
 from albert_tf.metrics import cosines
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.atomic_files import atomic_open
 from albert_tf.data.finetuning.tagged import (
     OUTSIDE,
     TAG,
@@ -24,6 +23,7 @@ from albert_tf.data.finetuning.tagged import (
     read_tagged,
     tag_names,
 )
+from albert_tf.files.atomic import atomic_open
 from albert_tf.metrics import ConstantScore, TagScores, find_entities, tag_scores
 from albert_tf.metrics.entities import entity_scores
 from albert_tf.models.base import AlbertBase

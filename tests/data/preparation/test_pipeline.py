@@ -20,7 +20,7 @@ from albert_tf.data.features import PRETRAINING_FEATURES
 from albert_tf.data.manifest import load_vocabulary, save_record
 from albert_tf.data.preparation.pipeline import default_num_shards
 from albert_tf.data.reader import parse_spec
-from albert_tf.json_files import with_checksum
+from albert_tf.files.json import with_checksum
 from albert_tf.tokenization import AlbertTokenizer
 from tests.data.small_corpus import CORPUS
 from tests.parameters import first_of

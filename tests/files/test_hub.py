@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from albert_tf.hub import model_folder
+from albert_tf.files.hub import model_folder
 from tests.hub_server import commit, hub_server
 from tests.small_pipeline import REPOSITORY
 from tests.toy_task import CONFIG
@@ -27,7 +27,7 @@ FILES = {
 NEEDED = ["1_Pooling/config.json", "config.json", "model.safetensors", "spiece.model"]
 CALL = """
 import sys
-from albert_tf.hub import model_folder
+from albert_tf.files.hub import model_folder
 try:
     print(model_folder(*sys.argv[2:4], weights=sys.argv[1] == "weights"))
 except ValueError as error:

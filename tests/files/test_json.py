@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from albert_tf.json_files import parse_json, read_bytes, read_json, read_toml, verify_checksum, with_checksum
+from albert_tf.files.json import parse_json, read_bytes, read_json, read_toml, verify_checksum, with_checksum
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from albert_tf.text_files import MAX_LINE_BYTES, find_files, read_lines
+from albert_tf.files.text import MAX_LINE_BYTES, find_files, read_lines
 
 TEXT = "\ufeffone é\n\n two \r\n"
 

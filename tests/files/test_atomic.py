@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from albert_tf.atomic_files import (
+from albert_tf.export.versions import publish
+from albert_tf.files.atomic import (
     atomic_open,
     atomic_write,
     exclusive_lock,
@@ -18,7 +19,6 @@ from albert_tf.atomic_files import (
     temporary_folder,
     write_json,
 )
-from albert_tf.export.versions import publish
 
 
 def test_a_failed_write_leaves_the_old_file_and_names_it(tmp_path, monkeypatch):
@@ -66,7 +66,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
 def test_one_process_at_a_time(tmp_path):
     other = (
         "import pathlib, sys\n"
-        "from albert_tf.atomic_files import exclusive_lock\n"
+        "from albert_tf.files.atomic import exclusive_lock\n"
         "with exclusive_lock(pathlib.Path(sys.argv[1])): print('free')"
     )
 
@@ -95,7 +95,7 @@ def test_nothing_appears_before_the_end_or_after_an_error(tmp_path):
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from albert_tf.atomic_files import atomic_open
+from albert_tf.files.atomic import atomic_open
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 folder = Path(sys.argv[1])
 try:
@@ -110,7 +110,7 @@ print(list(folder.iterdir()))
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on file sizes")
 def test_a_file_that_does_not_fit_leaves_nothing(tmp_path):
     """The system refuses to write on, as on a full disk."""
-    root = pathlib.Path(__file__).parents[1]
+    root = pathlib.Path(__file__).parents[2]
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     assert "could not write the file (File too large): " in done.stdout
@@ -119,7 +119,7 @@ def test_a_file_that_does_not_fit_leaves_nothing(tmp_path):
 
 WRITER = (
     "import pathlib, sys, time\n"
-    "from albert_tf.atomic_files import atomic_open, temporary_folder\n"
+    "from albert_tf.files.atomic import atomic_open, temporary_folder\n"
     "path = pathlib.Path(sys.argv[1])\n"
     "with atomic_open(path) as file, temporary_folder(path) as folder:\n"
     "    (folder / 'part').write_bytes(b'half')\n"
