@@ -14,7 +14,7 @@ _HOME = {
     "AlbertConfig": "albert_tf.config",
     "AlbertEncoder": "albert_tf.models",
     "AlbertTokenizer": "albert_tf.tokenization",
-    "pipeline": "albert_tf.serving.pipeline",
+    "pipeline": "albert_tf.inference.pipeline",
     **{task.model: "albert_tf.models" for task in TASKS},
 }
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "costs",
     "data",
     "export",
+    "inference",
     "layers",
     "metrics",
     "models",
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from albert_tf import costs as costs
     from albert_tf import data as data
     from albert_tf import export as export
+    from albert_tf import inference as inference
     from albert_tf import layers as layers
     from albert_tf import metrics as metrics
     from albert_tf import models as models
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from albert_tf import trainer as trainer
     from albert_tf import verify as verify
     from albert_tf.config import AlbertConfig as AlbertConfig
+    from albert_tf.inference.pipeline import pipeline as pipeline
     from albert_tf.models import AlbertEncoder as AlbertEncoder
     from albert_tf.models import AlbertForMaskedLM as AlbertForMaskedLM
     from albert_tf.models import AlbertForMultipleChoice as AlbertForMultipleChoice
@@ -66,7 +69,6 @@ if TYPE_CHECKING:
     from albert_tf.models import AlbertForSentenceEmbedding as AlbertForSentenceEmbedding
     from albert_tf.models import AlbertForSequenceClassification as AlbertForSequenceClassification
     from albert_tf.models import AlbertForTokenClassification as AlbertForTokenClassification
-    from albert_tf.serving.pipeline import pipeline as pipeline
     from albert_tf.tokenization import AlbertTokenizer as AlbertTokenizer
 
 

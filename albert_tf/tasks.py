@@ -1,6 +1,7 @@
 """The tasks, one row each: conversion, fine-tuning, prediction, export and `verify` derive from this table.
 
-To add a task, write its model in `models/`, export the class in `models/__init__.py` and add a row here.
+To add a task, write its model in `models/`, and its classes in `inference/tasks/`, `export/` and, to fine-tune it,
+`trainer/tasks/`; name each in the `__init__.py` beside it, and add a row here.
 """
 
 import dataclasses
@@ -20,6 +21,7 @@ class Task:
         model: name of the class in `albert_tf.models`, which is also its architecture in a Hugging Face `config.json`.
         heads: parts of a checkpoint, beside `encoder`, that the model fills; see `checkpoints/names.py`.
         serving: class that exports the model, and its module in `albert_tf.export`.
+        inference: class of `albert_tf.inference.tasks` that makes predictions of the model's outputs.
         uses_pooler: whether the model computes from `pooled_output`.
         finetuning: class of `albert_tf.trainer.tasks` that trains and evaluates it; None if there is none.
     """
@@ -28,6 +30,7 @@ class Task:
     model: str
     heads: frozenset[str]
     serving: str
+    inference: str
     uses_pooler: bool = False
     finetuning: str | None = None
 
@@ -40,6 +43,7 @@ TASKS = (
         frozenset({"classifier"}),
         uses_pooler=True,
         serving="serve_classifier.ServedClassifier",
+        inference="TextClassification",
         finetuning="TextClassification",
     ),
     Task(
@@ -47,6 +51,7 @@ TASKS = (
         "AlbertForTokenClassification",
         frozenset({"classifier"}),
         serving="serve_tags.ServedTags",
+        inference="TokenClassification",
         finetuning="TokenClassification",
     ),
     Task(
@@ -54,6 +59,7 @@ TASKS = (
         "AlbertForMultipleChoice",
         frozenset({"classifier"}),
         serving="serve_classifier.ServedChoices",
+        inference="MultipleChoice",
         uses_pooler=True,
         finetuning="MultipleChoice",
     ),
@@ -63,6 +69,7 @@ TASKS = (
             "AlbertForQuestionAnswering",
             frozenset({head}),
             serving="serve_question_answering.ServedAnswers",
+            inference="QuestionAnswering",
             finetuning="QuestionAnswering",
         )
         for suffix, head in (("", "qa_span"), ("_beam", "qa_beam"))
@@ -73,13 +80,21 @@ TASKS = (
         frozenset({"masked_lm", "sentence_order"}),
         uses_pooler=True,
         serving="serve_masked_lm.ServedMaskedLM",
+        inference="MaskedLM",
     ),
-    Task("masked_lm", "AlbertForMaskedLM", frozenset({"masked_lm"}), serving="serve_masked_lm.ServedMaskedLM"),
+    Task(
+        "masked_lm",
+        "AlbertForMaskedLM",
+        frozenset({"masked_lm"}),
+        serving="serve_masked_lm.ServedMaskedLM",
+        inference="MaskedLM",
+    ),
     Task(
         "sentence_embedding",
         "AlbertForSentenceEmbedding",
         frozenset(),
         serving="serve_embedding.ServedEmbedding",
+        inference="SentenceEmbedding",
         finetuning="SentenceEmbedding",
     ),
 )

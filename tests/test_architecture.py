@@ -9,10 +9,10 @@ import pytest
 
 PACKAGE = pathlib.Path(__file__).parents[1] / "albert_tf"
 LEVELS = {
-    **dict.fromkeys(("config", "costs", "lazy", "tasks", "files", "protobuf", "progress", "tensorflow_errors"), 0),
+    **dict.fromkeys(("config", "costs", "lazy", "tasks", "files", "protobuf", "progress"), 0),
     **dict.fromkeys(("tokenization", "layers", "optimizers", "metrics", "checkpoints"), 1),
     **dict.fromkeys(("models", "data"), 2),
-    "training_step": 3,
+    **dict.fromkeys(("training_step", "inference"), 3),
     **dict.fromkeys(("trainer", "export", "verify", "bench"), 4),
     **dict.fromkeys(("report", "serving"), 5),
     "cli": 6,

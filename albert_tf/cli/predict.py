@@ -19,6 +19,8 @@ from albert_tf.progress import progress_line
 NAME = "predict"
 MAX_ANSWERS = 5
 ROWS_AT_ONCE = 4096
+# Tasks whose files are read as for fine-tuning.
+_OF_FILES = ("question_answering", "token_classification", "multiple_choice")
 _files = functools.partial(typer.Option, rich_help_panel="Files")
 _Row = tuple[str, ...]
 _Precision = Annotated[
@@ -80,7 +82,7 @@ def run(
 def _predict_texts(folder: Path, texts: list[str], pairs: list[str], precision: Any, as_json: bool) -> None:
     """Prints the predictions for texts."""
     with progress_line("predict"):
-        from albert_tf.serving.pipeline import pipeline  # imports TensorFlow, so only after the paths were checked
+        from albert_tf.inference.pipeline import pipeline  # imports TensorFlow, so only after the paths were checked
 
         model = pipeline(folder, precision=precision)
         _check_pairs(model.task, texts, pairs)
@@ -152,20 +154,15 @@ def _table(model: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, .
 
 def _predict_file(folder: Path, data: Path, output: Path, columns: tuple[str, str | None, bool], precision: Any) -> int:
     """Writes the predictions for a file; returns their number."""
-    from albert_tf.serving.pipeline import pipeline
+    from albert_tf.inference.pipeline import pipeline
 
-    if (task := _other_task(folder)) is not None:
-        from albert_tf.trainer.evaluation import predict_folder
-
-        _check_files(task, data, output, columns)
-        if precision not in (None, "float32"):
-            raise ValueError(f"Weights of {task} are read in float32 for `--data`. Received: --precision {precision}.")
-        return predict_folder(folder, data, output)
     model = pipeline(folder, precision=precision)
-    if model.task not in ("question_answering", "token_classification"):
+    if model.task not in _OF_FILES:
         return _label_file(model, data, output, columns)
+    from albert_tf.trainer.evaluation import predict_folder
+
     _check_files(model.task, data, output, columns)
-    return (_answer_file if model.task == "question_answering" else _tag_file)(model, data, output)
+    return predict_folder(folder, data, output, loaded=model.model)
 
 
 def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> int:
@@ -173,8 +170,8 @@ def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | 
     is_embedding = model.task == "sentence_embedding"
     if not is_embedding and model.task != "sequence_classification":
         raise ValueError(
-            "`--data` needs a model that labels or embeds texts, answers questions or finds entities, or for multiple "
-            "choice the folder that was exported; pass other texts one by one."
+            "`--data` needs a model that labels or embeds texts, answers questions, finds entities or chooses; pass "
+            "texts with [MASK] one by one."
         )
     if is_embedding and (output.suffix == ".tsv") == (columns[1] is None):
         raise ValueError(
@@ -200,53 +197,11 @@ def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | 
     return count - (output.suffix == ".tsv")
 
 
-def _answer_file(model: Any, data: Path, output: Path) -> int:
-    """Writes the answers of an export by question id; returns the number of questions."""
-    from albert_tf.data.finetuning.questions import read_questions
-    from albert_tf.files.atomic import write_json
-
-    questions, texts = read_questions(data, "drop"), {}
-    for part in _parts(questions):
-        answers = model([question.text for question in part], [question.context for question in part])
-        texts |= {question.id: answer.text for question, answer in zip(part, answers)}
-    write_json(output, texts, indent=1, ensure_ascii=False)
-    return len(questions)
-
-
-def _tag_file(model: Any, data: Path, output: Path) -> int:
-    """Writes the entities that an export finds, as JSON lines; returns the number of texts."""
-    from albert_tf.data.finetuning.tagged import read_tagged
-    from albert_tf.files.atomic import atomic_open
-
-    texts = read_tagged(data, labelled=False)
-    if any(text.words is not None for text in texts):
-        raise ValueError(f"{data} has words, whose tags are not among the outputs of an export; give texts instead.")
-    with atomic_open(output) as file:
-        for part in _parts(text.text for text in texts):
-            for text, entities in zip(part, model(part)):
-                spans = [{name: getattr(one, name) for name in ("start", "end", "label", "text")} for one in entities]
-                line = json.dumps({"text": text, "spans": spans}, ensure_ascii=False) + "\n"
-                file.write(line.encode("utf-8", "surrogatepass"))
-    return len(texts)
-
-
 def _parts(rows: Iterable[Any]) -> Iterator[list[Any]]:
     """The rows that are predicted at a time."""
     left = iter(rows)
     while part := list(itertools.islice(left, ROWS_AT_ONCE)):
         yield part
-
-
-def _other_task(folder: Path) -> str | None:
-    """The task of a checkpoint that neither labels nor embeds texts, such as question answering; else None."""
-    from albert_tf.checkpoints import holds_weights
-
-    if not holds_weights(folder):
-        return None
-    from albert_tf.trainer.evaluation import find_finetuned
-
-    task = find_finetuned(folder)
-    return None if task is None or task.name in ("sequence_classification", "sentence_embedding") else task.name
 
 
 def _check_files(task: str, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> None:
@@ -298,7 +253,7 @@ def _values(model: Any, texts: list[str], pairs: list[str]) -> Iterator[tuple[An
         for prediction in model(*([texts, pairs] if pairs else [texts])):
             fields = {name: value for name, value in dataclasses.asdict(prediction).items() if value not in (None, {})}
             label = prediction.label
-            if model.model.problem == "multi_label":
+            if model.model.settings.problem == "multi_label":
                 label = ",".join(name for name, value in prediction.probabilities.items() if value > 0.5)
             yield prediction.score if label is None else label, fields
 

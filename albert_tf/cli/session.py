@@ -10,8 +10,7 @@ import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from albert_tf.cli.tables import printable, wrapped
 
@@ -21,11 +20,6 @@ _VERBOSE_LEVELS = ("0", "1")
 _LOG_LINE = re.compile(
     r"WARNING: All log messages before absl|[IWE]\d{4} [\d:. ]+\S+\] |\d{4}-\d\d-\d\d [\d:. ]+: [IWE] "
 )
-# What loads TensorFlow, and how it finds its devices.
-_LOADERS: dict[str, Callable[[Any], object]] = {
-    "tensorflow": lambda module: module.config.list_physical_devices(),
-    "albert_tf.serving.tensorflow_engine": lambda module: module.find_devices(),
-}
 _CURES = {
     PermissionError: "check its permissions",
     IsADirectoryError: "pass a file",
@@ -84,7 +78,7 @@ class _QuietTensorFlow(importlib.abc.MetaPathFinder):
     """
 
     def find_spec(self, fullname, path=None, target=None) -> importlib.machinery.ModuleSpec | None:
-        if fullname not in _LOADERS:
+        if fullname != "tensorflow":
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
@@ -94,7 +88,7 @@ class _QuietTensorFlow(importlib.abc.MetaPathFinder):
             def execute_quietly(module) -> None:
                 with _hidden_log_lines():
                     execute(module)
-                    _LOADERS[fullname](module)
+                    module.config.list_physical_devices()
 
             spec.loader.exec_module = execute_quietly
         return spec

@@ -1,46 +1,49 @@
-"""Prediction from raw text, and export to SavedModels, which run without `albert_tf`, and to ONNX files."""
+"""Export to SavedModels, which run without `albert_tf`, to ONNX, TF Hub and LiteRT; and what predicts from raw text.
 
-from typing import TYPE_CHECKING
+The names that predict are those of `albert_tf.inference`: `classify(model, texts)` is `model.classify(texts)`.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from albert_tf.export.folder import ModelFolder, load_folder
     from albert_tf.export.hub import HubEncoder, HubReport, export_hub
     from albert_tf.export.litert import write_litert
-    from albert_tf.export.loaded import RestoredModel, load_saved_model
     from albert_tf.export.onnx_folder import OnnxReport, export_onnx
-    from albert_tf.export.prediction import choose, classify, embed, fill_mask, sentence_order
-    from albert_tf.export.results import ClassPrediction, MaskPrediction, is_saved_model
     from albert_tf.export.saved_model import ExportReport, export_saved_model
-    from albert_tf.export.spans import AnswerPrediction, Entity, answer_questions, find_entities
+    from albert_tf.inference import (
+        AnswerPrediction,
+        ClassPrediction,
+        Entity,
+        MaskPrediction,
+        ModelFolder,
+        is_saved_model,
+        load_folder,
+        load_saved_model,
+    )
+    from albert_tf.inference import LoadedModel as RestoredModel
+    from albert_tf.inference.predictor import Predictor
+
+    answer_questions = Predictor.answer_questions
+    choose = Predictor.choose
+    classify = Predictor.classify
+    embed = Predictor.embed
+    fill_mask = Predictor.fill_mask
+    find_entities = Predictor.find_entities
+    sentence_order = Predictor.sentence_order
 
 _MODULE_OF = {
-    "AnswerPrediction": "spans",
-    "ClassPrediction": "results",
-    "Entity": "spans",
     "ExportReport": "saved_model",
     "HubEncoder": "hub",
     "HubReport": "hub",
-    "MaskPrediction": "results",
-    "ModelFolder": "folder",
     "OnnxReport": "onnx_folder",
-    "RestoredModel": "loaded",
-    "answer_questions": "spans",
-    "choose": "prediction",
-    "classify": "prediction",
-    "embed": "prediction",
     "export_hub": "hub",
     "export_onnx": "onnx_folder",
     "export_saved_model": "saved_model",
-    "fill_mask": "prediction",
-    "find_entities": "spans",
-    "is_saved_model": "results",
-    "load_folder": "folder",
-    "load_saved_model": "loaded",
-    "sentence_order": "prediction",
     "write_litert": "litert",
 }
+_PREDICTORS = ("answer_questions", "choose", "classify", "embed", "fill_mask", "find_entities", "sentence_order")
 
 __all__ = [
     "AnswerPrediction",
@@ -69,4 +72,18 @@ __all__ = [
     "write_litert",
 ]
 
-__getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)
+_get_own, _ = lazy_names(__name__, _MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__ or name in _MODULE_OF:
+        return _get_own(name)
+    from albert_tf import inference
+
+    if name in _PREDICTORS:
+        return getattr(inference.Predictor, name)
+    return getattr(inference, {"RestoredModel": "LoadedModel"}.get(name, name))
+
+
+def __dir__() -> list[str]:
+    return __all__

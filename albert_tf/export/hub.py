@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import checkpoints
-from albert_tf.export.folder import SAMPLES, check_length
+from albert_tf.export.checks import SAMPLES, check_length
 from albert_tf.export.hub_preprocess import Preprocessor
 from albert_tf.export.saved_model import TOLERANCE
 from albert_tf.export.serve_base import traced

@@ -5,9 +5,9 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf.export.folder import ModelFolder, read_record
-from albert_tf.export.onnx_manifest import MANIFEST_FILE, shared_entries
 from albert_tf.files.atomic import atomic_write, write_json
+from albert_tf.inference.folder import ModelFolder, read_record
+from albert_tf.inference.settings import SETTINGS_FILE
 
 TEXT_FILE = "MODEL.md"
 _LIBRARIES = ("albert-tf", "tensorflow", "tensorflow-text", "keras")
@@ -34,8 +34,7 @@ def write_model_card(
     recipe, report = ({}, {}) if source is None else read_record(source)
     card = {
         "name": name,
-        **shared_entries(folder, loaded.task, loaded.max_length, getattr(loaded.model, "labels", None) or ()),
-        "problem": getattr(loaded.model, "problem", "classification"),
+        **loaded.settings.entries(folder),
         "license": license,
         **form,
         "config": loaded.model.config.to_dict(),
@@ -46,7 +45,7 @@ def write_model_card(
         "versions": {library: importlib.metadata.version(library) for library in _LIBRARIES},
     }
     atomic_write(folder / TEXT_FILE, _text(card).encode())
-    write_json(folder / MANIFEST_FILE, card, ensure_ascii=False)
+    write_json(folder / SETTINGS_FILE, card, ensure_ascii=False)
 
 
 def _text(card: dict[str, Any]) -> str:
@@ -72,4 +71,4 @@ def _text(card: dict[str, Any]) -> str:
         lines += [
             f"| `{key}` | {value} |" for key, value in card["recipe"].items() if isinstance(value, str | int | float)
         ]
-    return "\n".join([*lines, "", f"`{MANIFEST_FILE}` has all of this, and the checksums of all files.", ""])
+    return "\n".join([*lines, "", f"`{SETTINGS_FILE}` has all of this, and the checksums of all files.", ""])

@@ -16,17 +16,19 @@ import onnxruntime
 from onnx import TensorProto, helper
 
 from albert_tf import checkpoints, models
-from albert_tf.checkpoints.names import PROBLEM_TYPES, num_file_groups
+from albert_tf.checkpoints.names import num_file_groups
 from albert_tf.config import AlbertConfig
-from albert_tf.export.folder import SAMPLES, check_length, read_record, relative_difference
+from albert_tf.export.checks import SAMPLES, check_length, relative_difference
 from albert_tf.export.onnx_graph import OnnxGraph, Precision, onnx_graph
-from albert_tf.export.onnx_manifest import MODEL_FILES, P_MASK, OnnxManifest
 from albert_tf.export.versions import publish, version_folder
 from albert_tf.export.web_page import check_web_task, write_web_page
 from albert_tf.files.atomic import atomic_write, temporary_folder, write_json
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
-from albert_tf.tasks import find_task
+from albert_tf.inference.folder import load_folder
+from albert_tf.inference.network import P_MASK
+from albert_tf.inference.onnx_network import KERAS_OUTPUTS, MODEL_FILES
+from albert_tf.inference.settings import SETTINGS_FILE, Settings
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import (
     CONFIG_FILE,
@@ -37,14 +39,8 @@ from albert_tf.tokenization.files import (
 )
 
 TOLERANCE, MAX_CALIBRATION_TEXTS = 1e-4, 500
-_RECIPE_VALUES = ("doc_stride", "max_question_length", "max_answer_length", "no_answer_threshold")
 # Without texts to calibrate with, ranges are those of samples and of random pieces.
 _RANDOM_ROWS = 16
-# The names of the Keras models' outputs, where they differ.
-_KERAS_OUTPUTS = {
-    "pretraining": {"logits": "masked_lm_logits", "sop_logits": "sentence_order_logits"},
-    "sentence_embedding": {"last_hidden_state": "sequence_output", "pooler_output": "pooled_output"},
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +73,7 @@ def export_onnx(
     """Writes a model as ONNX files with its tokenizer.
 
     It is published only after onnxruntime has reproduced the Keras model's outputs with the float32 file. The folder is
-    read by `albert_tf.serving.onnx_engine`, which needs neither TensorFlow nor Keras, and by transformers.js.
+    read by `albert_tf.inference.load_onnx`, which needs neither TensorFlow nor Keras, and by transformers.js.
 
     Args:
         source: a folder with a model and its vocabulary.
@@ -101,7 +97,7 @@ def export_onnx(
     folder = version_folder(pathlib.Path(output), name, version)
     loaded = _load(source, max_length)
     if web_page:
-        check_web_task(f"{loaded.manifest.task} with the beam head" if loaded.is_beam else loaded.manifest.task)
+        check_web_task(f"{loaded.settings.task} with the beam head" if loaded.is_beam else loaded.settings.task)
     graph = loaded.graph()
     with temporary_folder(folder) as partial:
         (partial / "onnx").mkdir()
@@ -109,8 +105,8 @@ def export_onnx(
         differences = _write_graphs(partial, loaded, graph, precisions, calibration)
         sizes = {precision: (partial / MODEL_FILES[precision]).stat().st_size for precision in differences}
         if web_page:
-            write_web_page(partial, loaded.manifest.task)
-        loaded.manifest.write(partial)
+            write_web_page(partial, loaded.settings.task)
+        write_json(partial / SETTINGS_FILE, loaded.settings.entries(partial), ensure_ascii=False)
         folder = publish(partial, folder, may_increment=version is None)
     return OnnxReport(folder, int(folder.name), sizes, differences)
 
@@ -119,7 +115,7 @@ def export_onnx(
 class _Loaded:
     model: Any
     tokenizer: AlbertTokenizer
-    manifest: OnnxManifest
+    settings: Settings
 
     @property
     def config(self) -> AlbertConfig:
@@ -132,7 +128,7 @@ class _Loaded:
 
     def graph(self, precision: Precision = "float32", ranges: Sequence[tuple[float, float]] = ()) -> OnnxGraph:
         """The graph with these weights."""
-        task, arrays = self.manifest.task, self.model.arrays_by_path()
+        task, arrays = self.settings.task, self.model.arrays_by_path()
         if not self.is_beam:
             return onnx_graph(task, self.config, arrays, precision, ranges)
         beams = (self.model.start_n_top, self.model.end_n_top)
@@ -146,41 +142,24 @@ def _load(source: pathlib.Path, max_length: int | None) -> _Loaded:
             f"{source} has attention={checkpoint.config.attention!r}, which ONNX files do not support; export a "
             "SavedModel."
         )
-    tokenizer = AlbertTokenizer.from_pretrained(source)
-    tokenizer.check_fits(checkpoint.config.vocab_size)
-    settings = checkpoint.settings
-    task = find_task(checkpoint.parts, settings.get("architectures") or ())
-    if task is None and checkpoint.parts != {"encoder"}:
-        found = ", ".join(sorted(checkpoint.parts))
-        raise ValueError(f"{source} ({found}) has no head for a task; fine-tune it first.")
-    if task is None or task.name == "sentence_embedding":  # pooling is left to the program that uses the file
+    longest = checkpoint.config.max_position_embeddings
+    if checkpoint.parts == {"encoder"} and not checkpoint.settings.get("architectures"):
+        settings, model, tokenizer = (
+            Settings("sentence_embedding", longest),
+            None,
+            AlbertTokenizer.from_pretrained(source),
+        )
+        tokenizer.check_fits(checkpoint.config.vocab_size)
+    else:
+        loaded = load_folder(source)
+        settings, model, tokenizer = loaded.settings, loaded.model, loaded.tokenizer
+    if max_length is not None:
+        check_length("max_length", max_length, longest)
+        settings = dataclasses.replace(settings, max_length=max_length)
+    if settings.task == "sentence_embedding":  # pooling is left to the program that uses the file
         has_pooler = "encoder/pooler/kernel" in checkpoint.arrays
         model = models.AlbertEncoder.from_pretrained(source, add_pooling_layer=has_pooler)
-    else:
-        model = getattr(models, task.model).from_pretrained(source)
-    recipe, report = read_record(source)
-    recipe = {**report, **{name: value for name, value in recipe.items() if value is not None}}
-    sentence = settings.get(checkpoints.SENTENCE_SETTINGS, {})
-    longest = checkpoint.config.max_position_embeddings
-    recorded = sentence.get("max_length") or recipe.get("max_length") or longest
-    length = recorded if max_length is None else max_length
-    check_length("max_length", length, longest)
-    task_name = "sentence_embedding" if task is None else task.name.removesuffix("_beam")
-    problems = {name: problem for problem, name in PROBLEM_TYPES.items()}
-    try:
-        manifest = OnnxManifest(
-            task=task_name,
-            max_length=length,
-            labels=tuple(getattr(model, "labels", ())),
-            problem=problems.get(settings.get("problem_type", ""), "classification"),
-            takes_pairs=task_name == "sequence_classification" and recipe.get("pair_column") is not None,
-            normalize=sentence.get("normalize", False),
-            tags_words=recipe.get("tags_words", recipe.get("tag_words")) is True,
-            **{name: recipe[name] for name in _RECIPE_VALUES if name in recipe},
-        )
-    except ValueError as error:
-        raise ValueError(f"{source / 'recipe.json'}: {error} Restore the file, or remove it.") from None
-    return _Loaded(model, tokenizer, manifest)
+    return _Loaded(model, tokenizer, settings)
 
 
 def _write_tokenizer(folder: pathlib.Path, loaded: _Loaded) -> None:
@@ -188,7 +167,7 @@ def _write_tokenizer(folder: pathlib.Path, loaded: _Loaded) -> None:
     model, config = loaded.model, loaded.config
     loaded.tokenizer.save_pretrained(folder)
     # transformers.js cuts texts to this in its own pipelines.
-    write_config(folder, {**read_config(folder / CONFIG_FILE), "model_max_length": loaded.manifest.max_length})
+    write_config(folder, {**read_config(folder / CONFIG_FILE), "model_max_length": loaded.settings.max_length})
     published = {
         **config.to_hugging_face(),
         "num_hidden_groups": num_file_groups(config),
@@ -262,13 +241,13 @@ def _write(graph: OnnxGraph, file: pathlib.Path, loaded: _Loaded) -> float:
 def _largest_difference(session: onnxruntime.InferenceSession, loaded: _Loaded) -> float:
     """Maximum absolute difference from the Keras model on a padded batch; for large outputs in units of the largest."""
     first, second = (SAMPLES[::2], SAMPLES[::2]) if loaded.is_beam else (SAMPLES, SAMPLES[::-1])
-    inputs = loaded.tokenizer(first, second, max_length=loaded.manifest.max_length)
-    if loaded.manifest.task == "multiple_choice":
+    inputs = loaded.tokenizer(first, second, max_length=loaded.settings.max_length)
+    if loaded.settings.task == "multiple_choice":
         inputs = {name: array.reshape(2, 2, -1) for name, array in inputs.items()}
     outputs = loaded.model(inputs, training=False)
     names = [output.name for output in session.get_outputs()]
     given = session.run(names, _given(session, inputs))
-    keras_names = _KERAS_OUTPUTS.get(loaded.manifest.task, {})
+    keras_names = KERAS_OUTPUTS.get(loaded.settings.task, {}) if loaded.settings.task != "masked_lm" else {}
     differences = [
         relative_difference(name, np.asarray(array), np.asarray(outputs[keras_names.get(name, name)]))
         for name, array in zip(names, given)
@@ -285,7 +264,7 @@ def _given(session: onnxruntime.InferenceSession, batch: Mapping[str, np.ndarray
 
 def _calibration_inputs(loaded: _Loaded, texts: Sequence[str]) -> Iterator[dict[str, np.ndarray]]:
     """Rows without padding: each text alone, and with the next one as its pair."""
-    length = loaded.manifest.max_length
+    length = loaded.settings.max_length
     if not texts:
         rng = np.random.default_rng(0)
         ids = rng.integers(loaded.tokenizer.vocab_size, size=[_RANDOM_ROWS, min(length, 64)])

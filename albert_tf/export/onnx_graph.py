@@ -14,7 +14,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from albert_tf.config import AlbertConfig
-from albert_tf.export.onnx_manifest import INPUTS, P_MASK
+from albert_tf.inference.network import INPUTS, P_MASK
 
 Precision = Literal["float32", "float16", "int8"]
 _Outputs = dict[str, tuple[str, tuple[str | int, ...]]]  # tensor and shape by name

@@ -7,13 +7,15 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
-from albert_tf.export.folder import ModelFolder, check_length, load_folder
+from albert_tf.export.checks import check_length
 from albert_tf.export.model_card import write_model_card
 from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.versions import publish, version_folder
 from albert_tf.export.warmup import check_serving_api, write_warmup_requests
 from albert_tf.files.atomic import temporary_folder, tensorflow_writes
 from albert_tf.files.hub import model_folder
+from albert_tf.inference.folder import ModelFolder, load_folder
+from albert_tf.inference.loading import TOKENIZER_FOLDER
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks import TASKS
 
@@ -96,6 +98,7 @@ def export_saved_model(
     with temporary_folder(folder) as partial:
         with tensorflow_writes(folder):
             tf.saved_model.save(served, str(partial), signatures=served.signatures())
+        loaded.tokenizer.save_pretrained(partial / TOKENIZER_FOLDER)
         restored = tf.saved_model.load(str(partial))
         difference = _checked_difference(exact, restored, is_exact)
         if warmup:

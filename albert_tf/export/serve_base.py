@@ -11,9 +11,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.export.folder import SAMPLES, ModelFolder, relative_difference
+from albert_tf.export.checks import SAMPLES, relative_difference
+from albert_tf.inference.folder import ModelFolder
+from albert_tf.inference.network import INPUTS
 
-TOKENS = ("input_ids", "attention_mask", "token_type_ids")
 # Of longer texts, `attention` returns the part between the first tokens: it grows with the square of their number.
 MAX_ATTENTION_TOKENS = 64
 _MAX_BYTES = (1 << 31) - (1 << 24)  # of a protocol buffer, with room for the tokenizer
@@ -69,7 +70,7 @@ class ServedModel(tf.Module):
     def signatures(self) -> dict[str, Any]:
         """The signatures by name."""
         texts = {name: tf.TensorSpec([None] * rank, tf.string) for name, rank in self.text_ranks.items()}
-        ids = dict.fromkeys(TOKENS, tf.TensorSpec([None] * self.token_rank, tf.int32))
+        ids = dict.fromkeys(INPUTS, tf.TensorSpec([None] * self.token_rank, tf.int32))
         encode = tf.function(self.encode, autograph=False)  # traced once for all signatures
         functions = {
             "serving_default": traced(lambda **texts: self.answer(encode(texts), texts), **texts),
@@ -86,7 +87,7 @@ class ServedModel(tf.Module):
     def _checked(self, ids: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """What a client gives for tokens; other numbers, which would give wrong outputs or NaN, are an error."""
         config = self._loaded.model.config
-        limits = zip(TOKENS, (config.vocab_size, 2, config.type_vocab_size))
+        limits = zip(INPUTS, (config.vocab_size, 2, config.type_vocab_size))
         shape, longest = tf.shape(ids["input_ids"]), config.max_position_embeddings
         rules = [
             *(
@@ -98,12 +99,12 @@ class ServedModel(tf.Module):
             ),
             *(
                 (tf.reduce_all(tf.equal(tf.shape(ids[name]), shape)), f"`{name}` must have the shape of `input_ids`.")
-                for name in TOKENS[1:]
+                for name in INPUTS[1:]
             ),
             (shape[-1] <= longest, f"`input_ids` must have at most {longest} columns."),
         ]
         with tf.control_dependencies([tf.debugging.Assert(holds, [message]) for holds, message in rules]):
-            return {name: tf.identity(ids[name]) for name in TOKENS}
+            return {name: tf.identity(ids[name]) for name in INPUTS}
 
     def encode(self, texts: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Tokenizes texts: the model's inputs, and whatever else `answer` needs."""
@@ -112,7 +113,7 @@ class ServedModel(tf.Module):
     @staticmethod
     def model_inputs(encoded: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """The model's inputs among what `encode` returns."""
-        return {name: encoded[name] for name in TOKENS}
+        return {name: encoded[name] for name in INPUTS}
 
     def network(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """The Keras model's outputs."""
@@ -133,7 +134,7 @@ class ServedModel(tf.Module):
         with self._scope():
             layers = self._loaded.model.encoder(inputs, training=False, output_attentions=True)["attentions"]
         size = MAX_ATTENTION_TOKENS
-        ids, is_token = (inputs[name][:, :size] for name in TOKENS[:2])
+        ids, is_token = (inputs[name][:, :size] for name in INPUTS[:2])
         probabilities = tf.stack([layer[:, :, :size, :size] for layer in layers], axis=1)  # [R, layers, N, L, L]
         probabilities *= tf.cast(is_token, probabilities.dtype)[:, tf.newaxis, tf.newaxis, :, tf.newaxis]
         tokens = tf.where(is_token > 0, tf.gather(tf.constant(self._loaded.tokenizer.pieces), ids), "")

@@ -8,9 +8,9 @@ Letters: B batch, L sequence, C classes or choices, T ids of a text.
 
 import tensorflow as tf
 
-from albert_tf.export.folder import SAMPLES, ModelFolder
-from albert_tf.export.prediction import choose, classify
+from albert_tf.export.checks import SAMPLES
 from albert_tf.export.serve_base import ServedModel
+from albert_tf.inference.folder import ModelFolder
 
 
 class ServedClassifier(ServedModel):
@@ -29,7 +29,7 @@ class ServedClassifier(ServedModel):
         return {"label": labels, "score": tf.reduce_max(probabilities, axis=-1), "probabilities": probabilities}
 
     def expected(self, texts):
-        found = classify(self._loaded, texts["text"], texts.get("text_pair"))
+        found = self._loaded.classify(texts["text"], texts.get("text_pair"))
         scores = {"score": [prediction.score for prediction in found]}
         if self._loaded.model.problem == "regression":
             return scores
@@ -37,7 +37,7 @@ class ServedClassifier(ServedModel):
 
 
 class ServedChoices(ServedModel):
-    """The exported object of a model of multiple choice; a choice is a whole statement, see `choose`."""
+    """The exported object of a model of multiple choice; a choice is a whole statement, see `Predictor.choose`."""
 
     text_ranks = {"context": 1, "choices": 2}
     token_rank = 3
@@ -76,4 +76,4 @@ class ServedChoices(ServedModel):
         return {"context": SAMPLES, "choices": [[text, "Another choice."] for text in SAMPLES[::-1]]}
 
     def expected(self, texts):
-        return {"probabilities": choose(self._loaded, texts["context"], texts["choices"])}
+        return {"probabilities": self._loaded.choose(texts["context"], texts["choices"])}

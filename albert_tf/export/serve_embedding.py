@@ -5,7 +5,6 @@ Letters: B batch, L sequence, D hidden.
 
 import tensorflow as tf
 
-from albert_tf.export.prediction import embed
 from albert_tf.export.serve_base import ServedModel
 
 
@@ -22,4 +21,4 @@ class ServedEmbedding(ServedModel):
         return {"sentence_embedding": embedding, "sequence_output": sequence_output * mask}
 
     def expected(self, texts):
-        return {"sentence_embedding": embed(self._loaded, texts["text"])}
+        return {"sentence_embedding": self._loaded.embed(texts["text"])}

@@ -8,19 +8,10 @@ import re
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.export.folder import ModelFolder
-from albert_tf.export.prediction import (
-    MASK,
-    fill_mask,
-    mask_output,
-    no_mask_message,
-    sentence_order,
-    with_mask_positions,
-)
 from albert_tf.export.serve_base import ServedModel, traced
+from albert_tf.inference.folder import ModelFolder
+from albert_tf.inference.tasks.masked_lm import MASK, TOP, no_mask_message
 from albert_tf.models import AlbertForPreTraining
-
-TOP = 10
 
 _SAMPLES = ("A [MASK] text.", "[MASK]", "The last [MASK] of this longer text, with 1,000 others, is [MASK].")
 
@@ -48,9 +39,10 @@ class ServedMaskedLM(ServedModel):
         without = tf.strings.regex_replace(texts["text"], re.escape(MASK), "")
         wanted = (tf.strings.length(texts["text"]) - tf.strings.length(without)) // len(MASK)
         is_complete = tf.reduce_all((found >= wanted) & (wanted > 0))
-        with tf.control_dependencies([tf.debugging.Assert(is_complete, [no_mask_message(self._loaded)])]):
-            inputs, is_mask = with_mask_positions(encoded, mask_token_id)
-        logits = self.outputs(inputs)[mask_output(self._loaded.model)]  # [B, M, V]
+        with tf.control_dependencies([tf.debugging.Assert(is_complete, [no_mask_message(self._loaded.max_length)])]):
+            inputs, is_mask = _with_mask_positions(encoded, mask_token_id)
+        is_pretrained = isinstance(self._loaded.model, AlbertForPreTraining)
+        logits = self.outputs(inputs)["masked_lm_logits" if is_pretrained else "logits"]  # [B, M, V]
         best = tf.math.top_k(tf.nn.softmax(logits), min(TOP, len(pieces)))  # [B, M, K]
         return {
             "pieces": tf.where(is_mask[..., tf.newaxis], tf.gather(tf.constant(pieces), best.indices), ""),
@@ -65,7 +57,7 @@ class ServedMaskedLM(ServedModel):
         return {"text": _SAMPLES}
 
     def expected(self, texts):
-        found = [[mask.probabilities for mask in masks] for masks in fill_mask(self._loaded, texts["text"], TOP)]
+        found = [[mask.probabilities for mask in masks] for masks in self._loaded.fill_mask(texts["text"], TOP)]
         padded = np.zeros([len(found), max(map(len, found)), len(found[0][0])])  # [B, M, K]
         for row, masks in enumerate(found):
             padded[row, : len(masks)] = masks
@@ -75,7 +67,21 @@ class ServedMaskedLM(ServedModel):
         differences = [super().largest_difference(restored)]
         if "sentence_order" in restored.signatures:
             first, second = _SAMPLES, _SAMPLES[::-1]
-            expected = np.array(sentence_order(self._loaded, first, second))
+            expected = np.array(self._loaded.sentence_order(first, second))
             given = restored.signatures["sentence_order"](text=tf.constant(first), text_pair=tf.constant(second))
             differences.append(float(np.abs(given["in_order"].numpy() - expected).max()))
         return max(differences)
+
+
+def _with_mask_positions(inputs, mask_token_id):
+    """Adds the positions of each row's masks, `masked_lm_positions` int32 [B, M], M being the most masks of a row.
+
+    Returns:
+        The inputs, and bool [B, M]: false where a row has fewer masks.
+    """
+    is_mask = tf.equal(inputs["input_ids"], mask_token_id)  # [B, L]
+    length, most = tf.shape(is_mask)[1], tf.reduce_max(tf.math.count_nonzero(is_mask, axis=1, dtype=tf.int32))
+    # Masks come first if positions are sorted with all others moved behind the sequence.
+    positions = tf.sort(tf.where(is_mask, 0, length) + tf.range(length), axis=1)[:, :most]
+    is_used = positions < length
+    return {**inputs, "masked_lm_positions": tf.where(is_used, positions, 0)}, is_used

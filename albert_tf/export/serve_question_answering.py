@@ -10,17 +10,17 @@ import tensorflow as tf
 
 from albert_tf.data.finetuning.answers import IMPOSSIBLE
 from albert_tf.data.finetuning.encoded import window_stride
-from albert_tf.export.folder import ModelFolder
-from albert_tf.export.serve_base import TOKENS, ServedModel
-from albert_tf.export.spans import answer_questions
+from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.windows import Windows, bytes_of, cut
+from albert_tf.inference.folder import ModelFolder
+from albert_tf.inference.network import INPUTS
 
 _CANDIDATES = 20
 _NEVER = -float("inf")
 
 
 class ServedAnswers(ServedModel):
-    """The exported object of a model of question answering; computes what `answer_questions` does."""
+    """The exported object of a model of question answering; computes what `Predictor.answer_questions` does."""
 
     text_ranks = {"question": 1, "context": 1}
 
@@ -37,15 +37,16 @@ class ServedAnswers(ServedModel):
         asked = {name: rows[:, :longest] for name, rows in asked.items()}
         return self.tokenizer.arrange([asked, self.tokenizer.tokenize(texts["context"])])
 
+    def network(self, inputs):
+        return super().network({**inputs, "p_mask": _p_mask(inputs)} if self._is_beam else inputs)
+
     def answer(self, encoded, texts):
         windows = Windows.of(encoded, self._loaded.max_length, self._doc_stride)
         message = "The passage of a question has no tokens; delete it."
         with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(windows.count > 0), [message])]):
-            inputs = {name: tf.identity(encoded[name]) for name in TOKENS}
+            inputs = {name: tf.identity(encoded[name]) for name in INPUTS}
         _, is_token = windows.tokens()
         is_open = is_token | (tf.range(tf.shape(is_token)[1]) == 0)
-        if self._is_beam:
-            inputs["p_mask"] = 1 - tf.cast(is_open, tf.int32)
         starts, ends, start_scores, end_scores, no_answer, total = self._scores(inputs, is_open, windows.samples)
         # [R, K, J], from the first window's scores of a start and of an end
         first, last = (positions - windows.position[:, tf.newaxis, tf.newaxis] for positions in (starts, ends))
@@ -121,8 +122,15 @@ class ServedAnswers(ServedModel):
         }
 
     def expected(self, texts):
-        found = answer_questions(self._loaded, texts["question"], texts["context"])
+        found = self._loaded.answer_questions(texts["question"], texts["context"])
         return {name: [getattr(answer, name) for answer in found] for name in ("start", "end", "score", "null_odds")}
+
+
+def _p_mask(inputs):
+    """Where no answer can start or end, int32 [R, L]: everywhere but at [CLS] and in the passage."""
+    mask, types = inputs["attention_mask"], inputs["token_type_ids"]
+    positions, lengths = tf.range(tf.shape(mask)[1]), tf.reduce_sum(mask, axis=1, keepdims=True)
+    return tf.cast((positions > 0) & ((types == 0) | (positions >= lengths - 1)), tf.int32)
 
 
 def _best_windows(scores, samples):

@@ -10,10 +10,10 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data.finetuning.encoded import window_stride
-from albert_tf.export.folder import SAMPLES, ModelFolder
+from albert_tf.export.checks import SAMPLES
 from albert_tf.export.serve_base import ServedModel
-from albert_tf.export.spans import find_entities
 from albert_tf.export.windows import Windows, bytes_of, cut, parts_of
+from albert_tf.inference.folder import ModelFolder
 from albert_tf.metrics.entities import split_tag
 from albert_tf.tokenization.layer import WHITE_SPACE
 
@@ -23,7 +23,7 @@ _LETTER = r"[\pL\pM\pN_]"
 
 
 class ServedTags(ServedModel):
-    """The exported object of a model of token classification; computes what `find_entities` does."""
+    """The exported object of a model of token classification; computes what `Predictor.find_entities` does."""
 
     def __init__(self, loaded: ModelFolder):
         super().__init__(loaded)
@@ -89,7 +89,7 @@ class ServedTags(ServedModel):
         return {"text": SAMPLES}
 
     def expected(self, texts):
-        found = find_entities(self._loaded, texts["text"])
+        found = self._loaded.find_entities(texts["text"])
         shape = [len(found), max(map(len, found))]
         arrays = {name: np.full(shape, -1.0 if name != "score" else 0.0) for name in ("start", "end", "score")}
         for row, entities in enumerate(found):

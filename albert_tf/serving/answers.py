@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf.inference.signatures import Signature
+from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving.batching import BYTES_PER_TOKEN, QueueFullError
-from albert_tf.serving.engine import Signature, TensorSpec
 from albert_tf.serving.versions import NotFoundError, ServedVersion
 
 DEFAULT_SIGNATURE = "serving_default"

@@ -1,38 +1,23 @@
-"""The interface of the engines that compute a served model: TensorFlow, OpenVINO or ONNX Runtime."""
+"""What the server needs of a loaded model.
+
+An engine answers requests for signatures, as TensorFlow Serving does: a SavedModel has its own, an ONNX folder those of
+`albert_tf.inference.signatures`.
+"""
 
 import contextlib
-import dataclasses
-import importlib
 import pathlib
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from albert_tf.config import AlbertConfig
+from albert_tf.inference.loading import SAVED_MODEL_FILE, load_onnx
+from albert_tf.inference.onnx_network import KERAS_OUTPUTS
+from albert_tf.inference.signatures import Signature, TextSignatures
 
-@dataclasses.dataclass(frozen=True)
-class TensorSpec:
-    """An input or output of a signature.
-
-    Attributes:
-        dtype: `"string"`, `"int32"` or `"float32"`.
-        shape: None for dimensions of any size; the first is the batch.
-    """
-
-    dtype: str
-    shape: tuple[int | None, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Signature:
-    """A function of a model.
-
-    Attributes:
-        inputs, outputs: TensorSpecs by name. A signature without inputs returns constants.
-    """
-
-    inputs: Mapping[str, TensorSpec]
-    outputs: Mapping[str, TensorSpec]
+# Rows and tokens of an ONNX model that are computed at once, at most; the server merges requests itself.
+_LARGEST_BATCH = 8192
 
 
 class Engine(Protocol):
@@ -49,19 +34,18 @@ class Engine(Protocol):
         ...
 
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Calls a signature.
-
-        Args:
-            signature: a name in `signatures`.
-            inputs: arrays by name, all with the same first dimension; strings are object arrays of UTF-8 bytes.
-
-        Returns:
-            Arrays by name, in the order of the rows; strings are object arrays of bytes.
-
-        Raises:
-            ValueError: a row cannot be answered, such as a text without `[MASK]`.
-        """
+        """Calls a signature, see `TextSignatures.run`."""
         ...
+
+
+class OnnxEngine(TextSignatures):
+    """The signatures of an ONNX folder; arguments are those of `load_onnx`."""
+
+    def __init__(self, folder: pathlib.Path, engine: Any = "auto", precision: Any = "auto"):
+        model = load_onnx(folder, engine, precision, _LARGEST_BATCH, _LARGEST_BATCH)
+        names = {ours: theirs for theirs, ours in KERAS_OUTPUTS.get(model.task, {}).items()}
+        super().__init__(model, AlbertConfig.from_json(folder / "config.json"), names)
+        self.name, self.precision = model.network.name, model.network.precision
 
 
 def load_engine(
@@ -78,16 +62,17 @@ def load_engine(
     Raises:
         ValueError: the engine does not run what is in the folder.
     """
-    if engine in ("auto", "tensorflow") and (folder / "saved_model.pb").is_file():
+    if engine in ("auto", "tensorflow") and (folder / SAVED_MODEL_FILE).is_file():
         try:
-            loaded = importlib.import_module("albert_tf.serving.tensorflow_engine").load(folder, threads, precision)
+            from albert_tf.serving import saved_model_engine
         except ModuleNotFoundError as error:
             raise ValueError(
                 f"{error.name} is not installed, which the SavedModel in {folder} needs; install it, or export the "
                 "model with --format onnx."
             ) from None
+        loaded: Engine = saved_model_engine.load(folder, threads, precision)
     elif engine != "tensorflow" and (folder / "onnx").is_dir():
-        loaded = importlib.import_module("albert_tf.serving.onnx_engine").load(folder, engine, precision)
+        loaded = OnnxEngine(folder, engine, precision)
     else:
         wanted = "a SavedModel" if engine == "tensorflow" else "an ONNX model"
         raise ValueError(f"--engine {engine} runs {wanted}, but {folder} holds none; use --engine auto.")

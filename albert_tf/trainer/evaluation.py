@@ -6,18 +6,18 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from albert_tf import checkpoints, models
 from albert_tf.data.finetuning.frames import as_file
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
-from albert_tf.models.base import AlbertBase
-from albert_tf.tasks import Task, find_task
-from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.inference.folder import ModelFolder
+from albert_tf.inference.loading import load_model
+from albert_tf.inference.predictor import Predictor
+from albert_tf.tasks import TASKS, Task
 from albert_tf.trainer import tasks
 from albert_tf.trainer.finetune_report import read_report
 from albert_tf.trainer.run_folder import RECIPE_FILE, REPORT_FILE
 from albert_tf.trainer.task_options import TaskOptions, check_read
-from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask
+from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask, predictor_of
 from albert_tf.trainer.validation import checked
 
 
@@ -31,7 +31,7 @@ def evaluate_folder(
     """Scores the model in a folder.
 
     Args:
-        folder: as written by `finetune`, or any checkpoint of a task with its vocabulary.
+        folder: as written by `finetune`, any checkpoint of a task with its vocabulary, or an export.
         data: examples with labels: a path, or a table as a pandas DataFrame or a Hugging Face Dataset.
         predictions: file to write predictions to, or None.
         batch_size: examples per batch.
@@ -43,11 +43,10 @@ def evaluate_folder(
     Raises:
         ValueError: the folder holds no such model, or the examples do not fit it; the message names their line.
     """
-    task, model, tokenizer = _load(pathlib.Path(folder), changes)
+    task, model = _load(pathlib.Path(folder), changes, batch_size)
     examples = task.read_dev(pathlib.Path(as_file(data)))
-    tokenizer.check_fits(model.config.vocab_size)
     with _stored_ids(task):
-        evaluate = task.evaluator(model, tokenizer, examples, batch_size)
+        evaluate = task.evaluator(model, examples)
     evaluation = evaluate()
     if predictions is not None:
         task.write_predictions(pathlib.Path(predictions), examples, evaluation)
@@ -55,7 +54,11 @@ def evaluate_folder(
 
 
 def predict_folder(
-    folder: str | pathlib.Path, data: str | pathlib.Path, output: str | pathlib.Path, batch_size: int = 32
+    folder: str | pathlib.Path,
+    data: str | pathlib.Path,
+    output: str | pathlib.Path,
+    batch_size: int = 32,
+    loaded: Predictor | None = None,
 ) -> int:
     """Writes predictions of the model in a folder.
 
@@ -64,6 +67,7 @@ def predict_folder(
         data: examples, of which questions and texts to tag need no labels.
         output: file to write, as `finetune` writes predictions for `dev`.
         batch_size: examples per batch.
+        loaded: the model in the folder, if it is loaded already.
 
     Returns:
         The number of examples.
@@ -71,20 +75,12 @@ def predict_folder(
     Raises:
         ValueError: as `evaluate_folder`.
     """
-    task, model, tokenizer = _load(pathlib.Path(folder), {})
+    task, model = _load(pathlib.Path(folder), {}, batch_size, loaded)
     examples = task.read_unlabelled(pathlib.Path(data))
-    tokenizer.check_fits(model.config.vocab_size)
     with _stored_ids(task):
-        predict = task.predictor(model, tokenizer, examples, batch_size)
+        predict = task.predictor(model, examples)
     task.write_predictions(pathlib.Path(output), examples, predict())
     return len(examples)
-
-
-def find_finetuned(folder: str | pathlib.Path) -> Task | None:
-    """The task of the model in a folder; None if `finetune` has no such task."""
-    checkpoint = checkpoints.read(folder)
-    row = find_task(checkpoint.parts, checkpoint.settings.get("architectures") or ())
-    return None if row is None or row.finetuning is None else row
 
 
 @contextlib.contextmanager
@@ -95,26 +91,32 @@ def _stored_ids(task: FinetuneTask) -> Iterator[None]:
         yield
 
 
-def _load(folder: pathlib.Path, changes: dict[str, Any]) -> tuple[FinetuneTask, AlbertBase, AlbertTokenizer]:
+def _load(
+    folder: pathlib.Path, changes: dict[str, Any], batch_size: int, loaded: Predictor | None = None
+) -> tuple[FinetuneTask, Predictor]:
     folder = model_folder(folder)
-    row = find_finetuned(folder)
-    if row is None:
+    loaded = loaded or load_model(folder, batch_size=batch_size)
+    is_beam = isinstance(loaded, ModelFolder) and getattr(loaded.model, "head", "") == "beam"
+    row = next(row for row in TASKS if row.name == f"{loaded.task}{'_beam' if is_beam else ''}")
+    if row.finetuning is None:
         raise ValueError(f"{folder} holds no model of a task; pass a folder written by `albert-tf finetune`.")
-    model = getattr(models, row.model).from_pretrained(folder)
-    task = getattr(tasks, str(row.finetuning))(_options(folder, row, model, changes))
-    return task, model, AlbertTokenizer.from_pretrained(folder)
+    options = _options(folder, row, loaded, changes)
+    if isinstance(loaded, ModelFolder):
+        loaded = predictor_of(loaded.model, loaded.tokenizer, options, batch_size)
+    return getattr(tasks, row.finetuning)(options), loaded
 
 
-def _options(folder: pathlib.Path, row: Task, model: Any, changes: dict[str, Any]) -> TaskOptions:
+def _options(folder: pathlib.Path, row: Task, loaded: Predictor, changes: dict[str, Any]) -> TaskOptions:
     """The options of the model's fine-tuning, as far as they are known, with changes."""
-    file, values = folder / RECIPE_FILE, {}
+    file, settings = folder / RECIPE_FILE, loaded.settings
+    values = settings.options("doc_stride", "max_question_length", "max_answer_length", "no_answer_threshold")
+    values |= {"max_length": settings.max_length, "tag_words": settings.tags_words}
     if file.is_file():
         recipe = read_json(file, cure="restore it, or remove it to use the defaults")
-        values = {name: recipe[name] for name in TaskOptions.model_fields if name in recipe}
-        if "pair_column" in values and values["pair_column"] is None and changes.get("pair_column") is not None:
+        values |= {name: recipe[name] for name in TaskOptions.model_fields if name in recipe}
+        if "pair_column" in recipe and recipe["pair_column"] is None and changes.get("pair_column") is not None:
             raise ValueError("The classifier was trained on single texts, but received pairs; remove the pair column.")
     check_read(row.name, changes)
-    problem = getattr(model, "problem", "classification")
     if (folder / REPORT_FILE).is_file():
         report = read_report(folder)
         if report.tags_words is not None:
@@ -122,15 +124,21 @@ def _options(folder: pathlib.Path, row: Task, model: Any, changes: dict[str, Any
         if report.no_answer_threshold is not None:
             values["no_answer_threshold"] = report.no_answer_threshold
     # Where an answer is does not count in scores.
-    known = {"task": row.name, "problem": problem, "misplaced_answers": "drop"}
+    known = {"task": row.name, "problem": settings.problem, "misplaced_answers": "drop"}
     if "label_column" in changes:
         values.pop("dev_label_column", None)
     source = str(file) if file.is_file() else "the options"
     options = checked(TaskOptions, {**values, **known, **changes}, source)
-    longest = model.config.max_position_embeddings
+    longest = _longest(loaded)
     if changes.get("max_length") and changes["max_length"] > longest:
         raise ValueError(
             f"`max_length` must not exceed the model's {longest} positions. Received: max_length={options.max_length}."
         )
-    length = options.max_length or getattr(model, "max_length", longest)
-    return options.model_copy(update={"max_length": min(length, longest)})
+    return options.model_copy(update={"max_length": min(options.max_length or settings.max_length, longest)})
+
+
+def _longest(loaded: Predictor) -> int:
+    """How many tokens the model takes; of an export those that it was exported for."""
+    if isinstance(loaded, ModelFolder):
+        return loaded.model.config.max_position_embeddings
+    return loaded.settings.max_length

@@ -46,7 +46,7 @@ from albert_tf.trainer.run_folder import (
 )
 from albert_tf.trainer.run_state import TrainingState
 from albert_tf.trainer.task_options import FinetuneOptions, TaskOptions
-from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask
+from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask, predictor_of
 from albert_tf.trainer.tensorboard import TensorBoardLog
 from albert_tf.trainer.throughput import SpeedLog
 from albert_tf.trainer.validation import checked
@@ -124,7 +124,7 @@ def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib
         if (options.output / REPORT_FILE).exists():
             return read_report(options.output)
         stack.enter_context(explain_out_of_memory(options.batch_size))
-        evaluate = task.evaluator(model, tokenizer, dev)
+        evaluate = task.evaluator(predictor_of(model, tokenizer, task.options), dev)
         run = _Run(options, task, devices, model, recipe, task.training_examples(model, tokenizer, train), evaluate)
         baseline = task.baseline_score(train, dev, model) if options.tfidf_baseline else None  # first: it may fail
         return run.finish(tokenizer, train, dev, run.train(show_progress), baseline)

@@ -141,7 +141,7 @@ def torch(options, ids, labels):
 
 def saved_model(options, ids, labels):
     """The SavedModel of this package, run as `albert-tf serve` runs it."""
-    from albert_tf.serving.tensorflow_engine import load
+    from albert_tf.serving.saved_model_engine import load
 
     return _tokens(load(options.folder / f"saved_model_{options.dtype}/1"), ids)
 
@@ -157,9 +157,9 @@ def onnxruntime(options, ids, labels):
 
 
 def _onnx(name, options, ids):
-    from albert_tf.serving.onnx_engine import load
+    from albert_tf.serving.engine import OnnxEngine
 
-    return _tokens(load(options.folder / "onnx/1", name, options.dtype), ids)
+    return _tokens(OnnxEngine(options.folder / "onnx/1", name, options.dtype), ids)
 
 
 def _tokens(engine, ids):

@@ -9,8 +9,9 @@ import threading
 import numpy as np
 import pytest
 
+from albert_tf.inference.signatures import Signature
+from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving import server
-from albert_tf.serving.engine import Signature, TensorSpec
 from tests.serving.toy_server import TEXT, ToyEngine, write_version
 
 from .terminal import run

@@ -4,10 +4,10 @@ import json
 
 import tensorflow as tf
 
-from albert_tf.export.folder import load_folder
 from albert_tf.export.model_card import write_model_card
 from albert_tf.export.warmup import write_warmup_requests
 from albert_tf.files.atomic import sha256
+from albert_tf.inference import load_folder
 
 FORM = {"precision": "bfloat16", "frozen": True, "xla": False, "largest_difference": 0.0021}
 

@@ -1,5 +1,6 @@
 """Proves that ONNX files give the Keras models' outputs, hold shared weights once, and appear whole or not at all."""
 
+import dataclasses
 import json
 import shutil
 
@@ -13,8 +14,8 @@ import tokenizers
 
 from albert_tf import AlbertConfig, AlbertTokenizer, models
 from albert_tf.export import export_onnx, export_saved_model, onnx_folder, onnx_graph
-from albert_tf.export.onnx_manifest import OnnxManifest
 from albert_tf.files.atomic import sha256
+from albert_tf.inference import Settings
 from tests.parameters import first_of
 from tests.tokenization.wordpiece_golden import korean, word_end
 from tests.toy_task import CONFIG, tokenizer
@@ -172,12 +173,13 @@ def test_a_folder_is_complete(report, folders, exports):
     assert report.sizes["int8"] < report.sizes["float32"] / 2
     config = json.loads((report.folder / "config.json").read_text())
     assert config == json.loads((folders["classifier"] / "config.json").read_text())
-    manifest = OnnxManifest.read(report.folder)
+    manifest = Settings.read(report.folder)
     assert (manifest.task, manifest.max_length, manifest.takes_pairs) == ("sequence_classification", 48, False)
     assert manifest.labels == ("gloomy", "mixed", "pleasant")
     card = json.loads((exports["classifier"].folder / "model.json").read_text())
     content = json.loads((report.folder / "model.json").read_text())
-    assert card.keys() & content.keys() == {"task", "problem", "max_length", "labels", "files"}
+    settings = {field.name for field in dataclasses.fields(Settings)}
+    assert card.keys() & content.keys() == content.keys() == {*settings, "files"}
     settings = json.loads((report.folder / "tokenizer_config.json").read_text())
     assert settings["model_max_length"] == 48  # for transformers.js
     assert all(card[name] == content[name] for name in ("task", "max_length", "labels"))
@@ -210,7 +212,7 @@ def test_a_beam_head_has_all_files(folders, tmp_path):
     report = export_onnx(folders["questions_beam"], tmp_path, "beam", precisions=["float16", "int8"])
     assert report.largest_differences["float32"] < 1e-5
     assert max(report.largest_differences.values()) < 0.2
-    assert OnnxManifest.read(report.folder).task == "question_answering"
+    assert Settings.read(report.folder).task == "question_answering"
 
 
 def test_a_file_that_is_too_large(monkeypatch):
@@ -253,7 +255,7 @@ def test_embeddings_take_single_texts_though_they_learned_from_pairs(folders, tm
     recipe = json.loads((source / "recipe.json").read_text())
     (source / "recipe.json").write_text(json.dumps({**recipe, "pair_column": "sentence2"}))
     folder = export_onnx(source, tmp_path, "embedding", precisions=["float32"]).folder
-    assert not OnnxManifest.read(folder).takes_pairs
+    assert not Settings.read(folder).takes_pairs
 
 
 @pytest.mark.parametrize("max_length", [0, 65, 8.0])

@@ -136,11 +136,9 @@ def test_tokens_give_the_same(exports, folders):
 
 def test_what_was_read_back_answers_like_the_model(exports, folders, monkeypatch):
     restored, loaded = load_saved_model(exports["pairs"].folder.parent), load_folder(folders["pairs"])
-    sizes, run = [], type(restored).run
+    sizes, compute = [], restored.network.compute
     monkeypatch.setattr(
-        type(restored),
-        "run",
-        lambda self, name, arrays: (sizes.append(len(arrays.get("text", ()))), run(self, name, arrays))[1],
+        restored.network, "compute", lambda batch: (sizes.append(len(batch["input_ids"])), compute(batch))[1]
     )
     texts = TEXTS * 10
     answers = restored.classify(texts, texts[::-1])
@@ -149,9 +147,11 @@ def test_what_was_read_back_answers_like_the_model(exports, folders, monkeypatch
         assert given.label == expected.label
         assert list(given.probabilities) == list(expected.probabilities)
         same(list(given.probabilities.values()), list(expected.probabilities.values()))
-    with pytest.raises(ValueError, match=r"was trained on text and text_pair, but received text\."):
+    with pytest.raises(ValueError, match=r"was trained on pairs of texts, but received single texts"):
         restored.classify(TEXTS)
-    with pytest.raises(ValueError, match=r"must be one of text and text_pair for each row\. Received: \[1, 2\]"):
+    with pytest.raises(
+        ValueError, match=r"must be one of text and text_pair for each row\. Received: 1 of text and 2 of text_pair"
+    ):
         restored.classify(["a"], ["b", "c"])
 
 

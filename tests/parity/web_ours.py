@@ -15,7 +15,6 @@ import numpy as np
 from albert_tf import models
 from albert_tf.export import export_saved_model
 from albert_tf.export.onnx_folder import export_onnx
-from albert_tf.serving.onnx_engine import load
 from tests.toy_task import CONFIG, tokenizer
 
 TEXTS = ("The old man, of 1,000 words, put his HAT on.", "  Café “two”  ", "한국어 text")
@@ -43,7 +42,7 @@ def main(output: pathlib.Path) -> None:
         report = export_onnx(
             output / "models" / name, output / "onnx", name, version=1, precisions=("float32",), web_page=True
         )
-        engines[name] = load(report.folder, "onnxruntime")
+        engines[name] = OnnxEngine(report.folder, "onnxruntime")
     classes, masks = (ask(engines[name], text=texts) for name, texts in (("classes", TEXTS), ("masks", MASKED)))
     answer = ask(engines["answers"], question=[QUESTION], context=[CONTEXT])
     expected = {

@@ -6,9 +6,10 @@ import shutil
 import numpy as np
 import pytest
 
+from albert_tf.inference.signatures import Signature
+from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving import answers
 from albert_tf.serving.batching import BatchOptions
-from albert_tf.serving.engine import Signature, TensorSpec
 from tests.serving.toy_server import ToyEngine, run, toy_server, write_version
 
 MODEL = "/v1/models/task"

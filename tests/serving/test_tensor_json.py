@@ -6,7 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from albert_tf.serving.engine import Signature, TensorSpec
+from albert_tf.inference.signatures import Signature
+from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving.tensor_json import format_predictions, parse_examples, parse_inputs, parse_predict
 
 TEXT, IDS = TensorSpec("string", (None,)), TensorSpec("int32", (None, None))

@@ -12,8 +12,9 @@ from typing import Any
 import httpx
 import numpy as np
 
+from albert_tf.inference.signatures import Signature
+from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving.batching import Batcher, BatchOptions
-from albert_tf.serving.engine import Signature, TensorSpec
 from albert_tf.serving.metrics import Metrics
 from albert_tf.serving.rest import ServerState, make_app
 from albert_tf.serving.versions import ModelRoot, ServedModels

@@ -3,12 +3,11 @@
 Letters: W windows, L sequence, K starts, J ends of each start.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from albert_tf.data.finetuning.encoded import MAX_TOKENS, rows_by_length
 from albert_tf.data.finetuning.questions import QuestionWindows
 from albert_tf.tokenization.spans import trim_span
 
@@ -209,71 +208,6 @@ def _with_probabilities(found: Sequence[tuple[str, int, int, float, float]]) -> 
     return tuple(
         Candidate(*fields, probability) for fields, probability in zip(found, (weights / weights.sum()).tolist())
     )
-
-
-@dataclass(frozen=True)
-class AnswerPrediction:
-    """The answer to a question.
-
-    Attributes:
-        text: the text in the passage; "" if the model finds no answer there.
-        start, end: where it is in the passage, in characters, `end` exclusive; -1 without an answer.
-        score: probability of the best answer's start times that of its end.
-        null_odds: high if the passage has no answer; only differences between questions count.
-    """
-
-    text: str
-    start: int
-    end: int
-    score: float
-    null_odds: float
-
-
-def predict_answers(
-    windows: QuestionWindows,
-    outputs_of: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]],
-    max_answer_length: int = 30,
-    threshold: float | None = None,
-    batch_size: int = 32,
-    max_tokens: int | None = MAX_TOKENS,
-) -> list[AnswerPrediction]:
-    """Answers all questions.
-
-    Args:
-        windows: QuestionWindows.
-        outputs_of: the model, from the inputs of `QuestionWindows.batch` to the outputs of AlbertForQuestionAnswering.
-        max_answer_length: in tokens.
-        threshold: a question has no answer if its score of "no answer" is above this. None: all have one.
-        batch_size, max_tokens: of a batch at most, in windows and in tokens; windows are batched by length.
-
-    Returns:
-        One AnswerPrediction per question.
-    """
-    order, parts, totals = [], [], np.zeros([len(windows), 2])  # logarithms of the sums of all starts, and of all ends
-    for rows in rows_by_length(windows.encoded.lengths, batch_size, max_tokens):
-        batch = windows.batch(rows, multiple=1)
-        outputs = outputs_of(batch)
-        if "start_logits" in outputs:  # a beam head gives the probabilities in each window, and windows count alike
-            for edge, name in enumerate(("start_logits", "end_logits")):
-                logits = np.where(batch["p_mask"] == 0, outputs[name], IMPOSSIBLE).astype(np.float64)
-                totals[rows, edge] = np.logaddexp.reduce(logits, axis=1)
-        parts.append(SpanScores.from_outputs(outputs, p_mask=batch["p_mask"]))
-        order.append(rows)
-    scores = SpanScores.concatenate(parts).reordered(np.argsort(np.concatenate(order), kind="stable"))
-    first_windows = np.searchsorted(windows.question, np.arange(len(windows.questions)))
-    total = np.logaddexp.reduceat(totals, first_windows, axis=0).sum(axis=1)  # [Q]
-    answers = find_answers(windows, scores, max_answer_length=max_answer_length)
-    return [
-        _prediction(answers[question.id], logarithm, threshold) for question, logarithm in zip(windows.questions, total)
-    ]
-
-
-def _prediction(answer: Answer, total: float, threshold: float | None) -> AnswerPrediction:
-    best, no_answer = answer.candidates[0], answer.no_answer_score
-    score = float(np.exp(best.start_score + best.end_score - total)) if best.text else 0.0
-    if not best.text or (threshold is not None and no_answer > threshold):
-        return AnswerPrediction("", -1, -1, score, no_answer)
-    return AnswerPrediction(best.text, best.start, best.end, score, no_answer)
 
 
 def apply_threshold(

@@ -159,6 +159,11 @@ class QuestionWindows:
     def __len__(self) -> int:
         return len(self.question)
 
+    @property
+    def lengths(self) -> np.ndarray:
+        """Number of ids of each window."""
+        return self.encoded.lengths
+
     def best_windows(self, question: int) -> tuple[slice, np.ndarray]:
         """The windows of a question, and for each token of its passage the one that shows most of its surroundings.
 

@@ -26,9 +26,7 @@ from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.tables import listed, read_objects
 from albert_tf.files.json import nearest
 from albert_tf.files.text import read_lines
-from albert_tf.metrics.entities import find_entities
 from albert_tf.tokenization.batching import BatchLayout, choose_windows
-from albert_tf.tokenization.spans import trim_span
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
@@ -195,6 +193,10 @@ class EncodedTags:
         """Number of ids of each window."""
         return self.encoded.lengths
 
+    def batch(self, rows: np.ndarray, multiple: int = 8) -> Inputs:
+        """The model's inputs for some windows, see `EncodedTexts.batch`."""
+        return self.encoded.batch(rows, multiple)
+
     def training_batch(self, rows: np.ndarray) -> tuple[Inputs, np.ndarray]:
         """Inputs and labels, int32 [B, L], of some windows."""
         inputs = self.encoded.batch(rows)
@@ -289,39 +291,6 @@ def first_tokens(text: TaggedText, spans: np.ndarray) -> list[int | None]:
     return [
         token if token < len(ends) and ends[token] <= end else None for token, end in zip(found, words[:, 1].tolist())
     ]
-
-
-@dataclass(frozen=True)
-class Entity:
-    """A labelled span of a text: start and exclusive end in characters, and the mean probability of its tags."""
-
-    label: str
-    text: str
-    start: int
-    end: int
-    score: float
-
-
-def predict_entities(
-    text: str, spans: np.ndarray, probabilities: np.ndarray, names: Sequence[str], tag_words: bool
-) -> list[Entity]:
-    """The entities of a text, in order.
-
-    Args:
-        text: the text.
-        spans: start and exclusive end of its tokens in characters, int [T, 2].
-        probabilities: of the tags of each token, float [T, tags].
-        names: the tags.
-        tag_words: whether words are tagged, not tokens, each by its first token; see `find_words`.
-    """
-    if tag_words:
-        first, spans = find_words(text, spans)
-        probabilities = probabilities[first]
-    best, entities = probabilities.max(axis=-1), []
-    for label, first, last in find_entities([names[int(index)] for index in np.argmax(probabilities, axis=-1)]):
-        start, end = trim_span(text, int(spans[first, 0]), int(spans[last - 1, 1]))
-        entities.append(Entity(label, text[start:end], start, end, float(best[first:last].mean())))
-    return entities
 
 
 def find_words(text: str, spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

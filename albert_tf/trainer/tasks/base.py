@@ -11,60 +11,16 @@ import pathlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-import numpy as np
-import tensorflow as tf
-
 from albert_tf.data.finetuning.batches import TrainingExamples
-from albert_tf.data.finetuning.choices import EncodedChoices
-from albert_tf.data.finetuning.encoded import MAX_TOKENS, EncodedTexts, rows_by_length
+from albert_tf.data.finetuning.encoded import MAX_TOKENS
 from albert_tf.files.atomic import atomic_open
+from albert_tf.inference.folder import settings_of
+from albert_tf.inference.keras_network import KerasNetwork
+from albert_tf.inference.predictor import LoadedModel, Predictor
 from albert_tf.metrics import ConstantScore
 from albert_tf.models.base import AlbertBase, runs_on_cpu
-from albert_tf.progress import counted
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.task_options import TaskOptions
-
-
-def outputs_by_length(
-    model: AlbertBase,
-    output: str,
-    examples: EncodedTexts | EncodedChoices,
-    batch_size: int,
-    empty: Callable[[tuple[int, ...], np.dtype], np.ndarray] = np.empty,
-) -> Callable[[], np.ndarray]:
-    """A function that computes an output of all examples, [N, ...], with the model's current weights; traced once.
-
-    Args:
-        model: the model.
-        output: name of the output, whose shape depends on nothing but the number of examples.
-        examples: tokenized examples.
-        batch_size: examples per batch; examples are batched by length.
-        empty: makes the array for the outputs from its shape and data type.
-    """
-    signature = {
-        name: tf.TensorSpec([None] * array.ndim, tf.int32) for name, array in examples.batch(np.arange(1)).items()
-    }
-    compute = tf.function(
-        lambda batch: model(batch, training=False)[output], autograph=False, input_signature=[signature]
-    )
-
-    def run() -> np.ndarray:
-        outputs: Any = None
-        for rows in longest_first(examples.lengths, batch_size):
-            batch = examples.batch(rows, multiple=1)
-            found = compute({name: tf.constant(array) for name, array in batch.items()}).numpy()
-            if outputs is None:
-                outputs = empty((len(examples.lengths), *found.shape[1:]), found.dtype)
-            outputs[rows] = found
-        return outputs
-
-    return run
-
-
-def longest_first(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
-    """The rows of batches of similar length; they are counted for a progress line."""
-    max_tokens = MAX_TOKENS if runs_on_cpu() else None
-    return counted(rows_by_length(lengths, batch_size, max_tokens, longest_first=True), len(lengths))
 
 
 def write_table(path: pathlib.Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -73,6 +29,15 @@ def write_table(path: pathlib.Path, header: Sequence[str], rows: Iterable[Sequen
         text = io.TextIOWrapper(file, "utf-8", "surrogatepass", newline="")
         csv.writer(text, delimiter="\t", lineterminator="\n").writerows(itertools.chain([header], rows))
         text.detach()
+
+
+def predictor_of(
+    model: AlbertBase, tokenizer: AlbertTokenizer, options: TaskOptions, batch_size: int = 32
+) -> LoadedModel:
+    """A Keras model with its current weights as the tasks evaluate it."""
+    settings = settings_of(model, {"max_length": options.max_length})
+    max_tokens = MAX_TOKENS if runs_on_cpu() else None
+    return LoadedModel(KerasNetwork(model, traces_first=True), tokenizer, settings, batch_size, max_tokens)
 
 
 class Evaluation(Protocol):
@@ -169,20 +134,16 @@ class FinetuneTask(abc.ABC):
         """
 
     @abc.abstractmethod
-    def evaluator(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Any, batch_size: int = 32
-    ) -> Callable[[], Evaluation]:
+    def evaluator(self, model: Predictor, data: Any) -> Callable[[], Evaluation]:
         """A function that evaluates the model's current weights; examples are tokenized once.
 
         Raises:
             ValueError: the examples do not fit the model.
         """
 
-    def predictor(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Any, batch_size: int = 32
-    ) -> Callable[[], Any]:
+    def predictor(self, model: Predictor, data: Any) -> Callable[[], Any]:
         """A function that predicts examples of `read_unlabelled`, for `write_predictions`."""
-        return self.evaluator(model, tokenizer, data, batch_size)
+        return self.evaluator(model, data)
 
     def baseline_score(self, train: Any, dev: Any, model: AlbertBase) -> float:
         """The main score of a simple model on the same examples; raises ValueError for a task without one."""

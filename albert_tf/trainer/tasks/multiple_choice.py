@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from albert_tf.data.finetuning.choices import ChoiceQuestion, EncodedChoices, encode_choices, read_choices
+from albert_tf.inference.network import collect
+from albert_tf.inference.predictor import Predictor
 from albert_tf.metrics import ChoiceScores, ConstantScore
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.tasks.base import FinetuneTask, outputs_by_length, write_table
+from albert_tf.trainer.tasks.base import FinetuneTask, write_table
 
 
 class MultipleChoice(FinetuneTask):
@@ -50,13 +52,15 @@ class MultipleChoice(FinetuneTask):
         """Tokenizes questions."""
         return self._encode(tokenizer, train)
 
-    def evaluator(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Sequence[ChoiceQuestion], batch_size: int = 32
-    ) -> Callable[[], "ChoiceEvaluation"]:
+    def evaluator(self, model: Predictor, data: Sequence[ChoiceQuestion]) -> Callable[[], "ChoiceEvaluation"]:
         """Evaluates questions."""
-        encoded, groups = self._encode(tokenizer, data), [sys.intern(question.group) for question in data]
-        run = outputs_by_length(model, "logits", encoded, batch_size)
-        return lambda: ChoiceEvaluation(groups, encoded.labels, run())
+        encoded, groups = self._encode(model.tokenizer, data), [sys.intern(question.group) for question in data]
+
+        def evaluate() -> ChoiceEvaluation:
+            logits = collect(model.compute(encoded, shows_progress=True), "logits", len(data))
+            return ChoiceEvaluation(groups, encoded.labels, logits)
+
+        return evaluate
 
     def write_predictions(
         self, path: pathlib.Path, data: Sequence[ChoiceQuestion], evaluation: "ChoiceEvaluation"

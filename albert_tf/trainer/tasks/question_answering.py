@@ -12,18 +12,19 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from albert_tf.data.finetuning.answers import Answer, SpanScores, apply_threshold, find_answers
+from albert_tf.data.finetuning.answers import Answer, apply_threshold, find_answers
 from albert_tf.data.finetuning.encoded import Inputs
 from albert_tf.data.finetuning.questions import Question, QuestionWindows, encode_questions, read_questions
 from albert_tf.data.finetuning.stored_rows import RowsOfPassages
 from albert_tf.data.finetuning.tables import listed
 from albert_tf.files.atomic import atomic_open
+from albert_tf.inference.predictor import Predictor
+from albert_tf.inference.tasks.question_answering import span_scores
 from albert_tf.metrics import AnswerScores, ConstantScore, SquadScores, korquad_scores, squad2_scores, squad_scores
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.tasks.base import FinetuneTask, longest_first
+from albert_tf.trainer.tasks.base import FinetuneTask
 
 _LABELS = ("start_positions", "end_positions")
 
@@ -79,9 +80,7 @@ class QuestionAnswering(FinetuneTask):
         windows = self._encode(tokenizer, usable)
         return _AnsweredWindows(windows, windows.labels(), is_beam=self.head == "beam")
 
-    def evaluator(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Sequence[Question], batch_size: int = 32
-    ) -> Callable[[], "AnswerEvaluation"]:
+    def evaluator(self, model: Predictor, data: Sequence[Question]) -> Callable[[], "AnswerEvaluation"]:
         """Evaluates all questions."""
         options, answered = self.options, [bool(question.answers) for question in data]
         if not any(answered):
@@ -91,24 +90,16 @@ class QuestionAnswering(FinetuneTask):
                 f"`scorer` must be 'squad' if questions have no answer. Received: 'korquad', and "
                 f"{answered.count(False):,} of {len(data):,} questions to evaluate on without an answer."
             )
-        answer = AnswerFinder(model, self._encode(tokenizer, data), batch_size)
-        return lambda: AnswerEvaluation.of(
-            data,
-            answer.run(options.num_candidates, options.max_answer_length),
-            options.scorer,
-            options.no_answer_threshold,
-        )
+        find = self._finder(model, data)
+        return lambda: AnswerEvaluation.of(data, find(), options.scorer, options.no_answer_threshold)
 
-    def predictor(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Sequence[Question], batch_size: int = 32
-    ) -> Callable[[], "AnswerEvaluation"]:
+    def predictor(self, model: Predictor, data: Sequence[Question]) -> Callable[[], "AnswerEvaluation"]:
         """Answers questions; without `no_answer_threshold`, all of them."""
-        options = self.options
-        finder = AnswerFinder(model, self._encode(tokenizer, data), batch_size)
+        options, find = self.options, self._finder(model, data)
         threshold = math.inf if options.no_answer_threshold is None else options.no_answer_threshold
 
         def predict() -> AnswerEvaluation:
-            answers = finder.run(options.num_candidates, options.max_answer_length)
+            answers = find()
             return AnswerEvaluation(answers, apply_threshold(answers, threshold), None, options.no_answer_threshold)
 
         return predict
@@ -128,6 +119,17 @@ class QuestionAnswering(FinetuneTask):
             parts = json.JSONEncoder(indent=1, ensure_ascii=False, default=dataclasses.asdict).iterencode(content)
             with atomic_open(path.with_name(name)) as file:
                 file.writelines(part.encode("utf-8", "surrogatepass") for part in itertools.chain(parts, ["\n"]))
+
+    def _finder(self, model: Predictor, questions: Sequence[Question]) -> Callable[[], dict[str, Answer]]:
+        """A function that finds the candidates of all questions with the model's current weights."""
+        windows, options = self._encode(model.tokenizer, questions), self.options
+
+        def find() -> dict[str, Answer]:
+            # Only the best starts and ends are kept, so that memory does not grow with the length of windows.
+            scores, _ = span_scores(windows, model.compute(windows, shows_progress=True))
+            return find_answers(windows, scores, options.num_candidates, options.max_answer_length)
+
+        return find
 
     def _encode(self, tokenizer: AlbertTokenizer, questions: Sequence[Question]) -> QuestionWindows:
         options = self.options
@@ -226,35 +228,3 @@ def _best_threshold(
     if best is None or best.score <= 100.0 * unanswerable / len(accepted):
         return min(no_answer.values()) - 1.0
     return best.threshold
-
-
-class AnswerFinder:
-    """Finds answers repeatedly with the model's current weights; it is traced once.
-
-    Args:
-        model: AlbertForQuestionAnswering.
-        windows: QuestionWindows.
-        batch_size: windows per batch; windows are batched by length.
-    """
-
-    def __init__(self, model: AlbertBase, windows: QuestionWindows, batch_size: int = 32):
-        self.windows, self.batch_size = windows, batch_size
-        names = ["input_ids", "attention_mask", "token_type_ids"]
-        self._names = [*names, "p_mask"] if getattr(model, "head", "") == "beam" else names
-        inputs = {name: tf.TensorSpec([None, None], tf.int32) for name in self._names}  # [B, L]
-        self._outputs_of = tf.function(
-            lambda batch: model(batch, training=False), autograph=False, input_signature=[inputs]
-        )
-
-    def run(self, num_candidates: int, max_answer_length: int) -> dict[str, Answer]:
-        """Answers all questions; see `find_answers`."""
-        order, parts = [], []
-        for rows in longest_first(self.windows.encoded.lengths, self.batch_size):
-            batch = self.windows.batch(rows, multiple=1)
-            outputs = self._outputs_of({name: tf.constant(batch[name]) for name in self._names})
-            # Only the best starts and ends are kept, so that memory does not grow with the length of windows.
-            numbers = {name: value.numpy() for name, value in outputs.items()}
-            parts.append(SpanScores.from_outputs(numbers, p_mask=batch["p_mask"]))
-            order.append(rows)
-        scores = SpanScores.concatenate(parts).reordered(np.argsort(np.concatenate(order), kind="stable"))
-        return find_answers(self.windows, scores, num_candidates, max_answer_length)

@@ -21,10 +21,12 @@ from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.data.finetuning.sentences import SentenceRows, read_sentences
 from albert_tf.data.finetuning.stored_rows import StoredTexts
 from albert_tf.files.atomic import could_not_write
+from albert_tf.inference.network import collect
+from albert_tf.inference.predictor import Predictor
 from albert_tf.metrics import cosines
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.tasks.base import FinetuneTask, outputs_by_length
+from albert_tf.trainer.tasks.base import FinetuneTask
 from albert_tf.trainer.tasks.text_classification import LabelEvaluation, write_predictions
 
 _PAIRS_AT_ONCE = 1024
@@ -78,17 +80,15 @@ class SentenceEmbedding(FinetuneTask):
         """Tokenizes rows."""
         return train.encode(tokenizer, self.max_length, self.stored_ids)
 
-    def evaluator(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: LabelledTexts, batch_size: int = 32
-    ) -> Callable[[], "SimilarityEvaluation"]:
+    def evaluator(self, model: Predictor, data: LabelledTexts) -> Callable[[], "SimilarityEvaluation"]:
         """Compares pairs; each different sentence is computed once."""
         sentences, numbers = _distinct(itertools.chain(data.texts, data.pairs or ()))
-        encoded = encode_texts(tokenizer, sentences, None, self.max_length, self.stored_ids)
-        run = outputs_by_length(model, "sentence_embedding", encoded, batch_size, _empty_on_disk)
+        encoded = encode_texts(model.tokenizer, sentences, None, self.max_length, self.stored_ids)
         pairs, targets = numbers.reshape(2, -1), data.label_values()
 
         def evaluate() -> SimilarityEvaluation:
-            embeddings = run()  # [N, D]
+            computed = model.compute(encoded, shows_progress=True)
+            embeddings = collect(computed, "sentence_embedding", len(encoded), _empty_on_disk)  # [N, D]
             parts = (pairs[:, start : start + _PAIRS_AT_ONCE] for start in range(0, len(targets), _PAIRS_AT_ONCE))
             similarities = np.concatenate([cosines(embeddings[first], embeddings[second]) for first, second in parts])
             return SimilarityEvaluation("regression", (), targets, similarities[:, None], self.main_score)

@@ -13,6 +13,9 @@ import numpy as np
 
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
 from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
+from albert_tf.inference.network import collect
+from albert_tf.inference.predictor import Predictor
+from albert_tf.inference.settings import Settings
 from albert_tf.metrics import (
     ClassificationScores,
     ConstantScore,
@@ -25,7 +28,7 @@ from albert_tf.metrics import (
 from albert_tf.models import AlbertForSequenceClassification
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.tasks.base import FinetuneTask, outputs_by_length, write_table
+from albert_tf.trainer.tasks.base import FinetuneTask, write_table
 from albert_tf.trainer.tasks.baseline import tfidf_outputs
 
 Scores = ClassificationScores | MultiLabelScores | RegressionScores
@@ -90,14 +93,17 @@ class TextClassification(FinetuneTask):
         encoded = encode_texts(tokenizer, train.texts, train.pairs, self.max_length, self.stored_ids)
         return _LabelledExamples(encoded, targets, weights)
 
-    def evaluator(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: LabelledTexts, batch_size: int = 32
-    ) -> Callable[[], "LabelEvaluation"]:
+    def evaluator(self, model: Predictor, data: LabelledTexts) -> Callable[[], "LabelEvaluation"]:
         """Evaluates texts."""
-        targets, main = targets_of(model, data), self.main_score
-        encoded = encode_texts(tokenizer, data.texts, data.pairs, self.max_length, self.stored_ids)
-        run = outputs_by_length(model, "logits", encoded, batch_size)
-        return lambda: LabelEvaluation(model.problem, model.labels, targets, run(), main)
+        problem, labels = model.settings.problem, model.settings.labels
+        targets, main = targets_of(model.settings, data), self.main_score
+        encoded = encode_texts(model.tokenizer, data.texts, data.pairs, self.max_length, self.stored_ids)
+
+        def evaluate() -> LabelEvaluation:
+            logits = collect(model.compute(encoded, shows_progress=True), "logits", len(encoded))
+            return LabelEvaluation(problem, labels, targets, logits, main)
+
+        return evaluate
 
     def baseline_score(self, train: LabelledTexts, dev: LabelledTexts, model: AlbertBase) -> float:
         """The main score of a linear model on TF-IDF features."""
@@ -187,7 +193,7 @@ class LabelEvaluation:
         return ConstantScore.of_labels(self.targets.tolist())
 
 
-def targets_of(model: AlbertForSequenceClassification, texts: LabelledTexts) -> np.ndarray:
+def targets_of(model: AlbertForSequenceClassification | Settings, texts: LabelledTexts) -> np.ndarray:
     """The labels as targets: class ids int32 [N], decisions float32 [N, C], or float32 [N] for regression."""
     if model.problem == "multi_label":
         return texts.label_decisions(model.labels)

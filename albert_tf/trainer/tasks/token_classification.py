@@ -9,9 +9,6 @@ import pathlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-import tensorflow as tf
-
 from albert_tf.data.finetuning.tagged import (
     OUTSIDE,
     TAG,
@@ -24,12 +21,14 @@ from albert_tf.data.finetuning.tagged import (
     tag_names,
 )
 from albert_tf.files.atomic import atomic_open
+from albert_tf.inference.predictor import Predictor
+from albert_tf.inference.tasks.token_classification import of_tokens
 from albert_tf.metrics import ConstantScore, TagScores, find_entities, tag_scores
 from albert_tf.metrics.entities import entity_scores
 from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.spans import trim_span
-from albert_tf.trainer.tasks.base import FinetuneTask, longest_first
+from albert_tf.trainer.tasks.base import FinetuneTask
 
 
 class TokenClassification(FinetuneTask):
@@ -75,29 +74,16 @@ class TokenClassification(FinetuneTask):
         self, model: AlbertBase, tokenizer: AlbertTokenizer, train: Sequence[TaggedText]
     ) -> EncodedTags:
         """Tokenizes texts."""
-        return self._encode(model, tokenizer, train)
+        return self._encode(model.labels, tokenizer, train)
 
-    def evaluator(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Sequence[TaggedText], batch_size: int = 32
-    ) -> Callable[[], "TagEvaluation"]:
+    def evaluator(self, model: Predictor, data: Sequence[TaggedText]) -> Callable[[], "TagEvaluation"]:
         """Evaluates texts."""
-        encoded, names = self._encode(model, tokenizer, data), model.labels
-        spec = tf.TensorSpec([None, None], tf.int32)  # [B, L]
-        inputs = dict.fromkeys(("input_ids", "attention_mask", "token_type_ids"), spec)
-        classes_of = tf.function(
-            lambda batch: tf.argmax(model(batch, training=False)["logits"], axis=-1),
-            autograph=False,
-            input_signature=[inputs],
-        )
+        names = model.settings.labels
+        encoded = self._encode(names, model.tokenizer, data)
 
         def evaluate() -> TagEvaluation:
-            found: dict[int, np.ndarray] = {}
-            for rows in longest_first(encoded.lengths, batch_size):
-                batch = encoded.encoded.batch(rows, multiple=1)
-                classes = classes_of({name: tf.constant(array) for name, array in batch.items()}).numpy()
-                for row, line in zip(rows.tolist(), classes):
-                    found[row] = line[1 : 1 + encoded.count[row]]
-            tokens = encoded.join([found[row] for row in range(len(found))])
+            computed = model.compute(encoded, shows_progress=True)
+            tokens = of_tokens(encoded, computed, lambda logits: logits.argmax(axis=-1))
             tags = [[names[index] for index in row] for row in tokens]
             return TagEvaluation.of(encoded, tags, names, bool(self.options.tag_words))
 
@@ -112,8 +98,8 @@ class TokenClassification(FinetuneTask):
                 line = json.dumps({"text": text.text, "spans": found, **own}, ensure_ascii=False) + "\n"
                 file.write(line.encode("utf-8", "surrogatepass"))
 
-    def _encode(self, model: AlbertBase, tokenizer: AlbertTokenizer, data: Sequence[TaggedText]) -> EncodedTags:
-        return encode_tagged(tokenizer, data, model.labels, self.max_length, self.options.doc_stride, self.stored_ids)
+    def _encode(self, names: Sequence[str], tokenizer: AlbertTokenizer, data: Sequence[TaggedText]) -> EncodedTags:
+        return encode_tagged(tokenizer, data, names, self.max_length, self.options.doc_stride, self.stored_ids)
 
 
 @dataclasses.dataclass(frozen=True)

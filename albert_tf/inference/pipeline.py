@@ -1,38 +1,20 @@
 """From texts to predictions with the folder of any model: `albert_tf.pipeline`."""
 
 import dataclasses
-import functools
 import itertools
 import pathlib
-import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
-from albert_tf import checkpoints, export
 from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN, MAX_TOKENS, rows_by_length
-from albert_tf.export.onnx_manifest import MANIFEST_FILE
-from albert_tf.export.results import SAVED_MODEL_FILE, ExportedModel, newest_first
-from albert_tf.files.hub import model_folder
-from albert_tf.files.json import read_json
+from albert_tf.inference.loading import EngineName, Precision, load_model
+from albert_tf.inference.predictor import Predictor
 from albert_tf.progress import counted
-from albert_tf.serving import onnx_engine
-from albert_tf.serving.engine import Engine
 
-EngineName = Literal["keras", "tensorflow", "onnxruntime", "openvino"]
-Precision = Literal["float32", "bfloat16", "float16", "int8"]
-# The function of `albert_tf.export` for each task, and its inputs.
-_TASKS = {
-    "sequence_classification": ("classify", ("text", "text_pair")),
-    "token_classification": ("find_entities", ("text",)),
-    "multiple_choice": ("choose", ("context", "choices")),
-    "question_answering": ("answer_questions", ("question", "context")),
-    "pretraining": ("fill_mask", ("text", "text_pair")),
-    "masked_lm": ("fill_mask", ("text", "text_pair")),
-    "sentence_embedding": ("embed", ("text",)),
-}
 _OPTIONAL, _CHOICES = "text_pair", "choices"
+_MASKED = ("masked_lm", "pretraining")
 # Batches that are read and tokenized together, then sorted by their numbers of tokens: more leave less padding, fewer
 # give the first results and show progress earlier.
 _BATCHES_AT_ONCE = 32
@@ -48,8 +30,8 @@ def pipeline(
     """Loads a model that takes texts; its task is read from the folder.
 
     Args:
-        model: a folder as for `albert_tf.export.load_folder`, or an export: a SavedModel, an ONNX folder, or the folder
-            of its versions, of which the newest is loaded; or a name on the Hugging Face Hub.
+        model: a folder as for `albert_tf.inference.load_folder`, or an export: a SavedModel, an ONNX folder, or the
+            folder of its versions, of which the newest is loaded; or a name on the Hugging Face Hub.
             A SavedModel is a program: only load what you trust.
         engine: `"keras"` for weights, `"tensorflow"` for a SavedModel, `"onnxruntime"` or `"openvino"` for an ONNX
             folder. None: what the folder holds, weights first; OpenVINO, if it is installed, before onnxruntime.
@@ -80,7 +62,7 @@ def pipeline(
         )
     if type(batch_size) is not int or batch_size < 1:
         raise ValueError(f"`batch_size` must be an integer of at least 1. Received: batch_size={batch_size!r}.")
-    return Pipeline(load_model(model, engine, batch_size, precision), batch_size)
+    return Pipeline(load_model(model, engine, precision, batch_size), batch_size)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,11 +70,11 @@ class Pipeline:
     """A model that takes texts.
 
     Attributes:
-        model: see `load_model`.
+        model: what makes the predictions.
         batch_size: maximum number of texts that are computed at once.
     """
 
-    model: Any
+    model: Predictor
     batch_size: int
 
     @property
@@ -101,7 +83,7 @@ class Pipeline:
         return self.model.task
 
     def __repr__(self) -> str:
-        return f"<Pipeline task={self.task} engine={self.model.engine} batch_size={self.batch_size}>"
+        return f"<Pipeline task={self.task} engine={self.model.network.name} batch_size={self.batch_size}>"
 
     def __call__(self, *texts: Any, **named: Any) -> Any:
         """Predicts; inputs and results depend on the task.
@@ -140,7 +122,7 @@ class Pipeline:
 
     def _columns(self, texts: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs by name, in their order."""
-        names = _TASKS[self.task][1]
+        names = self._input_names()
         given, count = {**dict(zip(names, texts)), **named}, len(texts) + len(named)
         if count == 1 and texts and (isinstance(texts[0], Mapping) or hasattr(texts[0], "columns")):
             known = getattr(texts[0], "columns", texts[0])
@@ -154,15 +136,22 @@ class Pipeline:
         columns = {name: given[name] for name in names if name in given}
         return {name: column.tolist() if hasattr(column, "tolist") else column for name, column in columns.items()}
 
+    def _input_names(self) -> tuple[str, ...]:
+        """What the task takes, the second text of a pair last, which need not be given."""
+        names = self.model.text_task.inputs
+        takes_pairs = self.task in ("sequence_classification", *_MASKED)
+        return (*names, _OPTIONAL) if takes_pairs and _OPTIONAL not in names else names
+
     def _stream(self, names: Sequence[str], rows: Iterator[tuple]) -> Iterator[Any]:
         while part := list(itertools.islice(rows, _BATCHES_AT_ONCE * self.batch_size)):
             yield from self._answer(names, part)
 
     def _answer(self, names: Sequence[str], rows: Sequence[tuple]) -> list[Any]:
         """The results of all rows, computed in batches of similar length."""
-        function, (first, *_) = _TASKS[self.task]
-        is_order = function == "fill_mask" and names != (first,)
-        answer = getattr(self.model, "sentence_order" if is_order else function)
+        method = "predict"
+        if self.task in _MASKED:
+            method = "sentence_order" if _OPTIONAL in names else "fill_mask"
+        answer = getattr(self.model, method)
         num_choices = np.array([_num_choices(row) for row in rows])
         lengths = np.array([_num_characters(row) for row in rows])
         limits = _BATCHES_AT_ONCE * self.batch_size, _BATCHES_AT_ONCE * BYTES_PER_TOKEN * MAX_TOKENS
@@ -201,75 +190,3 @@ def _num_choices(row: tuple) -> int:
 
 def _num_characters(row: tuple) -> int:
     return sum(len("".join(value)) for value in row)  # of a text or of choices
-
-
-class _EngineModel(ExportedModel):
-    def __init__(self, folder: pathlib.Path, engine: Engine, batch_size: int):
-        if "serving_default" not in engine.signatures:
-            raise ValueError(
-                f"{folder} does not take texts, like modules for TF Hub; export it with --format saved_model."
-            )
-        self.folder, self.engine, self.batch_size, self._loaded = folder, engine.name, batch_size, engine
-        self.makes_batches = isinstance(engine, onnx_engine.OnnxEngine)
-        card = folder / MANIFEST_FILE
-        self.problem = read_json(card).get("problem", "") if card.is_file() else ""
-
-    def signatures(self):
-        return {name: (signature.inputs, signature.outputs) for name, signature in self._loaded.signatures.items()}
-
-    def run(self, signature, arrays):
-        return self._loaded.run(signature, arrays)
-
-
-def load_model(
-    model: str | pathlib.Path,
-    engine: EngineName | None = None,
-    batch_size: int = 32,
-    precision: Precision | None = None,
-) -> Any:
-    """Loads a model with what computes it; arguments are those of `pipeline`.
-
-    Returns:
-        An object with `task`, `engine`, `problem`, and as methods the functions of `albert_tf.export` that predict,
-        without their first argument.
-    """
-    if engine not in (None, *get_args(EngineName)):
-        raise ValueError(f"`engine` must be one of {', '.join(get_args(EngineName))}. Received: engine={engine!r}.")
-    if precision not in (None, *get_args(Precision)):
-        raise ValueError(
-            f"`precision` must be one of {', '.join(get_args(Precision))}. Received: precision={precision!r}."
-        )
-    folder = pathlib.Path(model) if engine not in (None, "keras") else model_folder(model)
-    try:
-        if engine == "keras" or (engine is None and checkpoints.holds_weights(folder)):
-            return _load_keras(folder, batch_size, precision)
-        for version in newest_first(folder):
-            if engine != "tensorflow" and onnx_engine.is_onnx_folder(version):
-                loaded = onnx_engine.load(version, engine or "auto", precision or "auto", batch_size, MAX_TOKENS)
-                return _EngineModel(version, loaded, batch_size)
-            if engine in (None, "tensorflow") and (version / SAVED_MODEL_FILE).is_file():
-                from albert_tf.serving import tensorflow_engine  # commands hide what TensorFlow logs in its import
-
-                return _EngineModel(version, tensorflow_engine.load(version, precision=precision or "auto"), batch_size)
-        if engine is None:
-            return _load_keras(folder, batch_size, precision)
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"{error.name} is not installed, which {folder} needs; install albert-tf with its requirements, or export "
-            "the model with --format onnx."
-        ) from None
-    kind = "SavedModel" if engine == "tensorflow" else "ONNX folder"
-    raise ValueError(f"{folder} holds no {kind}; write one with `albert-tf export`, or choose another engine.")
-
-
-def _load_keras(model: str | pathlib.Path, batch_size: int, precision: Precision | None) -> Any:
-    if precision not in (None, "float32", "bfloat16"):
-        raise ValueError(
-            f"Weights are computed in float32 or bfloat16. Received: precision={precision!r}; export them with "
-            "--format onnx for others."
-        )
-    loaded = dataclasses.replace(export.load_folder(model, precision), batch_size=batch_size)
-    names = {"sentence_order", *(name for name, _ in _TASKS.values())}
-    functions = {name: functools.partial(getattr(export, name), loaded) for name in names}
-    problem = getattr(loaded.model, "problem", "")
-    return types.SimpleNamespace(task=loaded.task, engine="keras", problem=problem, **functions)

@@ -1,6 +1,5 @@
-"""Proves that `albert_tf.pipeline` gives the same predictions whatever holds the model, in order, from any sequence."""
+"""Proves that `albert_tf.pipeline` loads whatever holds a model, and predicts in order, from any sequence."""
 
-import dataclasses
 import itertools
 import math
 
@@ -10,33 +9,13 @@ import pytest
 
 import albert_tf
 from albert_tf import export
-from albert_tf.serving import onnx_engine
-from albert_tf.serving import pipeline as pipelines
-from albert_tf.tasks import TASKS
-from tests.conftest import OTHER_TASKS
+from albert_tf.serving.engine import OnnxEngine
+from tests.inference.test_engines import same
 
 LONG = "The old man went by the house of Anna Smith in Berlin, with very cold rain. " * 4
 TEXTS = ["One short text.", LONG, "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more ", "a sunny garden"]
-MASKED = ["The old [MASK].", f"{LONG[:90]} [MASK] and [MASK]", "[MASK] sang", "a [MASK] b", "He [MASK]"]
 CONTEXTS = [LONG, "She wrote it.", "x y", "In 1811, or so.", "Ada Lovelace lived in London."]
-CHOICES = [["one", "two"], ["a b", LONG], ["x", "y"], ["now", "then"], ["London", "Rome"]]
-QUESTIONS = {"question": [*TEXTS[:2], *TEXTS[3:], "Who?"], "context": CONTEXTS}
-INPUTS = {
-    **{kind: {"text": TEXTS} for kind in ("classifier", "regression", "multi_label", "tags", "embedding")},
-    "pairs": {"text": TEXTS, "text_pair": TEXTS[::-1]},
-    "pretrained": {"text": MASKED},
-    "choices": {"context": CONTEXTS, "choices": CHOICES},
-    "questions": QUESTIONS,
-    "questions_beam": QUESTIONS,
-}
-FUNCTIONS = {
-    **dict.fromkeys(("classifier", "regression", "multi_label", "pairs"), export.classify),
-    **dict.fromkeys(("questions", "questions_beam"), export.answer_questions),
-    **{"tags": export.find_entities, "choices": export.choose},
-    **{"embedding": export.embed, "pretrained": export.fill_mask},
-}
-CASES = [(kind, engine) for kind in INPUTS for engine in ("keras", "tensorflow", "onnxruntime", "openvino")]
-QUICK = [("classifier", "tensorflow"), ("questions", "onnxruntime"), ("choices", "openvino"), ("pretrained", "keras")]
+QUESTIONS = [*TEXTS[:2], *TEXTS[3:], "Who?"]
 
 
 @pytest.fixture(scope="module")
@@ -49,42 +28,6 @@ def folder_for(folders, exports, onnx_folders):
     return find
 
 
-def same(given, expected):
-    """Whether two predictions are of one class and have equal fields, numbers to 1e-4."""
-    assert type(given) is type(expected)
-    if dataclasses.is_dataclass(expected):
-        same(list(vars(given).items()), list(vars(expected).items()))
-    elif isinstance(expected, list | tuple):
-        assert len(given) == len(expected)
-        for one, other in zip(given, expected):
-            same(one, other)
-    elif isinstance(expected, dict):
-        same(list(given.items()), list(expected.items()))
-    elif isinstance(expected, str | int | None):
-        assert given == expected
-    else:
-        np.testing.assert_allclose(given, expected, rtol=0, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=() if case in QUICK else pytest.mark.exhaustive) for case in CASES], ids="-".join
-)
-def test_predictions_are_those_of_the_functions(case, folders, folder_for):
-    kind, engine = case
-    expected = FUNCTIONS[kind](export.load_folder(folders[kind]), *INPUTS[kind].values())
-    predictor = albert_tf.pipeline(folder_for(kind, engine), engine=engine, batch_size=2)
-    assert predictor.model.engine == engine
-    found = predictor(**INPUTS[kind])
-    assert isinstance(found, list)
-    same(found, list(expected))
-    same(predictor(*(values[0] for values in INPUTS[kind].values())), expected[0])
-
-
-def test_every_task_is_known():
-    assert {task.name.removesuffix("_beam") for task in TASKS} == set(pipelines._TASKS)
-    assert set(OTHER_TASKS) < set(INPUTS)
-
-
 @pytest.mark.parametrize("engine", ["keras", pytest.param("openvino", marks=pytest.mark.exhaustive)])
 def test_the_order_of_segments(engine, folders, folder_for):
     expected = export.sentence_order(export.load_folder(folders["pretrained"]), TEXTS, TEXTS[::-1])
@@ -94,9 +37,9 @@ def test_the_order_of_segments(engine, folders, folder_for):
 @pytest.mark.parametrize("engine", ["keras", "tensorflow", "openvino"])
 def test_what_a_folder_holds_decides(engine, folder_for):
     folder = folder_for("classifier", engine)
-    assert albert_tf.pipeline(str(folder)).model.engine == engine
+    assert albert_tf.pipeline(str(folder)).model.network.name == engine
     if engine != "keras":
-        assert albert_tf.pipeline(folder.parent).model.engine == engine
+        assert albert_tf.pipeline(folder.parent).model.network.name == engine
         with pytest.raises(ValueError, match=r"must be a folder with config\.json"):
             albert_tf.pipeline(folder, engine="keras")
     for other in {"tensorflow", "onnxruntime"} - {engine}:
@@ -129,53 +72,38 @@ def test_precisions(folder_for, tmp_path):
             albert_tf.pipeline(folder, **given)
 
 
-def test_a_saved_model_computes_as_many_texts_at_once_as_asked(folder_for, monkeypatch):
-    predictor = albert_tf.pipeline(folder_for("classifier", "tensorflow"), engine="tensorflow", batch_size=48)
-    sizes, run = [], type(predictor.model).run
-    monkeypatch.setattr(
-        type(predictor.model),
-        "run",
-        lambda self, name, arrays: sizes.extend(map(len, arrays.values())) or run(self, name, arrays),
-    )
-    predictor(["a text"] * 60)
-    assert sizes == [48, 12]
-
-
 @pytest.fixture
 def computed(folder_for):
-    """A classifier on onnxruntime in batches of 30, and the shapes of the ids that it has computed."""
+    """A classifier in batches of 30, and the shapes of the ids that it has computed."""
     predictor = albert_tf.pipeline(folder_for("classifier", "onnxruntime"), engine="onnxruntime", batch_size=30)
-    predictor.model._loaded, shapes = recording_shapes(predictor.model._loaded)
-    return predictor, shapes
+    return predictor, recorded_shapes(predictor.model.network)
 
 
-def recording_shapes(engine):
-    shapes, compute = [], engine.answers.compute
-    answers = dataclasses.replace(
-        engine.answers, compute=lambda inputs: shapes.append(inputs["input_ids"].shape) or compute(inputs)
-    )
-    return dataclasses.replace(engine, answers=answers), shapes
+def recorded_shapes(network):
+    shapes, compute = [], network.compute
+    network.compute = lambda batch: shapes.append(batch["input_ids"].shape) or compute(batch)
+    return shapes
 
 
-def test_an_onnx_model_computes_as_many_texts_at_once_as_asked(computed):
+def test_as_many_texts_are_computed_at_once_as_asked(computed):
     predictor, shapes = computed
     predictor(["a text"] * 50)
     assert [rows for rows, _ in shapes] == [30, 20]
 
 
-def test_an_onnx_model_computes_texts_with_equal_numbers_of_tokens_together(computed):
+def test_texts_with_equal_numbers_of_tokens_are_computed_together(computed):
     predictor, shapes = computed
     texts = ["the " * 6, "! ? ! ? ! ? " * 2] * 30  # all have 24 characters
-    tokenizer = predictor.model._loaded.answers.tokenizer
-    lengths = [len(ids) + 2 for ids in tokenizer.encode_batch(texts)]
+    lengths = [len(ids) + 2 for ids in predictor.model.tokenizer.encode_batch(texts)]
     assert len(set(lengths)) == 2
     predictor(texts)
     assert sum(rows * length for rows, length in shapes) == sum(lengths)  # without padding
 
 
-def test_an_onnx_model_computes_the_batches_of_a_server_as_they_are(onnx_folders):
+def test_the_batches_of_a_server_are_computed_as_they_are(onnx_folders):
     """Which may be of more than 1,024 tokens (`albert-tf serve --max-batch-tokens`)."""
-    engine, shapes = recording_shapes(onnx_engine.load(onnx_folders["classifier"], "onnxruntime"))
+    engine = OnnxEngine(onnx_folders["classifier"], "onnxruntime")
+    shapes = recorded_shapes(engine._predictor.network)
     engine.run("serving_default", {"text": np.array([b"! ? ! ? ! ? " * 2] * 60, object)})
     assert shapes == [(60, 26)]
 
@@ -214,8 +142,8 @@ def test_one_text_may_be_of_numpy(classifier):
 
 def test_columns_of_a_table(onnx_folders):
     asker = albert_tf.pipeline(onnx_folders["questions"], engine="onnxruntime")
-    table = pandas.DataFrame({"context": CONTEXTS, "id": range(5), "question": INPUTS["questions"]["question"]})
-    expected = asker(**INPUTS["questions"])
+    table = pandas.DataFrame({"context": CONTEXTS, "id": range(5), "question": QUESTIONS})
+    expected = asker(question=QUESTIONS, context=CONTEXTS)
     same(asker(table), expected)
     same(asker(context=table["context"], question=table["question"]), expected)
     same(asker(table.iloc[0].to_dict()), expected[0])
@@ -234,11 +162,11 @@ def test_an_iterator_is_read_some_batches_at_a_time(classifier):
 
 def test_texts_of_many_batches_are_handed_over_by_length(classifier, monkeypatch):
     sizes = []
-    classify = type(classifier.model).classify
+    predict = type(classifier.model).predict
     monkeypatch.setattr(
         type(classifier.model),
-        "classify",
-        lambda model, texts: sizes.append([*map(len, texts)]) or classify(model, texts),
+        "predict",
+        lambda model, texts: sizes.append([*map(len, texts)]) or predict(model, texts),
     )
     classifier(["x" * length for length in (9, *range(80, 9, -1), *range(1, 9))])
     assert sizes == [[*range(1, 65)], [*range(65, 81)]]
@@ -260,7 +188,7 @@ def test_mistakes_are_explained(classifier, chooser, folders, tmp_path):
         ((["a", ["b"]],), r"Row 1 of `text` must be a text"),
         ((5,), r"`text` must be a text, or for several rows a list\. Received: '5'"),
         ((b"a",), r"`text` must be a text, or for several"),
-        (("a", "b"), r"was trained on text, but received text and text_pair"),
+        (("a", "b"), r"trained on single texts, but received pairs"),
         ((["a"], "b"), r"`text_pair` must be a text, or for several rows a list\. Received: 'b'"),
         ((["a"], ["b", "c"]), r"equal numbers of rows\. Received: \{'text': 1, 'text_pair': 2\}"),
         (("a", "b", "c"), r"takes text and text_pair\. Received: 'a', 'b', 'c'"),

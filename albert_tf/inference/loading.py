@@ -1,0 +1,155 @@
+"""Loads whatever folder holds a model, with what computes it."""
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+from typing import Any, Literal, get_args
+
+from albert_tf import checkpoints
+from albert_tf.data.finetuning.encoded import MAX_TOKENS
+from albert_tf.files.hub import model_folder
+from albert_tf.inference.onnx_network import OnnxNetwork, is_onnx_folder
+from albert_tf.inference.predictor import LoadedModel, Predictor
+from albert_tf.inference.settings import SETTINGS_FILE, Settings
+from albert_tf.tokenization import AlbertTokenizer
+
+EngineName = Literal["keras", "tensorflow", "onnxruntime", "openvino"]
+Precision = Literal["float32", "bfloat16", "float16", "int8"]
+SAVED_MODEL_FILE = "saved_model.pb"
+# The vocabulary of a SavedModel, in the folder that TensorFlow leaves to other programs.
+TOKENIZER_FOLDER = "assets.extra/tokenizer"
+
+
+def load_model(
+    model: str | pathlib.Path,
+    engine: EngineName | None = None,
+    precision: Precision | None = None,
+    batch_size: int = 32,
+) -> Predictor:
+    """Loads a model that takes texts; the arguments are those of `albert_tf.pipeline`."""
+    if engine not in (None, *get_args(EngineName)):
+        raise ValueError(f"`engine` must be one of {', '.join(get_args(EngineName))}. Received: engine={engine!r}.")
+    if precision not in (None, *get_args(Precision)):
+        raise ValueError(
+            f"`precision` must be one of {', '.join(get_args(Precision))}. Received: precision={precision!r}."
+        )
+    folder = pathlib.Path(model) if engine not in (None, "keras") else model_folder(model)
+    try:
+        if engine == "keras" or (engine is None and checkpoints.holds_weights(folder)):
+            return _load_keras(folder, precision, batch_size)
+        for version in newest_first(folder):
+            if engine != "tensorflow" and is_onnx_folder(version):
+                return load_onnx(version, engine or "auto", precision or "auto", batch_size)
+            if engine in (None, "tensorflow") and (version / SAVED_MODEL_FILE).is_file():
+                check_saved_precision(version, precision)
+                return load_saved_model(version, batch_size)
+        if engine is None:
+            return _load_keras(folder, precision, batch_size)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{error.name} is not installed, which {folder} needs; install albert-tf with its requirements, or export "
+            "the model with --format onnx."
+        ) from None
+    kind = "SavedModel" if engine == "tensorflow" else "ONNX folder"
+    raise ValueError(f"{folder} holds no {kind}; write one with `albert-tf export`, or choose another engine.")
+
+
+def load_onnx(
+    folder: str | pathlib.Path,
+    engine: Literal["auto", "openvino", "onnxruntime"] = "auto",
+    precision: Literal["auto", "float32", "bfloat16", "float16", "int8"] = "auto",
+    batch_size: int = 32,
+    max_tokens: int = MAX_TOKENS,
+) -> LoadedModel:
+    """Loads a folder written by `export_onnx`, without TensorFlow and Keras.
+
+    Args:
+        folder: folder of one version.
+        engine, precision: see OnnxNetwork.
+        batch_size, max_tokens: maximum numbers of rows and of tokens that are computed at once.
+
+    Raises:
+        ValueError: the folder is incomplete or damaged, has no file of this precision, or the engine is not installed.
+    """
+    folder = pathlib.Path(folder)
+    settings = Settings.read(folder)
+    network = OnnxNetwork(folder, settings.task, engine, precision)
+    tokenizer = AlbertTokenizer.from_pretrained(folder)
+    return LoadedModel(network, tokenizer, settings, batch_size, max_tokens, folder)
+
+
+def load_saved_model(folder: str | pathlib.Path, batch_size: int = 32) -> LoadedModel:
+    """Loads a SavedModel. It is a program that may read and write files: only load what you trust.
+
+    Args:
+        folder: folder of one version, or of several numbered versions, of which the newest is loaded.
+        batch_size: maximum number of texts that are computed at once.
+
+    Raises:
+        ValueError: there is no SavedModel, it cannot be read, or it is none that `export_saved_model` wrote.
+    """
+    found = (path for path in newest_first(pathlib.Path(folder)) if (path / SAVED_MODEL_FILE).is_file())
+    if (newest := next(found, None)) is None:
+        raise ValueError(f"{folder} has no {SAVED_MODEL_FILE}; export a model first.")
+    from albert_tf.inference.saved_model_network import SavedModelNetwork, restore
+
+    restored = restore(newest)
+    _check_exported(newest, restored)
+    settings = Settings.read(newest)
+    tokenizer = AlbertTokenizer.from_pretrained(newest / TOKENIZER_FOLDER)
+    return LoadedModel(SavedModelNetwork(restored, settings), tokenizer, settings, batch_size, folder=newest)
+
+
+def check_saved_precision(folder: pathlib.Path, precision: str | None) -> None:
+    """Raises ValueError if a precision is asked of a SavedModel."""
+    if precision is not None:
+        raise ValueError(
+            f"{folder} is a SavedModel, whose precision was chosen when it was exported. Received: "
+            f"precision={precision!r}; leave it out."
+        )
+
+
+def newest_first(folder: pathlib.Path) -> list[pathlib.Path]:
+    """The folder itself and its numbered versions, in the order in which an export is looked for."""
+    versions = (path for path in folder.glob("*") if path.name.isdecimal())
+    return [folder, *sorted(versions, key=lambda path: -int(path.name))]
+
+
+def is_saved_model(folder: str | pathlib.Path) -> bool:
+    """Whether `folder` is a SavedModel or a folder of its numbered versions.
+
+    A folder with a checkpoint is not, even if it also has a SavedModel, because loading a SavedModel may run code.
+    """
+    folders = newest_first(pathlib.Path(folder))
+    return any((path / SAVED_MODEL_FILE).is_file() for path in folders) and not checkpoints.holds_weights(folder)
+
+
+def _load_keras(model: str | pathlib.Path, precision: Precision | None, batch_size: int) -> Predictor:
+    if precision not in (None, "float32", "bfloat16"):
+        raise ValueError(
+            f"Weights are computed in float32 or bfloat16. Received: precision={precision!r}; export them with "
+            "--format onnx for others."
+        )
+    from albert_tf.inference.folder import load_folder
+
+    return dataclasses.replace(load_folder(model, precision), batch_size=batch_size)
+
+
+def _check_exported(folder: pathlib.Path, restored: Any) -> None:
+    """Raises ValueError for a SavedModel of another program, of an earlier version, or without text."""
+    if "serving_default" in restored.signatures and (folder / TOKENIZER_FOLDER).is_dir():
+        return
+    names = ", ".join(_signature_lines(restored)) or "none"
+    if (folder / SETTINGS_FILE).is_file():
+        reason = "was exported by an earlier version; export the model again"
+    elif "serving_default" not in restored.signatures:
+        reason = "does not take texts, like modules for TF Hub; export the model with --format saved_model"
+    else:
+        reason = "was not written by `albert-tf export`"
+    raise ValueError(f"{folder} {reason}, or call its signatures with tf.saved_model.load: {names}.")
+
+
+def _signature_lines(restored: Any) -> Iterator[str]:
+    for name, function in restored.signatures.items():
+        inputs, outputs = function.structured_input_signature[1], function.structured_outputs
+        yield f"{name}({', '.join(inputs)}) -> {', '.join(sorted(outputs))}"

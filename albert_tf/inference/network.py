@@ -1,0 +1,123 @@
+"""What computes a model's outputs: the protocol, and the batches that are computed.
+
+Letters: N rows, B rows of a batch, L sequence, P predictions, V vocabulary.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from albert_tf.data.finetuning.encoded import rows_by_length
+from albert_tf.progress import counted
+
+INPUTS: tuple[str, ...] = ("input_ids", "attention_mask", "token_type_ids")
+# Of the beam head: 1 where no answer can start or end.
+P_MASK = "p_mask"
+_POSITIONS, _MASKED_LM = "masked_lm_positions", "masked_lm_logits"
+
+
+class Network(Protocol):
+    """A model's network; its outputs have the names of the Keras models."""
+
+    @property
+    def name(self) -> str:
+        """What computes it: `"keras"`, `"tensorflow"`, `"onnxruntime"` or `"openvino"`."""
+        ...
+
+    @property
+    def precision(self) -> str:
+        """Of the computation, such as `"float32"`."""
+        ...
+
+    def compute(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Computes the outputs of a batch; may be called from several threads.
+
+        Args:
+            batch: int32 [B, L] or, in multiple choice, [B, C, L]: `input_ids`, `attention_mask`, `token_type_ids`; for
+                answers also `p_mask`, for pieces `masked_lm_positions` [B, P].
+
+        Returns:
+            float32 arrays by name, such as `logits`; `masked_lm_logits` are those at the positions, [B, P, V].
+        """
+        ...
+
+
+class Rows(Protocol):
+    """N tokenized rows, such as texts, or windows of them."""
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Number of ids of each row: int [N]."""
+        ...
+
+    def batch(self, rows: np.ndarray, multiple: int = 8) -> dict[str, np.ndarray]:
+        """The network's inputs for some rows, padded to a multiple of this length."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Computed:
+    """Outputs of a batch.
+
+    Attributes:
+        rows: indices of its rows, int [B].
+        batch: its inputs.
+        outputs: what the network computed.
+    """
+
+    rows: np.ndarray
+    batch: Mapping[str, np.ndarray]
+    outputs: Mapping[str, np.ndarray]
+
+
+def compute_rows(
+    network: Network, rows: Rows, batch_size: int, max_tokens: int | None, shows_progress: bool = False
+) -> Iterator[Computed]:
+    """Computes rows in batches of similar length, the longest first.
+
+    Args:
+        network: what computes them.
+        rows: the rows.
+        batch_size: maximum number of rows of a batch.
+        max_tokens: maximum number of their tokens; None: no limit.
+        shows_progress: whether the rows are counted for a progress line.
+    """
+    lengths, width = rows.lengths, getattr(rows, "num_choices", 1)
+    limit = None if max_tokens is None else max_tokens // width
+    batches = rows_by_length(lengths, batch_size, limit, longest_first=True)
+    for indices in counted(batches, len(lengths)) if shows_progress else batches:
+        batch = rows.batch(indices, multiple=1)
+        yield Computed(indices, batch, network.compute(batch))
+
+
+def collect(
+    computed: Iterator[Computed],
+    output: str,
+    count: int,
+    empty: Callable[[tuple[int, ...], np.dtype], np.ndarray] = np.empty,
+) -> np.ndarray:
+    """One output of all rows in their order, [N, ...], whose shape depends on nothing but the number of rows.
+
+    Args:
+        computed: the batches.
+        output: name of the output.
+        count: N, at least 1.
+        empty: makes the array from its shape and data type.
+    """
+    found: Any = None
+    for part in computed:
+        values = part.outputs[output]
+        if found is None:
+            found = empty((count, *values.shape[1:]), values.dtype)
+        found[part.rows] = values
+    return found
+
+
+def at_positions(outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Keeps the masked-LM logits at `masked_lm_positions` of those of all tokens, [B, L, V]."""
+    if _POSITIONS not in batch or _MASKED_LM not in outputs:
+        return dict(outputs)
+    rows = np.arange(len(batch[_POSITIONS]))[:, None]
+    return {**outputs, _MASKED_LM: outputs[_MASKED_LM][rows, batch[_POSITIONS]]}

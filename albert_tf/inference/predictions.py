@@ -1,0 +1,58 @@
+"""Predictions for texts.
+
+Letters: K best pieces.
+"""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassPrediction:
+    """Prediction of a classifier for one text.
+
+    Attributes:
+        label: the most probable label; None for regression.
+        score: its probability, or the predicted number.
+        probabilities: by name of the label; empty for regression.
+    """
+
+    label: str | None
+    score: float
+    probabilities: dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskPrediction:
+    """Candidates for one [MASK], most probable first: K pieces ("▁" begins a word) and their probabilities."""
+
+    pieces: tuple[str, ...]
+    probabilities: tuple[float, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class AnswerPrediction:
+    """The answer to a question.
+
+    Attributes:
+        text: the text in the passage; "" if the model finds no answer there.
+        start, end: where it is in the passage, in characters, `end` exclusive; -1 without an answer.
+        score: probability of the best answer's start times that of its end.
+        null_odds: high if the passage has no answer; only differences between questions count.
+    """
+
+    text: str
+    start: int
+    end: int
+    score: float
+    null_odds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Entity:
+    """A labelled span of a text: start and exclusive end in characters, and the mean probability of its tags."""
+
+    label: str
+    text: str
+    start: int
+    end: int
+    score: float

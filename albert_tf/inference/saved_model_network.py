@@ -1,0 +1,61 @@
+"""A SavedModel that computes batches with its signature `tokens`."""
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  # registers the operations that the SavedModel calls
+
+from albert_tf.inference.network import INPUTS, at_positions
+from albert_tf.inference.settings import Settings
+
+SIGNATURE = "tokens"
+
+
+class SavedModelNetwork:
+    """A SavedModel in memory.
+
+    Args:
+        restored: result of `tf.saved_model.load`, which owns the variables.
+        settings: of the export.
+        precision: of the export.
+    """
+
+    name = "tensorflow"
+
+    def __init__(self, restored: Any, settings: Settings, precision: str = "float32"):
+        self.restored, self.precision, self._settings = restored, precision, settings
+
+    def compute(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """See `Network.compute`."""
+        found = self.restored.signatures[SIGNATURE](**{name: tf.constant(batch[name], tf.int32) for name in INPUTS})
+        outputs = {name: tensor.numpy() for name, tensor in found.items()}
+        if self._settings.task == "masked_lm":
+            return at_positions({"masked_lm_logits": outputs["logits"]}, batch)
+        if self._settings.task == "sequence_classification" or self._settings.task == "multiple_choice":
+            return {"logits": self._logits(outputs)}
+        return at_positions(outputs, batch)
+
+    def _logits(self, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Numbers that give the same probabilities as the model's logits, which the signature does not return."""
+        if self._settings.problem == "regression":
+            return outputs["score"][:, None]
+        probabilities = outputs["probabilities"]
+        with np.errstate(divide="ignore"):  # the logarithm of 0
+            logarithms = np.log(probabilities)
+            return logarithms - np.log1p(-probabilities) if self._settings.problem == "multi_label" else logarithms
+
+
+def restore(folder: pathlib.Path) -> Any:
+    """Loads a SavedModel, which is a program that may read and write files: only load what you trust.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
+    try:
+        return tf.saved_model.load(str(folder))
+    except Exception as error:  # damaged graphs raise almost anything
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:300]
+        raise ValueError(f"{folder} is not a SavedModel, or is damaged ({reason}); export it again.") from None

@@ -1,0 +1,103 @@
+"""What a program needs to know, besides weights and vocabulary, to turn texts into predictions."""
+
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+from albert_tf.files.atomic import sha256
+from albert_tf.files.json import read_json
+
+# In an exported folder, a JSON object with these settings among others.
+SETTINGS_FILE = "model.json"
+_CURE = "export the model again"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The task of a model and its options.
+
+    Attributes:
+        task: name of a row of `albert_tf.tasks.TASKS`, without the kind of head.
+        max_length: maximum number of ids of a row.
+        labels: class names in order of their ids.
+        problem: of a classifier of texts, as in AlbertForSequenceClassification.
+        takes_pairs: whether a classifier of texts takes pairs.
+        normalize: whether sentence embeddings have length 1.
+        doc_stride: distance in tokens of the starts of two windows of a long text. None: 128, or a third of
+            `max_length` if that is less.
+        max_question_length, max_answer_length: as in fine-tuning; None: the defaults.
+        no_answer_threshold: a question is not answered if its score of "no answer" is above this; None: all are.
+        tags_words: whether tags were trained on words, not on spans of characters.
+
+    Raises:
+        ValueError: a value has a wrong type.
+    """
+
+    task: str
+    max_length: int
+    labels: tuple[str, ...] = ()
+    problem: str = "classification"
+    takes_pairs: bool = False
+    normalize: bool = False
+    doc_stride: int | None = None
+    max_question_length: int | None = None
+    max_answer_length: int | None = None
+    no_answer_threshold: float | None = None
+    tags_words: bool = False
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            is_valid, expected = _CHECKS[field.name]
+            if not is_valid(value):
+                raise ValueError(f"`{field.name}` must be {expected}. Received: {str(value)[:60]}.")
+
+    def options(self, *names: str) -> dict[str, Any]:
+        """Those of the named options that are not None, for functions that have defaults for the others."""
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    @classmethod
+    def read(cls, folder: pathlib.Path) -> "Settings":
+        """Reads the settings of an exported model; raises ValueError if they are missing or damaged."""
+        file = folder / SETTINGS_FILE
+        content = read_json(file, cure=_CURE)
+        try:
+            values = {field.name: content[field.name] for field in dataclasses.fields(cls) if field.name in content}
+            return cls(**{**values, "labels": tuple(values.get("labels", ()))})
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ValueError(f"{file}: {error} {_CURE[:1].upper()}{_CURE[1:]}.") from None
+
+    def entries(self, folder: pathlib.Path) -> dict[str, Any]:
+        """What `model.json` says of every export: the settings, and size and SHA-256 of each file in its folder."""
+        files = {
+            path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)}
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        }
+        return {**dataclasses.asdict(self), "files": files}
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: Any) -> bool:
+    return value is None or (type(value) is int and value >= 1)
+
+
+def _are_strings(value: Any) -> bool:
+    return isinstance(value, Sequence) and all(map(_is_string, value))
+
+
+_FLAG = (lambda value: isinstance(value, bool), "true or false")
+_COUNT = (_is_count, "an integer of at least 1, or null")
+_CHECKS = {
+    "task": (_is_string, "a string"),
+    "max_length": (lambda value: type(value) is int and value >= 3, "an integer of at least 3"),
+    "labels": (_are_strings, "a list of strings"),
+    "problem": (_is_string, "a string"),
+    **dict.fromkeys(("takes_pairs", "tags_words", "normalize"), _FLAG),
+    **dict.fromkeys(("doc_stride", "max_question_length", "max_answer_length"), _COUNT),
+    "no_answer_threshold": (lambda value: value is None or type(value) in (int, float), "a number or null"),
+}

@@ -1,0 +1,138 @@
+"""The signatures of a SavedModel for any network: from arrays by name to arrays by name.
+
+Letters: B rows, C choices, L sequence.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from albert_tf.config import AlbertConfig
+from albert_tf.inference.network import INPUTS
+from albert_tf.inference.predictor import Predictor
+from albert_tf.inference.tasks import SentenceOrder, TensorSpec
+from albert_tf.inference.tasks.base import INTEGER, STRING, as_bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """A function of a model.
+
+    Attributes:
+        inputs, outputs: TensorSpecs by name. A signature without inputs returns constants.
+    """
+
+    inputs: Mapping[str, TensorSpec]
+    outputs: Mapping[str, TensorSpec]
+
+
+class TextSignatures:
+    """`serving_default`, `tokenize`, `tokens`, and where they apply `labels` and `sentence_order`.
+
+    Args:
+        predictor: the model.
+        config: AlbertConfig.
+        output_names: the names of the network's outputs in `tokens`, where they differ.
+
+    Attributes:
+        signatures: Signature by name.
+    """
+
+    def __init__(self, predictor: Predictor, config: AlbertConfig, output_names: Mapping[str, str]):
+        self._predictor, self._config, self._task = predictor, config, predictor.text_task
+        self._output_names = output_names
+        settings = predictor.settings
+        axes = 3 if settings.task == "multiple_choice" else 2
+        sample = self._of_tokens(dict.fromkeys(INPUTS, np.ones((1,) * axes, np.int32)))
+        ids = dict.fromkeys(INPUTS, TensorSpec(INTEGER, (None,) * axes))
+        texts = {name: TensorSpec(STRING, (None,) * (1 + (name == "choices"))) for name in self._task.inputs}
+        answers = self._task.specs(config.hidden_size)
+        if output_names.get("pooled_output", "pooled_output") in sample:
+            answers |= {"pooled_output": TensorSpec("float32", (None, config.hidden_size))}
+        numbers = {name: TensorSpec(str(array.dtype), (None,) * array.ndim) for name, array in sample.items()}
+        self.signatures = {
+            "serving_default": Signature(texts, answers),
+            "tokens": Signature(ids, numbers),
+            "tokenize": Signature(texts, ids),
+        }
+        self._order = SentenceOrder(predictor.tokenizer, settings)
+        if settings.task == "pretraining":
+            pair = dict.fromkeys(self._order.inputs, TensorSpec(STRING, (None,)))
+            self.signatures["sentence_order"] = Signature(pair, self._order.specs(config.hidden_size))
+        if settings.labels and settings.problem != "regression":
+            labels = {"labels": TensorSpec(STRING, (len(settings.labels),))}
+            self.signatures["labels"] = Signature({}, labels)
+
+    def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Calls a signature.
+
+        Args:
+            signature: a name in `signatures`.
+            inputs: arrays by name, all with the same first dimension; strings are object arrays of UTF-8 bytes.
+
+        Returns:
+            Arrays by name, in the order of the rows; strings are object arrays of bytes.
+
+        Raises:
+            ValueError: the inputs are not those of the signature, or a row cannot be answered.
+        """
+        if signature not in self.signatures:
+            raise ValueError(f"`signature` must be one of {', '.join(self.signatures)}. Received: {signature!r}.")
+        arrays = _checked(signature, self.signatures[signature].inputs, inputs)
+        if signature == "labels":
+            return {"labels": as_bytes(self._predictor.settings.labels)}
+        if signature == "tokens":
+            return self._of_tokens(arrays)
+        task = self._order if signature == "sentence_order" else self._task
+        encoded = task.encode(*(_as_texts(arrays[name]) for name in task.inputs))
+        if signature == "tokenize":
+            inputs = encoded.batch(np.arange(len(encoded.lengths)), multiple=1)
+            return {name: inputs[name].astype(np.int32) for name in INPUTS}
+        return task.decode_arrays(encoded, self._predictor.compute(encoded, task.max_tokens))
+
+    def _of_tokens(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The network's outputs for ids, which are checked, because not all engines do."""
+        config = self._config
+        limits = dict(zip(INPUTS, (config.vocab_size, 2, config.type_vocab_size)))
+        for name, limit in limits.items():
+            array = arrays[name]
+            if array.shape != arrays[INPUTS[0]].shape or array.min() < 0 or array.max() >= limit:
+                raise ValueError(f"`{name}` must be integers from 0 to {limit - 1}, of the shape of `input_ids`.")
+        if arrays[INPUTS[0]].shape[-1] > config.max_position_embeddings:
+            raise ValueError(
+                f"`input_ids` must have at most {config.max_position_embeddings} columns. Received: "
+                f"shape={arrays[INPUTS[0]].shape}."
+            )
+        outputs = self._predictor.network.compute(arrays)
+        return {self._output_names.get(name, name): array for name, array in outputs.items()}
+
+
+def _checked(
+    signature: str, expected: Mapping[str, TensorSpec], inputs: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The inputs in their order; raises ValueError if they are not those of the signature."""
+    check_names(signature, expected, inputs)
+    arrays = {name: np.asarray(inputs[name]) for name in expected}
+    for name, array in arrays.items():
+        shape = [len(next(iter(arrays.values()))), *array.shape[1:]] if array.ndim else []
+        if array.ndim != len(expected[name].shape) or not array.size or list(array.shape) != shape:
+            raise ValueError(
+                f"`{name}` must have {len(expected[name].shape)} axes and as many rows as the other inputs, at least "
+                f"one. Received: shape={array.shape}."
+            )
+    return arrays
+
+
+def check_names(signature: str, expected: Iterable[str], inputs: Iterable[str]) -> None:
+    """Raises ValueError unless the inputs have the expected names."""
+    if set(inputs) != set(expected):
+        raise ValueError(f"{signature} takes {', '.join(expected) or 'nothing'}. Received: {', '.join(inputs)}.")
+
+
+def _as_texts(array: np.ndarray) -> list[Any]:
+    """Bytes [B] or [B, C] as texts."""
+    if array.ndim > 1:
+        return [_as_texts(row) for row in array]
+    return [value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value for value in array]

@@ -1,0 +1,103 @@
+"""Pieces for [MASK], and the order of two segments.
+
+Letters: B texts, L sequence, M masks of a text, K best pieces, V vocabulary.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from albert_tf.inference.network import collect
+from albert_tf.inference.predictions import MaskPrediction
+from albert_tf.inference.tasks.base import NUMBER, STRING, TensorSpec, TextRows, TextTask, as_bytes, softmax
+
+MASK = "[MASK]"
+# Candidates of an exported model's signature.
+TOP = 10
+
+
+class MaskedLM(TextTask):
+    """For each text a tuple with the MaskPrediction of each [MASK], which stands for one piece.
+
+    Args:
+        tokenizer: AlbertTokenizer.
+        settings: Settings.
+        top: K.
+    """
+
+    # Outputs over the vocabulary are large.
+    max_tokens = 1024
+
+    def __init__(self, tokenizer, settings, top=TOP):
+        super().__init__(tokenizer, settings)
+        self.top = min(top, tokenizer.vocab_size)
+
+    def encode(self, *texts):
+        (texts,) = texts
+        inputs = self.tokenizer(texts, max_length=self.settings.max_length, allow_special=True)
+        counts = (inputs["input_ids"] == self.tokenizer.mask_token_id).sum(axis=1)
+        for text, count in zip(texts, counts.tolist()):
+            if count < max(text.count(MASK), 1):
+                raise ValueError(f"{no_mask_message(self.settings.max_length)} Received: {text!r}.")
+        return TextRows(inputs, self._positions)
+
+    def _positions(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """`masked_lm_positions` int32 [B, M], M being the most masks of a row, and 0 where a row has fewer."""
+        is_mask = batch["input_ids"] == self.tokenizer.mask_token_id
+        order = np.argsort(~is_mask, axis=1, kind="stable")[:, : is_mask.sum(axis=1).max()]
+        return {"masked_lm_positions": np.where(np.take_along_axis(is_mask, order, axis=1), order, 0).astype(np.int32)}
+
+    def decode(self, encoded, computed):
+        pieces, found = self.tokenizer.pieces, {}
+        for part in computed:
+            is_used = part.batch["masked_lm_positions"] > 0
+            for row, logits, own in zip(part.rows.tolist(), part.outputs["masked_lm_logits"], is_used):
+                probabilities = softmax(logits[own])  # [M, V]
+                best = np.argsort(-probabilities, axis=1, kind="stable")[:, : self.top]  # [M, K]
+                found[row] = tuple(
+                    MaskPrediction(tuple(pieces[index] for index in ids), tuple(values[ids].tolist()))
+                    for ids, values in zip(best, probabilities)
+                )
+        return [found[row] for row in range(len(found))]
+
+    def arrays(self, predictions):
+        shape = (len(predictions), max(map(len, predictions)), self.top)  # [B, M, K]
+        pieces, probabilities = np.full(shape, b"", object), np.zeros(shape, np.float32)
+        for row, masks in enumerate(predictions):
+            for column, mask in enumerate(masks):
+                pieces[row, column], probabilities[row, column] = as_bytes(mask.pieces), mask.probabilities
+        return {"pieces": pieces, "probabilities": probabilities}
+
+    def specs(self, width):
+        shape = (None, None, self.top)
+        return {"pieces": TensorSpec(STRING, shape), "probabilities": TensorSpec(NUMBER, shape)}
+
+
+class SentenceOrder(TextTask):
+    """The probability that each text precedes its pair, rather than follows it."""
+
+    inputs = ("text", "text_pair")
+    max_tokens = MaskedLM.max_tokens
+
+    def encode(self, *texts):
+        self.check_rows(texts)
+        # No position of the masked-LM head, which is not asked.
+        none = {"masked_lm_positions": np.zeros([1, 1], np.int32)}
+        inputs = self.tokenizer(*texts, max_length=self.settings.max_length)
+        return TextRows(
+            inputs, lambda batch: {name: np.repeat(row, len(batch["input_ids"]), 0) for name, row in none.items()}
+        )
+
+    def decode(self, encoded, computed):
+        return softmax(collect(computed, "sentence_order_logits", len(encoded)))[:, 0].tolist()
+
+    def arrays(self, predictions):
+        return {"in_order": np.array(predictions, np.float32)}
+
+    def specs(self, width):
+        return {"in_order": TensorSpec(NUMBER, (None,))}
+
+
+def no_mask_message(max_length: int) -> str:
+    """The error of a text without [MASK], or with one that is cut off."""
+    return f"Each text must contain {MASK}, all of them within its first {max_length - 2} pieces."

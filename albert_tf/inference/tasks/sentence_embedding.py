@@ -1,0 +1,61 @@
+"""Embeddings of sentences.
+
+Letters: B texts, L sequence, D hidden.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from albert_tf.inference.network import Computed
+from albert_tf.inference.tasks.base import NUMBER, TensorSpec, TextRows, TextTask
+
+_EMBEDDING, _SEQUENCE, _POOLED = "sentence_embedding", "sequence_output", "pooled_output"
+
+
+class SentenceEmbedding(TextTask):
+    """One vector for each text, float32 [D]: the mean over its tokens."""
+
+    def encode(self, *texts):
+        return TextRows(self.tokenizer(*texts, max_length=self.settings.max_length))
+
+    def decode(self, encoded, computed):
+        found = np.empty(len(encoded), object)
+        for part in computed:
+            for row, embedding in zip(part.rows, self.pool(part)):
+                found[row] = embedding
+        return list(found)
+
+    def pool(self, part: Computed) -> np.ndarray:
+        """Embeddings of a batch, float32 [B, D], which a network may leave to the program that uses it."""
+        if _EMBEDDING in part.outputs:
+            return part.outputs[_EMBEDDING]
+        mask = part.batch["attention_mask"][..., None]
+        embedding = (part.outputs[_SEQUENCE] * mask).sum(axis=1) / mask.sum(axis=1)
+        if self.settings.normalize:
+            embedding /= np.maximum(np.linalg.norm(embedding, axis=1, keepdims=True), 1e-12)
+        return embedding.astype(np.float32)
+
+    def arrays(self, predictions):
+        return {_EMBEDDING: np.array(predictions, np.float32)}
+
+    def decode_arrays(self, encoded, computed):
+        embeddings, sequences, pooled = {}, {}, {}
+        for part in computed:
+            embeddings |= zip(part.rows.tolist(), self.pool(part))
+            sequences |= zip(part.rows.tolist(), part.outputs[_SEQUENCE])
+            pooled |= zip(part.rows.tolist(), part.outputs.get(_POOLED, ()))
+        rows = range(len(encoded))
+        arrays = self.arrays([embeddings[row] for row in rows])
+        arrays[_SEQUENCE] = self._padded(sequences, encoded.lengths)
+        return {**arrays, **({_POOLED: np.stack([pooled[row] for row in rows])} if pooled else {})}
+
+    def _padded(self, sequences: Mapping[int, np.ndarray], lengths: np.ndarray) -> np.ndarray:
+        """Outputs for the tokens of all texts, float32 [B, L, D]; padding is 0."""
+        array = np.zeros([len(lengths), int(lengths.max()), sequences[0].shape[-1]], np.float32)
+        for row, length in enumerate(lengths.tolist()):
+            array[row, :length] = sequences[row][:length]
+        return array
+
+    def specs(self, width):
+        return {_EMBEDDING: TensorSpec(NUMBER, (None, width)), _SEQUENCE: TensorSpec(NUMBER, (None, None, width))}

@@ -1,0 +1,63 @@
+"""Labels of texts and of pairs of texts, and regression.
+
+Letters: B texts, C labels.
+"""
+
+import numpy as np
+
+from albert_tf.inference.network import collect
+from albert_tf.inference.predictions import ClassPrediction
+from albert_tf.inference.tasks.base import NUMBER, STRING, TensorSpec, TextRows, TextTask, as_bytes, softmax
+
+
+class TextClassification(TextTask):
+    """One prediction for each text or pair, whose end is cut off where it is too long."""
+
+    def __init__(self, tokenizer, settings):
+        super().__init__(tokenizer, settings)
+        self.inputs = ("text", "text_pair") if settings.takes_pairs else ("text",)
+
+    def encode(self, *texts):
+        self.check_rows(texts)
+        if len(texts) != len(self.inputs):
+            if self.settings.takes_pairs:
+                raise ValueError(
+                    "The classifier was trained on pairs of texts, but received single texts; give the second text of "
+                    "each as its pair (`--pair`)."
+                )
+            raise ValueError("The classifier was trained on single texts, but received pairs; leave out the second.")
+        return TextRows(self.tokenizer(*texts, max_length=self.settings.max_length))
+
+    def decode(self, encoded, computed):
+        logits = collect(computed, "logits", len(encoded))  # [B, C]
+        if self.settings.problem == "regression":
+            return [ClassPrediction(None, float(value), {}) for value in logits[:, 0]]
+        labels, probabilities = self.settings.labels, self.probabilities(logits)
+        return [
+            ClassPrediction(labels[row.argmax()], float(row.max()), dict(zip(labels, row.tolist())))
+            for row in probabilities
+        ]
+
+    def probabilities(self, logits: np.ndarray) -> np.ndarray:
+        """The probabilities of labels, float32 [B, C]; they add up to 1 unless a text may have several labels."""
+        if self.settings.problem == "multi_label":
+            with np.errstate(over="ignore"):  # of large negative logits
+                return 1 / (1 + np.exp(-logits))
+        return softmax(logits)
+
+    def arrays(self, predictions):
+        scores = np.array([prediction.score for prediction in predictions], np.float32)
+        if self.settings.problem == "regression":
+            return {"score": scores}
+        return {
+            "label": as_bytes([prediction.label for prediction in predictions]),
+            "score": scores,
+            "probabilities": np.array([[*one.probabilities.values()] for one in predictions], np.float32),
+        }
+
+    def specs(self, width):
+        score = {"score": TensorSpec(NUMBER, (None,))}
+        if self.settings.problem == "regression":
+            return score
+        probabilities = TensorSpec(NUMBER, (None, len(self.settings.labels)))
+        return {"label": TensorSpec(STRING, (None,)), **score, "probabilities": probabilities}

@@ -1,0 +1,77 @@
+"""Answers of a SavedModel by its own signatures."""
+
+import contextlib
+import pathlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.inference.loading import check_saved_precision
+from albert_tf.inference.saved_model_network import restore
+from albert_tf.inference.signatures import Signature, check_names
+from albert_tf.inference.tasks import TensorSpec
+
+_DTYPES = ("string", "int32", "float32")
+
+
+class SavedModelEngine:
+    """A SavedModel in memory, see `albert_tf.serving.engine.Engine`."""
+
+    name = "tensorflow"
+
+    def __init__(self, restored: Any):
+        self._restored = restored  # owns the variables
+        self.signatures = {
+            name: Signature(_specs(function.structured_input_signature[1]), _specs(function.structured_outputs))
+            for name, function in restored.signatures.items()
+        }
+
+    def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Calls a signature, see `Engine.run`."""
+        specs = self.signatures[signature].inputs
+        check_names(signature, specs, inputs)
+        tensors = {name: tf.constant(inputs[name], spec.dtype) for name, spec in specs.items()}
+        try:
+            outputs = self._restored.signatures[signature](**tensors)
+        except tf.errors.InvalidArgumentError as error:
+            raise ValueError(_reason_of_refusal(str(error))) from None
+        return {name: tensor.numpy() for name, tensor in outputs.items()}
+
+
+def load(folder: pathlib.Path, threads: int | None = None, precision: str = "auto") -> SavedModelEngine:
+    """Loads a SavedModel.
+
+    Args:
+        folder: the folder of a version.
+        threads: number of threads of an operation. None: one per core. That of the first model of a process counts.
+        precision: must be `"auto"`: that of the export.
+
+    Raises:
+        ValueError: the SavedModel is damaged, or has tensors of other types than text and numbers; or another precision
+            is given.
+    """
+    check_saved_precision(folder, None if precision == "auto" else precision)
+    if threads is not None:
+        with contextlib.suppress(RuntimeError):  # TensorFlow has started
+            tf.config.threading.set_intra_op_parallelism_threads(threads)
+    return SavedModelEngine(restore(folder))
+
+
+def _specs(tensors: Mapping[str, Any]) -> dict[str, TensorSpec]:
+    for name, tensor in tensors.items():
+        if tensor.dtype.name not in _DTYPES or not tensor.shape.rank:
+            raise ValueError(f"The SavedModel has the tensor {name}, a {tensor.dtype.name}, which is not served.")
+    return {name: TensorSpec(tensor.dtype.name, tuple(tensor.shape)) for name, tensor in tensors.items()}
+
+
+def _reason_of_refusal(message: str) -> str:
+    """The sentence in an error of TensorFlow's graph: of a failed assertion, or of the operation."""
+    text = message.partition("\n\t [[")[0]
+    _, is_assertion, assertion = text.partition("assertion failed: [")
+    if is_assertion:
+        return assertion.partition("] [")[0].strip().removesuffix("]")
+    text = re.sub(r"^ *\(\d+\) [A-Z_]+: ", "", text.splitlines()[-1])  # one of several errors
+    return f"The model refused the input: {text}."

@@ -1,0 +1,159 @@
+"""Proves that ONNX folders answer in any order, from any thread, without TensorFlow, and that mistakes are named."""
+
+import concurrent.futures
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from albert_tf.inference import load_onnx
+from albert_tf.inference.onnx_network import p_mask_of
+from albert_tf.serving.engine import OnnxEngine
+
+TEXTS = ("One short text.", "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more of them ", "many words " * 40)
+LONG = "The old man went by the house of Anna Smith in Berlin, with very cold rain. " * 6
+
+# Runs in a process of its own, where it may take two seconds.
+ALONE = """
+import pathlib, sys
+import numpy as np
+from albert_tf.serving.engine import load_engine
+engine = load_engine(pathlib.Path(sys.argv[1]), sys.argv[2])
+engine.run("serving_default", {"text": np.array([b"One short text."], object)})
+print("FOREIGN", sorted({"tensorflow", "keras", "onnx", "jax", "torch", "pydantic"} & set(sys.modules)))
+"""
+
+
+@pytest.fixture(scope="module")
+def engines(onnx_folders):
+    """A classifier on both engines."""
+    return [OnnxEngine(onnx_folders["classifier"], name) for name in ("onnxruntime", "openvino")]
+
+
+def strings(values):
+    return np.vectorize(str.encode, otypes=[object])(np.array(values, object))
+
+
+def ask(engine, signature="serving_default", **texts):
+    return engine.run(signature, {name: strings(values) for name, values in texts.items()})
+
+
+def same(given, expected):
+    np.testing.assert_allclose(given, expected, rtol=0, atol=1e-4)
+
+
+def test_pieces_are_padded_and_orders_are_probabilities(onnx_folders):
+    engine = OnnxEngine(onnx_folders["pretrained"])
+    outputs = ask(engine, text=["He put his [MASK] on.", "[MASK] and [MASK]"])
+    assert outputs["pieces"].shape == (2, 2, 10)
+    assert set(outputs["pieces"][0, 1]) == {b""}
+    assert not outputs["probabilities"][0, 1].any()
+    assert outputs["probabilities"][1].min() > 0
+    orders = ask(engine, "sentence_order", text=TEXTS, text_pair=TEXTS[::-1])["in_order"]
+    loaded = load_onnx(onnx_folders["pretrained"])
+    same(orders, loaded.sentence_order(TEXTS, TEXTS[::-1]))
+    for text in ("No mask.", LONG + "[MASK]"):
+        with pytest.raises(ValueError, match=r"Each text must contain \[MASK\], all of them within its first 62"):
+            ask(engine, text=["A [MASK].", text])
+
+
+@pytest.mark.parametrize(
+    ("kind", "outputs"),
+    [
+        ("pretrained", {"logits", "sop_logits"}),
+        ("embedding", {"last_hidden_state"}),
+        ("questions", {"start_logits", "end_logits"}),
+    ],
+)
+def test_tokens_have_the_outputs_of_the_file(kind, outputs, onnx_folders):
+    engine = OnnxEngine(onnx_folders[kind])
+    ids = np.array([[2, 13, 1, 3]], np.int32)
+    found = engine.run("tokens", {"input_ids": ids, "attention_mask": ids * 0 + 1, "token_type_ids": ids * 0})
+    assert set(found) == set(engine.signatures["tokens"].outputs) == outputs
+    assert all(array.dtype == np.float32 for array in found.values())
+
+
+def test_no_answer_begins_in_a_question_or_at_its_end():
+    mask, types = [[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0]], [[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 0, 0]]
+    found = p_mask_of({"attention_mask": np.array(mask), "token_type_ids": np.array(types)})
+    assert found.tolist() == [[0, 1, 1, 0, 0, 1], [0, 1, 0, 1, 1, 1]]
+
+
+def test_questions_above_the_threshold_are_not_answered(onnx_folders, tmp_path):
+    shutil.copytree(onnx_folders["questions"], tmp_path / "model")
+    file = tmp_path / "model" / "model.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "no_answer_threshold": -100.0}))
+    outputs = ask(OnnxEngine(tmp_path / "model"), question=["Where?"], context=[LONG])
+    assert (outputs["answer"][0], outputs["start"][0], outputs["end"][0]) == (b"", -1, -1)
+
+
+def test_answers_do_not_depend_on_threads_or_batches(engines):
+    texts = [text[: 7 * number] for number, text in enumerate([LONG] * 24)]
+    for engine in engines:
+        together = ask(engine, text=texts)["probabilities"]
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            alone = list(pool.map(lambda text, engine=engine: ask(engine, text=[text])["probabilities"][0], texts))
+        same(alone, together)
+
+
+@pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
+def test_nothing_heavy_is_imported(onnx_folders, run_python, engine):
+    assert run_python("-c", ALONE, onnx_folders["classifier"], engine).stdout.split("FOREIGN ")[1].strip() == "[]"
+
+
+def test_what_does_not_fit_is_named(engines):
+    engine, one = engines[0], np.ones([1, 4], np.int32)
+    ids = {"input_ids": one, "attention_mask": one, "token_type_ids": one}
+    for signature, inputs, message in (
+        ("serve", {}, r"`signature` must be one of serving_default, tokens, tokenize, labels\. Received: 'serve'"),
+        ("serving_default", {"question": strings(["a"])}, r"serving_default takes text\. Received: question"),
+        ("serving_default", {"text": strings([["a"]])}, r"`text` must have 1 axes"),
+        ("serving_default", {"text": np.array([], object)}, r"`text` must have 1 axes .* at least one"),
+        ("tokens", {**ids, "input_ids": one * 30000}, r"`input_ids` must be integers from 0 to 29999"),
+        ("tokens", {**ids, "attention_mask": one * 2}, r"`attention_mask` must be integers from 0 to 1"),
+        ("tokens", {name: np.ones([1, 65], np.int32) for name in ids}, r"must have at most 64 columns"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            engine.run(signature, inputs)
+
+
+def test_bfloat16_is_of_openvino_and_near_float32(onnx_folders, engines):
+    found = ask(OnnxEngine(onnx_folders["classifier"], precision="bfloat16"), text=TEXTS)["probabilities"]
+    expected = ask(engines[1], text=TEXTS)["probabilities"]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=0.02)  # equal where the processor has no bfloat16
+    with pytest.raises(ValueError, match=r"`engine` must be 'openvino' for precision='bfloat16'"):
+        load_onnx(onnx_folders["classifier"], "onnxruntime", "bfloat16")
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_damaged_folders_are_named(onnx_folders, tmp_path, engine):
+    with pytest.raises(ValueError, match=r"has no ONNX file in int8, only in float32"):
+        load_onnx(onnx_folders["classifier"], precision="int8")
+    with pytest.raises(ValueError, match=r"`engine` must be one of auto, openvino, onnxruntime"):
+        load_onnx(onnx_folders["classifier"], "tvm")
+    shutil.copytree(onnx_folders["classifier"], tmp_path / "copy")
+    weights, settings = tmp_path / "copy" / "onnx" / "model.onnx", tmp_path / "copy" / "model.json"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+    with pytest.raises(ValueError, match=rf"model\.onnx cannot be loaded by {engine} .*export the model again"):
+        load_onnx(tmp_path / "copy", engine)
+    settings.write_text(settings.read_text().replace('"max_length": 48', '"max_length": "48"'))
+    with pytest.raises(ValueError, match=r"model\.json: `max_length` must be an integer of at least 3\. Received: 48"):
+        load_onnx(tmp_path / "copy", engine)
+
+
+def test_settings_may_be_edited(onnx_folders, tmp_path):
+    shutil.copytree(onnx_folders["classifier"], tmp_path / "copy")
+    file = tmp_path / "copy" / "model.json"
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, "labels": ["a", "b", "c"], "comment": "renamed"}))
+    (prediction,) = load_onnx(tmp_path / "copy").classify(["a text"])
+    assert list(prediction.probabilities) == ["a", "b", "c"]
+
+
+def test_an_engine_that_is_not_installed_is_named(onnx_folders, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    assert load_onnx(onnx_folders["classifier"]).network.name == "onnxruntime"
+    with pytest.raises(ValueError, match=r"openvino is not installed; pip install 'albert-tf\[openvino\]'"):
+        load_onnx(onnx_folders["classifier"], "openvino")
