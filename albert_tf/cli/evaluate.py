@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from albert_tf.cli.paths import check_exists, checkpoint_folder
+from albert_tf.cli.paths import check_exists, existing_model
 from albert_tf.cli.tables import AsJson, print_json, print_table, score_rows
 from albert_tf.progress import progress_line
 
@@ -13,7 +13,7 @@ NAME = "evaluate"
 
 
 def run(
-    folder: Annotated[Path, typer.Argument(help="Folder of a fine-tuned model, or its name.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a fine-tuned or exported model, or its name.")],
     data: Annotated[Path, typer.Option(help="Examples: .tsv, .csv or .jsonl; .json for questions.")],
     text_column: Annotated[str | None, typer.Option(help="Column with the text.")] = None,
     pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
@@ -36,7 +36,7 @@ def run(
     """
     own = ("own", "folder", "data", "batch_size", "predictions", "as_json")
     changes = {name: value for name, value in locals().items() if name not in own and value is not None}
-    folder = checkpoint_folder(folder)
+    folder = existing_model(folder)
     check_exists(data)
     with progress_line("evaluate"):
         from albert_tf.trainer.evaluation import evaluate_folder  # imports TensorFlow: only after checks of the paths

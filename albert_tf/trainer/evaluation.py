@@ -14,8 +14,7 @@ from albert_tf.inference.loading import load_model
 from albert_tf.inference.predictor import Predictor
 from albert_tf.tasks import TASKS, Task
 from albert_tf.trainer import tasks
-from albert_tf.trainer.finetune_report import read_report
-from albert_tf.trainer.run_folder import RECIPE_FILE, REPORT_FILE
+from albert_tf.trainer.run_folder import RECIPE_FILE
 from albert_tf.trainer.task_options import TaskOptions, check_read
 from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask, predictor_of
 from albert_tf.trainer.validation import checked
@@ -109,26 +108,24 @@ def _load(
 def _options(folder: pathlib.Path, row: Task, loaded: Predictor, changes: dict[str, Any]) -> TaskOptions:
     """The options of the model's fine-tuning, as far as they are known, with changes."""
     file, settings = folder / RECIPE_FILE, loaded.settings
-    values = settings.options("doc_stride", "max_question_length", "max_answer_length", "no_answer_threshold")
-    values |= {"max_length": settings.max_length, "tag_words": settings.tags_words}
+    values = settings.options("doc_stride", "max_question_length", "max_answer_length")
+    values |= {"max_length": settings.max_length}
     if file.is_file():
         recipe = read_json(file, cure="restore it, or remove it to use the defaults")
         values |= {name: recipe[name] for name in TaskOptions.model_fields if name in recipe}
         if "pair_column" in recipe and recipe["pair_column"] is None and changes.get("pair_column") is not None:
             raise ValueError("The classifier was trained on single texts, but received pairs; remove the pair column.")
     check_read(row.name, changes)
-    if (folder / REPORT_FILE).is_file():
-        report = read_report(folder)
-        if report.tags_words is not None:
-            values["tag_words"] = report.tags_words
-        if report.no_answer_threshold is not None:
-            values["no_answer_threshold"] = report.no_answer_threshold
+    # The report of a run, which the settings are from, tells more than its recipe.
+    values |= {"tag_words": settings.tags_words, "no_answer_threshold": settings.no_answer_threshold}
     # Where an answer is does not count in scores.
     known = {"task": row.name, "problem": settings.problem, "misplaced_answers": "drop"}
     if "label_column" in changes:
         values.pop("dev_label_column", None)
     source = str(file) if file.is_file() else "the options"
     options = checked(TaskOptions, {**values, **known, **changes}, source)
+    if settings.takes_pairs and options.pair_column is None:
+        raise ValueError("The classifier was trained on pairs; `pair_column` must name the second text of each.")
     longest = _longest(loaded)
     if changes.get("max_length") and changes["max_length"] > longest:
         raise ValueError(

@@ -132,7 +132,7 @@ def test_mistakes(files, forms):
     pretrained = forms("pretrained")["weights"]
     assert "must be given once for each text" in mistake("predict", pretrained, "a", "b", "--pair", "c")
     assert "was trained on single texts" in mistake("predict", files / "classifier", "a", "--pair", "c")
-    assert "was trained on text" in mistake("predict", files / "saved" / "classifier", "a", "--pair", "c")
+    assert "was trained on single texts" in mistake("predict", files / "saved" / "classifier", "a", "--pair", "c")
     assert "check the spelling" in mistake("predict", files / "nowhere", "a")
 
 
@@ -205,13 +205,10 @@ def test_files_of_other_tasks(kind, forms, tmp_path, monkeypatch):
 
 
 @pytest.mark.exhaustive
-def test_files_that_exports_cannot_predict(folders, exports, tmp_path):
-    (tmp_path / "words.jsonl").write_text('{"words": ["a", "b"]}')
-    command = ("predict", exports["tags"].folder, "--data", tmp_path / "words.jsonl")
-    assert "has words, whose tags are not among" in mistake(*command, "--output", tmp_path / "a.jsonl")
+def test_tasks_with_files_of_their_own_take_no_tables(folders, exports, tmp_path):
     (tmp_path / "x.jsonl").write_text('{"question": "a"}')
     command = ("predict", exports["choices"].folder, "--data", tmp_path / "x.jsonl")
-    assert "for multiple choice the folder" in mistake(*command)
+    assert "must be files for multiple_choice" in mistake(*command)
     for folder in (folders["choices"], exports["tags"].folder):
         command = ("predict", folder, "--data", tmp_path / "x.jsonl", "--output", tmp_path / "a.jsonl")
         assert "are of tables, which" in mistake(*command, "--text-column", "a")

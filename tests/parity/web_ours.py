@@ -15,6 +15,7 @@ import numpy as np
 from albert_tf import models
 from albert_tf.export import export_saved_model
 from albert_tf.export.onnx_folder import export_onnx
+from albert_tf.serving.engine import OnnxEngine
 from tests.toy_task import CONFIG, tokenizer
 
 TEXTS = ("The old man, of 1,000 words, put his HAT on.", "  Café “two”  ", "한국어 text")

@@ -1,0 +1,62 @@
+"""Proves that files of examples are predicted and scored alike with weights and with their exports."""
+
+import json
+
+import numpy as np
+import pytest
+
+from albert_tf.trainer.evaluation import evaluate_folder, predict_folder
+from tests.cli.terminal import mistake
+
+WORDS = "John B-PER\nSmith I-PER\nwent O\nto O\nRome B-LOC\n\nShe O\nsang O\n" * 3
+PASSAGE = "The old man lived in Rome by the river, and the young one in a house by the sea."
+QUESTION = {"id": "a", "question": "Where did he live?", "answers": [{"text": "Rome", "answer_start": 21}]}
+CHOICE = {"context": PASSAGE, "question": "Where did he live?", "choices": ["Rome", "Paris"], "label": 0}
+PAIRS = "text\ttext_pair\tlabel\n" + "the sun\tthe rain\tgloomy\na garden\tof joy 🙂\tpleasant\n" * 3
+# For each kind of model, its file and what `evaluate` has to be told of an export.
+FILES = {
+    "tags": ("words.conll", WORDS, {}),
+    "questions": (
+        "questions.json",
+        json.dumps({"data": [{"paragraphs": [{"context": PASSAGE, "qas": [QUESTION]}]}]}),
+        {},
+    ),
+    "choices": ("choices.jsonl", json.dumps(CHOICE) + "\n", {}),
+    "pairs": ("pairs.tsv", PAIRS, {"pair_column": "text_pair"}),
+}
+
+
+def scores_of(value):
+    """The numbers of an Evaluation's scores, in their order."""
+    parts = vars(value).values() if hasattr(value, "__dict__") else value.values() if isinstance(value, dict) else None
+    return [value] if parts is None else [number for part in parts for number in scores_of(part)]
+
+
+@pytest.mark.parametrize("form", ["saved_model", "onnx"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.exhaustive] * (kind == "pairs")) for kind in FILES]
+)
+def test_scores_and_predictions_are_those_of_the_weights(kind, form, folders, exports, onnx_folders, tmp_path):
+    name, content, changes = FILES[kind]
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    export = exports[kind].folder if form == "saved_model" else onnx_folders[kind]
+    (count, expected), (found_count, found) = (
+        evaluate_folder(folder, tmp_path / name, **changes) for folder in (folders[kind], export)
+    )
+    assert found_count == count > 0
+    wanted = [number for number in scores_of(expected.scores) if isinstance(number, float)]
+    np.testing.assert_allclose([one for one in scores_of(found.scores) if isinstance(one, float)], wanted, atol=1e-6)
+    if kind == "pairs":
+        return
+    for number, folder in enumerate((folders[kind], export)):
+        assert predict_folder(folder, tmp_path / name, tmp_path / f"{number}.out") == count
+    lines = [(tmp_path / f"{number}.out").read_text(encoding="utf-8") for number in (0, 1)]
+    if kind == "choices":  # logits of exports are those of the probabilities: only differences count
+        lines = [line.split("logit")[0] + str([row.split("\t")[:3] for row in line.splitlines()[1:]]) for line in lines]
+    assert lines[0] == lines[1]
+
+
+def test_an_export_for_pairs_needs_their_column(onnx_folders, tmp_path):
+    (tmp_path / "pairs.tsv").write_text(PAIRS, encoding="utf-8")
+    command = "evaluate", onnx_folders["pairs"], "--data", tmp_path / "pairs.tsv"
+    assert "`pair_column` must name the second text" in mistake(*command)
