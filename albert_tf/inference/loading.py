@@ -140,13 +140,14 @@ def _check_exported(folder: pathlib.Path, restored: Any) -> None:
     if "serving_default" in restored.signatures and (folder / TOKENIZER_FOLDER).is_dir():
         return
     names = ", ".join(_signature_lines(restored)) or "none"
+    cure = f"call its signatures with tf.saved_model.load: {names}"
+    if "serving_default" not in restored.signatures:
+        raise ValueError(
+            f"{folder} does not take texts, like modules for TF Hub; export it with --format saved_model, or {cure}."
+        )
     if (folder / SETTINGS_FILE).is_file():
-        reason = "was exported by an earlier version; export the model again"
-    elif "serving_default" not in restored.signatures:
-        reason = "does not take texts, like modules for TF Hub; export the model with --format saved_model"
-    else:
-        reason = "was not written by `albert-tf export`"
-    raise ValueError(f"{folder} {reason}, or call its signatures with tf.saved_model.load: {names}.")
+        raise ValueError(f"{folder} was exported by an earlier version; export the model again, or {cure}.")
+    raise ValueError(f"{folder} was not written by `albert-tf export`; {cure}.")
 
 
 def _signature_lines(restored: Any) -> Iterator[str]:

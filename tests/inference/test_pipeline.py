@@ -2,10 +2,12 @@
 
 import itertools
 import math
+import shutil
 
 import numpy as np
 import pandas
 import pytest
+import tensorflow as tf
 
 import albert_tf
 from albert_tf import export
@@ -215,3 +217,21 @@ def test_mistakes_are_explained(classifier, chooser, folders, tmp_path):
     with pytest.raises(ValueError, match="check the spelling"):
         albert_tf.pipeline(tmp_path / "nowhere")
     assert repr(classifier) == "<Pipeline task=sequence_classification engine=onnxruntime batch_size=2>"
+
+
+class _Lengths(tf.Module):
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="words")])
+    def lengths(self, words):
+        return {"length": tf.strings.length(words)}
+
+
+def test_a_saved_model_of_another_program_is_told_apart(exports, tmp_path):
+    module = _Lengths()
+    tf.saved_model.save(module, str(tmp_path / "foreign"), signatures={"serving_default": module.lengths})
+    expected = r"was not written by `albert-tf export`; call .*: serving_default\(words\) -> length\."
+    with pytest.raises(ValueError, match=expected):
+        albert_tf.pipeline(tmp_path / "foreign")
+    shutil.copytree(exports["classifier"].folder, tmp_path / "old")
+    shutil.rmtree(tmp_path / "old" / "assets.extra")
+    with pytest.raises(ValueError, match=r"was exported by an earlier version; export the model again, or call"):
+        albert_tf.pipeline(tmp_path / "old")
