@@ -1,8 +1,9 @@
 """What is damaged and read: one table, a line for each format.
 
-Damage to TensorFlow's files breaks their checksums. Entries of an index that are damaged under right checksums end the
-process in TensorFlow's reader, as `SECURITY.md` says. Not among them is the graph of a SavedModel, which is a program that TensorFlow runs: `predict` takes one only where a
-folder holds no weights, and `saved_models/README.md` says to load only those that one trusts.
+Damage to TensorFlow's files breaks their checksums: entries of an index that are damaged under right checksums end the
+process in TensorFlow's reader, as `SECURITY.md` says. Not among the targets is the graph of a SavedModel, which is a
+program that TensorFlow runs: `predict` takes one only where a folder holds no weights, and `saved_models/README.md`
+says to load only those that one trusts.
 """
 
 import functools

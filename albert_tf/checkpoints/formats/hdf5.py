@@ -1,7 +1,7 @@
 """Reads the HDF5 files that Keras writes, and nothing outside them.
 
-A file can point elsewhere: by soft and external links, by external storage, and by virtual datasets. Only hard links and
-contiguous datasets of numbers are read, whose size is that of the file at most.
+A file can point elsewhere: by soft and external links, by external storage, and by virtual datasets. Only hard links
+and contiguous datasets of numbers are read, which are together no larger than the file.
 """
 
 import io
@@ -72,14 +72,14 @@ def _walk(group: h5py.Group, parent: str, skip: str, seen: set[int]) -> Iterator
     """Yields the path and object of everything below a group."""
     if parent.count("/") > _MAX_DEPTH:
         raise ValueError("its groups are nested too deeply")
-    for name in group:
+    for name in map(str, group):
         path = f"{parent}/{name}" if parent else name
         if path == skip:
             continue
         if not isinstance(group.get(name, getlink=True), h5py.HardLink):
             raise ValueError(f"{path} is a soft or external link")
         node = group[name]
-        address = h5py.h5o.get_info(node.id).addr
+        address = h5py.h5o.get_info(node.id).addr  # pyright: ignore[reportAttributeAccessIssue]
         if address in seen:
             raise ValueError(f"{path} is linked twice")
         seen.add(address)

@@ -1,8 +1,8 @@
 """Reads `pytorch_model.bin` without PyTorch and without running code in it.
 
-Unpickling calls what a file names. Here it can only name the few functions that make a dictionary of tensors, and has no
-opcodes but theirs. Both containers are read: zip archives, and the legacy format of PyTorch before 1.6, a sequence of
-pickles followed by the tensors' bytes.
+Unpickling calls what a file names. Here it can name only the few functions that make a dictionary of tensors, and use
+only the opcodes for them. Both containers are read: zip archives, and the legacy format of PyTorch before 1.6, a
+sequence of pickles followed by the tensors' bytes.
 
 References:
     `torch/serialization.py` of PyTorch for the containers; `pickletools` of Python for the opcodes.
@@ -33,11 +33,12 @@ _STORAGE_TYPES = {
     "LongStorage": np.dtype("<i8"),
 }
 # What a dictionary of tensors needs; some of the others would need any amount of memory.
-_OPCODES = set(
-    "PROTO STOP MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINUNICODE SHORT_BINUNICODE GLOBAL REDUCE BUILD "
-    "BINPERSID BINPUT LONG_BINPUT BINGET LONG_BINGET EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_LIST APPEND APPENDS "
-    "EMPTY_DICT SETITEM SETITEMS".split()
-)
+_OPCODES = {
+    *("PROTO", "STOP", "MARK", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1", "BINUNICODE"),
+    *("SHORT_BINUNICODE", "GLOBAL", "REDUCE", "BUILD", "BINPERSID", "BINPUT", "LONG_BINPUT", "BINGET", "LONG_BINGET"),
+    *("EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_LIST", "APPEND", "APPENDS"),
+    *("EMPTY_DICT", "SETITEM", "SETITEMS"),
+}
 # Of opcodes that make no sense; RuntimeError also where an archive claims to be encrypted.
 _DAMAGE = (
     *(pickle.UnpicklingError, zipfile.BadZipFile, ValueError, LookupError, TypeError, AttributeError, OverflowError),
@@ -46,11 +47,11 @@ _DAMAGE = (
 
 
 class _Storage(NamedTuple):
-    """An array of bytes that tensors are views of."""
+    """An array of bytes that tensors are views of; size counts elements."""
 
     key: str
     dtype: np.dtype
-    count: int
+    size: int
 
 
 class _Tensor(NamedTuple):
@@ -123,7 +124,7 @@ def _load(file: io.BytesIO) -> Any:
         if opcode.name not in _OPCODES:
             raise _UnsafePickleError(f"the opcode {opcode.name}")
         # The index is the number of values stored before; a larger one would need memory up to it.
-        if opcode.name == "LONG_BINPUT" and argument > number:
+        if opcode.name == "LONG_BINPUT" and (argument or 0) > number:
             raise ValueError("it refers to values that it does not have")
     file.seek(start)
     return _Unpickler(file).load()
@@ -173,7 +174,7 @@ def _check_tensors(value: Any) -> dict[str, _Tensor]:
 
 
 def _arrays(tensors: Mapping[str, _Tensor], content: Mapping[str, bytes]) -> dict[str, np.ndarray]:
-    storages = {tensor.storage.key: tensor.storage.count for tensor in tensors.values()}
+    storages = {tensor.storage.key: tensor.storage.size for tensor in tensors.values()}
     # Tied weights share a storage; the limit bounds the memory that a damaged file can request.
     if sum(math.prod(tensor.shape) for tensor in tensors.values()) > 2 * sum(storages.values()):
         raise ValueError("its tensors are larger than its storages")
@@ -182,10 +183,10 @@ def _arrays(tensors: Mapping[str, _Tensor], content: Mapping[str, bytes]) -> dic
 
 def _array(name: str, tensor: _Tensor, content: bytes) -> np.ndarray:
     storage = tensor.storage
-    if len(content) != storage.count * storage.dtype.itemsize:
+    if len(content) != storage.size * storage.dtype.itemsize:
         raise ValueError(f"the values of {name} are truncated")
     last = tensor.offset + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.strides, strict=True))
-    if math.prod(tensor.shape) > storage.count or not tensor.offset <= last < storage.count:
+    if math.prod(tensor.shape) > storage.size or not tensor.offset <= last < storage.size:
         raise ValueError(f"{name} lies outside its storage")
     values = np.frombuffer(content, storage.dtype)[tensor.offset :]
     strides = [stride * values.itemsize for stride in tensor.strides]
