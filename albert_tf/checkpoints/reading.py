@@ -23,7 +23,8 @@ def read(path: str | pathlib.Path, revision: str | None = None) -> Checkpoint:
     """Reads a checkpoint of any known format.
 
     Safe for untrusted files: nothing in them is executed, no other file is opened, and memory stays below about twice
-    their size.
+    their size. A file made for it can still end the process or keep it busy: TensorFlow aborts at entries of an index
+    that are damaged under right checksums.
 
     Args:
         path: a folder of Hugging Face, the reference, TF Hub or KerasHub, the prefix of a TensorFlow checkpoint, or a
@@ -34,7 +35,8 @@ def read(path: str | pathlib.Path, revision: str | None = None) -> Checkpoint:
         Checkpoint with float32 arrays.
 
     Raises:
-        ValueError: there is no checkpoint of a known format, or it is damaged.
+        ValueError: there is no checkpoint of a known format, it is damaged, or it is a TensorFlow checkpoint and
+            TensorFlow is not installed.
     """
     checkpoint = _read_with_short_errors(model_folder(path, revision))
     for name, array in checkpoint.arrays.items():

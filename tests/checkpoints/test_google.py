@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -94,6 +95,28 @@ def test_damaged(damage, golden, tmp_path):
         AlbertEncoder.from_pretrained(tmp_path)
 
 
+def test_without_tensorflow(golden, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    with pytest.raises(
+        ValueError, match=r"which only TensorFlow reads; convert it once .*albert-tf convert \S+model\.ckpt "
+    ):
+        checkpoints.read(golden("M1_small").folder)
+
+
+def test_data_in_several_files_and_text_beside_it(golden, tmp_path):
+    tensors = tensors_in(golden("M1_small").folder / "model.ckpt")
+    parts = ({name: tensors[name] for name in list(tensors)[:9]}, {name: tensors[name] for name in list(tensors)[9:]})
+    for part, values in zip(("a", "b"), ({**parts[0], "text/adam_m": np.array([b"a"])}, parts[1]), strict=True):
+        save(tmp_path / part, values)
+    prefix = tmp_path / "model.ckpt"
+    tf.raw_ops.MergeV2Checkpoints(
+        checkpoint_prefixes=[str(tmp_path / part) for part in "ab"], destination_prefix=str(prefix)
+    )
+    assert len(list(tmp_path.glob("model.ckpt.data-*-of-00002"))) == 2
+    shutil.copy(golden("M1_small").folder / "albert_config.json", tmp_path)
+    assert_same(checkpoints.read(prefix).arrays, checkpoints.read(golden("M1_small").folder).arrays)
+
+
 # === Written ===
 
 HEADS = {
@@ -103,6 +126,15 @@ HEADS = {
     "squad_v2": AlbertForQuestionAnswering,
     "race": AlbertForMultipleChoice,
 }
+
+
+def save(prefix, tensors):
+    tf.raw_ops.SaveV2(
+        prefix=str(prefix),
+        tensor_names=list(tensors),
+        shape_and_slices=[""] * len(tensors),
+        tensors=[tf.constant(tensor) for tensor in tensors.values()],
+    )
 
 
 def tensors_in(prefix):
@@ -217,12 +249,7 @@ def hub_module(folder, case):
     (folder / "variables").mkdir(parents=True)
     (folder / "assets").mkdir()
     tensors = tensors_in(case / "model.ckpt")
-    tf.raw_ops.SaveV2(
-        prefix=str(folder / "variables" / "variables"),
-        tensor_names=[f"module/{name}" for name in tensors],
-        shape_and_slices=[""] * len(tensors),
-        tensors=list(tensors.values()),
-    )
+    save(folder / "variables" / "variables", {f"module/{name}": tensor for name, tensor in tensors.items()})
     shutil.copy(case / "albert_config.json", folder / "assets")
     for name in ("saved_model.pb", "tfhub_module.pb"):
         (folder / name).write_bytes(b"")

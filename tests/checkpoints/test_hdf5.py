@@ -1,8 +1,6 @@
-"""Proves that HDF5 files are read as the HDF5 library reads them, and that no file leads the reader elsewhere."""
+"""Proves that arrays and names come out of HDF5 files as they went in, and that no file leads the reader elsewhere."""
 
 import io
-import time
-import tracemalloc
 
 import h5py
 import numpy as np
@@ -13,7 +11,7 @@ from albert_tf.checkpoints.formats.hdf5 import read_hdf5
 
 from .test_keras_archive import CONFIG
 
-TYPES = ("f2", "f4", "f8", "i1", "i4", "i8", "u1", "u4")
+TYPES = ("f2", "f4", "f8", ">f4", "i1", "i4", "i8", "u1", "u4")
 
 
 def written(write, libver="earliest") -> bytes:
@@ -23,38 +21,25 @@ def written(write, libver="earliest") -> bytes:
     return content.getvalue()
 
 
-def read_by_the_library(content):
-    arrays, names = {}, {}
-
-    def visit(path, node):
-        if isinstance(node, h5py.Dataset):
-            arrays[path] = node[()]
-        elif "name" in node.attrs:
-            names[path] = node.attrs["name"]
-
-    with h5py.File(io.BytesIO(content), "r") as file:
-        file.visititems(visit)
-    return arrays, names
-
-
-# Eight links are the most that newer files keep in a group's header; 300 fill several blocks of its heap.
+# Newer files keep up to eight links in a group's header, and more in a heap.
 @pytest.mark.parametrize("count", [0, 1, 8, 9, 300])
 @pytest.mark.parametrize("libver", ["earliest", "v110", "latest"])
-def test_as_the_library_reads(libver, count):
+def test_what_was_written_is_read(libver, count):
     random = np.random.default_rng(0)
+    arrays, names = {}, {}
+    for number in range(count):
+        layer = f"layers/a_layer_with_a_long_name_{number}/vars"
+        names[layer] = f"näme {number}"
+        arrays[f"{layer}/0"] = random.integers(0, 100, (number % 3, 2)).astype(TYPES[number % len(TYPES)])
+        arrays[f"{layer}/1"] = np.float32(number)
 
     def write(file):
-        for number in range(count):
-            group = file.create_group(f"layers/a_layer_with_a_long_name_{number}/vars")
-            group.attrs["name"] = f"näme {number}"
-            group["0"] = random.integers(0, 100, (number % 3, 2)).astype(TYPES[number % len(TYPES)])
-            group["1"] = np.float32(number)
-        file["optimizer/vars/0"] = np.zeros(2)
+        for path, array in {**arrays, "optimizer/vars/0": np.zeros(2)}.items():
+            file[path] = array
+        for path, name in names.items():
+            file[path].attrs["name"] = name
 
-    content = written(write, libver)
-    arrays, names = read_by_the_library(content)
-    del arrays["optimizer/vars/0"]
-    found = read_hdf5(content, skip="optimizer")
+    found = read_hdf5(written(write, libver), skip="optimizer")
     assert found.names == names
     assert set(found.arrays) == set(arrays)
     for path, array in arrays.items():
@@ -103,7 +88,7 @@ HOSTILE = {
         "a soft or external link",
     ),
     "soft link": (lambda file: file.__setitem__("a", h5py.SoftLink("/b")), "a soft or external link"),
-    "compressed": (compressed, "is compressed"),
+    "compressed": (compressed, ELSEWHERE),
     "in chunks": (lambda file: file.create_dataset("a", (2**40,), "f4", chunks=True), ELSEWHERE),
     "not stored": (lambda file: file.create_dataset("a", (2**40,), "f4"), "is not stored completely"),
     "linked twice": (linked_twice, "is linked twice"),
@@ -115,7 +100,6 @@ HOSTILE = {
         lambda file: file.create_dataset("a", data=file.ref, dtype=h5py.ref_dtype),
         "has an unsupported type",
     ),
-    "big-endian": (lambda file: file.__setitem__("a", np.ones(3, ">f4")), "has an unsupported type"),
     "name is a number": (lambda file: file.create_group("a").attrs.__setitem__("name", 5), "is not a string"),
 }
 
@@ -144,22 +128,14 @@ def test_no_other_file_becomes_weights(tmp_path):
         path = next(path for path, shape in shapes.items() if shape == (16,))
         del file[path]
         file.create_dataset(path, (16,), "f4", external=[(str(secret), 0, 64)])
-    with pytest.raises(ValueError, match=r"model\.weights\.h5.* is compressed or stored in another file"):
+    with pytest.raises(ValueError, match=r"model\.weights\.h5.* is stored in another file"):
         checkpoints.read(tmp_path / "model.weights.h5")
 
 
-def test_tables_that_overlap_take_no_time():
-    # A header whose continuations all cover the same bytes: read one by one they would be a million million bytes.
-    content = bytearray(written(lambda file: file.__setitem__("a", np.zeros(10**5, "u1"))))
-    start = content.index(b"OHDR") if b"OHDR" in content else int.from_bytes(content[64:72], "little") + 16
-    end = len(content)
-    message = (16).to_bytes(2, "little") + (16).to_bytes(2, "little") + bytes(4)
-    blocks = message + start.to_bytes(8, "little") + (end - start).to_bytes(8, "little")
-    content[start:end] = (blocks * ((end - start) // len(blocks) + 1))[: end - start]
-    tracemalloc.start()
-    began = time.process_time()
-    with pytest.raises(ValueError, match="its tables are damaged"):
+def test_a_heap_of_strings_without_an_end():
+    content = bytearray(written(lambda file: file.create_group("a").attrs.__setitem__("name", "b")))
+    free = content.index(b"GCOL") + 40  # what follows the one string of eight bytes
+    assert int.from_bytes(content[free + 8 : free + 16], "little") == 4096 - 40
+    content[free + 8 : free + 16] = bytes(8)
+    with pytest.raises(ValueError, match="its strings are damaged"):
         read_hdf5(bytes(content))
-    assert time.process_time() - began < 5
-    assert tracemalloc.get_traced_memory()[1] < 50 * len(content)
-    tracemalloc.stop()

@@ -115,6 +115,36 @@ def test_other_values_are_refused(value, complaint, tmp_path):
         read_torch(path)
 
 
+def text(value):
+    return b"X" + len(value).to_bytes(4, "little") + value
+
+
+@pytest.mark.parametrize("state", [b"}" + text(b"mark") + b"K\1s", b"N}" + text(b"mark") + b"K\1s\x86"])
+def test_what_a_file_names_stays_as_it_is(state, tmp_path):
+    """An object's state sets attributes, of classes too."""
+    path = with_pickle(tmp_path / "pytorch_model.bin", b"\x80\x02ccollections\nOrderedDict\n" + state + b"b.")
+    with pytest.raises(ValueError, match="is not a valid PyTorch file"):
+        read_torch(path)
+    assert not hasattr(collections.OrderedDict, "mark")
+
+
+@pytest.mark.parametrize(
+    ("program", "complaint"),
+    [
+        (b"\x80\x02}r\xff\xff\xff\xff.", "it refers to values that it does not have"),
+        (b"\x96" + (2**40).to_bytes(8, "little") + b".", "bytes in a bytearray8"),
+        (b"\x80\x02}" + text(b"a") + b"\x8b\xff\xff\xff\x7f.", "not enough data in stream to read long4"),
+    ],
+)
+def test_a_program_that_claims_much_memory(program, complaint, tmp_path):
+    path = with_pickle(tmp_path / "pytorch_model.bin", program)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=complaint):
+        read_torch(path)
+    assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    tracemalloc.stop()
+
+
 # === Damage ===
 
 

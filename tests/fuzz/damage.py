@@ -9,11 +9,8 @@ import struct
 import zipfile
 from collections.abc import Callable
 
-import google_crc32c
-
 Damage = Callable[[bytes, random.Random], bytes]
 
-FOOTER, TRAILER = 48, 5  # of a table of TensorFlow's, and of a block in it
 _EXTREMES = (
     *(None, True, False, -1, 0, 1, 2, 3, 7, 64, 1000, 2**31, 2**40, 2**63, 2**64, 10**30, 1e-30, 1e308),
     *(float("nan"), float("inf"), "", "a", "gelu", "../x", "F32", "F8_E4M3", "I64", "a\nb", "\ud800", "\0", "a" * 5000),
@@ -102,20 +99,6 @@ def safetensors_header(content: bytes, chance: random.Random) -> bytes:
     return struct.pack("<Q", len(header)) + header + content[8 + length :]
 
 
-def table(content: bytes, chance: random.Random) -> bytes:
-    """Bytes of a TensorFlow index changed and its checksums set right."""
-    damaged = bytearray(content)
-    meta, meta_size, index, index_size = _varints(content[-FOOTER:], 4)
-    for _ in range(chance.randint(1, 4)):
-        damaged[chance.randrange(meta)] = chance.choice((0, 1, 255, 127, chance.randrange(256)))
-    for start, size in ((0, meta - TRAILER), (meta, meta_size), (index, index_size)):
-        end = start + size + 1  # the kind of compression is part of it
-        checksum = google_crc32c.value(bytes(damaged[start:end]))
-        masked = ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
-        damaged[end : end + 4] = struct.pack("<I", masked)
-    return bytes(damaged)
-
-
 def in_zip(**damage_of: Damage) -> Damage:
     """Damages one entry of an archive, by the end of its name, and sets the archive's checksums right."""
     endings = {ending.replace("_", "."): damage for ending, damage in damage_of.items()}
@@ -173,16 +156,3 @@ def _change_value(values, chance: random.Random) -> None:
 
 def _extreme(chance: random.Random):
     return copy.deepcopy(chance.choice(_EXTREMES))  # lists among them may be changed further
-
-
-def _varints(content: bytes, count: int) -> list[int]:
-    found, position = [], 0
-    for _ in range(count):
-        number = shift = 0
-        while True:
-            number |= (content[position] & 127) << shift
-            shift, position = shift + 7, position + 1
-            if content[position - 1] < 128:
-                break
-        found.append(number)
-    return found

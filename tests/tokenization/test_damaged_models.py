@@ -61,7 +61,14 @@ def test_cut_models_are_refused(tmp_path):
             AlbertTokenizer.from_pretrained(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"\x89PNG\r\n", b"{}", base64.b64encode(b"model" * 100), b"PK\3\4" + b"\0" * 99])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"\x89PNG\r\n", b"{}", base64.b64encode(b"model" * 100), b"PK\3\4" + b"\0" * 99),
+        *(b"\x0a\x05abc", b"\x0b", b"\x08", b"\xff" * 2**20),
+    ],
+    ids=lambda content: content[:4].hex(),
+)
 def test_other_files_are_refused(tmp_path, content):
     (tmp_path / "spiece.model").write_bytes(content)
     with pytest.raises(ValueError, match=r"spiece\.model"):

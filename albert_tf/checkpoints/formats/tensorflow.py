@@ -1,13 +1,15 @@
 """Reads TensorFlow checkpoints (`NAME.index` and `NAME.data-*`) and TF Hub modules, which contain one."""
 
+import glob
+import math
 import pathlib
+from typing import Any
 
 import numpy as np
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config_files import read_config
 from albert_tf.checkpoints.formats import google, model_garden
-from albert_tf.checkpoints.formats.tensor_bundle import read_bundle
 
 SAVED_MODEL_FILE = "saved_model.pb"
 _VARIABLES = pathlib.Path("variables", "variables")
@@ -62,7 +64,33 @@ def _find_config(prefix: pathlib.Path) -> pathlib.Path | None:
 
 def _read_tensors(prefix: pathlib.Path) -> dict[str, np.ndarray]:
     try:
-        return read_bundle(prefix, lambda name: google.is_weight(name) and model_garden.is_weight(name))
-    except (ValueError, OSError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+        import tensorflow as tf
+    except ImportError:
+        raise ValueError(
+            f"{prefix} is a TensorFlow checkpoint, which only TensorFlow reads; convert it once where TensorFlow is "
+            f"installed: albert-tf convert {prefix} FOLDER --to huggingface."
+        ) from None
+
+    # TensorFlow raises a plain RuntimeError, ValueError or SystemError for some damage.
+    damage = (tf.errors.OpError, RuntimeError, ValueError, LookupError, TypeError, OSError, SystemError)
+    try:
+        return _wanted(tf, prefix)
+    except damage as error:
+        reason = " ".join(str(error).split())[:200]
         raise ValueError(f"{prefix} could not be read ({reason}); download its index and data files again.") from None
+
+
+def _wanted(tf: Any, prefix: pathlib.Path) -> dict[str, np.ndarray]:
+    """The tensors that belong to the model."""
+    reader = tf.train.load_checkpoint(str(prefix))
+    dtypes = reader.get_variable_to_dtype_map()
+    shapes = {
+        name: shape
+        for name, shape in reader.get_variable_to_shape_map().items()
+        if google.is_weight(name) and model_garden.is_weight(name)
+    }
+    # Tensors do not overlap. This bounds the memory that a damaged index can request.
+    size = sum(math.prod(shape) * dtypes[name].size for name, shape in shapes.items())
+    if size > sum(file.stat().st_size for file in prefix.parent.glob(f"{glob.escape(prefix.name)}.data-*")):
+        raise ValueError("its tensors are larger than its data files")
+    return {name: reader.get_tensor(name) for name in shapes}

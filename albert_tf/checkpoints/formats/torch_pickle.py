@@ -1,22 +1,23 @@
-"""Reads `pytorch_model.bin` without PyTorch and without unpickling.
+"""Reads `pytorch_model.bin` without PyTorch and without running code in it.
 
-Unpickling can run arbitrary code. This reader interprets only the opcodes that a dictionary of tensors needs, and
-rejects all others. It reads both containers: zip archives, and the legacy format of PyTorch before 1.6, a sequence of
-pickles followed by the tensors' bytes.
+Unpickling calls what a file names. Here it can name only the few functions that make a dictionary of tensors, and use
+only the opcodes for them. Both containers are read: zip archives, and the legacy format of PyTorch before 1.6, a
+sequence of pickles followed by the tensors' bytes.
 
 References:
     `torch/serialization.py` of PyTorch for the containers; `pickletools` of Python for the opcodes.
 """
 
-import dataclasses
+import collections
 import io
 import math
 import pathlib
+import pickle
 import pickletools
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
-from typing import IO, Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -25,31 +26,35 @@ from albert_tf.checkpoints.formats.zip_archive import reject_compressed
 
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _STORAGE_TYPES = {
-    "torch FloatStorage": np.dtype("<f4"),
-    "torch DoubleStorage": np.dtype("<f8"),
-    "torch HalfStorage": np.dtype("<f2"),
-    "torch BFloat16Storage": np.dtype(ml_dtypes.bfloat16),
-    "torch LongStorage": np.dtype("<i8"),
+    "FloatStorage": np.dtype("<f4"),
+    "DoubleStorage": np.dtype("<f8"),
+    "HalfStorage": np.dtype("<f2"),
+    "BFloat16Storage": np.dtype(ml_dtypes.bfloat16),
+    "LongStorage": np.dtype("<i8"),
 }
-_LITERALS = {"BININT", "BININT1", "BININT2", "LONG1", "BINUNICODE", "SHORT_BINUNICODE", "GLOBAL"}
-_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
-_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
-_MARK = object()
-# Errors of the interpreter if the opcodes make no sense; RuntimeError if the archive claims to be encrypted.
-_DAMAGE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, OSError, EOFError, RuntimeError)
+# What a dictionary of tensors needs; some of the others would need any amount of memory.
+_OPCODES = {
+    *("PROTO", "STOP", "MARK", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1", "BINUNICODE"),
+    *("SHORT_BINUNICODE", "GLOBAL", "REDUCE", "BUILD", "BINPERSID", "BINPUT", "LONG_BINPUT", "BINGET", "LONG_BINGET"),
+    *("EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_LIST", "APPEND", "APPENDS"),
+    *("EMPTY_DICT", "SETITEM", "SETITEMS"),
+}
+# Of opcodes that make no sense; RuntimeError also where an archive claims to be encrypted.
+_DAMAGE = (
+    *(pickle.UnpicklingError, zipfile.BadZipFile, ValueError, LookupError, TypeError, AttributeError, OverflowError),
+    *(OSError, EOFError, RuntimeError),
+)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Storage:
-    """An array of bytes that tensors are views of."""
+class _Storage(NamedTuple):
+    """An array of bytes that tensors are views of; size counts elements."""
 
     key: str
     dtype: np.dtype
-    count: int
+    size: int
 
 
-@dataclasses.dataclass(frozen=True)
-class _Tensor:
+class _Tensor(NamedTuple):
     """A view of a storage; offset and strides count elements."""
 
     storage: _Storage
@@ -77,7 +82,7 @@ def read_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
             f"{path} contains {error}, but only tensors are read from PyTorch files; it may run code when PyTorch "
             "loads it, so get the weights as safetensors."
         ) from None
-    except (*_DAMAGE, zipfile.BadZipFile) as error:
+    except _DAMAGE as error:
         raise ValueError(
             f"{path} is not a valid PyTorch file ({error or type(error).__name__}); download it again."
         ) from None
@@ -85,6 +90,44 @@ def read_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
 
 class _UnsafePickleError(Exception):
     """The pickle contains something other than tensors."""
+
+
+class _Unpickler(pickle.Unpickler):
+    """Knows the names in a dictionary of tensors."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module == "torch" and name.endswith("Storage"):
+            return name
+        match (module, name):
+            case ("collections", "OrderedDict"):
+                return collections.OrderedDict
+            # New functions each time, as a pickle can set attributes of what it finds.
+            case ("torch._utils", "_rebuild_tensor_v2"):
+                return lambda storage, offset, shape, strides, *_: _Tensor(storage, offset, shape, strides)
+            case ("torch._utils", "_rebuild_parameter"):
+                return lambda tensor, *_: tensor
+        raise _UnsafePickleError(f"a call of {module}.{name}")
+
+    def persistent_load(self, pid: Any) -> _Storage:
+        _, kind, key, _, count, *view = pid
+        if kind not in _STORAGE_TYPES or any(part is not None for part in view):
+            raise _UnsafePickleError(f"a storage of kind torch.{kind}")
+        if not isinstance(key, str) or not isinstance(count, int) or count < 0:
+            raise ValueError("a storage has no name or size")
+        return _Storage(key, _STORAGE_TYPES[kind], count)
+
+
+def _load(file: io.BytesIO) -> Any:
+    """Unpickles the next value, after a look at its opcodes."""
+    start = file.tell()
+    for number, (opcode, argument, _) in enumerate(pickletools.genops(file)):
+        if opcode.name not in _OPCODES:
+            raise _UnsafePickleError(f"the opcode {opcode.name}")
+        # The index is the number of values stored before; a larger one would need memory up to it.
+        if opcode.name == "LONG_BINPUT" and (argument or 0) > number:
+            raise ValueError("it refers to values that it does not have")
+    file.seek(start)
+    return _Unpickler(file).load()
 
 
 def _read_zip(archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
@@ -100,7 +143,7 @@ def _read_zip(archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
     return _arrays(tensors, {key: archive.read(f"{folder}data/{key}") for key in keys})
 
 
-def _read_stream(file: IO[bytes]) -> dict[str, np.ndarray]:
+def _read_stream(file: io.BytesIO) -> dict[str, np.ndarray]:
     if _load(file) != _LEGACY_MAGIC:
         raise ValueError("its magic number is wrong")
     _load(file)  # protocol version
@@ -110,7 +153,7 @@ def _read_stream(file: IO[bytes]) -> dict[str, np.ndarray]:
     tensors = _check_tensors(_load(file))
     storages = {tensor.storage.key: tensor.storage for tensor in tensors.values()}
     content = {}
-    for key in map(_string, _load(file)):
+    for key in _load(file):
         count = int.from_bytes(file.read(8), "little")
         content[key] = file.read(count * storages[key].dtype.itemsize)
     return _arrays(tensors, content)
@@ -120,13 +163,18 @@ def _check_tensors(value: Any) -> dict[str, _Tensor]:
     if not isinstance(value, dict):
         raise _UnsafePickleError("something other than a dictionary")
     for name, tensor in value.items():
+        if not isinstance(name, str):
+            raise _UnsafePickleError("a name that is not a string")
         if not isinstance(tensor, _Tensor):
             raise _UnsafePickleError(f"something other than a tensor under {name!r}")
+        numbers = (tensor.offset, *tensor.shape, *tensor.strides)
+        if not isinstance(tensor.storage, _Storage) or any(not isinstance(one, int) or one < 0 for one in numbers):
+            raise _UnsafePickleError("a tensor without a storage")
     return value
 
 
 def _arrays(tensors: Mapping[str, _Tensor], content: Mapping[str, bytes]) -> dict[str, np.ndarray]:
-    storages = {tensor.storage.key: tensor.storage.count for tensor in tensors.values()}
+    storages = {tensor.storage.key: tensor.storage.size for tensor in tensors.values()}
     # Tied weights share a storage; the limit bounds the memory that a damaged file can request.
     if sum(math.prod(tensor.shape) for tensor in tensors.values()) > 2 * sum(storages.values()):
         raise ValueError("its tensors are larger than its storages")
@@ -135,112 +183,11 @@ def _arrays(tensors: Mapping[str, _Tensor], content: Mapping[str, bytes]) -> dic
 
 def _array(name: str, tensor: _Tensor, content: bytes) -> np.ndarray:
     storage = tensor.storage
-    if len(content) != storage.count * storage.dtype.itemsize:
+    if len(content) != storage.size * storage.dtype.itemsize:
         raise ValueError(f"the values of {name} are truncated")
     last = tensor.offset + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.strides, strict=True))
-    if math.prod(tensor.shape) > storage.count or not tensor.offset <= last < storage.count:
+    if math.prod(tensor.shape) > storage.size or not tensor.offset <= last < storage.size:
         raise ValueError(f"{name} lies outside its storage")
     values = np.frombuffer(content, storage.dtype)[tensor.offset :]
     strides = [stride * values.itemsize for stride in tensor.strides]
     return np.ascontiguousarray(np.lib.stride_tricks.as_strided(values, tensor.shape, strides, writeable=False))
-
-
-def _load(file: IO[bytes]) -> Any:
-    """Interprets the opcodes of one pickle and returns its value."""
-    stack: list[Any] = []
-    memo: dict[Any, Any] = {}
-    opcodes: Iterable[tuple[Any, Any, int | None]] = pickletools.genops(file)
-    for opcode, argument, _ in opcodes:
-        name = opcode.name
-        if name in _LITERALS:
-            stack.append(argument)
-        elif name in _CONSTANTS:
-            stack.append(_CONSTANTS[name])
-        elif name in ("BINPUT", "LONG_BINPUT"):
-            memo[argument] = stack[-1]
-        elif name in ("BINGET", "LONG_BINGET"):
-            stack.append(memo[argument])
-        elif name in ("EMPTY_DICT", "EMPTY_LIST"):
-            stack.append({} if name == "EMPTY_DICT" else [])
-        elif name == "MARK":
-            stack.append(_MARK)
-        elif name in _HANDLERS:
-            _HANDLERS[name](stack)
-        elif name in _TUPLES:
-            items = tuple(stack[-_TUPLES[name] :])
-            stack[-len(items) :] = [items]
-        elif name not in ("PROTO", "STOP"):
-            raise _UnsafePickleError(f"the opcode {name}")
-    return stack.pop()
-
-
-def _pop_to_mark(stack: list[Any]) -> list[Any]:
-    items = []
-    while (item := stack.pop()) is not _MARK:
-        items.append(item)
-    return items[::-1]
-
-
-def _string(value: Any) -> str:
-    if not isinstance(value, str):
-        raise _UnsafePickleError("a name that is not a string")
-    return value
-
-
-def _set_item(stack: list[Any]) -> None:
-    value, key = stack.pop(), stack.pop()
-    stack[-1][_string(key)] = value
-
-
-def _set_items(stack: list[Any]) -> None:
-    items = _pop_to_mark(stack)
-    stack[-1].update(zip(map(_string, items[::2]), items[1::2], strict=True))
-
-
-def _append_items(stack: list[Any]) -> None:
-    items = _pop_to_mark(stack)
-    stack[-1].extend(items)
-
-
-def _set_state(stack: list[Any]) -> None:
-    # PyTorch sets versions of its modules on the dictionary; they are not used.
-    stack.pop()
-    if not isinstance(stack[-1], dict):
-        raise _UnsafePickleError("an object with a state")
-
-
-def _call(stack: list[Any]) -> None:
-    arguments, function = stack.pop(), _string(stack.pop())
-    if function == "collections OrderedDict" and arguments == ():
-        stack.append({})
-    elif function == "torch._utils _rebuild_tensor_v2":
-        storage, offset, shape, strides = arguments[:4]
-        numbers = (offset, *shape, *strides)
-        if not isinstance(storage, _Storage) or not all(isinstance(number, int) and number >= 0 for number in numbers):
-            raise _UnsafePickleError("a tensor without a storage")
-        stack.append(_Tensor(storage, offset, shape, strides))
-    elif function == "torch._utils _rebuild_parameter" and isinstance(arguments[0], _Tensor):
-        stack.append(arguments[0])
-    else:
-        raise _UnsafePickleError(f"a call of {function.replace(' ', '.')}")
-
-
-def _open_storage(stack: list[Any]) -> None:
-    _, kind, key, _, count, *view = stack.pop()
-    if _string(kind) not in _STORAGE_TYPES or any(part is not None for part in view):
-        raise _UnsafePickleError(f"a storage of kind {kind.replace(' ', '.')}")
-    if not isinstance(count, int) or count < 0:
-        raise ValueError("a storage has no size")
-    stack.append(_Storage(_string(key), _STORAGE_TYPES[kind], count))
-
-
-_HANDLERS: dict[str, Callable[[list[Any]], None]] = {
-    "TUPLE": lambda stack: stack.append(tuple(_pop_to_mark(stack))),
-    "SETITEM": _set_item,
-    "SETITEMS": _set_items,
-    "APPEND": lambda stack: stack[-2].append(stack.pop()),
-    "APPENDS": _append_items,
-    "BUILD": _set_state,
-    "REDUCE": _call,
-    "BINPERSID": _open_storage,
-}

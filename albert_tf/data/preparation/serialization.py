@@ -14,10 +14,23 @@ import numpy as np
 import numpy.typing as npt
 
 from albert_tf.data.features import Feature, check_arrays
-from albert_tf.protobuf import varint
 
 # Tags of the length-delimited fields 1, 2 and 3.
 _FIELD_1, _FIELD_2, _FIELD_3 = b"\x0a", b"\x12", b"\x1a"
+
+
+def varint(value: int) -> bytes:
+    """Encodes a non-negative integer.
+
+    >>> varint(300)
+    b'\\xac\\x02'
+    """
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def _encode_varints(values: npt.NDArray) -> list[bytes]:

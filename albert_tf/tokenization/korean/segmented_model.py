@@ -1,5 +1,6 @@
 """A SentencePiece model with a segmenter: pieces do not cross morpheme boundaries, which have no ids themselves."""
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -10,7 +11,6 @@ from albert_tf.tokenization.files import CONFIG_FILE, read_config, write_config
 from albert_tf.tokenization.interface import EncodedWithOffsets, PieceModel, SpecialTokens
 from albert_tf.tokenization.korean.kiwi import BORDER, KiwiSegmenter
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
-from albert_tf.tokenization.sentencepiece.proto import digest
 
 
 class SegmentedModel:
@@ -34,7 +34,7 @@ class SegmentedModel:
 
     def hash_vocabulary(self) -> str:
         parts = (self._model.hash_vocabulary(), self._segmenter.name, self._segmenter.version)
-        return digest(b"\0".join(part.encode() for part in parts))
+        return hashlib.sha256(b"\0".join(part.encode() for part in parts)).hexdigest()
 
     def find_word_starts(self) -> np.ndarray:
         return self._model.find_word_starts()

@@ -6,6 +6,7 @@ and offsets refer to the original text.
 """
 
 import functools
+import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
@@ -14,7 +15,6 @@ import sentencepiece
 
 from albert_tf.tokenization.files import ASSETS
 from albert_tf.tokenization.sentencepiece.proto import (
-    digest,
     normalizer_spec,
     read_charsmap,
     read_spec_charsmap,
@@ -92,7 +92,7 @@ def read_shipped(base: bytes, do_lower_case: bool, keep_accents: bool) -> bytes 
     every version.
     """
     options = ("lower" if do_lower_case else "cased") + ("-accents" if keep_accents else "")
-    asset = ASSETS / f"charsmap-{digest(base)[:8]}-{options}.bin"
+    asset = ASSETS / f"charsmap-{hashlib.sha256(base).hexdigest()[:8]}-{options}.bin"
     return asset.read_bytes() if asset.is_file() else None
 
 

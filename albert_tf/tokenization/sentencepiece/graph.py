@@ -11,6 +11,8 @@ Letters: B batch, T ids of a text, S characters of a cleaned text, V vocabulary.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportReturnType=false, reportCallIssue=false
 # pyright: reportOptionalMemberAccess=false, reportOptionalCall=false
 
+import hashlib
+
 import numpy as np
 import tensorflow as tf
 import tensorflow_text
@@ -20,7 +22,7 @@ from albert_tf.tokenization.ragged import positions_in_rows, rows_of, sums
 from albert_tf.tokenization.sentencepiece.digit_comma import DigitCommaTable
 from albert_tf.tokenization.sentencepiece.offsets import PieceParts
 from albert_tf.tokenization.sentencepiece.pieces import starts_character
-from albert_tf.tokenization.sentencepiece.proto import FIRST_BYTE_ID, WORD_START_ID, bytes_as_pieces, digest
+from albert_tf.tokenization.sentencepiece.proto import FIRST_BYTE_ID, WORD_START_ID, bytes_as_pieces
 
 
 class SentencePieceInGraph(tf.Module):
@@ -125,7 +127,7 @@ def _create_op(model_proto: bytes, out_type: tf.DType) -> tensorflow_text.Senten
     Its name is the model's digest: in a process, the ops of loaded SavedModels share one resource if their names are
     equal, so that the second model would tokenize with the vocabulary of the first.
     """
-    name = f"sentencepiece_{digest(model_proto)}"
+    name = f"sentencepiece_{hashlib.sha256(model_proto).hexdigest()}"
     return tensorflow_text.SentencepieceTokenizer(model=model_proto, out_type=out_type, name=name)
 
 

@@ -6,7 +6,6 @@ user-defined piece, of which the published vocabulary has eight: ( ) " - . â€“ Â
 
 import base64
 import json
-import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
@@ -76,7 +75,7 @@ def read_unigram(content: dict[str, Any], file: Path) -> tuple[bytes, dict[str, 
         special = {token["id"]: token["special"] for token in content["added_tokens"]}
         pieces = [(str(piece), float(score), special.get(index)) for index, (piece, score) in enumerate(model["vocab"])]
         model_proto = unigram_model(pieces, int(model["unk_id"]), bool(model.get("byte_fallback")), charsmap)
-    except (LookupError, TypeError, ValueError, OverflowError, AttributeError, struct.error) as error:
+    except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise ValueError(
             f"{file} is no tokenizer of the tokenizers library ({type(error).__name__}: {error}); save it again."
         ) from None

@@ -1,6 +1,7 @@
 """SentencePiece as a piece model, with Google's clean-up and the digit-comma rule."""
 
 import functools
+import hashlib
 import struct
 from collections.abc import Sequence
 from dataclasses import astuple
@@ -20,7 +21,6 @@ from albert_tf.tokenization.sentencepiece.huggingface_json import tokenizers_fil
 from albert_tf.tokenization.sentencepiece.offsets import PieceParts, as_utf8, encode_with_offsets
 from albert_tf.tokenization.sentencepiece.pieces import find_special_ids, starts_word
 from albert_tf.tokenization.sentencepiece.proto import (
-    digest,
     is_unigram,
     read_charsmap,
     user_defined,
@@ -98,7 +98,7 @@ class SentencePieceModel:
         kinds = [*astuple(self.options), is_unigram(self._model_proto), bool(self._byte_ids)]
         symbols = sorted(map(self.processor.PieceToId, self._user_defined))
         parts = bytes(kinds), str(symbols).encode(), read_charsmap(self._compiled_proto), scores
-        return digest(b"\0".join([*parts, *(piece.encode() for piece in self.pieces)]))
+        return hashlib.sha256(b"\0".join([*parts, *(piece.encode() for piece in self.pieces)])).hexdigest()
 
     def tokenize(self, text: str | bytes) -> list[str]:
         text = _checked(text, 0)

@@ -1,44 +1,86 @@
-"""Reads and edits serialised SentencePiece models, which are protocol buffers."""
+"""Reads and edits serialised SentencePiece models, which are protocol buffers.
 
-import hashlib
-import struct
+The module that SentencePiece generates for its messages demands a protobuf as new as the one it was made with, which
+Apache Beam and gRPC do not allow. So the fields that are used are declared here; protobuf keeps all others.
+
+References:
+    `sentencepiece_model.proto` in google/sentencepiece.
+"""
+
 from collections.abc import Sequence
+from typing import Any
 
-from albert_tf.protobuf import FIXED32, VARINT, bytes_field, fields, integer_field, last_payload, tag
+from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+
 from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START
 from albert_tf.tokenization.sentencepiece.pieces import BYTE_PIECE
 
 # The ids that `bytes_as_pieces` gives to the word-start mark and to the byte 0.
 WORD_START_ID, FIRST_BYTE_ID = 1, 2
 
-# Field numbers in sentencepiece_model.proto.
-_MODEL_PIECES, _MODEL_TRAINER_SPEC, _MODEL_NORMALIZER_SPEC = 1, 2, 3
-_PIECE_TEXT, _PIECE_SCORE, _PIECE_KIND = 1, 2, 3
-_TRAINER_MODEL_TYPE, _TRAINER_VOCAB_SIZE, _TRAINER_BYTE_FALLBACK = 3, 4, 35
-_TRAINER_UNK_ID, _TRAINER_OTHER_IDS = 40, (41, 42, 43)
-_SPEC_CHARSMAP, _SPEC_REMOVE_EXTRA_WHITESPACES = 2, 4
-
-_UNIGRAM = b"\x01"
+# Values of `type` of a piece, and of `model_type`; enums have the encoding of integers.
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6
+_UNIGRAM = 1
+
+# Number, type and default of each field by name of the message; a default is given where it is not zero or empty.
+_FIELDS: dict[str, dict[str, tuple[int, str, str | None]]] = {
+    "Piece": {"piece": (1, "STRING", None), "score": (2, "FLOAT", None), "type": (3, "INT32", str(_NORMAL))},
+    "TrainerSpec": {
+        "model_type": (3, "INT32", str(_UNIGRAM)),
+        "vocab_size": (4, "INT32", None),
+        "byte_fallback": (35, "BOOL", None),
+        "unk_id": (40, "INT32", None),
+        "bos_id": (41, "INT32", None),
+        "eos_id": (42, "INT32", None),
+        "pad_id": (43, "INT32", None),
+    },
+    "NormalizerSpec": {"precompiled_charsmap": (2, "BYTES", None), "remove_extra_whitespaces": (4, "BOOL", None)},
+}
+_PARTS = {"pieces": "Piece", "trainer_spec": "TrainerSpec", "normalizer_spec": "NormalizerSpec"}
+
+
+def _declare() -> tuple[Any, Any]:
+    """The classes of a model and of a normaliser, in a pool of their own."""
+    field, file = descriptor_pb2.FieldDescriptorProto, descriptor_pb2.FileDescriptorProto(name="model", package="model")
+    for name, fields in _FIELDS.items():
+        declared = file.message_type.add(name=name)
+        for field_name, (number, kind, default) in fields.items():
+            settings = {"type": field.Type.Value(f"TYPE_{kind}"), "default_value": default}
+            declared.field.add(name=field_name, number=number, label=field.LABEL_OPTIONAL, **settings)
+    model = file.message_type.add(name="Model")
+    for number, (name, kind) in enumerate(_PARTS.items(), 1):
+        label = field.LABEL_REPEATED if name == "pieces" else field.LABEL_OPTIONAL
+        model.field.add(name=name, number=number, label=label, type_name=f".model.{kind}")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    names = ("model.Model", "model.NormalizerSpec")
+    model, spec = (message_factory.GetMessageClass(pool.FindMessageTypeByName(name)) for name in names)
+    return model, spec
+
+
+_Model, _NormalizerSpec = _declare()
+
+
+def _parse(model_proto: bytes) -> Any:
+    try:
+        return _Model.FromString(model_proto)
+    except message.DecodeError:
+        raise ValueError("it is not a protocol buffer, or is cut off") from None
 
 
 def read_charsmap(model_proto: bytes) -> bytes:
-    """Returns the compiled normalisation rules of a serialised model, or empty bytes."""
-    return read_spec_charsmap(last_payload(model_proto, _MODEL_NORMALIZER_SPEC))
+    """Returns the compiled normalisation rules of a serialised model, or empty bytes; raises ValueError for others."""
+    return _parse(model_proto).normalizer_spec.precompiled_charsmap
 
 
 def is_unigram(model_proto: bytes) -> bool:
     """Whether a serialised model is a unigram model, SentencePiece's default."""
-    model_type = last_payload(last_payload(model_proto, _MODEL_TRAINER_SPEC), _TRAINER_MODEL_TYPE)
-    return model_type in (b"", _UNIGRAM)
+    return _parse(model_proto).trainer_spec.model_type == _UNIGRAM
 
 
 def user_defined(model_proto: bytes) -> list[str]:
     """Returns the user-defined pieces, which are never split."""
-    # Few pieces have these bytes, even by chance, so that few are parsed.
-    mark, kind = bytes([_PIECE_KIND << 3 | VARINT, _USER_DEFINED]), bytes([_USER_DEFINED])
-    pieces = [field.payload for field in fields(model_proto) if field.number == _MODEL_PIECES]
-    return [_text_of(piece) for piece in pieces if mark in piece and last_payload(piece, _PIECE_KIND) == kind]
+    return [piece.piece for piece in _parse(model_proto).pieces if piece.type == _USER_DEFINED]
 
 
 def user_defined_score(piece: str) -> float:
@@ -52,16 +94,11 @@ def user_defined_score(piece: str) -> float:
 
 def round_scores(model_proto: bytes, step: float) -> bytes:
     """Returns the model with the scores of normal pieces rounded to multiples of a step."""
-    raw = bytearray()
-    for field in fields(model_proto):
-        piece = field.payload
-        # Pieces are normal by default.
-        if field.number == _MODEL_PIECES and last_payload(piece, _PIECE_KIND) in (b"", bytes([_NORMAL])):
-            (score,) = struct.unpack("<f", last_payload(piece, _PIECE_SCORE))
-            raw += _piece(_text_of(piece), round(score / step) * step, _NORMAL)
-        else:
-            raw += field.raw
-    return bytes(raw)
+    model = _parse(model_proto)
+    for piece in model.pieces:
+        if piece.type == _NORMAL:
+            piece.score = round(piece.score / step) * step
+    return model.SerializeToString()
 
 
 def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
@@ -69,12 +106,10 @@ def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
 
     Of the rest, only pieces and the trainer's settings are kept: nothing else in an untrusted model may take effect.
     """
-    replaced = (_SPEC_CHARSMAP, _SPEC_REMOVE_EXTRA_WHITESPACES)
-    spec = last_payload(model_proto, _MODEL_NORMALIZER_SPEC)
-    kept = b"".join(field.raw for field in fields(spec) if field.number not in replaced)
-    kept += normalizer_spec(charsmap) + integer_field(_SPEC_REMOVE_EXTRA_WHITESPACES, 1)
-    others = (field.raw for field in fields(model_proto) if field.number in (_MODEL_PIECES, _MODEL_TRAINER_SPEC))
-    return b"".join(others) + bytes_field(_MODEL_NORMALIZER_SPEC, kept)
+    model = _parse(model_proto)
+    model.normalizer_spec.precompiled_charsmap = charsmap
+    model.normalizer_spec.remove_extra_whitespaces = True
+    return _Model(**{name: getattr(model, name) for name in _PARTS}).SerializeToString()
 
 
 def unigram_model(
@@ -88,13 +123,13 @@ def unigram_model(
         byte_fallback: pieces such as <0x20> encode what is unknown.
         charsmap: the compiled normalisation rules.
     """
-    raw = []
+    model = _Model()
     for index, (text, score, special) in enumerate(pieces):
         kind = _NORMAL if special is None else _CONTROL if special else _USER_DEFINED
         kind = _BYTE if byte_fallback and BYTE_PIECE.fullmatch(text) else kind
-        raw.append(_piece(text, score, _UNKNOWN if index == unk_id else kind))
-    trainer_spec = _trainer_spec(len(pieces), unk_id, byte_fallback)
-    return b"".join(raw) + trainer_spec + bytes_field(_MODEL_NORMALIZER_SPEC, normalizer_spec(charsmap))
+        model.pieces.add(piece=text, score=score, type=_UNKNOWN if index == unk_id else kind)
+    model.normalizer_spec.precompiled_charsmap = charsmap
+    return _as_unigram(model, unk_id, byte_fallback)
 
 
 def bytes_as_pieces(model_proto: bytes, user_defined: Sequence[str]) -> bytes:
@@ -103,40 +138,31 @@ def bytes_as_pieces(model_proto: bytes, user_defined: Sequence[str]) -> bytes:
     Byte b has the id `FIRST_BYTE_ID + b`. A word start is one piece, as a model must have one such piece, and so are
     user-defined pieces, with the ids that follow, since the clean-up leaves them as they are.
     """
-    pieces = [_piece("<unk>", 0.0, _UNKNOWN), _piece(WORD_START, -1.0, _NORMAL)]
-    pieces += [_piece(f"<0x{byte:02X}>", 0.0, _BYTE) for byte in range(256)]
-    pieces += [_piece(text, 0.0, _USER_DEFINED) for text in user_defined]
-    trainer_spec = _trainer_spec(len(pieces), 0, True, last_payload(model_proto, _MODEL_TRAINER_SPEC))
-    clean_up = bytes_field(_MODEL_NORMALIZER_SPEC, last_payload(model_proto, _MODEL_NORMALIZER_SPEC))
-    return b"".join(pieces) + trainer_spec + clean_up
+    base = _parse(model_proto)
+    model = _Model(trainer_spec=base.trainer_spec, normalizer_spec=base.normalizer_spec)
+    model.pieces.add(piece="<unk>", type=_UNKNOWN)
+    model.pieces.add(piece=WORD_START, score=-1.0)
+    for byte in range(256):
+        model.pieces.add(piece=f"<0x{byte:02X}>", type=_BYTE)
+    for text in user_defined:
+        model.pieces.add(piece=text, type=_USER_DEFINED)
+    return _as_unigram(model, 0, True)
 
 
-def _trainer_spec(vocab_size: int, unk_id: int, byte_fallback: bool, base: bytes = b"") -> bytes:
-    """Returns the field of a unigram model; of settings that `base` has too, the later ones count."""
-    spec = base + integer_field(_TRAINER_MODEL_TYPE, 1) + integer_field(_TRAINER_VOCAB_SIZE, vocab_size)
-    spec += integer_field(_TRAINER_BYTE_FALLBACK, int(byte_fallback)) + integer_field(_TRAINER_UNK_ID, unk_id)
-    return bytes_field(_MODEL_TRAINER_SPEC, spec + b"".join(integer_field(field, -1) for field in _TRAINER_OTHER_IDS))
+def _as_unigram(model: Any, unk_id: int, byte_fallback: bool) -> bytes:
+    """Serialises a model after setting what the trainer of a unigram model records."""
+    spec = model.trainer_spec
+    spec.model_type, spec.vocab_size = _UNIGRAM, len(model.pieces)
+    spec.byte_fallback, spec.unk_id = byte_fallback, unk_id
+    spec.bos_id = spec.eos_id = spec.pad_id = -1
+    return model.SerializeToString()
 
 
 def normalizer_spec(charsmap: bytes) -> bytes:
     """Returns the serialised specification of a normaliser that has these compiled rules."""
-    return bytes_field(_SPEC_CHARSMAP, charsmap)
+    return _NormalizerSpec(precompiled_charsmap=charsmap).SerializeToString()
 
 
 def read_spec_charsmap(spec: bytes) -> bytes:
     """Returns the compiled rules out of the serialised specification of a normaliser."""
-    return last_payload(spec, _SPEC_CHARSMAP)
-
-
-def digest(content: bytes) -> str:
-    """Returns the SHA-256 of some bytes in hexadecimal."""
-    return hashlib.sha256(content).hexdigest()
-
-
-def _text_of(piece: bytes) -> str:
-    return last_payload(piece, _PIECE_TEXT).decode()
-
-
-def _piece(text: str, score: float, kind: int) -> bytes:
-    message = bytes_field(_PIECE_TEXT, text.encode()) + tag(_PIECE_SCORE, FIXED32) + struct.pack("<f", score)
-    return bytes_field(_MODEL_PIECES, message + integer_field(_PIECE_KIND, kind))
+    return _NormalizerSpec.FromString(spec).precompiled_charsmap

@@ -1,6 +1,7 @@
 """Vocabulary files as piece models: WordPiece ("##able"), or pieces that mark the end of a word ("을_")."""
 
 import functools
+import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, astuple
 from pathlib import Path
@@ -10,7 +11,6 @@ import numpy as np
 
 from albert_tf.tokenization.hangul import warn_of_lost_letters
 from albert_tf.tokenization.interface import EncodedWithOffsets, SpecialTokens
-from albert_tf.tokenization.sentencepiece.proto import digest
 from albert_tf.tokenization.wordpiece.cleanup import CharacterTable, CleanUp, as_characters
 from albert_tf.tokenization.wordpiece.longest_match import MAX_WORD_LENGTH, LongestMatch
 from albert_tf.tokenization.wordpiece.offsets import CleanedText, locate_pieces
@@ -81,7 +81,7 @@ class WordPieceModel:
         if options["max_word_length"] == MAX_WORD_LENGTH:  # hashes of earlier versions stay
             del options["max_word_length"]
         named = (f"{name}={value}" for name, value in options.items())
-        return digest("\0".join([*named, *self.pieces]).encode())
+        return hashlib.sha256("\0".join([*named, *self.pieces]).encode()).hexdigest()
 
     def split_words(self, text: str) -> list[str]:
         """Cleans a text and splits it into words."""

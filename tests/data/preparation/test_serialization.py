@@ -5,8 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.data.features import PRETRAINING_FEATURES, Feature
-from albert_tf.data.preparation.serialization import serialize_examples
-from albert_tf.protobuf import varint
+from albert_tf.data.preparation.serialization import serialize_examples, varint
 
 
 def as_tensorflow_does(features, arrays, row):
