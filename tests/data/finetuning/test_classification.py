@@ -48,7 +48,8 @@ def test_csv_has_commas_quotes_and_lines_inside_fields(tmp_path):
 def test_jsonl_takes_labels_of_any_simple_kind(tmp_path):
     rows = [{"text": "one\u2028line", "label": 2}, {"text": "", "label": "x"}, {"label": 0.5, "text": "\ud800"}]
     rows.append({"text": "a word as any other", "label": "null"})
-    texts = read_texts(write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows))))
+    texts = read_texts(write(tmp_path / "a.jsonl", "\ufeff" + "\r\n\n".join(map(json.dumps, rows))))
+    assert tuple(texts.lines) == (1, 3, 5, 7)
     assert tuple(texts.texts) == ("one\u2028line", "", "\ud800", "a word as any other")
     assert tuple(texts.labels) == ("2", "x", "0.5", "null")
 
@@ -164,6 +165,7 @@ BAD = {
         Columns(),
         r"a\.jsonl, line 2, is not valid JSON .*; correct or delete it",
     ),
+    "json not UTF-8": ("a.jsonl", b'{"text": "\xff", "label": 1}', Columns(), r"line 1, is not valid JSON .*0xff"),
     "json list": (
         "a.jsonl",
         "[1, 2]",

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import resource
+import sys
 import tempfile
 import tracemalloc
 
@@ -131,6 +132,14 @@ def test_ids_on_disk_are_those_in_memory(tmp_path, monkeypatch, kind):
     for given in (rows, StoredRows(rows)):
         for folder in (tmp_path / kind / "ids", None):
             assert_same(encode(given, *settings, folder=folder), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lists_of_texts_are_tokenized_without_arrow(monkeypatch, kind):
+    """As servers do for each request."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    rows, encode, settings, _ = KINDS[kind]
+    assert encode(rows, *settings)
 
 
 def test_parts_are_limited_in_rows_and_characters(monkeypatch):
