@@ -229,7 +229,8 @@ def encode_questions(
     settings = [tokenizer.vocab_hash, max_length, stride, max_question_length]
     rows = ((question.text, question.context) for question in questions)
     found = gather(parts, folder, [rows], settings)
-    encoded, spans = EncodedTexts.take(found, tokenizer, max_length), found.pop("spans")
+    encoded = EncodedTexts.take(found, tokenizer, max_length)
+    spans = [part.reshape(-1, 2) for part in found.pop("spans")]
     numbers = {name: np.concatenate(parts) for name, parts in found.items()}
     spans = Ragged(spans, numbers.pop("span_starts"), numbers.pop("span_lengths"))
     return QuestionWindows(questions, encoded, spans=spans, **numbers)
@@ -273,7 +274,7 @@ def _parts(
             "position": (windows.first + 2).astype(np.int32),
             "start": windows.starts.astype(np.int32),
             "count": windows.second.astype(np.int32),
-            "spans": np.concatenate(spans),
+            "spans": np.concatenate(spans).reshape(-1),
             "span_starts": np.array(span_starts, np.int64),
             "span_lengths": counts.astype(np.int32),
         }

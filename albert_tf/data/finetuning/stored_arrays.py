@@ -29,7 +29,7 @@ def gather(
     Arrays are made once: the file is read again where rows and settings are the same.
 
     Args:
-        parts: dicts of arrays with one axis or two; not iterated over if the file exists.
+        parts: dicts of arrays with one axis; not iterated over if the file exists.
         folder: for the file.
         rows: what the arrays are made of: texts, or tuples of texts and numbers.
         settings: JSON values of everything else that changes the arrays.
@@ -66,13 +66,16 @@ def _write(path: Path, parts: Iterable[Arrays]) -> None:
         try:
             folder = temporary / "new"
             folder.mkdir()
-            with (folder / _FILE).open("wb") as file, contextlib.ExitStack() as opened:
-                writer = None
-                for part in parts:
-                    batch = pa.record_batch({name: _one_row(array) for name, array in part.items()})
-                    writer = writer or opened.enter_context(pa.ipc.new_file(file, batch.schema))
-                    writer.write(batch)
-                opened.close()
+            rows = (
+                {name: pa.LargeListArray.from_arrays([0, len(array)], pa.array(array)) for name, array in part.items()}
+                for part in parts
+            )
+            first = pa.record_batch(next(rows))
+            with (folder / _FILE).open("wb") as file:
+                with pa.ipc.new_file(file, first.schema) as writer:
+                    writer.write(first)
+                    for row in rows:
+                        writer.write(pa.record_batch(row))
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -86,15 +89,6 @@ def _write(path: Path, parts: Iterable[Arrays]) -> None:
                 folder.rename(path)
 
 
-def _one_row(array: np.ndarray) -> Any:
-    import pyarrow as pa
-
-    values = pa.array(array.reshape(-1))
-    if array.ndim == 2:
-        values = pa.FixedSizeListArray.from_arrays(values, array.shape[1])
-    return pa.LargeListArray.from_arrays([0, len(array)], values)
-
-
 def _read(path: Path) -> dict[str, list[np.ndarray]] | None:
     """Memory-maps a file; None if it is missing or incomplete."""
     import pyarrow as pa
@@ -102,17 +96,9 @@ def _read(path: Path) -> dict[str, list[np.ndarray]] | None:
     try:
         reader = pa.ipc.open_file(pa.memory_map(str(path / _FILE)))
         batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
-        return {name: [_values(batch[name]) for batch in batches] for name in reader.schema.names}
+        return {name: [batch[name].flatten().to_numpy() for batch in batches] for name in reader.schema.names}
     except (OSError, pa.ArrowException):
         return None
-
-
-def _values(row: Any) -> np.ndarray:
-    values = row.flatten()
-    shape = [len(values)]
-    if hasattr(values.type, "list_size"):
-        shape, values = [*shape, values.type.list_size], values.flatten()
-    return values.to_numpy().reshape(shape)
 
 
 @dataclass(frozen=True)

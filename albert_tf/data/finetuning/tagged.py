@@ -249,7 +249,8 @@ def encode_tagged(
     rows = ((text.text, text.words, text.tags, text.spans) for text in texts)
     found = gather(parts, folder, [rows], [tokenizer.vocab_hash, list(names), max_length, stride])
     encoded = EncodedTexts.take(found, tokenizer, max_length)
-    spans = Ragged.of(found.pop("spans"), np.concatenate(found.pop("num_tokens")))
+    lengths = np.concatenate(found.pop("num_tokens"))
+    spans = Ragged.of([part.reshape(-1, 2) for part in found.pop("spans")], lengths)
     labels = Ragged(found.pop("labels"), spans.starts, spans.lengths)
     numbers = {name: np.concatenate(parts) for name, parts in found.items()}
     return EncodedTags(texts, encoded, spans=spans, labels=labels, **numbers)
@@ -278,7 +279,7 @@ def _parts(
             "start": windows.starts.astype(np.int32),
             "count": windows.first.astype(np.int32),
             "num_tokens": num_tokens.astype(np.int32),
-            "spans": np.concatenate(spans),
+            "spans": np.concatenate(spans).reshape(-1),
             "labels": np.concatenate([_labels(text, own, names) for text, own in zip(part, spans)]),
         }
         num_texts += len(part)
