@@ -36,7 +36,6 @@ EXTRAS = {
     "korean": "from albert_tf.tokenization.korean import kiwi; import kiwipiepy; kiwipiepy.Kiwi()",
     "onnx": "import onnx, onnxruntime, albert_tf.inference.onnx_network",
     "openvino": "import openvino, albert_tf.inference.onnx_network",
-    "parquet": "import pyarrow.parquet",
     "serve": "import albert_tf.serving.server, albert_tf.serving.grpc_service",
     "tfhub": "import tensorflow_hub",
 }

@@ -22,7 +22,7 @@ class TrainingExamples(Protocol):
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of ids of each example: int64 [N]."""
+        """Number of ids of each example: int32 [N]."""
         ...
 
     def training_batch(self, rows: np.ndarray) -> tuple[Inputs, Any]:

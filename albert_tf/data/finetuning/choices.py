@@ -14,7 +14,7 @@ import numpy as np
 
 from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, parts_of
 from albert_tf.data.finetuning.stored_arrays import gather
-from albert_tf.data.finetuning.stored_rows import RowsOfPassages
+from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.tables import read_objects
 from albert_tf.files.json import read_json
 
@@ -53,7 +53,7 @@ class ChoiceQuestion:
         return [f"{self.question} {choice}" for choice in self.choices]
 
 
-def read_choices(path: str | Path, labelled: bool = True) -> RowsOfPassages[ChoiceQuestion]:
+def read_choices(path: str | Path, labelled: bool = True) -> StoredRows[ChoiceQuestion]:
     """Reads multiple-choice questions.
 
     Args:
@@ -65,7 +65,7 @@ def read_choices(path: str | Path, labelled: bool = True) -> RowsOfPassages[Choi
         ValueError: there are no questions, they differ in the number of choices, or a file is damaged; the message
             names it.
     """
-    path, questions, first = Path(path), RowsOfPassages[ChoiceQuestion](), None
+    path, questions, first = Path(path), StoredRows[ChoiceQuestion](), None
     for question in _of_folder(path) if path.is_dir() else _of_lines(path, labelled):
         first = first or question
         if len(question.choices) != len(first.choices):
@@ -86,7 +86,8 @@ def _of_folder(path: Path) -> Iterator[ChoiceQuestion]:
 
 
 def _of_lines(path: Path, labelled: bool) -> Iterator[ChoiceQuestion]:
-    for where, content in read_objects(path, _CURE):
+    for row in read_objects(path, _CURE):
+        where, content = row.where, row.fields
         if "options" in content and "questions" in content:
             yield from _of_passage(content, where, _group_of(content))
         else:
@@ -147,7 +148,7 @@ class EncodedChoices:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of ids of the longest choice of each question: int64 [N]."""
+        """Number of ids of the longest choice of each question: int32 [N]."""
         return self.encoded.lengths.reshape(-1, self.num_choices).max(axis=1)
 
     def batch(self, rows: np.ndarray, multiple: int = 8) -> Inputs:
@@ -192,7 +193,8 @@ def encode_choices(
     parts = _parts(tokenizer, questions, max_length, longest)
     rows = ((question.context, question.question, question.choices, question.label) for question in questions)
     found = gather(parts, folder, [rows], [tokenizer.vocab_hash, max_length, longest])
-    return EncodedChoices(EncodedTexts.take(found, tokenizer, max_length), found["labels"], len(questions[0].choices))
+    labels = np.concatenate(found["labels"])
+    return EncodedChoices(EncodedTexts.take(found, tokenizer, max_length), labels, len(questions[0].choices))
 
 
 def _parts(

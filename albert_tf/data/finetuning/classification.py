@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_tf.data.finetuning.stored_rows import StoredTexts
+from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.tables import Row, listed, read_rows
 from albert_tf.files.json import nearest
 
@@ -51,8 +51,8 @@ class LabelledTexts:
 
     source: Path
     lines: Sequence[int]
-    texts: StoredTexts
-    pairs: StoredTexts | None
+    texts: Sequence[str]
+    pairs: Sequence[str] | None
     labels: Sequence[str]
     separator: str | None = None
 
@@ -124,7 +124,7 @@ def read_texts(path: str | Path, columns: Columns | None = None) -> LabelledText
             the file and the line.
     """
     path, columns = Path(path), columns or Columns()
-    texts, pairs = StoredTexts(), None if columns.pair is None else StoredTexts()
+    texts, pairs = StoredRows[str](), None if columns.pair is None else StoredRows[str]()
     lines, labels = array.array("q"), []
     for row in read_rows(path, columns.header, columns.drop_ragged):
         texts.append(row.text(columns.text, "--text-column"))
@@ -142,14 +142,14 @@ def label_of(row: Row, columns: Columns) -> str:
     label = row.field(columns.label, "--label-column")
     if isinstance(label, list | dict) and columns.separator is None:
         raise ValueError(
-            f"{row.source}, line {row.line}: the label {str(label)[:60]} is not a single value; if texts may have any "
+            f"{row.where}: the label {str(label)[:60]} is not a single value; if texts may have any "
             "number of labels, set the problem to 'multi_label'."
         )
     label = label.strip() if isinstance(label, str) else label
     is_missing = label is None or (isinstance(label, float) and math.isnan(label))
     if is_missing or (label == "" and columns.separator is None) or isinstance(label, bytes):
         problem = "binary; write it as text" if isinstance(label, bytes) else "empty; fill it in or delete the row"
-        raise ValueError(f"{row.source}, line {row.line}: the label ({columns.label!r}) is {problem}.")
+        raise ValueError(f"{row.where}: the label ({columns.label!r}) is {problem}.")
     # JSON has no decimals and dates, but Parquet does.
     is_json = isinstance(label, int | float | list | dict)
     return json.dumps(label, ensure_ascii=False, default=str) if is_json else str(label)

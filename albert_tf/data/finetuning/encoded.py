@@ -1,6 +1,6 @@
 """Tokenized texts of any number and length, and their padded batches.
 
-Letters: N examples, T ids of all examples together, B batch, L sequence.
+Letters: N examples, T ids of an example, B batch, L sequence.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from albert_tf.data.finetuning.stored_arrays import gather
+from albert_tf.data.finetuning.stored_arrays import Ragged, gather
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
@@ -45,35 +45,34 @@ def window_stride(max_length: int, doc_stride: int | None = None) -> int:
 
 @dataclass(frozen=True)
 class EncodedTexts:
-    """Tokenized and truncated examples with special tokens, concatenated.
+    """Tokenized and truncated examples with special tokens.
 
     Attributes:
-        ids: int32 [T].
+        ids: int32 [T] of each of the N examples.
         token_types: int8 [T].
-        offsets: int64 [N + 1]; example n has `ids[offsets[n] : offsets[n + 1]]`.
         max_length: maximum number of ids in an example.
         pad_token_id: id of the padding.
     """
 
-    ids: np.ndarray
-    token_types: np.ndarray
-    offsets: np.ndarray
+    ids: Ragged
+    token_types: Ragged
     max_length: int
     pad_token_id: int
 
     @classmethod
-    def take(cls, arrays: dict[str, np.ndarray], tokenizer: "AlbertTokenizer", max_length: int) -> "EncodedTexts":
-        """Takes `ids`, `token_types` and `lengths`, the number of ids of each example, int [N], out of `arrays`."""
-        offsets = np.append(0, np.cumsum(arrays.pop("lengths"), dtype=np.int64))
-        return cls(arrays.pop("ids"), arrays.pop("token_types"), offsets, max_length, tokenizer.pad_token_id)
+    def take(cls, arrays: dict[str, list[np.ndarray]], tokenizer: "AlbertTokenizer", max_length: int) -> "EncodedTexts":
+        """Takes `ids`, `token_types` and `lengths`, the number of ids of each example, out of arrays of `gather`."""
+        ids = Ragged.of(arrays.pop("ids"), np.concatenate(arrays.pop("lengths")))
+        types = Ragged(arrays.pop("token_types"), ids.starts, ids.lengths)
+        return cls(ids, types, max_length, tokenizer.pad_token_id)
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return len(self.ids)
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of ids of each example: int64 [N]."""
-        return np.diff(self.offsets)
+        """Number of ids of each example: int32 [N]."""
+        return self.ids.lengths
 
     def batch(self, rows: np.ndarray, multiple: int = 8) -> Inputs:
         """The model's inputs for some examples, padded to the longest of them.
@@ -87,12 +86,11 @@ class EncodedTexts:
         """
         lengths = self.lengths[rows]
         longest = min(-(-int(lengths.max()) // multiple) * multiple, self.max_length)
-        positions = np.arange(longest)
-        mask = positions < lengths[:, None]  # [B, L]
-        sources = (self.offsets[rows][:, None] + positions)[mask]
+        mask = np.arange(longest) < lengths[:, None]  # [B, L]
         ids = np.full(mask.shape, self.pad_token_id, np.int32)
         types = np.zeros(mask.shape, np.int32)
-        ids[mask], types[mask] = self.ids[sources], self.token_types[sources]
+        ids[mask] = np.concatenate([self.ids[row] for row in rows])
+        types[mask] = np.concatenate([self.token_types[row] for row in rows])
         return {"input_ids": ids, "attention_mask": mask.astype(np.int32), "token_type_ids": types}
 
 

@@ -1,6 +1,5 @@
 """Tables in memory: pandas' DataFrame, and the Dataset of Hugging Face's datasets."""
 
-import atexit
 import datetime
 import decimal
 import functools
@@ -8,9 +7,8 @@ import hashlib
 import json
 import os
 import pathlib
-import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from albert_tf.files.atomic import could_not_write
@@ -24,6 +22,9 @@ def as_file(data: Any) -> str | os.PathLike:
     Args:
         data: a path; a DataFrame; or a Dataset, whose class labels are written by name. Missing values are null.
 
+    Returns:
+        A path; files of tables are named after their content, so that equal tables have one file.
+
     Raises:
         ValueError: `data` is something else, such as a DatasetDict; two columns of a DataFrame have the same name; or
             a value is not text, a number, a date or a list of them.
@@ -31,28 +32,16 @@ def as_file(data: Any) -> str | os.PathLike:
     """
     if isinstance(data, str | os.PathLike):
         return data
-    kind = type(data).__name__
-    if all(hasattr(data, name) for name in ("columns", "notna", "iloc")) and not isinstance(data, type):
-        return _write(kind, _frame_rows(data))
-    if hasattr(data, "features") and hasattr(data, "iter"):
-        return _write(kind, _dataset_rows(data))
-    raise ValueError(
-        f"Examples must be a path, a pandas DataFrame or a Dataset, such as dataset['train']. Received: {kind}."
-    )
-
-
-def _write(kind: str, rows: Iterable[Mapping[str, Any]]) -> pathlib.Path:
-    """Writes a file that is named after its content, so that equal tables have one file."""
     content = hashlib.sha256()
-    handle, name = tempfile.mkstemp(dir=_folder())
+    handle, name = tempfile.mkstemp(dir=_folder().name)
     path = pathlib.Path(name)
     try:
         with open(handle, "wb") as file:
-            for row in rows:
+            for row in _rows(data):
                 line = (json.dumps(row, default=_plain) + "\n").encode()
                 content.update(line)
                 file.write(line)
-        return path.replace(path.with_name(f"{kind}-{content.hexdigest()[:16]}.jsonl"))
+        return path.replace(path.with_name(f"{type(data).__name__}-{content.hexdigest()[:16]}.jsonl"))
     except OSError as error:
         raise could_not_write(path, error) from None
     finally:
@@ -60,10 +49,19 @@ def _write(kind: str, rows: Iterable[Mapping[str, Any]]) -> pathlib.Path:
 
 
 @functools.cache
-def _folder() -> pathlib.Path:
-    folder = tempfile.mkdtemp(prefix="albert_tf-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return pathlib.Path(folder)
+def _folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory(prefix="albert_tf-", ignore_cleanup_errors=True)
+
+
+def _rows(data: Any) -> Iterator[dict[str, Any]]:
+    if all(hasattr(data, name) for name in ("columns", "notna", "iloc")) and not isinstance(data, type):
+        return _frame_rows(data)
+    if hasattr(data, "features") and hasattr(data, "iter"):
+        return _dataset_rows(data)
+    raise ValueError(
+        "Examples must be a path, a pandas DataFrame or a Dataset, such as dataset['train']. Received: "
+        f"{type(data).__name__}."
+    )
 
 
 def _frame_rows(frame: Any) -> Iterator[dict[str, Any]]:

@@ -20,7 +20,7 @@ from albert_tf.data.finetuning.encoded import (
     window_stride,
 )
 from albert_tf.data.finetuning.stored_arrays import Ragged, gather
-from albert_tf.data.finetuning.stored_rows import RowsOfPassages
+from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.files.json import MAX_DATA_BYTES, parse_json, read_bytes
 from albert_tf.tokenization.batching import BatchLayout, Windows, choose_windows
 from albert_tf.tokenization.spans import find_tokens
@@ -50,7 +50,7 @@ class Question:
     starts: tuple[int, ...] = ()
 
 
-def read_questions(path: str | Path, misplaced: Misplaced = "refuse") -> RowsOfPassages[Question]:
+def read_questions(path: str | Path, misplaced: Misplaced = "refuse") -> StoredRows[Question]:
     """Reads a file in the format of SQuAD 1.1 and 2.0, which KorQuAD 1.0 and XQuAD share.
 
     Args:
@@ -65,7 +65,7 @@ def read_questions(path: str | Path, misplaced: Misplaced = "refuse") -> RowsOfP
     path = Path(path)
     cure = "give a file in SQuAD's format"
     content = parse_json(read_bytes(path, cure, MAX_DATA_BYTES), path, cure=cure)
-    questions, seen, wrong = RowsOfPassages[Question](), set(), []
+    questions, seen, wrong = StoredRows[Question](), set(), []
     for question in _questions(path, content):
         if question.id in seen:
             raise ValueError(f"{path} has two questions with the id {question.id!r}; give each its own.")
@@ -179,7 +179,7 @@ class QuestionWindows:
         A window without the whole first answer of its question is impossible, with both positions 0.
         """
         starts, ends = np.zeros([2, len(self)], np.int32)
-        edges = np.searchsorted(self.question, np.arange(len(self.questions) + 1)).tolist()
+        edges = np.searchsorted(self.question, np.arange(len(self.questions) + 1))
         for question, spans, (begin, end) in zip(self.questions, self.spans, itertools.pairwise(edges)):
             if not question.answers or question.starts[0] < 0:
                 continue
@@ -234,9 +234,11 @@ def encode_questions(
     settings = [tokenizer.vocab_hash, max_length, stride, max_question_length]
     rows = ((question.text, question.context) for question in questions)
     found = gather(parts, folder, [rows], settings)
-    spans = Ragged(*(found.pop(name) for name in ("spans", "span_starts", "span_ends")))
     encoded = EncodedTexts.take(found, tokenizer, max_length)
-    return QuestionWindows(questions, encoded, spans=spans, **found)
+    spans = [part.reshape(-1, 2) for part in found.pop("spans")]
+    numbers = {name: np.concatenate(parts) for name, parts in found.items()}
+    spans = Ragged(spans, numbers.pop("span_starts"), numbers.pop("span_lengths"))
+    return QuestionWindows(questions, encoded, spans=spans, **numbers)
 
 
 def _parts(
@@ -277,9 +279,9 @@ def _parts(
             "position": (windows.first + 2).astype(np.int32),
             "start": windows.starts.astype(np.int32),
             "count": windows.second.astype(np.int32),
-            "spans": np.concatenate(spans),
+            "spans": np.concatenate(spans).reshape(-1),
             "span_starts": np.array(span_starts, np.int64),
-            "span_ends": np.array(span_starts, np.int64) + counts,
+            "span_lengths": counts.astype(np.int32),
         }
         num_questions += len(part)
 

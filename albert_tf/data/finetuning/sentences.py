@@ -4,7 +4,7 @@ Letters: N rows, T sentences of each.
 """
 
 import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ import numpy as np
 from albert_tf.data.finetuning.choices import EncodedChoices
 from albert_tf.data.finetuning.classification import Columns, as_number, label_of
 from albert_tf.data.finetuning.encoded import encode_texts
-from albert_tf.data.finetuning.stored_rows import StoredTexts
+from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.tables import listed, read_rows
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class SentenceRows:
         similarities: float32 [N], from 0 to 1; zeros without labels.
     """
 
-    sentences: StoredTexts
+    sentences: Sequence[str]
     num_sentences: int
     similarities: np.ndarray
 
@@ -69,7 +69,7 @@ def read_sentences(
     """
     if columns.pair is None:
         raise ValueError("`pair_column` must be given to learn embeddings of sentences. Received: None.")
-    sentences, similarities, labels = StoredTexts(), array.array("f"), set()
+    sentences, similarities, labels = StoredRows[str](), array.array("f"), set()
     names = [(columns.text, "--text-column"), (columns.pair, "--pair-column")]
     names += [] if negative is None else [(negative, "--negative-column")]
     for row in read_rows(path, columns.header, columns.drop_ragged):
@@ -82,7 +82,7 @@ def read_sentences(
         similarity = 0.0 if largest_label is None else as_number(label) / largest_label
         if not 0 <= similarity <= 1:  # false for NaN
             raise ValueError(
-                f"{path}, line {row.line}: the label {label!r} is not a number from 0 to {largest_label:g}; correct "
+                f"{row.where}: the label {label!r} is not a number from 0 to {largest_label:g}; correct "
                 "it, or set --largest-label."
             )
         for text in texts:

@@ -1,9 +1,11 @@
-"""Arrays that are made part by part, and kept on disk so that any number of rows needs little memory."""
+"""Arrays that are made part by part, and kept in a memory-mapped Arrow file so that many rows need little memory."""
 
+import bisect
 import contextlib
+import functools
 import hashlib
+import itertools
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,24 +14,23 @@ from typing import Any, overload
 
 import numpy as np
 
-from albert_tf.data.finetuning.stored_rows import StoredTexts
 from albert_tf.files.atomic import could_not_write, temporary_folder
 
 Arrays = Mapping[str, np.ndarray]
 
-_INDEX = "index.json"
+_FILE = "arrays.arrow"
 
 
 def gather(
     parts: Iterable[Arrays], folder: Path | None, rows: Sequence[Iterable[Any]], settings: Sequence[Any]
-) -> dict[str, np.ndarray]:
-    """Concatenates the arrays of parts by name, in files below `folder`, or in memory if it is None.
+) -> dict[str, list[np.ndarray]]:
+    """The arrays of all parts by name, in a file below `folder`, or in memory if it is None.
 
-    Arrays are made once: the files are read again where rows and settings are the same.
+    Arrays are made once: the file is read again where rows and settings are the same.
 
     Args:
-        parts: what to concatenate, along the first axis; not iterated over if the files exist.
-        folder: for the files.
+        parts: dicts of arrays with one axis; not iterated over if the file exists.
+        folder: for the file.
         rows: what the arrays are made of: texts, or tuples of texts and numbers.
         settings: JSON values of everything else that changes the arrays.
 
@@ -38,7 +39,7 @@ def gather(
     """
     if folder is None:
         found = list(parts)
-        return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+        return {name: [part[name] for part in found] for name in found[0]}
     key = [*map(_digest, rows), *settings]
     path = folder / hashlib.sha256(json.dumps(key).encode()).hexdigest()
     arrays = _read(path)
@@ -51,8 +52,6 @@ def gather(
 
 
 def _digest(rows: Iterable[Any]) -> str:
-    if isinstance(rows, StoredTexts):
-        return rows.digest()
     content = hashlib.sha256()
     for row in rows:
         content.update(repr(row).encode("utf-8", "surrogatepass"))
@@ -60,25 +59,25 @@ def _digest(rows: Iterable[Any]) -> str:
 
 
 def _write(path: Path, parts: Iterable[Arrays]) -> None:
-    """Writes a file for each array, and an index of data types and shapes, to a new folder."""
+    """Writes an Arrow file of one row for each part, whose columns are lists, to a new folder."""
+    import pyarrow as pa
+
     with temporary_folder(path) as temporary:
         try:
             folder = temporary / "new"
             folder.mkdir()
-            with contextlib.ExitStack() as opened:
-                files, index = {}, {}
-                for part in parts:
-                    for name, numbers in part.items():
-                        if name not in files:
-                            files[name] = opened.enter_context((folder / name).open("wb"))
-                            index[name] = [numbers.dtype.str, 0, *numbers.shape[1:]]
-                        files[name].write(np.ascontiguousarray(numbers).data)
-                        index[name][1] += len(numbers)
-                files[_INDEX] = opened.enter_context((folder / _INDEX).open("wb"))
-                files[_INDEX].write(json.dumps(index).encode())
-                for file in files.values():
-                    file.flush()
-                    os.fsync(file.fileno())
+            rows = (
+                {name: pa.LargeListArray.from_arrays([0, len(array)], pa.array(array)) for name, array in part.items()}
+                for part in parts
+            )
+            first = pa.record_batch(next(rows))
+            with (folder / _FILE).open("wb") as file:
+                with pa.ipc.new_file(file, first.schema) as writer:
+                    writer.write(first)
+                    for row in rows:
+                        writer.write(pa.record_batch(row))
+                file.flush()
+                os.fsync(file.fileno())
         except OSError as error:
             raise could_not_write(path, error) from None
         with contextlib.suppress(OSError):
@@ -90,45 +89,46 @@ def _write(path: Path, parts: Iterable[Arrays]) -> None:
                 folder.rename(path)
 
 
-def _read(path: Path) -> dict[str, np.ndarray] | None:
-    """Memory-maps the files; None if they are missing or incomplete."""
+def _read(path: Path) -> dict[str, list[np.ndarray]] | None:
+    """Memory-maps a file; None if it is missing or incomplete."""
+    import pyarrow as pa
+
     try:
-        index = json.loads((path / _INDEX).read_bytes())
-        return {name: _mapped(path / name, *layout) for name, layout in index.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+        reader = pa.ipc.open_file(pa.memory_map(str(path / _FILE)))
+        batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
+        return {name: [batch[name].flatten().to_numpy() for batch in batches] for name in reader.schema.names}
+    except (OSError, pa.ArrowException):
         return None
-
-
-def _mapped(file: Path, dtype: str, *shape: int) -> np.ndarray:
-    if file.stat().st_size != np.dtype(dtype).itemsize * math.prod(shape):
-        raise ValueError(f"{file} is incomplete.")
-    # An empty file cannot be mapped.
-    return np.asarray(np.memmap(file, dtype, "r", shape=shape)) if math.prod(shape) else np.empty(shape, dtype)
 
 
 @dataclass(frozen=True)
 class Ragged(Sequence[np.ndarray]):
-    """N arrays of different lengths, which are parts of one.
+    """N arrays of different lengths.
 
     Attributes:
-        values: all of them, concatenated.
-        starts, ends: int64 [N]; array n is `values[starts[n] : ends[n]]`.
+        parts: long arrays; each of the N is within one of them.
+        starts: where each begins in the parts one after the other, int64 [N].
+        lengths: of each, int [N].
 
     Example:
 
-    >>> Ragged.of(np.arange(5), np.array([2, 0, 3]))[2].tolist()
-    [2, 3, 4]
+    >>> Ragged.of([np.arange(2), np.arange(5)], np.array([2, 0, 3, 2]))[2].tolist()
+    [0, 1, 2]
     """
 
-    values: np.ndarray
+    parts: Sequence[np.ndarray]
     starts: np.ndarray
-    ends: np.ndarray
+    lengths: np.ndarray
 
     @classmethod
-    def of(cls, values: np.ndarray, lengths: np.ndarray) -> "Ragged":
+    def of(cls, parts: Sequence[np.ndarray], lengths: np.ndarray) -> "Ragged":
         """From the lengths, int [N], of arrays that follow each other."""
-        ends = np.cumsum(lengths, dtype=np.int64)
-        return cls(values, ends - lengths, ends)
+        return cls(parts, np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
+
+    @functools.cached_property
+    def _edges(self) -> list[int]:
+        """Where each part begins."""
+        return [0, *itertools.accumulate(map(len, self.parts))][: len(self.parts)]
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -140,7 +140,9 @@ class Ragged(Sequence[np.ndarray]):
     def __getitem__(self, index: slice) -> list[np.ndarray]: ...
 
     def __getitem__(self, index: int | slice) -> np.ndarray | list[np.ndarray]:
-        places = range(len(self))[index]
-        if isinstance(places, int):
-            return self.values[self.starts[places] : self.ends[places]]
-        return [self[place] for place in places]
+        if isinstance(index, slice):
+            return [self[number] for number in range(len(self))[index]]
+        start = int(self.starts[index])
+        part = bisect.bisect_right(self._edges, start) - 1
+        start -= self._edges[part]
+        return self.parts[part][start : start + int(self.lengths[index])]

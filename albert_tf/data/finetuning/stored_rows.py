@@ -1,12 +1,12 @@
 """Texts and other rows on disk, so that any number of them needs little memory."""
 
-import array
-import dataclasses
-import hashlib
+import contextlib
+import functools
+import mmap
 import pickle
 import tempfile
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
@@ -14,12 +14,13 @@ from albert_tf.files.atomic import could_not_write
 
 Row = TypeVar("Row")
 
+_ROWS_AT_ONCE, _BYTES_AT_ONCE = 256, 1 << 20
+
 
 class StoredRows(Sequence[Row], Generic[Row]):
-    """Rows in a temporary file, which is removed with the object; each takes 8 bytes of memory.
+    """Rows in a temporary Arrow file, which is removed with the object.
 
-    The file is in the system's folder for temporary files, which the environment variable TMPDIR sets. Threads must not
-    read at the same time.
+    The file is in the system's folder for temporary files, which the environment variable TMPDIR sets.
 
     Args:
         rows: the first rows, objects that can be pickled.
@@ -33,28 +34,51 @@ class StoredRows(Sequence[Row], Generic[Row]):
     """
 
     def __init__(self, rows: Iterable[Row] = ()):
-        # Without a buffer, a full disk is an error of `append`.
-        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (it is closed with the object)
-        self._ends = array.array("q", [0])
-        weakref.finalize(self, self._file.close)
+        import pyarrow as pa
+
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed when it is mapped)
+        self._writer = pa.ipc.new_stream(self._file, pa.schema([("row", pa.binary())]))
+        self._unwritten: list[bytes] = []
+        self._size = 0
+        weakref.finalize(self, _close, self._file)  # if no row is ever read, as after an error
         for row in rows:
             self.append(row)
 
     def append(self, row: Row) -> None:
-        """Adds a row at the end; raises OSError if the disk is full."""
-        content = self._encode(row)
-        left = content
+        """Adds a row at the end, before any is read; raises OSError if the disk is full."""
+        content = pickle.dumps(row, pickle.HIGHEST_PROTOCOL)
+        self._unwritten.append(content)
+        self._size += len(content)
+        if len(self._unwritten) == _ROWS_AT_ONCE or self._size > _BYTES_AT_ONCE:
+            self._write()
+
+    def _write(self) -> None:
+        import pyarrow as pa
+
         try:
-            self._file.seek(self._ends[-1])
-            while left:
-                left = left[self._file.write(left) :]
+            self._writer.write_batch(pa.record_batch({"row": pa.array(self._unwritten, pa.binary())}))
+            self._file.flush()
         except OSError as error:
-            self._file.truncate(self._ends[-1])
             raise could_not_write(Path(tempfile.gettempdir()), error) from None
-        self._ends.append(self._ends[-1] + len(content))
+        self._unwritten, self._size = [], 0
+
+    @functools.cached_property
+    def _rows(self) -> Any:
+        """All rows, in the mapped file."""
+        import pyarrow as pa
+
+        self._write()
+        del self._unwritten  # no row can be added
+        with self._file:
+            mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        return pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()["row"]
 
     def __len__(self) -> int:
-        return len(self._ends) - 1
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        for start in range(0, len(self), _ROWS_AT_ONCE):
+            yield from self[start : start + _ROWS_AT_ONCE]
 
     @overload
     def __getitem__(self, index: int) -> Row: ...
@@ -63,58 +87,11 @@ class StoredRows(Sequence[Row], Generic[Row]):
     def __getitem__(self, index: slice) -> list[Row]: ...
 
     def __getitem__(self, index: int | slice) -> Row | list[Row]:
-        places = range(len(self))[index]
-        return self._read(places) if isinstance(places, int) else [self._read(place) for place in places]
-
-    def _read(self, place: int) -> Row:
-        self._file.seek(self._ends[place])
-        return self._decode(self._file.read(self._ends[place + 1] - self._ends[place]))
-
-    def _encode(self, row: Row) -> bytes:
-        return pickle.dumps(row, pickle.HIGHEST_PROTOCOL)
-
-    def _decode(self, content: bytes) -> Row:
-        return pickle.loads(content)
+        if isinstance(index, slice):
+            return [pickle.loads(content) for content in self._rows[index].to_pylist()]
+        return pickle.loads(self._rows[index].as_py())
 
 
-class StoredTexts(StoredRows[str]):
-    """StoredRows of texts, which take the space of a text file."""
-
-    def digest(self) -> str:
-        """A hash of all texts."""
-        self._file.seek(0)
-        content = hashlib.file_digest(self._file, "sha256")
-        content.update(self._ends.tobytes())
-        return content.hexdigest()
-
-    def _encode(self, row: str) -> bytes:
-        return row.encode("utf-8", "surrogatepass")
-
-    def _decode(self, content: bytes) -> str:
-        return content.decode("utf-8", "surrogatepass")
-
-
-class RowsOfPassages(StoredRows[Row]):
-    """StoredRows of dataclasses with a passage, `context`, which is stored once for rows that follow each other.
-
-    Args:
-        rows: as for StoredRows.
-    """
-
-    def __init__(self, rows: Iterable[Row] = ()):
-        self._passages = StoredTexts()
-        self._last: tuple[int, str] | None = None  # number and text of the passage that was last written or read
-        super().__init__(rows)
-
-    def _encode(self, row: Any) -> bytes:
-        if self._last is None or self._last[1] != row.context:
-            self._passages.append(row.context)
-            self._last = len(self._passages) - 1, row.context
-        return pickle.dumps((self._last[0], dataclasses.replace(row, context="")), pickle.HIGHEST_PROTOCOL)
-
-    def _decode(self, content: bytes) -> Any:
-        number, row = pickle.loads(content)
-        if self._last is None or self._last[0] != number:
-            self._last = number, self._passages[number]
-        object.__setattr__(row, "context", self._last[1])  # `replace` takes ten times as long
-        return row
+def _close(file: Any) -> None:
+    with contextlib.suppress(OSError):  # the disk is full
+        file.close()

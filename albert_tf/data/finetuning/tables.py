@@ -2,10 +2,8 @@
 
 import collections
 import csv
-import itertools
-import json
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from albert_tf.files.text import read_lines
 
 _TAB_SUFFIXES = (".tsv", ".txt")
 _SUFFIXES = (*_TAB_SUFFIXES, ".csv", ".jsonl", ".json", ".parquet")
+_CORRECT = "correct or delete it"
 _MAX_FIELD = 2**31 - 1  # characters of a field of a CSV file, instead of the 128 KiB of Python's module
 
 
@@ -30,14 +29,19 @@ class Row:
 
     source: Path
     line: int
-    fields: dict[str, Any]
+    fields: Mapping[str, Any]
+
+    @property
+    def where(self) -> str:
+        """File and line, for error messages."""
+        return f"{self.source}, line {self.line}"
 
     def field(self, column: str, option: str) -> Any:
         """The field of a column; raises ValueError, which names the command-line `option`, if it does not exist."""
         if column not in self.fields:
             # The rows of a table with a header have the same columns.
             has_names = self.source.suffix.lower() in (*_TAB_SUFFIXES, ".csv") and "0" not in self.fields
-            where = self.source if has_names else f"{self.source}, line {self.line},"
+            where = self.source if has_names else f"{self.where},"
             raise ValueError(
                 f"{where} has no column {column!r}; its columns are {listed(self.fields)}"
                 f"{nearest(column, self.fields)} Choose one with {option}."
@@ -48,7 +52,7 @@ class Row:
         """As `field`; raises ValueError also if the field, of JSON, is not a string."""
         text = self.field(column, option)
         if not isinstance(text, str):
-            raise ValueError(f"{self.source}, line {self.line}: {column}={text!r} is not a string; put it in quotes.")
+            raise ValueError(f"{self.where}: {column}={text!r} is not a string; put it in quotes.")
         return text
 
 
@@ -56,8 +60,8 @@ def read_rows(path: Path, header: bool, drop_ragged: bool = False) -> Iterator[R
     """Yields the rows of a table.
 
     `.tsv` and `.txt`: fields separated by tabs, without quoting (as in the files of GLUE). `.csv`: commas and double
-    quotes. `.jsonl`: one JSON object per line; `.json`: a list of objects, whose numbers stand for lines; `.parquet`
-    needs pyarrow. A field of an inner object has the column "outer.inner". Text files are UTF-8, with or without a
+    quotes. `.jsonl`: one JSON object per line; `.json`: a list of objects, and `.parquet`, whose numbers of rows stand
+    for lines. A field of an inner object has the column "outer.inner". Text files are UTF-8, with or without a
     byte-order mark; blank lines are skipped, but those within a `.tsv` file of one column, and others with all of its
     tabs, are empty fields.
 
@@ -72,62 +76,53 @@ def read_rows(path: Path, header: bool, drop_ragged: bool = False) -> Iterator[R
     _check_exists(path, "give a table")
     if path.suffix.lower() not in _SUFFIXES:
         raise ValueError(f"{path} is not a table of a known format; convert it to {listed(_SUFFIXES)}.")
-    if path.suffix.lower() == ".parquet":
-        return _parquet_rows(path)
-    if path.suffix.lower() == ".json":
-        return _list_rows(path)
-    return _json_rows(path) if path.suffix.lower() == ".jsonl" else _separated_rows(path, header, drop_ragged)
+    if path.suffix.lower() == ".jsonl":
+        return read_objects(path, _CORRECT)
+    if path.suffix.lower() in (".json", ".parquet"):
+        objects = _list_elements(path) if path.suffix.lower() == ".json" else _parquet_rows(path)
+        return (_of_object(path, number, fields) for number, fields in enumerate(objects, start=1))
+    return _separated_rows(path, header, drop_ragged)
 
 
-def _list_rows(path: Path) -> Iterator[Row]:
-    cure = "give a list of objects"
-    for number, fields in enumerate(parse_json(read_bytes(path, cure, MAX_DATA_BYTES), path, list, cure), start=1):
-        if not isinstance(fields, dict):
-            raise ValueError(
-                f"{path}, element {number}, is not a JSON object: {str(fields)[:40]!r}; correct or delete it."
-            )
-        yield Row(path, number, _flat(fields))
+def read_objects(path: Path, cure: str) -> Iterator[Row]:
+    """Yields the JSON objects of a file with one on each line.
+
+    Raises:
+        ValueError: the file does not exist, or a line is not an object; the message ends with `cure`.
+    """
+    _check_exists(path, cure)
+    with path.open("rb") as file:
+        for line, content in enumerate(file, start=1):
+            if content.strip():
+                yield _of_object(path, line, parse_json(content, f"{path}, line {line},", cure=cure))
 
 
-def _parquet_rows(path: Path) -> Iterator[Row]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise ValueError(
-            f"{path} needs pyarrow to be read; install it with pip install 'albert-tf[parquet]'."
-        ) from None
-    try:
-        numbers = itertools.count(1)
-        for batch in parquet.ParquetFile(path).iter_batches():
-            for fields in batch.to_pylist():
-                yield Row(path, next(numbers), _flat(fields))
-    except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(
-            f"{path} is not a Parquet file, or is damaged ({error}); write or download it again."
-        ) from None
-
-
-def _flat(fields: dict[str, Any]) -> dict[str, Any]:
-    """Adds the fields of nested objects."""
+def _of_object(path: Path, line: int, fields: dict[str, Any]) -> Row:
     nested = {
         f"{name}.{key}": value for name, own in fields.items() if isinstance(own, dict) for key, value in own.items()
     }
-    return {**fields, **nested}
+    return Row(path, line, {**fields, **nested})
 
 
-def _json_rows(path: Path) -> Iterator[Row]:
-    for line, text in enumerate(_lines(path), start=1):
-        text = text.removesuffix("\n").removesuffix("\r")
-        if not text.strip():
-            continue
-        try:
-            fields = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path}, line {line}, is not a JSON object ({error}); correct or delete it.") from None
+def _list_elements(path: Path) -> Iterator[dict[str, Any]]:
+    cure = "give a list of objects"
+    for number, fields in enumerate(parse_json(read_bytes(path, cure, MAX_DATA_BYTES), path, list, cure), start=1):
         if not isinstance(fields, dict):
-            raise ValueError(f"{path}, line {line}, is not a JSON object: {text[:40]!r}; correct or delete it.")
-        yield Row(path, line, _flat(fields))
+            raise ValueError(f"{path}, element {number}, is not a JSON object: {str(fields)[:40]!r}; {_CORRECT}.")
+        yield fields
+
+
+def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        for batch in parquet.ParquetFile(path).iter_batches():
+            yield from batch.to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(
+            f"{path} is not a Parquet file, or is damaged ({error}); write or download it again."
+        ) from None
 
 
 def _separated_rows(path: Path, header: bool, drop_ragged: bool) -> Iterator[Row]:
@@ -206,20 +201,6 @@ def _lines(path: Path, newline: str = "\n") -> Iterator[str]:
     except UnicodeDecodeError:
         collections.deque(read_lines(path), maxlen=0)  # raises an error that names the file and the byte
         raise
-
-
-def read_objects(path: Path, cure: str) -> Iterator[tuple[str, Any]]:
-    """Yields the JSON objects of a file with one on each line, and where each is, for error messages.
-
-    Raises:
-        ValueError: the file does not exist, or a line is not an object; the message ends with `cure`.
-    """
-    _check_exists(path, cure)
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if line.strip():
-                where = f"{path}, line {number}"
-                yield where, parse_json(line, where, cure=cure)
 
 
 def _check_exists(path: Path, cure: str) -> None:

@@ -121,7 +121,8 @@ def _column_texts(path: Path, labelled: bool) -> Iterator[TaggedText]:
 
 
 def _json_texts(path: Path, labelled: bool) -> Iterator[TaggedText]:
-    for where, content in read_objects(path, _CURE):
+    for row in read_objects(path, _CURE):
+        where, content = row.where, row.fields
         words, tags = content.get("words", content.get("tokens")), content.get("tags", content.get("labels"))
         if not labelled:
             tags, content = [OUTSIDE] * len(words if isinstance(words, list) else ()), {**content, "spans": []}
@@ -250,9 +251,11 @@ def encode_tagged(
     rows = ((text.text, text.words, text.tags, text.spans) for text in texts)
     found = gather(parts, folder, [rows], [tokenizer.vocab_hash, list(names), max_length, stride])
     encoded = EncodedTexts.take(found, tokenizer, max_length)
-    spans = Ragged.of(found.pop("spans"), found.pop("num_tokens"))
-    labels = Ragged(found.pop("labels"), spans.starts, spans.ends)
-    return EncodedTags(texts, encoded, spans=spans, labels=labels, **found)
+    lengths = np.concatenate(found.pop("num_tokens"))
+    spans = Ragged.of([part.reshape(-1, 2) for part in found.pop("spans")], lengths)
+    labels = Ragged(found.pop("labels"), spans.starts, spans.lengths)
+    numbers = {name: np.concatenate(parts) for name, parts in found.items()}
+    return EncodedTags(texts, encoded, spans=spans, labels=labels, **numbers)
 
 
 def _parts(
@@ -277,8 +280,8 @@ def _parts(
             "text": (num_texts + windows.samples).astype(np.int32),
             "start": windows.starts.astype(np.int32),
             "count": windows.first.astype(np.int32),
-            "num_tokens": num_tokens,
-            "spans": np.concatenate(spans),
+            "num_tokens": num_tokens.astype(np.int32),
+            "spans": np.concatenate(spans).reshape(-1),
             "labels": np.concatenate([_labels(text, own, names) for text, own in zip(part, spans)]),
         }
         num_texts += len(part)

@@ -16,7 +16,7 @@ import numpy as np
 from albert_tf.data.finetuning.answers import Answer, apply_threshold, find_answers
 from albert_tf.data.finetuning.encoded import Inputs
 from albert_tf.data.finetuning.questions import Question, QuestionWindows, encode_questions, read_questions
-from albert_tf.data.finetuning.stored_rows import RowsOfPassages
+from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.tables import listed
 from albert_tf.files.atomic import atomic_open
 from albert_tf.inference.predictor import Predictor
@@ -74,7 +74,7 @@ class QuestionAnswering(FinetuneTask):
         """Tokenizes questions, without those whose answer is not in its passage."""
         usable = train
         if any(map(_is_misplaced, train)):
-            usable = RowsOfPassages(question for question in train if not _is_misplaced(question))
+            usable = StoredRows(question for question in train if not _is_misplaced(question))
         if not any(question.starts for question in usable):
             raise ValueError("None of the training questions has an answer in its passage; check the training file.")
         windows = self._encode(tokenizer, usable)

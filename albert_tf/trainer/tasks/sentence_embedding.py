@@ -19,7 +19,7 @@ from albert_tf.data.finetuning.choices import EncodedChoices
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
 from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.data.finetuning.sentences import SentenceRows, read_sentences
-from albert_tf.data.finetuning.stored_rows import StoredTexts
+from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.files.atomic import could_not_write
 from albert_tf.inference.network import collect
 from albert_tf.inference.predictor import Predictor
@@ -100,13 +100,13 @@ class SentenceEmbedding(FinetuneTask):
         write_predictions(path, data, evaluation)
 
 
-def _distinct(texts: Iterable[str]) -> tuple[StoredTexts, np.ndarray]:
+def _distinct(texts: Iterable[str]) -> tuple[StoredRows[str], np.ndarray]:
     """The different ones of some texts, and for each text its number among them."""
-    stored = StoredTexts(texts)
+    stored = StoredRows(texts)
     hashes = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in stored)
     _, first, numbers = np.unique(np.fromiter(hashes, "S16"), return_index=True, return_inverse=True)
     order = np.argsort(first)
-    return StoredTexts(stored[row] for row in first[order].tolist()), np.argsort(order)[numbers]
+    return StoredRows(stored[row] for row in first[order].tolist()), np.argsort(order)[numbers]
 
 
 def _empty_on_disk(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -99,6 +99,8 @@ def test_equal_tables_have_one_file_and_others_their_own():
 def test_what_is_no_text_or_number_is_refused(value):
     with pytest.raises(ValueError, match=r"text, numbers, dates and lists of them\. Received: .*convert that column"):
         as_file(pandas.DataFrame({"text": ["a", value], "label": [0, 1]}, dtype=object))
+    folder = as_file(pandas.DataFrame({"text": ["a"]})).parent
+    assert {path.suffix for path in folder.iterdir()} == {".jsonl"}
 
 
 def test_more_rows_than_are_written_at_once_keep_their_order():

@@ -3,18 +3,19 @@
 import contextlib
 import json
 import resource
+import sys
 import tempfile
 import tracemalloc
 
 import numpy as np
 import pytest
 
-from albert_tf.data.finetuning import encoded, stored_arrays
+from albert_tf.data.finetuning import encoded, stored_arrays, stored_rows
 from albert_tf.data.finetuning.choices import ChoiceQuestion, encode_choices, read_choices
 from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.data.finetuning.questions import Question, encode_questions, read_questions
-from albert_tf.data.finetuning.stored_rows import RowsOfPassages, StoredRows, StoredTexts
+from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.tagged import TaggedText, encode_tagged, read_tagged
 from albert_tf.tokenization import AlbertTokenizer
 from tests.toy_task import mood_rows, tokenizer
@@ -62,7 +63,7 @@ def assert_same(found, expected):
         elif name in ("questions", "texts"):
             assert list(own) == list(value)
         elif isinstance(value, stored_arrays.Ragged):
-            assert [row.tolist() for row in own] == [row.tolist() for row in value], name
+            assert [(row.dtype, row.tolist()) for row in own] == [(row.dtype, row.tolist()) for row in value], name
         else:
             np.testing.assert_array_equal(own, value, err_msg=name)
 
@@ -76,31 +77,17 @@ def written(monkeypatch):
     return paths
 
 
-@pytest.mark.parametrize(
-    ("kind", "rows"),
-    [
-        (StoredTexts, TEXTS),
-        (StoredRows, [1, ("two", None)]),
-        (StoredRows, TAGGED),
-        (RowsOfPassages, CHOICES),
-        (RowsOfPassages, QUESTIONS),
-        (RowsOfPassages, QUESTIONS[::3] + QUESTIONS),
-    ],
-)
-def test_rows_are_what_was_stored(kind, rows):
-    stored = kind(rows[:1])
-    for row in rows[1:]:
-        assert stored[0] == rows[0]  # a row is added behind the last one, whichever was read
-        stored.append(row)
-    assert (len(stored), list(stored), stored[1:4], stored[-1]) == (len(rows), list(rows), rows[1:4], rows[-1])
-    with pytest.raises(IndexError):
-        stored[len(rows)]
-
-
-def test_a_digest_tells_where_texts_end():
-    digests = {StoredTexts(texts).digest() for texts in (["ab", "c"], ["a", "bc"], ["abc"], ["ab", "c", ""], [])}
-    assert len(digests) == 5
-    assert StoredTexts(TEXTS).digest() == StoredTexts(TEXTS).digest()
+@pytest.mark.parametrize("rows", [TEXTS, [1, ("two", None)], TAGGED, CHOICES, QUESTIONS, []])
+def test_rows_are_what_was_stored(monkeypatch, rows):
+    for rows_at_once in (3, 1024):
+        monkeypatch.setattr(stored_rows, "_ROWS_AT_ONCE", rows_at_once)
+        stored = StoredRows(rows[:1])
+        for row in rows[1:]:
+            stored.append(row)
+        assert (len(stored), list(stored)) == (len(rows), rows)
+        assert ([stored[n] for n in range(-len(rows), len(rows))], stored[1:-1]) == (rows + rows, rows[1:-1])
+        with pytest.raises(IndexError):
+            stored[len(rows)]
 
 
 def write_files(folder, rows):
@@ -142,9 +129,17 @@ def test_ids_on_disk_are_those_in_memory(tmp_path, monkeypatch, kind):
     expected = encode(rows, *settings)
     for name in ("_TEXTS_AT_ONCE", "_ROWS_AT_ONCE"):
         monkeypatch.setattr(encoded, name, 4)
-    for given in (rows, StoredTexts(rows) if kind == "texts" else StoredRows(rows)):
+    for given in (rows, StoredRows(rows)):
         for folder in (tmp_path / kind / "ids", None):
             assert_same(encode(given, *settings, folder=folder), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lists_of_texts_are_tokenized_without_arrow(monkeypatch, kind):
+    """As servers do for each request."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    rows, encode, settings, _ = KINDS[kind]
+    assert encode(rows, *settings)
 
 
 def test_parts_are_limited_in_rows_and_characters(monkeypatch):
@@ -198,37 +193,39 @@ def test_pairs_and_the_vocabulary_change_ids(tmp_path, written):
         assert len(written) == number + 1
 
 
-@pytest.mark.parametrize("name", ["ids", "token_types", "lengths", "index.json"])
-@pytest.mark.parametrize("damage", ["cut", "empty", "missing"])
-def test_incomplete_files_are_written_again(tmp_path, name, damage):
-    texts, expected = StoredTexts(TEXTS), encode_texts(tokenizer(), TEXTS, None, 8)
-    encode_texts(tokenizer(), texts, None, 8, tmp_path)
-    file = next(tmp_path.glob(f"*/{name}"))
+DAMAGED = {
+    "cut": lambda content: content[:-4],
+    "cut at the end of a part": lambda content: content[: content.rindex(b"\xff\xff\xff\xff")],
+    "half": lambda content: content[: len(content) // 2],
+    "empty": lambda content: b"",
+    "other": lambda content: b"[1, 2]" * 100,
+    "missing": None,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_incomplete_files_are_written_again(tmp_path, monkeypatch, damage):
+    monkeypatch.setattr(encoded, "_TEXTS_AT_ONCE", 2)  # several parts
+    expected = encode_texts(tokenizer(), TEXTS, None, 8)
+    encode_texts(tokenizer(), TEXTS, None, 8, tmp_path)
+    (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
     content = file.read_bytes()
-    file.unlink() if damage == "missing" else file.write_bytes(content[:-4] if damage == "cut" else b"")
-    assert_same(encode_texts(tokenizer(), texts, None, 8, tmp_path), expected)
+    file.unlink() if damage == "missing" else file.write_bytes(DAMAGED[damage](content))
+    assert_same(encode_texts(tokenizer(), TEXTS, None, 8, tmp_path), expected)
     assert file.read_bytes() == content
-
-
-@pytest.mark.parametrize("index", ["null", "[]", '{"ids": 3}', '{"ids": ["<i4", 1]}'])
-def test_ids_with_a_damaged_index_are_written_again(tmp_path, index):
-    texts, expected = StoredTexts(TEXTS), encode_texts(tokenizer(), TEXTS, None, 8)
-    encode_texts(tokenizer(), texts, None, 8, tmp_path)
-    next(tmp_path.glob("*/index.json")).write_text(index)
-    assert_same(encode_texts(tokenizer(), texts, None, 8, tmp_path), expected)
 
 
 def test_ids_that_another_worker_has_just_written_are_kept(tmp_path):
     def parts():
         (other,) = tmp_path.iterdir()  # the temporary folder
         found = stored_arrays.gather([{"ids": np.arange(3)}], tmp_path, [TEXTS], [8])
-        file = next(path for path in tmp_path.iterdir() if path != other) / "ids"
+        (file,) = next(path for path in tmp_path.iterdir() if path != other).iterdir()
         written.append((file, file.stat().st_ino))
-        yield {"ids": found["ids"]}
+        yield {"ids": found["ids"][0]}
 
     written = []
     found = stored_arrays.gather(parts(), tmp_path, [TEXTS], [8])
-    assert found["ids"].tolist() == [0, 1, 2]
+    assert [part.tolist() for part in found["ids"]] == [[0, 1, 2]]
     ((file, inode),) = written
     assert file.stat().st_ino == inode
     assert list(tmp_path.iterdir()) == [file.parent]
@@ -243,22 +240,15 @@ def small_disk():
     resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def test_a_full_disk_is_an_error_of_the_text_that_does_not_fit(small_disk):
-    texts = StoredTexts(["x" * 4000])
+@pytest.mark.parametrize("rows", [["x" * 5000], ["x"] * 1000])
+def test_a_full_disk_is_an_error_that_names_the_folder_of_rows(small_disk, rows):
     with pytest.raises(OSError, match=r"could not write the file \(.*\): '/") as raised:
-        texts.append("y" * 100)
+        list(StoredRows(rows))
     assert raised.value.filename == tempfile.gettempdir()
-    texts.append("z" * 90)
-    assert list(texts) == ["x" * 4000, "z" * 90]
-
-
-def test_a_passage_is_stored_once_for_neighbouring_rows(small_disk):
-    rows = RowsOfPassages(Question(f"q{number}", "Who?", "x" * 3000) for number in range(10))
-    assert rows[9] == Question("q9", "Who?", "x" * 3000)
 
 
 def test_a_full_disk_is_an_error_that_names_the_ids_and_leaves_nothing(tmp_path, small_disk):
-    texts = StoredTexts(["words"] * 800)
+    texts = ["words"] * 800
     with pytest.raises(OSError, match=r"could not write the file \(.*\)") as raised:
         encode_texts(tokenizer(), texts, None, 64, tmp_path)
     assert raised.value.filename.startswith(str(tmp_path))

@@ -87,7 +87,7 @@ def test_json_lines(tmp_path):
         ("a.jsonl", '{"text": " ", "spans": []}', "has no texts, only empty ones"),
         ("a.conll", "word\n", "line 1: a word and its tag are expected"),
         ("a.conll", "a\tO\nb\tX\tO\n", "line 2, has 3 columns, but those before have 2"),
-        ("a.jsonl", "[1]", "line 1 holds list"),
+        ("a.jsonl", "[1]", "line 1, holds list"),
         ("a.jsonl", '{"words": ["a"], "tags": []}', "must be lists of strings of the same length"),
         ("a.jsonl", '{"text": "ab", "spans": [{"start": 0, "end": 3, "label": "X"}]}', "is not in the text of 2"),
         ("a.jsonl", '{"text": "ab", "spans": [{"start": "0", "end": 1, "label": "X"}]}', "must have integers"),
