@@ -121,6 +121,7 @@ def test_means_are_of_the_seeds_of_one_setting_wherever_the_seed_stands(capsys):
     assert "best: rate-0.1;" in printed
 
 
+@pytest.mark.exhaustive
 def test_the_exit_status_of_an_interrupted_run_is_that_of_its_signal(files, monkeypatch):
     """In the second of two runs, after its third step."""
 

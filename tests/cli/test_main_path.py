@@ -67,6 +67,7 @@ def test_train_tokenizer_writes_a_vocabulary(tmp_path):
     assert row.split()[-2] == f"{report['heldout']['characters_per_token']:.3f}"
 
 
+@pytest.mark.exhaustive
 def test_train_tokenizer_passes_every_option_on(tmp_path):
     for name, part in (("a.txt.gz", slice(0, 40_000)), ("heldout.txt", slice(40_000, 50_000))):
         text = NOVEL.read_text(encoding="utf-8")[part].encode()

@@ -19,6 +19,7 @@ from albert_tf.export import (
     load_folder,
     sentence_order,
 )
+from tests.parameters import first_of
 from tests.toy_task import write_classifier
 
 from .terminal import mistake, output_of, run
@@ -40,7 +41,7 @@ def forms(folders, exports, onnx_folders):
     return lambda kind: dict(zip(names, (folders[kind], exports[kind].folder, onnx_folders[kind])))
 
 
-@pytest.mark.parametrize("where", ["", "saved", "onnx"])
+@pytest.mark.parametrize("where", first_of(["onnx", "", "saved"]))
 def test_labels_with_probabilities(files, where):
     printed = output_of("predict", files / where / "classifier", "a [first] text", "another")
     for prediction in classify(load_folder(files / "classifier"), ["a [first] text", "another"]):
@@ -58,7 +59,7 @@ def test_a_table_of_pairs_shows_both_texts(tmp_path):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("form", ["weights", "saved", "onnx"])
+@pytest.mark.parametrize("form", first_of(["weights", "saved", "onnx"]))
 def test_pieces_and_orders(forms, form):
     folder = forms("pretrained")[form]
     loaded = load_folder(forms("pretrained")["weights"])
@@ -147,7 +148,7 @@ def table(tmp_path_factory):
     return path, [row["sentence"] for row in rows]
 
 
-@pytest.mark.parametrize("where", ["", "saved", "onnx"])
+@pytest.mark.parametrize("where", first_of(["onnx", "", "saved"]))
 def test_files_of_texts(where, files, table, tmp_path, monkeypatch):
     monkeypatch.setattr(predict, "ROWS_AT_ONCE", 5)
     path, texts = table

@@ -152,6 +152,6 @@ def test_a_file_without_permission(files, call, monkeypatch):
 
 def test_an_export_is_told_from_a_checkpoint(files, monkeypatch):
     monkeypatch.chdir(files)
-    for call in (FINETUNE, EVALUATE, ("convert", "pretrained", "new", "--to", "google")):
+    for call in (FINETUNE, ("convert", "pretrained", "new", "--to", "google")):
         call = tuple("exported" if argument in ("pretrained", "classifier") else argument for argument in call)
         assert "exported is a SavedModel" in mistake(*call)

@@ -68,6 +68,7 @@ def test_exports_of_another_length_read_texts_as_the_model_does(write, tmp_path,
         assert plain(predictor(*texts)) == expected
 
 
+@pytest.mark.exhaustive
 def test_nothing_is_answered_where_no_span_is_allowed(write, tmp_path):
     folder = write("beams", max_answer_length=1)
     contexts = [LONG[start : start + 400] for start in range(0, 400, 20)]

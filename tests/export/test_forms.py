@@ -48,7 +48,7 @@ def nodes_of(folder):
     ("kind", "form"),
     [
         ("classifier", "bfloat16"),
-        ("pairs", "frozen"),
+        pytest.param("pairs", "frozen", marks=pytest.mark.exhaustive),
         pytest.param("classifier", "xla", marks=pytest.mark.exhaustive),
         pytest.param("pairs", "all", marks=pytest.mark.exhaustive),
     ],
@@ -143,6 +143,7 @@ def test_all_forms_run_with_the_c_api(reports, run_python):
         np.testing.assert_allclose(answers[name]["score"], [found.score for found in expected], rtol=0, atol=1e-5)
 
 
+@pytest.mark.exhaustive
 def test_what_cannot_be_exported(folders, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"`precision` must be 'float32' or 'bfloat16'. Received: precision='int8'"):
         export_saved_model(folders["classifier"], tmp_path, "m", precision="int8")

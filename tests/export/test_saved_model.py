@@ -8,7 +8,6 @@ import sys
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from albert_tf.export import (
     classify,
@@ -124,35 +123,6 @@ def test_pieces_and_orders_are_the_models(answers, folders):
 def test_a_score_does_not_depend_on_the_batch(answers, kind):
     name = "score" if kind == "regression" else "probabilities"
     same(answers[kind]["together"][name], answers[kind]["alone"][name])
-
-
-def test_tokens_give_the_same(exports, folders):
-    loaded, restored = load_folder(folders["pairs"]), tf.saved_model.load(str(exports["pairs"].folder))
-    inputs = loaded.tokenizer(TEXTS, TEXTS[::-1], max_length=loaded.max_length, padding="max_length")
-    outputs = restored.signatures["tokens"](**{name: tf.constant(array) for name, array in inputs.items()})
-    expected = [list(p.probabilities.values()) for p in classify(loaded, TEXTS, TEXTS[::-1])]
-    same(outputs["probabilities"].numpy(), expected)
-
-
-def test_what_was_read_back_answers_like_the_model(exports, folders, monkeypatch):
-    restored, loaded = load_saved_model(exports["pairs"].folder.parent), load_folder(folders["pairs"])
-    sizes, compute = [], restored.network.compute
-    monkeypatch.setattr(
-        restored.network, "compute", lambda batch: (sizes.append(len(batch["input_ids"])), compute(batch))[1]
-    )
-    texts = TEXTS * 10
-    answers = restored.classify(texts, texts[::-1])
-    assert max(sizes) <= 32 < len(texts) == sum(sizes)
-    for given, expected in zip(answers, classify(loaded, texts, texts[::-1]), strict=True):
-        assert given.label == expected.label
-        assert list(given.probabilities) == list(expected.probabilities)
-        same(list(given.probabilities.values()), list(expected.probabilities.values()))
-    with pytest.raises(ValueError, match=r"was trained on pairs of texts, but received single texts"):
-        restored.classify(TEXTS)
-    with pytest.raises(
-        ValueError, match=r"must be one of text and text_pair for each row\. Received: 1 of text and 2 of text_pair"
-    ):
-        restored.classify(["a"], ["b", "c"])
 
 
 @pytest.mark.exhaustive

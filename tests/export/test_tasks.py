@@ -15,6 +15,7 @@ from albert_tf.inference.onnx_network import p_mask_of
 from albert_tf.serving.engine import load_engine
 from albert_tf.trainer.evaluation import predict_folder
 from tests.conftest import OTHER_TASKS
+from tests.parameters import first_of
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 # No two windows are alike, so that no two answers have equal scores.
@@ -70,7 +71,7 @@ def test_tokenize_and_tokens(exports, folders, kind):
     assert set(outputs) & {*expected, "probabilities"}
 
 
-@pytest.mark.parametrize("passage", ["", " \u3000\n"])
+@pytest.mark.parametrize("passage", first_of([" \u3000\n", ""]))
 @pytest.mark.parametrize("kind", ["questions", pytest.param("questions_beam", marks=pytest.mark.exhaustive)])
 def test_an_empty_passage_is_refused_as_the_model_does(exports, folders, kind, passage):
     texts = ["Who?", "Where?"], [SHORT, passage]
@@ -83,7 +84,7 @@ def test_an_empty_passage_is_refused_as_the_model_does(exports, folders, kind, p
             answer()
 
 
-@pytest.mark.parametrize("kind", ["classifier", "choices"])
+@pytest.mark.parametrize("kind", first_of(["classifier", "choices"]))
 def test_tokens_outside_their_range_are_refused(exports, kind):
     restored = load_engine(exports[kind].folder)
     shape = (2, 2, 4) if kind == "choices" else (2, 4)
@@ -158,6 +159,7 @@ print(len(text), found["entity_end"].max(), peak() - before)
 """
 
 
+@pytest.mark.exhaustive
 def test_memory_is_in_proportion_to_a_text(exports, run_python):
     length, last, megabytes = run_python("-c", LONG_TEXT, exports["tags"].folder).stdout.split()
     assert int(length) == int(last) > 70_000
@@ -223,6 +225,7 @@ class _Tokenizes(tf.Module):
         return self.layer(text)
 
 
+@pytest.mark.exhaustive
 def test_models_of_different_vocabularies_in_one_process(tmp_path):
     tokenizers = {
         "english": AlbertTokenizer.english(),

@@ -159,6 +159,7 @@ def test_a_download_that_fails_is_repeated_by_the_next_call(server, fetch):
     assert contents(fetch("some/model")) == {name: FILES[name] for name in NEEDED}
 
 
+@pytest.mark.exhaustive
 def test_without_a_network_an_earlier_download_is_used(server, fetch):
     nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9"}  # nothing listens there
     for offline in (nowhere, {"HF_HUB_OFFLINE": "1"}):
@@ -237,6 +238,7 @@ main()
 """
 
 
+@pytest.mark.exhaustive
 def test_models_tokenizer_and_commands_take_names(server, start, folders):
     from albert_tf import AlbertEncoder, AlbertTokenizer
     from albert_tf.export import classify, load_folder

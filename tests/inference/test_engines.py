@@ -28,6 +28,9 @@ INPUTS = {
     "questions": QUESTIONS,
     "questions_beam": QUESTIONS,
 }
+# Kinds whose classes differ; `make test-exhaustive` tries the others.
+QUICK = ("pairs", "tags", "choices", "questions", "pretrained", "embedding")
+KINDS = [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.exhaustive) for kind in INPUTS]
 ENGINES = ("keras", "tensorflow", "onnxruntime", "openvino")
 TOLERANCE = 1e-4
 
@@ -76,7 +79,7 @@ def test_every_task_is_tried():
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("kind", INPUTS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_predictions_are_equal_in_batches_and_one_by_one(kind, engine, expected, folders, exports, onnx_folders):
     folder = folder_of(kind, engine, folders, exports, onnx_folders)
     predictor = albert_tf.pipeline(folder, engine=engine, batch_size=2)
@@ -88,7 +91,7 @@ def test_predictions_are_equal_in_batches_and_one_by_one(kind, engine, expected,
 
 
 @pytest.mark.parametrize("form", ["saved_model", "onnx"])
-@pytest.mark.parametrize("kind", INPUTS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_signatures_answer_as_predictions_do(kind, form, folders, exports, onnx_folders):
     """From strings to arrays: the graph of a SavedModel, and what the server computes of an ONNX folder."""
     model = load_folder(folders[kind])

@@ -32,10 +32,15 @@ def scores_of(value):
     return [value] if parts is None else [number for part in parts for number in scores_of(part)]
 
 
-@pytest.mark.parametrize("form", ["saved_model", "onnx"])
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.exhaustive] * (kind == "pairs")) for kind in FILES]
-)
+QUICK = (("tags", "onnx"), ("questions", "saved_model"))
+CASES = [
+    pytest.param(kind, form, marks=() if (kind, form) in QUICK else pytest.mark.exhaustive)
+    for kind in FILES
+    for form in ("saved_model", "onnx")
+]
+
+
+@pytest.mark.parametrize(("kind", "form"), CASES)
 def test_scores_and_predictions_are_those_of_the_weights(kind, form, folders, exports, onnx_folders, tmp_path):
     name, content, changes = FILES[kind]
     (tmp_path / name).write_text(content, encoding="utf-8")

@@ -122,6 +122,7 @@ def long_folder(folders, tmp_path):
     return tmp_path / "long"
 
 
+@pytest.mark.exhaustive
 def test_a_saved_model_takes_texts_of_any_length(long_folder, tmp_path):
     report = export_saved_model(long_folder, tmp_path / "exports", "long", max_length=200)
     texts = ["Short.", "The old man went by. " * 30, "Nine words " * 9]

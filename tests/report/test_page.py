@@ -17,6 +17,7 @@ from albert_tf.report.curves import curves_svg
 from albert_tf.report.masked_examples import MaskedPiece, masked_examples
 from albert_tf.trainer import parse_recipe, pretrain
 from albert_tf.trainer.run_folder import read_metrics
+from tests.parameters import first_of
 from tests.small_pipeline import small_recipe
 
 EVERY = {"num_train_steps": 12, "log_every": 3, "evaluate_every": 6, "save_every": 6, "histograms": True}
@@ -113,7 +114,9 @@ def test_speed_results_and_configuration_are_those_of_the_run(page, run):
     assert "12 of 12 updates." in page.texts
 
 
-@pytest.mark.parametrize("name", ["loss", "val_loss", "masked_lm_accuracy", "learning_rate", "input_wait_share"])
+@pytest.mark.parametrize(
+    "name", first_of(["loss", "val_loss", "masked_lm_accuracy", "learning_rate", "input_wait_share"])
+)
 def test_a_curve_goes_through_the_logged_values(run, name):
     entries = read_metrics(run / "metrics.jsonl")
     drawn = curve(curves_svg(entries), name)
@@ -156,6 +159,7 @@ def test_predictions_are_those_of_the_saved_model(run, values, pipeline):
         assert any(isinstance(part, str) and "[CLS]" in part for part in text.parts)
 
 
+@pytest.mark.exhaustive
 def test_a_run_without_a_model_predicts_with_its_newest_checkpoint(run, values, tmp_path):
     shutil.copytree(run, tmp_path / "run")
     finished = masked_examples(tmp_path / "run", parse_recipe(values), count=2)

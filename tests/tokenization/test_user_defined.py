@@ -69,7 +69,7 @@ def test_ids_of_a_split_one_all_cover_it():
 NESTED = tuple("=" * length for length in range(2, 41))
 
 
-@pytest.mark.parametrize("byte_fallback", [False, True])
+@pytest.mark.parametrize("byte_fallback", first_of([True, False]))
 @pytest.mark.parametrize("symbols", [("▁of",), ("a b",), ("\ufffd",), NESTED], ids=["▁", "space", "U+FFFD", "nested"])
 def test_uncommon_ones(symbols, byte_fallback):
     tokenizer = _tokenizer(byte_fallback=byte_fallback, symbols=symbols)

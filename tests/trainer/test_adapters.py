@@ -53,6 +53,7 @@ def test_updates_of_each_layer_are_trained_alone_and_saved_in_the_kernels(files,
     assert {prediction.label for prediction in classify(loaded, ["sun", "rain"])} <= {"gloomy", "pleasant"}
 
 
+@pytest.mark.exhaustive
 def test_weights_without_a_rate_are_not_counted_as_trained(files, tmp_path):
     rules = ((r"classifier", 1.0), (r".*", 0.0))
     report = finetune(options_for(files, tmp_path / "run", epochs=1, learning_rate_rules=rules))

@@ -53,7 +53,7 @@ def test_a_separable_task_is_learnt(learnt):
     )
 
 
-@pytest.mark.parametrize("keep", ["best", "last"])
+@pytest.mark.parametrize("keep", first_of(["best", "last"]))
 def test_weights_that_were_evaluated_are_not_evaluated_again(keep, files, tmp_path, monkeypatch):
     evaluations, evaluator = [], TextClassification.evaluator
 

@@ -107,6 +107,7 @@ def test_the_best_weights_are_restored_or_the_run_says_why_not(files, tmp_path):
         finetune(options)
 
 
+@pytest.mark.exhaustive
 def test_a_run_that_is_stopped_twice_at_the_same_step_keeps_its_best_weights(files, tmp_path):
     options = options_for(files, tmp_path / "run", learning_rate=1e-12, epochs=3)  # all scores are equal
     for _ in range(2):

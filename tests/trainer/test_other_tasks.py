@@ -106,7 +106,7 @@ def test_texts_of_words_and_texts_with_spans_may_be_mixed():
     ("train", "dev", "given", "expected"),
     [
         ("words.conll", "spans.jsonl", None, True),
-        ("spans.jsonl", "words.conll", None, False),
+        pytest.param("spans.jsonl", "words.conll", None, False, marks=pytest.mark.exhaustive),
         ("words.conll", "words.conll", False, False),
     ],
 )

@@ -159,6 +159,7 @@ def test_a_file_of_the_wrong_kind_is_named(pipeline, finished, tmp_path, name):
         pretrain(parse_recipe(small_recipe(pipeline)), run, show_progress=False)
 
 
+@pytest.mark.exhaustive
 def test_what_it_trains_on_and_what_does_not_fit_there_is_told():
     assert connect("one_device").describe() == "training on 1 CPU"
     reason = r"Out of memory with batch_size=8: OOM .*; use `gradient_accumulation_steps`"

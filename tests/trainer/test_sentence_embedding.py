@@ -94,6 +94,7 @@ def test_random_weights_keep_normalisation_and_length_of_the_model(files, run, t
     assert (loaded.max_length, loaded.model.normalize) == (16, True)
 
 
+@pytest.mark.exhaustive
 def test_evaluation_reads_the_recorded_column_unless_another_is_given(files, tmp_path):
     changes = {"label_column": "relation", "positive_label": "same", "dev_label_column": "score", "epochs": 1}
     report = finetune(options_for(files, tmp_path / "run", objective="ranking", **changes))

@@ -48,6 +48,7 @@ def options_for(files, output, file="few.tsv", **changes):
     return FinetuneOptions(**{**paths, "epochs": 1, "batch_size": 8, **changes})
 
 
+@pytest.mark.exhaustive
 def test_frames_and_datasets_train_as_their_files_do(files, tmp_path):
     options = options_for(files, tmp_path / "file")
     finetune(options)
@@ -77,6 +78,7 @@ def test_passages_are_ranked(files, tmp_path):
     assert best_first[:relevant].mean() > 0.9
 
 
+@pytest.mark.exhaustive
 def test_several_labels_per_text_are_learnt(files, tmp_path):
     options = options_for(
         files, tmp_path, "topics.jsonl", problem="multi_label", epochs=12, learning_rate=3e-3, tfidf_baseline=True

@@ -18,6 +18,7 @@ from albert_tf.data.finetuning.questions import Question, encode_questions, read
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.tagged import TaggedText, encode_tagged, read_tagged
 from albert_tf.tokenization import AlbertTokenizer
+from tests.parameters import first_of
 from tests.toy_task import mood_rows, tokenizer
 
 TEXTS = ["one", "", "세 번째", "\ud800 is no text", "a\nb\0"]
@@ -267,7 +268,7 @@ def peak_memory():
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl"])
+@pytest.mark.parametrize("suffix", first_of(["tsv", "csv", "jsonl"]))
 def test_memory_hardly_grows_with_rows_of_tables(tmp_path, suffix):
     texts = [" ".join(text for text, _ in mood_rows(5, seed)) for seed in range(40)]
     assert min(map(len, texts)) > 100

@@ -74,8 +74,14 @@ def test_beam_takes_up_what_the_local_runner_began(corpus, tmp_path):
     ("text", "beam_options", "kind", "message"),
     [
         (b"ok\n\xff\n", (), ValueError, r"text\.txt is not UTF-8: byte 0xff at byte offset 3"),
-        (b"\n", (), ValueError, "No text was found in .*; give other files"),
-        (b"A.\nB.\n", ("--runner=NoSuchRunner",), RuntimeError, "pipeline failed: .*NoSuchRunner"),
+        pytest.param(b"\n", (), ValueError, "No text was found in .*; give other files", marks=pytest.mark.exhaustive),
+        pytest.param(
+            b"A.\nB.\n",
+            ("--runner=NoSuchRunner",),
+            RuntimeError,
+            "pipeline failed: .*NoSuchRunner",
+            marks=pytest.mark.exhaustive,
+        ),
     ],
 )
 def test_mistakes_are_told(tmp_path, text, beam_options, kind, message):
