@@ -85,7 +85,7 @@ class AttentionBlock(AlbertLayer):
 
     def build(self, input_shape=None, **shapes):
         for layer in (self.query, self.key, self.value, self.output_projection, self.layer_norm):
-            layer.build((None, None, self.config.hidden_size))
+            layer.build((None, self.config.hidden_size))  # of the rank that the layer normalisation is called with
         self.built = True
 
     def prepare(self) -> AttentionWeights:

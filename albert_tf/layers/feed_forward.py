@@ -49,9 +49,9 @@ class FeedForwardBlock(AlbertLayer):
         self.dropout = self.make_dropout(config.hidden_dropout_prob)
 
     def build(self, input_shape=None, **shapes):
-        self.intermediate.build((None, None, self.config.hidden_size))
-        self.output_projection.build((None, None, self.config.intermediate_size))
-        self.layer_norm.build((None, None, self.config.hidden_size))
+        self.intermediate.build((None, self.config.hidden_size))
+        self.output_projection.build((None, self.config.intermediate_size))
+        self.layer_norm.build((None, self.config.hidden_size))  # of the rank that it is called with
         self.built = True
 
     def prepare(self) -> FeedForwardWeights:

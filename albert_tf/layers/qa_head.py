@@ -54,7 +54,8 @@ class BeamAnswerHead(AlbertLayer):
         self.dropout = self.make_dropout(dropout)
 
     def build(self, input_shape=None, **shapes):
-        for layer in (self.start, self.end_layer_norm, self.end_1, self.answer_1):
+        self.end_layer_norm.build((None, None, None, self.config.hidden_size))  # of the rank that it is called with
+        for layer in (self.start, self.end_1, self.answer_1):
             layer.build((None, self.config.hidden_size))
         for layer in (self.end_0, self.answer_0):
             layer.build((None, 2 * self.config.hidden_size))

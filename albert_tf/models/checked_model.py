@@ -9,10 +9,11 @@ from typing import Any
 
 import keras
 
+from albert_tf.keras_internals import OpenModel, is_evaluated_by_fit
 from albert_tf.models.inputs import TEXT_INPUTS, Fields, check_class_weight, check_inputs, check_labels, is_overridden
 
 
-class CheckedModel(keras.Model):
+class CheckedModel(OpenModel):
     """A model that validates inputs and labels before anything is traced.
 
     Attributes:
@@ -59,7 +60,7 @@ class CheckedModel(keras.Model):
 
     @functools.wraps(keras.Model.evaluate)
     def evaluate(self, x=None, y=None, *args, **kwargs):
-        if kwargs.get("_use_cached_eval_dataset"):  # checked by `fit`
+        if is_evaluated_by_fit(kwargs):  # which has checked its data
             return super().evaluate(x, y, *args, **kwargs)
         with _Checks(self, "test_step") as checks:
             return super().evaluate(*checks.data(x, y), *args, **kwargs)

@@ -10,6 +10,7 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
+from albert_tf.keras_internals import track
 from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, mask_to_bias
 from albert_tf.layers.attention import AttentionWeights
 from albert_tf.layers.feed_forward import FeedForwardWeights
@@ -79,8 +80,8 @@ class AlbertEncoder(AlbertBase):
         if add_pooling_layer:
             self.pooler = self.embeddings.make_dense(config.hidden_size, "pooler", activation="tanh")
         blocks = [block for group in self.attention_blocks + self.ffn_blocks for block in group]
-        for block in blocks if keras.backend.backend() == "tensorflow" else ():
-            self._track_trackable(block, block.name)  # `tf.train.Checkpoint` would overlook lists of lists
+        for block in blocks:
+            track(self, block)
         with keras.name_scope(self.name):  # so that an optimizer can tell two encoders apart
             self.build_parts(self.embeddings, *blocks)
             if self.projection is not None:

@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
+from albert_tf.models.compiled import option_of
+
 
 class Field(NamedTuple):
     """Specification of an input or label array.
@@ -305,7 +307,7 @@ def _expected_labels(model) -> Fields | None:
     if loss is None:
         return fields
     if isinstance(loss, keras.losses.SparseCategoricalCrossentropy) and "labels" in fields:
-        return {"labels": fields["labels"]._replace(ignored=loss.ignore_class)}
+        return {"labels": fields["labels"]._replace(ignored=option_of(loss, "ignore_class"))}
     return None
 
 

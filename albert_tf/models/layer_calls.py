@@ -10,6 +10,8 @@ from typing import Any
 import keras
 from keras import ops, tree
 
+from albert_tf.keras_internals import layers_within
+
 
 def recomputed(function: Callable, hidden, weights, layers: Sequence[keras.layers.Layer]):
     """Calls `function(hidden, weights)` such that its gradient recomputes it, with the same dropout.
@@ -108,7 +110,7 @@ def _norm_variables(layers) -> tuple[list, list]:
 
 def _generators(layer) -> list[keras.random.SeedGenerator]:
     """The generators of all active dropout layers in a layer."""
-    return [x.seed_generator for x in layer._flatten_layers() if getattr(x, "seed_generator", None) is not None]
+    return [x.seed_generator for x in layers_within(layer) if getattr(x, "seed_generator", None) is not None]
 
 
 def remat_span(remat: Any) -> int:
