@@ -18,6 +18,7 @@ __all__ = [
     "DotNotTrackScope",  # what is made and set within it is not listed among the metrics of a model a second time
     "LossFunctionWrapper",  # makes a Loss of a function as `compile` does, with labels [B, 1] for outputs [B] too
     "OpenModel",
+    "TrainableSavedModel",
     "applies_summed_gradients",
     "changed_datasets",
     "index_of",
@@ -67,6 +68,14 @@ class OpenModel(keras.Model):
         if iterator is not None and not self._compile_metrics.built and self._distribute_strategy is not None:
             data_batch = self.first_local_batch(iterator)
         super()._maybe_symbolic_build(data_batch=data_batch)
+
+
+class TrainableSavedModel(keras.layers.TFSMLayer):
+    """A `TFSMLayer` whose weights have names with which an optimizer can make its slots: Keras leaves a ":0" in them."""
+
+    def _add_existing_weight(self, weight):
+        name = weight.name.removesuffix(":0").replace("/", "_")
+        self._track_variable(keras.Variable(weight, trainable=weight.trainable, dtype=weight.dtype, name=name))
 
 
 def is_evaluated_by_fit(arguments: dict[str, Any]) -> bool:

@@ -5,12 +5,14 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+import keras
+
 from albert_tf.export.folder import ModelFolder, read_record
 from albert_tf.export.onnx_manifest import MANIFEST_FILE, shared_entries
 from albert_tf.files.atomic import atomic_write, write_json
 
 TEXT_FILE = "MODEL.md"
-_LIBRARIES = ("albert-tf", "tensorflow", "tensorflow-text", "keras")
+_LIBRARIES = ("albert-tf", "tensorflow", "tensorflow-text")
 
 
 def write_model_card(
@@ -43,7 +45,7 @@ def write_model_card(
         "scores": report.get("scores"),
         "evaluated_on": report.get("dev_examples"),
         "recipe": recipe,  # it has digests of its files, no paths
-        "versions": {library: importlib.metadata.version(library) for library in _LIBRARIES},
+        "versions": {name: importlib.metadata.version(name) for name in _LIBRARIES} | {"keras": keras.__version__},
     }
     atomic_write(folder / TEXT_FILE, _text(card).encode())
     write_json(folder / MANIFEST_FILE, card, ensure_ascii=False)
