@@ -71,7 +71,7 @@ class OpenModel(keras.Model):
 
 
 class TrainableSavedModel(keras.layers.TFSMLayer):
-    """A `TFSMLayer` whose weights have names with which an optimizer can make its slots: Keras leaves a ":0" in them."""
+    """A `TFSMLayer` that an optimizer can train: Keras leaves a ":0" in names, with which it cannot make slots."""
 
     def _add_existing_weight(self, weight):
         name = weight.name.removesuffix(":0").replace("/", "_")

@@ -18,8 +18,8 @@ from albert_tf.export.hub_preprocess import Preprocessor
 from albert_tf.export.saved_model import TOLERANCE
 from albert_tf.export.serve_base import traced
 from albert_tf.files.atomic import temporary_folder, tensorflow_writes
-from albert_tf.keras_internals import TrainableSavedModel
 from albert_tf.files.hub import model_folder
+from albert_tf.keras_internals import TrainableSavedModel
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import find_vocabulary

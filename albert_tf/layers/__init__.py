@@ -5,6 +5,7 @@ from albert_tf.layers.embeddings import AlbertEmbeddings
 from albert_tf.layers.feed_forward import FeedForwardBlock
 from albert_tf.layers.heads import ClassificationHead, MaskedLMHead
 from albert_tf.layers.qa_head import BeamAnswerHead
+from albert_tf.layers.transformer_block import TransformerBlock
 
 __all__ = [
     "AlbertEmbeddings",
@@ -13,5 +14,6 @@ __all__ = [
     "ClassificationHead",
     "FeedForwardBlock",
     "MaskedLMHead",
+    "TransformerBlock",
     "mask_to_bias",
 ]

@@ -73,6 +73,7 @@ class AttentionBlock(AlbertLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, **kwargs)
+        self.supports_masking = True
         self.query = self.make_dense(config.hidden_size, "query")
         self.key = self.make_dense(config.hidden_size, "key")
         self.value = self.make_dense(config.hidden_size, "value")

@@ -43,6 +43,7 @@ class FeedForwardBlock(AlbertLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, **kwargs)
+        self.supports_masking = True
         self.intermediate = self.make_dense(config.intermediate_size, "intermediate")
         self.output_projection = self.make_dense(config.hidden_size, "output")
         self.layer_norm = self.make_layer_norm()
