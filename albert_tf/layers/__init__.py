@@ -1,4 +1,4 @@
-"""The layers of the models, for Keras' TensorFlow, JAX and PyTorch backends."""
+"""The layers of the models, for Keras' TensorFlow, JAX and PyTorch backends: the transformer block, and its parts."""
 
 from albert_tf.layers.attention import AttentionBlock, mask_to_bias
 from albert_tf.layers.embeddings import AlbertEmbeddings
