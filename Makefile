@@ -125,14 +125,13 @@ KERAS_TESTS := tests/layers tests/models tests/optimizers tests/trainer/test_opt
 # All of them are a package of the name keras, so TensorFlow's is removed first.
 .venv-keras-%/.installed: pyproject.toml
 	@if command -v uv >/dev/null 2>&1; then \
-		uv venv --quiet --clear --seed --python $(PYTHON) .venv-keras-$*; \
+		uv venv --quiet --clear --python $(PYTHON) .venv-keras-$*; pip="uv pip"; python="--python .venv-keras-$*"; \
 	else \
-		$(PYTHON) -m venv --clear .venv-keras-$*; \
-	fi
-	@.venv-keras-$*/bin/python -m pip install --quiet --disable-pip-version-check \
-		--editable '.[onnx]' pytest pytest-xdist hypothesis pandas
-	@.venv-keras-$*/bin/python -m pip uninstall --quiet --yes keras
-	@.venv-keras-$*/bin/python -m pip install --quiet --disable-pip-version-check '$(KERAS_$*)'
+		$(PYTHON) -m venv --clear .venv-keras-$*; pip=".venv-keras-$*/bin/python -m pip"; yes=--yes; \
+	fi; \
+	$$pip install --quiet $$python --editable '.[onnx]' pytest pytest-xdist hypothesis pandas && \
+	$$pip uninstall --quiet $$python $$yes keras && \
+	$$pip install --quiet $$python '$(KERAS_$*)'
 	@touch $@
 
 test-keras: $(KERAS:%=.venv-keras-%/.installed)

@@ -1,7 +1,7 @@
 """Everything of Keras that is used here without being public; no other module may, see `tests/test_architecture.py`.
 
 Each part says what it is for. `make test-keras` tries them on the oldest Keras that `pyproject.toml` allows, on the
-current one and on the next: 3.12.0, 3.15.1 and keras-nightly 3.16.0.dev2026102704 were tried.
+current one and on the next: 3.14.0, 3.15.1 and keras-nightly 3.16.0.dev2026102704 were tried.
 """
 
 import contextlib

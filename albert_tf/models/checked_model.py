@@ -34,8 +34,6 @@ class CheckedModel(OpenModel):
         return {}
 
     def __call__(self, *args, **kwargs):
-        if not args and "inputs" not in kwargs and any(name in kwargs for name in self.input_fields):
-            raise ValueError("The inputs must be one dict: model(inputs). Received: keywords, model(**inputs).")
         if args:
             return super().__call__(check_inputs(self, args[0])[0], *args[1:], **kwargs)
         if "inputs" in kwargs:

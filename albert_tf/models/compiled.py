@@ -38,15 +38,9 @@ def on_logits(loss: Any) -> Any:
     Raises:
         ValueError: Keras has no loss of that name, or the loss has from_logits=False or no reduction.
     """
-    is_named, name = isinstance(loss, str), loss
+    is_named = isinstance(loss, str)
     if is_named:
-        try:
-            loss = keras.losses.get(loss)
-        except ValueError:
-            raise ValueError(
-                "`loss` must be the name of a Keras loss, a `keras.losses.Loss` or a function. Received: "
-                f"loss={name!r}; for class labels use 'sparse_categorical_crossentropy'."
-            ) from None
+        loss = keras.losses.get(loss)
     if inspect.isfunction(loss):
         loss = _CLASS_OF_FUNCTION.get(loss, loss)
     if is_named and option_of(loss, "from_logits") is False:

@@ -103,7 +103,7 @@ def test_positions_are_repeated(folder):
 
 
 def test_longer_inputs_and_fewer_positions_stay_errors(folder):
-    with pytest.raises(ValueError, match="rows of 33 tokens, more than max_position_embeddings=32; truncate"):
+    with pytest.raises(ValueError, match="length=33, max_position_embeddings=32; truncate"):
         AlbertForMaskedLM.from_pretrained(folder)(make_inputs(2, length=33))
     with pytest.raises(ValueError, match="other shapes"):
         AlbertForMaskedLM.from_pretrained(folder, max_position_embeddings=16)
