@@ -65,7 +65,7 @@ class OpenModel(keras.Model):
         """Keras' hook that builds compiled metrics; Keras would average a batch over hosts, which fails."""
         arrays = None if getattr(iterator, "steps_per_epoch", None) else getattr(iterator, "data_adapter", None)
         self.see_last_batch(getattr(arrays, "_partial_batch_size", None) or 0)
-        if iterator is not None and not self._compile_metrics.built and self._distribute_strategy is not None:
+        if iterator is not None and not self.reported_metrics.built and self._distribute_strategy is not None:
             data_batch = self.first_local_batch(iterator)
         super()._maybe_symbolic_build(data_batch=data_batch)
 
