@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.base import AlbertLayer, linear
+from albert_tf.layers.base import AlbertLayer
 from albert_tf.layers.heads import gather_positions
 
 
@@ -92,8 +92,8 @@ class BeamAnswerHead(AlbertLayer):
         of_starts = ops.matmul(features, kernel[self.config.hidden_size :]) + self.in_compute_dtype(self.end_0.bias)
         hidden = ops.tanh(of_tokens[:, None] + of_starts[:, :, None])  # [B, K, L, D]
         # Not by the layer: Keras 3.14 makes a product of four and two axes of it, with which TensorFlow 2.21 crashes.
-        kernel, bias = self.in_compute_dtype(self.end_1.kernel), self.in_compute_dtype(self.end_1.bias)
-        return _log_probs(linear(self.end_layer_norm(hidden), kernel, bias)[..., 0], p_mask[:, None])
+        scores = ops.tensordot(self.end_layer_norm(hidden), self.in_compute_dtype(self.end_1.kernel), 1)
+        return _log_probs((scores + self.in_compute_dtype(self.end_1.bias))[..., 0], p_mask[:, None])
 
     def _no_answer_scores(self, sequence_output, start_log_probs, training):
         """Scores from the first token and the mean of tokens weighted by their start probability: float32 [B]."""
