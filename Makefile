@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Without bytecode, each of the tests' processes compiles TensorFlow's sources again, for ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: docs release-check bench-peers quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving parity-tfa parity-google parity-peers parity-hub parity-web test-backends
+.PHONY: docs release-check bench-peers quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving parity-tfa parity-google parity-peers parity-hub parity-web test-backends test-keras
 
 $(STAMP): pyproject.toml setup.py
 	@echo "installing into .venv, which takes some minutes the first time"
@@ -114,6 +114,33 @@ test-backends: $(STAMP) .venv-jax/.installed .venv-torch/.installed
 			tests/backends tests/optimizers/test_golden.py || exit 1; \
 	done
 
+# The oldest Keras that pyproject.toml allows, the newest, and what becomes the next; for a newer nightly, remove its
+# environment.
+KERAS_oldest := keras==$(shell sed -n 's/.*"keras>=\([0-9.]*\),.*/\1/p' pyproject.toml)
+KERAS_current := keras
+KERAS_nightly := keras-nightly
+KERAS := oldest current nightly
+KERAS_TESTS := tests/layers tests/models tests/optimizers tests/trainer/test_optimisation.py
+
+# All of them are a package of the name keras, so TensorFlow's is removed first.
+.venv-keras-%/.installed: pyproject.toml
+	@if command -v uv >/dev/null 2>&1; then \
+		uv venv --quiet --clear --python $(PYTHON) .venv-keras-$*; pip="uv pip"; python="--python .venv-keras-$*"; \
+	else \
+		$(PYTHON) -m venv --clear .venv-keras-$*; pip=".venv-keras-$*/bin/python -m pip"; yes=--yes; \
+	fi; \
+	$$pip install --quiet $$python --editable '.[onnx]' pytest pytest-xdist hypothesis pandas && \
+	$$pip uninstall --quiet $$python $$yes keras && \
+	$$pip install --quiet $$python '$(KERAS_$*)'
+	@touch $@
+
+test-keras: $(KERAS:%=.venv-keras-%/.installed)
+	@failed=; for keras in $(KERAS); do \
+		.venv-keras-$$keras/bin/python -c 'import keras; print("Keras", keras.__version__)' 2>/dev/null; \
+		.venv-keras-$$keras/bin/python -m pytest --quiet -n 3 --dist loadfile -m "not exhaustive" $(KERAS_TESTS) \
+			|| failed="$$failed $$keras"; \
+	done; test -z "$$failed" || { echo "failed on:$$failed"; exit 1; }
+
 fuzz: $(STAMP)
 	$(BIN)/python -m tests.fuzz
 
@@ -127,4 +154,4 @@ soak-serving: $(STAMP)
 	$(BIN)/python -m tests.serving.soak
 
 clean:
-	rm -rf .venv .venv-parity-* .venv-jax .venv-torch build dist site *.egg-info runs
+	rm -rf .venv .venv-parity-* .venv-jax .venv-torch .venv-keras-* build dist site *.egg-info runs

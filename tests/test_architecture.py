@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = pathlib.Path(__file__).parents[1] / "albert_tf"
 LEVELS = {
-    **dict.fromkeys(("config", "costs", "lazy", "tasks", "files", "progress"), 0),
+    **dict.fromkeys(("config", "costs", "keras_internals", "lazy", "tasks", "files", "progress"), 0),
     **dict.fromkeys(("tokenization", "layers", "optimizers", "metrics", "checkpoints"), 1),
     **dict.fromkeys(("models", "data"), 2),
     **dict.fromkeys(("training_step", "inference"), 3),
@@ -22,8 +22,11 @@ LEVELS = {
 HOOKS = {("albert_tf.models.base", "albert_tf.training_step")}
 # Keras alone, so that these run on all its backends; but for the dropout layer, which asks for its replica's number,
 # for the faster form of a training step, and for the order in which TensorFlow adds up gradients.
-KERAS_ONLY = ("config.py", "costs.py", "layers/", "models/", "optimizers/")
+KERAS_ONLY = ("config.py", "costs.py", "keras_internals.py", "layers/", "models/", "optimizers/")
 ABOUT_TENSORFLOW = ("layers/dropout.py", "layers/islands.py", "models/layer_calls.py")
+# The one module that knows what of Keras is private; private names elsewhere are the package's own, or Python's.
+ABOUT_KERAS = "keras_internals.py"
+OF_PYTHON = {"_asdict", "_fields", "_replace", "_exit"}
 MAX_FILE, MAX_FUNCTION = 400, 50
 
 
@@ -160,6 +163,52 @@ def tensorflow_where_keras_suffices(package: pathlib.Path) -> list[str]:
     ]
 
 
+def private_names_of_keras(package: pathlib.Path) -> list[str]:
+    """Imports of `keras.src`, and private names that are Keras': in the module about them, or defined nowhere here."""
+    trees = sources(package)
+    names = {path: set(_private_names(tree)) for path, tree in trees.items()}
+    own = OF_PYTHON | {name for path, tree in trees.items() if path != ABOUT_KERAS for name in _defined(tree)}
+    of_keras = names.get(ABOUT_KERAS, set()) - set(_defined(trees.get(ABOUT_KERAS, ast.Module([], []))))
+    return [
+        f"{path}: {name}"
+        for path, tree in trees.items()
+        if path != ABOUT_KERAS
+        for name in sorted(
+            {name for name in imported(tree) if name.startswith("keras.src")}
+            | {name for name in names[path] if name in of_keras or name not in own}
+        )
+    ]
+
+
+def _private_names(tree: ast.Module) -> Iterator[str]:
+    """Private names of attributes, methods and keywords, and those that are looked up by a string."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            names = [method.name for method in node.body if isinstance(method, ast.FunctionDef)]
+        elif isinstance(node, ast.Call):
+            is_look_up = ast.unparse(node.func).rpartition(".")[2] in ("getattr", "setattr", "hasattr", "get")
+            strings = [argument.value for argument in node.args if isinstance(argument, ast.Constant) and is_look_up]
+            names = [*strings, *(keyword.arg for keyword in node.keywords)]
+        else:
+            names = [node.attr] if isinstance(node, ast.Attribute) else []
+        yield from filter(_is_private, names)
+
+
+def _is_private(name: object) -> bool:
+    return isinstance(name, str) and name.isidentifier() and name.startswith("_") and not name.startswith("__")
+
+
+def _defined(tree: ast.Module) -> Iterator[str]:
+    """The names of its functions, classes and variables, and of the attributes of `self` that it sets."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self":
+            yield node.attr
+
+
 def long_files(package: pathlib.Path) -> list[str]:
     lines = {path: len((package / path).read_text(encoding="utf-8").splitlines()) for path in sources(package)}
     return [f"{path}: {count}" for path, count in lines.items() if count > MAX_FILE]
@@ -223,6 +272,13 @@ BREACHES = {
     ),
     cycles: ({"data/a.py": "from . import b", "data/b.py": "from albert_tf.data.a import x"}, "albert_tf.data.a"),
     tensorflow_where_keras_suffices: ({"layers/a.py": "def f():\n    import tensorflow as tf"}, "layers/a.py"),
+    private_names_of_keras: (
+        {
+            "keras_internals.py": "def public(model):\n    return model._compile_metrics",
+            "models/a.py": "class A:\n    def f(self):\n        self._compile_metrics = None",
+        },
+        "models/a.py: _compile_metrics",
+    ),
     long_files: ({"data/a.py": "x = 1\n" * (MAX_FILE + 1)}, "401"),
     long_functions: ({"data/a.py": LONG_BODY}, "f: 51"),
     catch_all_names: ({"data/utils.py": ""}, "utils"),

@@ -180,7 +180,7 @@ def _tensorflow() -> Iterator[Check]:
             return
         lines = done.stderr.strip().splitlines() or ["no message"]
         reason = f"signal {-done.returncode}" if done.returncode < 0 else lines[-1][:300]
-    cure = "pip install --force-reinstall 'tensorflow==2.21.*' 'tensorflow-text==2.21.*' 'keras==3.15.*'"
+    cure = "pip install --force-reinstall 'tensorflow==2.21.*' 'tensorflow-text==2.21.*' 'keras>=3.14,<3.17'"
     yield Check("import", f"TensorFlow, tensorflow-text and Keras cannot be imported ({reason})", cure)
 
 

@@ -19,6 +19,7 @@ from albert_tf.export.saved_model import TOLERANCE
 from albert_tf.export.serve_base import traced
 from albert_tf.files.atomic import temporary_folder, tensorflow_writes
 from albert_tf.files.hub import model_folder
+from albert_tf.keras_internals import TrainableSavedModel
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import find_vocabulary
@@ -94,7 +95,7 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
 
 
 @keras.saving.register_keras_serializable("albert_tf")
-class HubEncoder(keras.layers.TFSMLayer):
+class HubEncoder(TrainableSavedModel):
     """An encoder written by `export_hub`, or another one of TF Hub, as a Keras 3 layer that can be fine-tuned.
 
     Loading it runs the SavedModel's program: only use modules that you trust. For the same reason a Keras model with
@@ -115,11 +116,6 @@ class HubEncoder(keras.layers.TFSMLayer):
 
     def __init__(self, filepath: str | pathlib.Path, trainable: bool = True, name=None, dtype=None):
         super().__init__(str(filepath), call_endpoint="__call__", trainable=trainable, name=name, dtype=dtype)
-
-    def _add_existing_weight(self, weight):
-        # Keras leaves the ":0" in the name, with which its optimizers cannot make their slots.
-        name = weight.name.removesuffix(":0").replace("/", "_")
-        self._track_variable(keras.Variable(weight, trainable=weight.trainable, dtype=weight.dtype, name=name))
 
     def call(self, inputs, training=False):
         return self.call_endpoint_fn(inputs, training=bool(training))

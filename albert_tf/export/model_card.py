@@ -5,12 +5,14 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+import keras
+
 from albert_tf.files.atomic import atomic_write, write_json
 from albert_tf.inference.folder import ModelFolder, read_record
 from albert_tf.inference.settings import SETTINGS_FILE
 
 TEXT_FILE = "MODEL.md"
-_LIBRARIES = ("albert-tf", "tensorflow", "tensorflow-text", "keras")
+_LIBRARIES = ("albert-tf", "tensorflow", "tensorflow-text")
 
 
 def write_model_card(
@@ -42,7 +44,7 @@ def write_model_card(
         "scores": report.get("scores"),
         "evaluated_on": report.get("dev_examples"),
         "recipe": recipe,  # it has digests of its files, no paths
-        "versions": {library: importlib.metadata.version(library) for library in _LIBRARIES},
+        "versions": {name: importlib.metadata.version(name) for name in _LIBRARIES} | {"keras": keras.__version__},
     }
     atomic_write(folder / TEXT_FILE, _text(card).encode())
     write_json(folder / SETTINGS_FILE, card, ensure_ascii=False)

@@ -73,6 +73,7 @@ class AttentionBlock(AlbertLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, **kwargs)
+        self.supports_masking = True
         self.query = self.make_dense(config.hidden_size, "query")
         self.key = self.make_dense(config.hidden_size, "key")
         self.value = self.make_dense(config.hidden_size, "value")
@@ -85,7 +86,7 @@ class AttentionBlock(AlbertLayer):
 
     def build(self, input_shape=None, **shapes):
         for layer in (self.query, self.key, self.value, self.output_projection, self.layer_norm):
-            layer.build((None, None, self.config.hidden_size))
+            layer.build((None, self.config.hidden_size))  # of the rank that the layer normalisation is called with
         self.built = True
 
     def prepare(self) -> AttentionWeights:

@@ -43,15 +43,16 @@ class FeedForwardBlock(AlbertLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, **kwargs)
+        self.supports_masking = True
         self.intermediate = self.make_dense(config.intermediate_size, "intermediate")
         self.output_projection = self.make_dense(config.hidden_size, "output")
         self.layer_norm = self.make_layer_norm()
         self.dropout = self.make_dropout(config.hidden_dropout_prob)
 
     def build(self, input_shape=None, **shapes):
-        self.intermediate.build((None, None, self.config.hidden_size))
-        self.output_projection.build((None, None, self.config.intermediate_size))
-        self.layer_norm.build((None, None, self.config.hidden_size))
+        self.intermediate.build((None, self.config.hidden_size))
+        self.output_projection.build((None, self.config.intermediate_size))
+        self.layer_norm.build((None, self.config.hidden_size))  # of the rank that it is called with
         self.built = True
 
     def prepare(self) -> FeedForwardWeights:

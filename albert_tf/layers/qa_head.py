@@ -54,7 +54,8 @@ class BeamAnswerHead(AlbertLayer):
         self.dropout = self.make_dropout(dropout)
 
     def build(self, input_shape=None, **shapes):
-        for layer in (self.start, self.end_layer_norm, self.end_1, self.answer_1):
+        self.end_layer_norm.build((None, None, None, self.config.hidden_size))  # of the rank that it is called with
+        for layer in (self.start, self.end_1, self.answer_1):
             layer.build((None, self.config.hidden_size))
         for layer in (self.end_0, self.answer_0):
             layer.build((None, 2 * self.config.hidden_size))
@@ -90,7 +91,9 @@ class BeamAnswerHead(AlbertLayer):
         features = gather_positions(sequence_output, starts)  # [B, K, D]
         of_starts = ops.matmul(features, kernel[self.config.hidden_size :]) + self.in_compute_dtype(self.end_0.bias)
         hidden = ops.tanh(of_tokens[:, None] + of_starts[:, :, None])  # [B, K, L, D]
-        return _log_probs(self.end_1(self.end_layer_norm(hidden))[..., 0], p_mask[:, None])
+        # Not by the layer: Keras 3.14 makes a product of four and two axes of it, with which TensorFlow 2.21 crashes.
+        scores = ops.tensordot(self.end_layer_norm(hidden), self.in_compute_dtype(self.end_1.kernel), 1)
+        return _log_probs((scores + self.in_compute_dtype(self.end_1.bias))[..., 0], p_mask[:, None])
 
     def _no_answer_scores(self, sequence_output, start_log_probs, training):
         """Scores from the first token and the mean of tokens weighted by their start probability: float32 [B]."""

@@ -6,11 +6,11 @@ from typing import Any, Self
 
 import keras
 from keras import ops
-from keras.src.utils.tracking import DotNotTrackScope
 
 from albert_tf import checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
+from albert_tf.keras_internals import DotNotTrackScope
 from albert_tf.layers.base import not_quantizable
 from albert_tf.models import variable_paths
 from albert_tf.models.checked_model import CheckedModel
@@ -94,14 +94,10 @@ class AlbertBase(CheckedModel):
 
     def update_terms(self, terms: dict[str, WeightedMean]) -> None:
         """Updates the reported running means with one batch."""
-        metrics: Any = self._compile_metrics
+        means = self.reported_metrics.terms
         for name, term in terms.items():
-            if name in metrics.terms:
-                metrics.terms[name].update_state(term.mean(), sample_weight=term.weight + term.epsilon)
-
-    def update_loss(self, loss, rows) -> None:
-        """Updates the running mean of the loss with one batch."""
-        self._loss_tracker.update_state(loss, sample_weight=rows)
+            if name in means:
+                means[name].update_state(term.mean(), sample_weight=term.weight + term.epsilon)
 
     def compile(
         self,
@@ -154,16 +150,16 @@ class AlbertBase(CheckedModel):
                 )
             if "accuracy" in self.reported_terms():
                 metrics = without_accuracy(metrics)
-        self.loss = self._compile_metrics = self.step_monitor = None  # Keras keeps the first two of an earlier call
+        self.loss = self.reported_metrics = self.step_monitor = None  # Keras keeps the first two of an earlier call
         super().compile(optimizer, losses, loss_weights, metrics, weighted_metrics, *args, **kwargs)
         encoder.may_use_islands = self.has_own_step and not self.jit_compile and runs_on_cpu()
-        # Keras' own CompileLoss divides by the number of replicas and is not used.
-        self._compile_loss = self._compiled_losses = None
+        self.discard_compiled_loss()
+        self._compiled_losses = None
         if loss is not None:
             self._compiled_losses = CompiledLosses(losses, loss_weights, is_divided=count * _replicas(self) > 1)
         strategy = getattr(self, "distribute_strategy", None)  # only TensorFlow's trainer has one
         with strategy.scope() if strategy is not None else contextlib.nullcontext(), DotNotTrackScope():
-            self._compile_metrics = ModelMetrics(self.term_source().reported_terms(), self._compile_metrics)
+            self.reported_metrics = ModelMetrics(self.term_source().reported_terms(), self.reported_metrics)
 
     def _checked_microbatches(self, count: int, optimizer) -> int:
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -232,16 +228,13 @@ class AlbertBase(CheckedModel):
             self.test_function = training_step.make_test_function(self)
         return self.test_function
 
-    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        """Keras' hook that builds compiled metrics; Keras would average a batch over hosts, which fails."""
-        metrics: Any = self._compile_metrics
-        arrays = None if getattr(iterator, "steps_per_epoch", None) else getattr(iterator, "data_adapter", None)
-        self._rows_of_last_batch = getattr(arrays, "_partial_batch_size", None) or 0
-        if iterator is not None and not metrics.built and self._distribute_strategy is not None:
-            from albert_tf import training_step
+    def first_local_batch(self, iterator) -> Any:
+        from albert_tf import training_step
 
-            data_batch = training_step.first_local_batch(self, iterator)
-        super()._maybe_symbolic_build(data_batch=data_batch)
+        return training_step.first_local_batch(self, iterator)
+
+    def see_last_batch(self, rows: int) -> None:
+        self._rows_of_last_batch = rows
 
     # === Saving and loading ===
 

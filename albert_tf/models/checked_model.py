@@ -9,10 +9,11 @@ from typing import Any
 
 import keras
 
+from albert_tf.keras_internals import OpenModel, is_evaluated_by_fit
 from albert_tf.models.inputs import TEXT_INPUTS, Fields, check_class_weight, check_inputs, check_labels, is_overridden
 
 
-class CheckedModel(keras.Model):
+class CheckedModel(OpenModel):
     """A model that validates inputs and labels before anything is traced.
 
     Attributes:
@@ -33,8 +34,6 @@ class CheckedModel(keras.Model):
         return {}
 
     def __call__(self, *args, **kwargs):
-        if not args and "inputs" not in kwargs and any(name in kwargs for name in self.input_fields):
-            raise ValueError("The inputs must be one dict: model(inputs). Received: keywords, model(**inputs).")
         if args:
             return super().__call__(check_inputs(self, args[0])[0], *args[1:], **kwargs)
         if "inputs" in kwargs:
@@ -59,7 +58,7 @@ class CheckedModel(keras.Model):
 
     @functools.wraps(keras.Model.evaluate)
     def evaluate(self, x=None, y=None, *args, **kwargs):
-        if kwargs.get("_use_cached_eval_dataset"):  # checked by `fit`
+        if is_evaluated_by_fit(kwargs):  # which has checked its data
             return super().evaluate(x, y, *args, **kwargs)
         with _Checks(self, "test_step") as checks:
             return super().evaluate(*checks.data(x, y), *args, **kwargs)

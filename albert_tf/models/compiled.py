@@ -10,9 +10,8 @@ from typing import Any
 
 import keras
 from keras import ops, tree
-from keras.src.losses.losses import LossFunctionWrapper  # the public API has no way to make a Loss of a function
-from keras.src.trainers.compile_utils import CompileMetrics  # callbacks ask only this class which way is better
 
+from albert_tf.keras_internals import CompileMetrics, LossFunctionWrapper, set_direction
 from albert_tf.models.losses import WeightedMean
 
 # Functions that take probabilities by default, and classes that can take logits.
@@ -39,22 +38,16 @@ def on_logits(loss: Any) -> Any:
     Raises:
         ValueError: Keras has no loss of that name, or the loss has from_logits=False or no reduction.
     """
-    is_named, name = isinstance(loss, str), loss
+    is_named = isinstance(loss, str)
     if is_named:
-        try:
-            loss = keras.losses.get(loss)
-        except ValueError:
-            raise ValueError(
-                "`loss` must be the name of a Keras loss, a `keras.losses.Loss` or a function. Received: "
-                f"loss={name!r}; for class labels use 'sparse_categorical_crossentropy'."
-            ) from None
+        loss = keras.losses.get(loss)
     if inspect.isfunction(loss):
         loss = _CLASS_OF_FUNCTION.get(loss, loss)
-    if is_named and getattr(loss, "from_logits", True) is False:
+    if is_named and option_of(loss, "from_logits") is False:
         loss = type(loss)
     if isinstance(loss, type):
         return loss(from_logits=True) if "from_logits" in inspect.signature(loss).parameters else loss()
-    if getattr(loss, "from_logits", True) is False:
+    if option_of(loss, "from_logits") is False:
         raise ValueError(
             f"`loss` must take logits. Received: loss={type(loss).__name__}(from_logits=False); pass from_logits=True."
         )
@@ -64,6 +57,13 @@ def on_logits(loss: Any) -> Any:
             "'sum_over_batch_size'."
         )
     return loss
+
+
+def option_of(loss: Any, name: str) -> Any:
+    """An option of a loss, None if it has none; some versions of Keras keep it only in the loss' config."""
+    if isinstance(loss, keras.losses.Loss) and not hasattr(loss, name):
+        return loss.get_config().get(name)
+    return getattr(loss, name, None)
 
 
 def without_accuracy(metrics: Any) -> Any:
@@ -225,5 +225,5 @@ class ModelMetrics(CompileMetrics):
 
 def _mean_of_term(name: str) -> keras.metrics.Mean:
     mean = keras.metrics.Mean(name=name)
-    mean._direction = "up" if name.endswith("accuracy") else "down"
+    set_direction(mean, "up" if name.endswith("accuracy") else "down")
     return mean

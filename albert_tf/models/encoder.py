@@ -3,20 +3,18 @@
 Letters: B batch, L sequence, E embedding, D hidden, N heads, S examples of a row.
 """
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, mask_to_bias
-from albert_tf.layers.attention import AttentionWeights
-from albert_tf.layers.feed_forward import FeedForwardWeights
+from albert_tf.keras_internals import DotNotTrackScope, track
+from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, TransformerBlock, mask_to_bias
 from albert_tf.layers.heads import gather_positions
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.inputs import ENCODER_INPUTS
-from albert_tf.models.layer_calls import for_later_uses, recomputed, repeat
+from albert_tf.models.layer_calls import call_in_loop, call_recomputed, with_prepared_weights
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -79,14 +77,17 @@ class AlbertEncoder(AlbertBase):
         if add_pooling_layer:
             self.pooler = self.embeddings.make_dense(config.hidden_size, "pooler", activation="tanh")
         blocks = [block for group in self.attention_blocks + self.ffn_blocks for block in group]
-        for block in blocks if keras.backend.backend() == "tensorflow" else ():
-            self._track_trackable(block, block.name)  # `tf.train.Checkpoint` would overlook lists of lists
+        for block in blocks:
+            track(self, block)
         with keras.name_scope(self.name):  # so that an optimizer can tell two encoders apart
             self.build_parts(self.embeddings, *blocks)
             if self.projection is not None:
                 self.projection.build((None, None, config.embedding_size))
             if self.pooler is not None:
                 self.pooler.build((None, config.hidden_size))
+        # The halves are the encoder's layers; so files have the same names whichever half layers share.
+        with DotNotTrackScope():
+            self.transformer_blocks = self._blocks_by_call()
 
     def call(self, inputs, training=False, output_hidden_states=False, output_attentions=False):
         if output_attentions and self.config.attention != "full":
@@ -98,18 +99,18 @@ class AlbertEncoder(AlbertBase):
         hidden = self.embeddings(given.ids, given.types, given.positions, training=training)  # [B, L, E]
         if self.projection is not None:
             hidden = self.projection(hidden)  # [B, L, D]
-        bias, states, attentions = mask_to_bias(given.mask), [hidden], []
         use_islands = self.may_use_islands and training
-        only_last = not (output_hidden_states or output_attentions)
+        arguments = {"mask": mask_to_bias(given.mask), "training": training, "use_islands": use_islands}
+        states, attentions, only_last = [hidden], [], not (output_hidden_states or output_attentions)
         if self.scan_layers and only_last:
-            hidden = self._apply_in_loop(hidden, bias, training, use_islands)
+            hidden = call_in_loop(self.transformer_blocks, hidden, **arguments)
         elif self.remat_span and training and only_last:
-            hidden = self._apply_recomputed(hidden, bias, use_islands)
+            hidden = call_recomputed(self.transformer_blocks, hidden, self.remat_span, **arguments)
         else:
-            for layer_call in self._layer_calls():
-                hidden, probabilities = layer_call(hidden, bias, training, use_islands)
+            for block, weights in with_prepared_weights(self.transformer_blocks):
+                hidden, scores = block(hidden, weights=weights, return_attention_scores=True, **arguments)
                 states.append(hidden)
-                attentions.append(probabilities)
+                attentions.append(scores)
         outputs: dict[str, Any] = {"sequence_output": hidden}
         if self.pooler is not None:
             positions = given.cls_positions
@@ -121,48 +122,18 @@ class AlbertEncoder(AlbertBase):
             outputs["attentions"] = tuple(attentions)
         return outputs
 
-    def _layer_calls(self, adds_up_in_turn: bool = False) -> Iterator["_LayerCall"]:
-        """All layer calls in order. Shared weights are prepared once; gradients may be added up layer by layer."""
-        attention = [[(block, block.prepare()) for block in group] for group in self.attention_blocks]
-        ffn = [[(block, block.prepare()) for block in group] for group in self.ffn_blocks]
-        for layer in range(self.config.num_hidden_layers):
-            attention_group = attention[self.config.group_of_layer(layer, len(attention))]
-            ffn_group = ffn[self.config.group_of_layer(layer, len(ffn))]
-            for inner, (attention_block, ffn_block) in enumerate(zip(attention_group, ffn_group, strict=True)):
-                yield _LayerCall(*attention_block, *ffn_block)
-                if adds_up_in_turn:
-                    for group, (block, weights) in ((attention_group, attention_block), (ffn_group, ffn_block)):
-                        group[inner] = block, for_later_uses(weights)
-
-    def _apply_recomputed(self, hidden, bias, use_islands: bool):
-        """All layer calls in training, `remat_span` at a time recomputed in the backward pass."""
-        layer_calls = list(self._layer_calls(adds_up_in_turn=True))
-        for first in range(0, len(layer_calls), self.remat_span):
-            span = layer_calls[first : first + self.remat_span]
-            weights = [(layer_call.attention_weights, layer_call.ffn_weights) for layer_call in span]
-            layers = [layer for layer_call in span for layer in (layer_call.attention, layer_call.ffn)]
-
-            def apply(hidden, weights, span=span):
-                for layer_call, (attention_weights, ffn_weights) in zip(span, weights):
-                    layer_call = layer_call._replace(attention_weights=attention_weights, ffn_weights=ffn_weights)
-                    hidden, _ = layer_call(hidden, bias, True, use_islands)
-                return hidden
-
-            hidden = recomputed(apply, hidden, weights, layers)
-        return hidden
-
-    def _apply_in_loop(self, hidden, bias, training, use_islands: bool):
-        """All layer calls as a loop; they share all weights."""
-        calls = list(self._layer_calls())
-        turn = calls[: self.config.inner_group_num]
-
-        def apply(hidden):
-            for layer_call in turn:
-                hidden, _ = layer_call(hidden, bias, training, use_islands)
-            return hidden
-
-        layers = [layer for layer_call in turn for layer in (layer_call.attention, layer_call.ffn)]
-        return repeat(apply, hidden, len(calls) // len(turn), layers)
+    def _blocks_by_call(self) -> list[TransformerBlock]:
+        """The block of each layer call in order; the same object again where all weights are shared."""
+        config, blocks, calls = self.config, {}, []
+        for layer in range(config.num_hidden_layers):
+            attention = self.attention_blocks[config.group_of_layer(layer, config.num_attention_groups)]
+            ffn = self.ffn_blocks[config.group_of_layer(layer, config.num_ffn_groups)]
+            for halves in zip(attention, ffn, strict=True):
+                if halves not in blocks:
+                    blocks[halves] = TransformerBlock(config, *halves, name="block", dtype=self.dtype_policy)
+                    blocks[halves].build(None)
+                calls.append(blocks[halves])
+        return calls
 
     def check_scan(self) -> None:
         """Raises ValueError if layers cannot be a loop."""
@@ -176,20 +147,6 @@ class AlbertEncoder(AlbertBase):
 
     def get_config(self):
         return {**super().get_config(), "add_pooling_layer": self.add_pooling_layer}
-
-
-class _LayerCall(NamedTuple):
-    """One call of a transformer block with its prepared weights."""
-
-    attention: AttentionBlock
-    attention_weights: AttentionWeights
-    ffn: FeedForwardBlock
-    ffn_weights: FeedForwardWeights
-
-    def __call__(self, hidden, bias, training, use_islands):
-        how = {"training": training, "use_islands": use_islands}
-        attended = self.attention(hidden, bias, self.attention_weights, **how)
-        return self.ffn(attended.hidden, self.ffn_weights, **how), attended.probabilities
 
 
 class _Inputs(NamedTuple):

@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
+from albert_tf.models.compiled import option_of
+
 
 class Field(NamedTuple):
     """Specification of an input or label array.
@@ -85,12 +87,6 @@ def check_inputs(model, inputs) -> tuple[dict[str, Any], dict[str, int | None]]:
     for name, field in fields.items():
         if name in inputs:
             _check_shape(name, inputs[name], field, sizes)
-    longest = model.config.max_position_embeddings
-    if (sizes.get("L") or 0) > longest:
-        raise ValueError(
-            f"`input_ids` has rows of {sizes['L']} tokens, more than max_position_embeddings={longest}; truncate the "
-            f"texts with tokenizer(texts, max_length={longest})."
-        )
     if "example_ids" in inputs and model.config.attention != "full":
         raise ValueError(
             f"`example_ids` must not be given with attention={model.config.attention!r}. Received: packed rows; "
@@ -156,19 +152,16 @@ def _named(fields: Fields, arrays) -> dict[str, Any]:
         arrays = dict(zip(fields, arrays))
     elif not isinstance(arrays, Mapping):
         arrays = {next(iter(fields)): arrays}
-    return {name: _as_array(name, value) for name, value in arrays.items() if value is not None}
+    return {name: _as_array(value) for name, value in arrays.items() if value is not None}
 
 
-def _as_array(name: str, value):
+def _as_array(value):
     """Converts anything but tensors and their specs to NumPy."""
     if keras.ops.is_tensor(value) or (hasattr(value, "dtype") and not hasattr(value, "__array__")):
         return value
     if isinstance(value, keras.KerasTensor | np.ndarray):
         return value
-    try:
-        return np.asarray(value)
-    except ValueError:
-        raise ValueError(f"`{name}` has rows of different lengths; pad them to the longest.") from None
+    return np.asarray(value)
 
 
 def _check_names(kind: str, fields: Fields, arrays: Mapping[str, Any]) -> None:
@@ -305,7 +298,7 @@ def _expected_labels(model) -> Fields | None:
     if loss is None:
         return fields
     if isinstance(loss, keras.losses.SparseCategoricalCrossentropy) and "labels" in fields:
-        return {"labels": fields["labels"]._replace(ignored=loss.ignore_class)}
+        return {"labels": fields["labels"]._replace(ignored=option_of(loss, "ignore_class"))}
     return None
 
 

@@ -1,14 +1,73 @@
-"""Other ways to run layer calls: recomputed in the backward pass, so that activations need not be kept; or as a loop,
-so that neither the graph nor the time to trace and compile it grows with depth.
+"""The calls of the encoder's transformer blocks, with weights that are prepared once per step.
+
+A plain call is in `encoder.py`. Here are the other two ways: calls that are recomputed in the backward pass, so that
+activations need not be kept; and a loop in the graph, so that neither it nor the time to trace and compile it grows
+with depth.
 
 Letters: B batch, L sequence, D hidden.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
 from keras import ops, tree
+
+from albert_tf.keras_internals import layers_within
+from albert_tf.layers.transformer_block import BlockWeights, TransformerBlock
+
+
+def with_prepared_weights(
+    blocks: Sequence[TransformerBlock], adds_up_in_turn: bool = False
+) -> Iterator[tuple[TransformerBlock, BlockWeights]]:
+    """Each block with its weights. Halves that blocks share are prepared once; gradients may be added up in turn."""
+    prepared = {half: half.prepare() for half in _halves(blocks)}
+    for block in blocks:
+        yield block, BlockWeights(*(prepared[half] for half in block.halves))
+        if adds_up_in_turn:
+            prepared |= {half: for_later_uses(prepared[half]) for half in block.halves}
+
+
+def call_recomputed(blocks: Sequence[TransformerBlock], hidden, span: int, **arguments):
+    """Calls the blocks in training, `span` at a time recomputed in the backward pass.
+
+    Args:
+        blocks: one for each call, in order.
+        hidden: float tensor [B, L, D].
+        span: int. How many calls are recomputed at once.
+        **arguments: call arguments of TransformerBlock.
+
+    Returns:
+        Float tensor [B, L, D].
+    """
+    calls = list(with_prepared_weights(blocks, adds_up_in_turn=True))
+    for first in range(0, len(calls), span):
+        some, weights = zip(*calls[first : first + span])
+
+        def apply(hidden, weights, some=some):
+            for block, block_weights in zip(some, weights):
+                hidden = block(hidden, weights=block_weights, **arguments)
+            return hidden
+
+        hidden = recomputed(apply, hidden, weights, [half for block in some for half in block.halves])
+    return hidden
+
+
+def call_in_loop(blocks: Sequence[TransformerBlock], hidden, **arguments):
+    """Calls blocks that share all weights in a loop; arguments as in `call_recomputed`."""
+    turn = list(with_prepared_weights(list(dict.fromkeys(blocks))))
+
+    def apply(hidden):
+        for block, weights in turn:
+            hidden = block(hidden, weights=weights, **arguments)
+        return hidden
+
+    return repeat(apply, hidden, len(blocks) // len(turn), _halves(blocks))
+
+
+def _halves(blocks: Sequence[TransformerBlock]) -> list[Any]:
+    """The halves of the blocks, each once: first those that attend."""
+    return list(dict.fromkeys(half for halves in zip(*(block.halves for block in blocks)) for half in halves))
 
 
 def recomputed(function: Callable, hidden, weights, layers: Sequence[keras.layers.Layer]):
@@ -108,7 +167,7 @@ def _norm_variables(layers) -> tuple[list, list]:
 
 def _generators(layer) -> list[keras.random.SeedGenerator]:
     """The generators of all active dropout layers in a layer."""
-    return [x.seed_generator for x in layer._flatten_layers() if getattr(x, "seed_generator", None) is not None]
+    return [x.seed_generator for x in layers_within(layer) if getattr(x, "seed_generator", None) is not None]
 
 
 def remat_span(remat: Any) -> int:

@@ -9,6 +9,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from albert_tf.keras_internals import layers_within
+
 
 def variables_by_path(model: keras.Model, root: str = "") -> dict[str, Any]:
     """All weights by path, in the order of `model.weights`, without the states of random generators.
@@ -36,7 +38,7 @@ def _weights(layer: keras.layers.Layer, prefix: str, seen: set[int] | None = Non
     """Each weight and its layer, by path. A shared weight appears once, under its first path."""
     seen = set() if seen is None else seen
     found: dict[str, tuple[Any, Any]] = {}
-    below = layer._flatten_layers(include_self=False, recursive=False)
+    below = layers_within(layer, recursive=False)
     inner = {id(variable) for sublayer in below for variable in sublayer.weights}
     for variable in layer.weights:
         if id(variable) not in inner and id(variable) not in seen:

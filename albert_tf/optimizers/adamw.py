@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from albert_tf.keras_internals import index_of, moving_averages
 from albert_tf.optimizers.rules import ALBERT_EXCLUSIONS, assign_rules, check_factors, check_patterns, is_excluded
 
 
@@ -89,10 +90,10 @@ class AdamW(keras.optimizers.Optimizer):
         super().build(variables)
         if self.use_ema:
             # Keras initialises averages at the first step, which a loss scale may skip.
-            for variable, average in zip(variables, self._model_variables_moving_average):
+            for variable, average in zip(variables, moving_averages(self)):
                 average.assign(ops.convert_to_tensor(variable))
         self._momentums, self._velocities = self.add_optimizer_variables(variables, ["momentum", "velocity"])
-        paths = [path_of(variable) for variable in variables]
+        self._paths = paths = tuple(path_of(variable) for variable in variables)
         self._is_decayed = tuple(not is_excluded(path, self._decay_exclusions) for path in paths)
         factors = assign_rules(self._rate_rules, paths, "learning_rate_rules") if self._rate_rules else {}
         self._rate_factors = tuple(factors.get(path, 1.0) for path in paths)
@@ -108,7 +109,7 @@ class AdamW(keras.optimizers.Optimizer):
 
     def update_step(self, gradient, variable, learning_rate):
         """One step of one variable: Adam's scaling, decay, adaptation, learning rate."""
-        index = self._get_variable_index(variable)
+        index = index_of(self, variable)
         gradient = ops.cast(_dense(gradient), self._momentums[index].dtype)
         weights = ops.cast(ops.convert_to_tensor(variable), gradient.dtype)
         update = self._adam_update(gradient, index)

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.optimizers.adamw import AdamW, as_list, path_of
+from albert_tf.optimizers.adamw import AdamW, as_list
 from albert_tf.optimizers.rules import ALBERT_EXCLUSIONS, check_patterns, is_excluded
 
 
@@ -114,8 +114,8 @@ class Lamb(AdamW):
             return
         super().build(variables)
         excluded = self._decay_exclusions if self._adaptation_exclusions is None else self._adaptation_exclusions
-        self._is_adapted = tuple(not is_excluded(path_of(v), excluded) for v in variables)
-        kept = [path_of(v) for v, adapted in zip(variables, self._is_adapted) if adapted and self.keep_trust_ratios]
+        self._is_adapted = tuple(not is_excluded(path, excluded) for path in self._paths)
+        kept = [path for path, adapted in zip(self._paths, self._is_adapted) if adapted and self.keep_trust_ratios]
         if len(set(kept)) < len(kept):
             twice = next(path for path in kept if kept.count(path) > 1)
             raise ValueError(
@@ -133,7 +133,7 @@ class Lamb(AdamW):
             return update
         ratio = trust_ratio(weights, update)
         if self.keep_trust_ratios:
-            self.assign(self._trust_ratios[path_of(self._trainable_variables[index])], ratio)
+            self.assign(self._trust_ratios[self._paths[index]], ratio)
         return ratio * update
 
     def get_config(self):

@@ -129,7 +129,7 @@ def _loss_weights(model, batch: Batch):
 def _loss_terms(model, batch: Batch, outputs, training: bool) -> dict[str, WeightedMean]:
     """The terms whose means add up to the loss."""
     if is_overridden(model, "compute_loss"):
-        loss = model._compute_loss(batch.x, batch.y, outputs, batch.sample_weight, training=training)
+        loss = model.loss_of_batch(batch.x, batch.y, outputs, batch.sample_weight, training)
         return {"loss": WeightedMean(tf.cast(loss, tf.float32) * batch.rows, batch.rows)}
     terms = model.term_source().loss_terms(batch.y, outputs, batch.sample_weight)
     if added := model.losses:  # from `add_loss` and regularizers; the mean over microbatches counts them once

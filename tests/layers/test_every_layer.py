@@ -38,6 +38,11 @@ CASES = {
         [integers(30, B, L), integers(2, B, L)],
         ("bfloat16", 0.02),
     ),
+    "transformer_block": (
+        lambda: layers.TransformerBlock(CONFIG),
+        [numbers(B, L, 24), (np.arange(L) < np.array([[L], [4]])).astype("int32")],
+        ("bfloat16", 0.03),
+    ),
     "attention": (lambda: layers.AttentionBlock(CONFIG), [numbers(B, L, 24), padded_bias()], ("bfloat16", 0.02)),
     "block_local_attention": (
         lambda: layers.AttentionBlock(CONFIG.replace(attention="block_local", block_size=2)),

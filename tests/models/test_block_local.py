@@ -50,11 +50,12 @@ def test_inputs_of_two_blocks_get_the_outputs_of_full_attention(folder):
 
 
 def test_padding_and_the_company_of_longer_rows_change_no_answer(folder):
-    local = AlbertForMaskedLM.from_pretrained(folder, **LOCAL)
+    # In float64, so that rounding, which other lengths change, is far below a token that reaches another.
+    local = AlbertForMaskedLM.from_pretrained(folder, **LOCAL, dtype="float64")
     together = local(INPUTS)["logits"]
     for row, length in enumerate(INPUTS["attention_mask"].sum(axis=1)):
         alone = {name: array[row : row + 1, :length] for name, array in INPUTS.items()}
-        np.testing.assert_allclose(local(alone)["logits"][0], together[row, :length], atol=1e-5)
+        np.testing.assert_allclose(local(alone)["logits"][0], together[row, :length], atol=1e-6)
 
 
 def test_fit_with_lengths_of_every_kind():
@@ -102,7 +103,7 @@ def test_positions_are_repeated(folder):
 
 
 def test_longer_inputs_and_fewer_positions_stay_errors(folder):
-    with pytest.raises(ValueError, match="rows of 33 tokens, more than max_position_embeddings=32; truncate"):
+    with pytest.raises(ValueError, match="length=33, max_position_embeddings=32; truncate"):
         AlbertForMaskedLM.from_pretrained(folder)(make_inputs(2, length=33))
     with pytest.raises(ValueError, match="other shapes"):
         AlbertForMaskedLM.from_pretrained(folder, max_position_embeddings=16)

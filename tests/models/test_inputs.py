@@ -104,11 +104,6 @@ WRONG_INPUTS = {
         ["a text"],
         "`input_ids` must be integers. Received: dtype=str192; for texts, give `tokenizer(texts)`.",
     ),
-    "lists of unequal lengths": (
-        "encoder",
-        [[1, 2], [3]],
-        "`input_ids` has rows of different lengths; pad them to the longest.",
-    ),
     "token type": (
         "encoder",
         with_text("token_type_ids", changed(MASK, 7)),
@@ -124,12 +119,6 @@ WRONG_INPUTS = {
         "encoder",
         with_text("attention_mask", MASK[:, :9]),
         "`attention_mask` must have shape [B=4, L=11]. Received: shape=(4, 9); pass an array of that shape.",
-    ),
-    "too long": (
-        "texts",
-        np.ones((2, 33), int),
-        "`input_ids` has rows of 33 tokens, more than max_position_embeddings=32; truncate the texts with "
-        "tokenizer(texts, max_length=32).",
     ),
     "too many arrays": (
         "choices",
@@ -301,6 +290,13 @@ def test_wrong_labels(models, case):
     assert error_of(lambda: models[name].train_on_batch(inputs, labels)) == message
 
 
+def test_errors_of_numpy_and_of_the_layers_say_enough(models):
+    assert "inhomogeneous shape" in error_of(lambda: models["encoder"]([[1, 2], [3]]))
+    assert "length=33, max_position_embeddings=32; truncate texts" in error_of(
+        lambda: models["texts"].predict(np.ones((2, 33), int), verbose=0)
+    )
+
+
 def test_wrong_labels_of_the_validation_data_before_the_first_step(models):
     message = error_of(lambda: models["texts"].fit(TEXTS, LABELS, validation_data=(TEXTS, LABELS + 1), verbose=0))
     assert message == f"{OF_TWO} Received: 2 at [1]; number the classes from 0."
@@ -313,11 +309,6 @@ def test_a_compiled_loss_of_class_numbers_has_checked_labels(models):
     assert error_of(lambda: model.fit(TEXTS, changed(LABELS, 5), verbose=0)) == message
     model.compile("sgd", loss="categorical_crossentropy")
     assert np.isfinite(model.evaluate(TEXTS, np.eye(2)[LABELS], verbose=0))
-
-
-def test_keywords_have_a_cure(models):
-    message = "The inputs must be one dict: model(inputs). Received: keywords, model(**inputs)."
-    assert error_of(lambda: models["encoder"](**TEXTS)) == message
 
 
 @pytest.mark.parametrize("jit_compile", first_of([False, True]))

@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras import ops
 
 from albert_tf import AlbertEncoder, AlbertForPreTraining
+from albert_tf.keras_internals import layers_within
 from albert_tf.layers import mask_to_bias
 from albert_tf.models.losses import cross_entropy, weighted_mean
 from albert_tf.optimizers import AdamW, Lamb
@@ -51,12 +52,13 @@ def half():
 
 
 def test_statistics_of_layer_normalisation(half):
-    norms = [layer for layer in half._flatten_layers() if isinstance(layer, keras.layers.LayerNormalization)]
+    norms = [layer for layer in layers_within(half) if isinstance(layer, keras.layers.LayerNormalization)]
     assert len(norms) == 4
     for norm in norms:
         width = norm.gamma.shape[0]
         # Steps of bfloat16 at 1000 are 4: a mean or a variance rounded to it would be off by whole deviations.
-        x = 1000.0 + 4.0 * np.random.default_rng(0).integers(-2, 3, (50, width))
+        rank = len(norm.get_build_config()["input_shape"])
+        x = 1000.0 + 4.0 * np.random.default_rng(0).integers(-2, 3, (*[1] * (rank - 2), 50, width))
         expected = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + norm.epsilon)
         found = norm(ops.cast(x, "bfloat16"))
         assert found.dtype == "bfloat16"

@@ -1,0 +1,169 @@
+"""Everything of Keras that is used here without being public; no other module may, see `tests/test_architecture.py`.
+
+Each part says what it is for. `make test-keras` tries them on the oldest Keras that `pyproject.toml` allows, on the
+current one and on the next: 3.14.0, 3.15.1 and keras-nightly 3.16.0.dev2026102704 were tried.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+from keras.src.losses.losses import LossFunctionWrapper
+from keras.src.trainers.compile_utils import CompileMetrics
+from keras.src.utils.tracking import DotNotTrackScope
+
+__all__ = [
+    "CompileMetrics",  # callbacks ask only this class for the direction in which a metric is better
+    "DotNotTrackScope",  # what is made and set within it is not listed among the metrics of a model a second time
+    "LossFunctionWrapper",  # makes a Loss of a function as `compile` does, with labels [B, 1] for outputs [B] too
+    "OpenModel",
+    "TrainableSavedModel",
+    "applies_summed_gradients",
+    "changed_datasets",
+    "index_of",
+    "is_evaluated_by_fit",
+    "layers_within",
+    "moving_averages",
+    "set_direction",
+    "track",
+]
+
+
+class OpenModel(keras.Model):
+    """A `keras.Model` that names what a step and metrics of one's own need of Keras' trainer."""
+
+    @property
+    def reported_metrics(self) -> Any:
+        """All that `fit` reports besides the loss, a CompileMetrics; set by `keras.Model.compile`."""
+        return self._compile_metrics
+
+    @reported_metrics.setter
+    def reported_metrics(self, metrics: CompileMetrics | None):
+        self._compile_metrics = metrics
+
+    def update_loss(self, loss, rows) -> None:
+        """Updates the running mean of the loss with one batch."""
+        self._loss_tracker.update_state(loss, sample_weight=rows)
+
+    def discard_compiled_loss(self) -> None:
+        """Keeps Keras from computing the compiled loss, which it would divide by the number of replicas."""
+        self._compile_loss = None
+
+    def loss_of_batch(self, x, y, y_pred, sample_weight, training: bool):
+        """`compute_loss`, also of a subclass whose method does not take `training`."""
+        return self._compute_loss(x, y, y_pred, sample_weight, training=training)
+
+    def first_local_batch(self, iterator) -> Any:
+        """The first batch of the iterator of `fit` on this host, for building metrics."""
+        return None
+
+    def see_last_batch(self, rows: int) -> None:
+        """Called before training with the number of rows that do not fill the last batch, 0 if unknown."""
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        """Keras' hook that builds compiled metrics; Keras would average a batch over hosts, which fails."""
+        arrays = None if getattr(iterator, "steps_per_epoch", None) else getattr(iterator, "data_adapter", None)
+        self.see_last_batch(getattr(arrays, "_partial_batch_size", None) or 0)
+        if iterator is not None and not self.reported_metrics.built and self._distribute_strategy is not None:
+            data_batch = self.first_local_batch(iterator)
+        super()._maybe_symbolic_build(data_batch=data_batch)
+
+
+class TrainableSavedModel(keras.layers.TFSMLayer):
+    """A `TFSMLayer` that an optimizer can train: Keras leaves a ":0" in names, with which it cannot make slots."""
+
+    def _add_existing_weight(self, weight):
+        name = weight.name.removesuffix(":0").replace("/", "_")
+        self._track_variable(keras.Variable(weight, trainable=weight.trainable, dtype=weight.dtype, name=name))
+
+
+def is_evaluated_by_fit(arguments: dict[str, Any]) -> bool:
+    """Whether these keyword arguments of `evaluate` are those of `fit`, which has checked the data already."""
+    return bool(arguments.get("_use_cached_eval_dataset"))
+
+
+def set_direction(metric: keras.metrics.Metric, direction: str) -> None:
+    """Tells callbacks with mode="auto" which way a metric is better, "up" or "down"."""
+    metric._direction = direction
+
+
+def layers_within(layer: keras.layers.Layer, recursive: bool = True) -> list[keras.layers.Layer]:
+    """The layers in a layer, without itself; Keras lists them publicly for models alone."""
+    return layer._flatten_layers(include_self=False, recursive=recursive)
+
+
+def track(owner: keras.layers.Layer, layer: keras.layers.Layer) -> None:
+    """Puts a layer into the owner's `tf.train.Checkpoint` under its name; it would overlook those in nested lists."""
+    if keras.backend.backend() == "tensorflow":
+        owner._track_trackable(layer, layer.name)
+
+
+# === Optimizers ===
+
+
+def index_of(optimizer: keras.optimizers.Optimizer, variable) -> int:
+    """The index of a variable among those that the optimizer was built with."""
+    return optimizer._get_variable_index(variable)
+
+
+def moving_averages(optimizer: keras.optimizers.Optimizer) -> list[Any]:
+    """The averages of an optimizer with `use_ema`, in the order of its variables."""
+    return optimizer._model_variables_moving_average
+
+
+def applies_summed_gradients(optimizer: Any) -> "_AllReduceSwitch":
+    """A context in which the optimizer takes its gradients as summed over replicas.
+
+    Keras clips gradients and then sums them. Raises ValueError for an optimizer that is not Keras' on TensorFlow.
+    """
+    all_reduce = getattr(optimizer, "_all_reduce_sum_gradients", None)
+    if all_reduce is None:
+        raise ValueError(f"The optimizer must be a Keras optimizer on its TensorFlow backend. Received: {optimizer!r}.")
+    if not isinstance(all_reduce, _AllReduceSwitch):
+        all_reduce = optimizer._all_reduce_sum_gradients = _AllReduceSwitch(all_reduce)
+    return all_reduce
+
+
+class _AllReduceSwitch:
+    """Wraps the optimizer's all-reduce and disables it while entered.
+
+    It counts entries, because MirroredStrategy traces each replica in its own thread, and a loss scale makes Keras
+    continue in further threads.
+    """
+
+    def __init__(self, all_reduce):
+        self.all_reduce, self.entered = all_reduce, 0
+
+    def __enter__(self):
+        self.entered += 1
+
+    def __exit__(self, *exception):
+        self.entered -= 1
+
+    def __call__(self, gradients_and_variables):
+        return gradients_and_variables if self.entered else self.all_reduce(gradients_and_variables)
+
+
+# === Data ===
+
+
+@contextlib.contextmanager
+def changed_datasets(change: Callable[[Any], Any]) -> Iterator[None]:
+    """Within it, `change` is applied to the datasets that Keras makes of arrays, generators and PyDatasets.
+
+    A `tf.data.Dataset` of a user is left as it is.
+    """
+    from keras.src.trainers.data_adapters import array_data_adapter, generator_data_adapter, py_dataset_adapter
+
+    adapters: tuple[Any, ...] = (
+        array_data_adapter.ArrayDataAdapter,
+        generator_data_adapter.GeneratorDataAdapter,
+        py_dataset_adapter.PyDatasetAdapter,
+    )
+    with contextlib.ExitStack() as stack:
+        for adapter in adapters:
+            make = adapter.get_tf_dataset
+            stack.callback(setattr, adapter, "get_tf_dataset", make)
+            adapter.get_tf_dataset = lambda self, make=make: change(make(self))
+        yield

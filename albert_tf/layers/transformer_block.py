@@ -1,0 +1,121 @@
+"""The transformer block, which ALBERT applies again and again: self-attention, then a feed-forward network.
+
+Letters: B batch, L sequence, D hidden, N heads.
+"""
+
+from typing import NamedTuple
+
+import keras
+from keras import ops
+
+from albert_tf.config import AlbertConfig
+from albert_tf.layers.attention import AttentionBlock, AttentionWeights, mask_to_bias
+from albert_tf.layers.base import AlbertLayer
+from albert_tf.layers.feed_forward import FeedForwardBlock, FeedForwardWeights
+
+
+class BlockWeights(NamedTuple):
+    """The weights of both halves of a block in compute dtype."""
+
+    attention: AttentionWeights
+    ffn: FeedForwardWeights
+
+
+@keras.saving.register_keras_serializable("albert_tf")
+class TransformerBlock(AlbertLayer):
+    """Self-attention and a feed-forward network, each followed by dropout, residual and layer normalisation.
+
+    A block called several times has the same weights in all calls, as in ALBERT. Blocks that share one half only are
+    given the same one, in a layer or model that makes them all.
+
+    Args:
+        config: AlbertConfig. Of its sizes, the block has `hidden_size`, `num_attention_heads`, `intermediate_size`.
+        attention: AttentionBlock of another block, or None for a new one.
+        ffn: FeedForwardBlock of another block, or None for a new one.
+
+    Call arguments:
+        hidden: float tensor [B, L, D].
+        mask: None; an `attention_mask` [B, L] or, with a row for each token, [B, L, L], of integers or booleans
+            (1 = attend); or what `mask_to_bias` makes of it. Without one, the mask that Keras passes on from an
+            `Embedding(mask_zero=True)`.
+        weights: BlockWeights from `prepare`, or None to prepare them here.
+        training: bool. Whether dropout is on.
+        use_islands: bool. Whether to use the gradients and XLA programs of `islands.py`.
+        return_attention_scores: bool. Whether to return the probabilities of attention too.
+
+    Returns:
+        Float tensor [B, L, D]; with `return_attention_scores`, also those of `AttentionBlock`, [B, N, L, L].
+
+    Raises:
+        ValueError: `get_config` of a block that was given a half.
+
+    Example:
+
+    >>> config = AlbertConfig(hidden_size=24, num_attention_heads=3, intermediate_size=96)
+    >>> block = TransformerBlock(config)
+    >>> vectors, mask = keras.Input((None, 24)), keras.Input((None,), dtype="int32")
+    >>> hidden = vectors
+    >>> for _ in range(4):
+    ...     hidden = block(hidden, mask)
+    >>> keras.Model([vectors, mask], hidden).count_params() == block.count_params()
+    True
+
+    References:
+        ALBERT, arXiv 1909.11942, section 3.1; `modeling.py` (attention_ffn_block) of google-research/albert.
+    """
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        attention: AttentionBlock | None = None,
+        ffn: FeedForwardBlock | None = None,
+        **kwargs,
+    ):
+        super().__init__(config, **kwargs)
+        self.supports_masking = True
+        self._has_given_half = attention is not None or ffn is not None
+        self.attention = attention or AttentionBlock(config, name="attention", dtype=self.dtype_policy)
+        self.ffn = ffn or FeedForwardBlock(config, name="ffn", dtype=self.dtype_policy)
+
+    @property
+    def halves(self) -> tuple[AttentionBlock, FeedForwardBlock]:
+        """Both halves in the order of their calls."""
+        return self.attention, self.ffn
+
+    def build(self, input_shape=None, **shapes):
+        for half in self.halves:
+            if not half.built:
+                half.build(None)
+        self.built = True
+
+    def prepare(self) -> BlockWeights:
+        """Casts, scales and concatenates the weights, once for all calls of a step."""
+        return BlockWeights(self.attention.prepare(), self.ffn.prepare())
+
+    def call(
+        self,
+        hidden,
+        mask=None,
+        weights: BlockWeights | None = None,
+        training=False,
+        use_islands=False,
+        return_attention_scores=False,
+    ):
+        weights = weights or self.prepare()
+        mask = ops.ones(ops.shape(hidden)[:2]) if mask is None else mask
+        bias = mask if len(mask.shape) == 4 else mask_to_bias(mask)
+        attended = self.attention(hidden, bias, weights.attention, training=training, use_islands=use_islands)
+        hidden = self.ffn(attended.hidden, weights.ffn, training=training, use_islands=use_islands)
+        return (hidden, attended.probabilities) if return_attention_scores else hidden
+
+    def compute_mask(self, inputs, previous_mask):
+        """Keras passes on masks [B, L] alone to the layers that follow."""
+        return previous_mask if previous_mask is not None and len(previous_mask.shape) == 2 else None
+
+    def get_config(self):
+        if self._has_given_half:
+            raise ValueError(
+                "A TransformerBlock with a half of another block has no config of its own, because Keras would load it "
+                "with a copy. Make such blocks in the `__init__` of one layer or model, as AlbertEncoder does."
+            )
+        return super().get_config()
