@@ -26,21 +26,21 @@ for path in "$recipe" "$@"; do
 done
 : "${NAME:?give the machine a NAME}" "${ZONE:?say in which ZONE}" "${TYPE:?say which TYPE, such as v4-8}"
 tpu() { gcloud compute tpus tpu-vm "$@" --zone "$ZONE"; }
-there() { tpu ssh "$NAME" --command "$1"; }
+remote() { tpu ssh "$NAME" --command "$1"; }
 project=$(cd "$(dirname "$0")/../.." && pwd)
 
 tpu describe "$NAME" >/dev/null 2>&1 ||
     tpu create "$NAME" --accelerator-type "$TYPE" --version "${IMAGE:-tpu-ubuntu2204-base}"
-there "mkdir -p albert/run"
-tar -c --dereference -- "$recipe" "$@" | there "tar -x -C albert"
+remote "mkdir -p albert/run"
+tar -c --dereference -- "$recipe" "$@" | remote "tar -x -C albert"
 [ ! -d "$run" ] || tpu scp --recurse "$run/." "$NAME:albert/run"
 # The project's own files, without what git does not know.
-git -C "$project" archive HEAD | there "mkdir -p albert/project && tar -x -C albert/project"
+git -C "$project" archive HEAD | remote "mkdir -p albert/project && tar -x -C albert/project"
 # tensorflow-tpu, TensorFlow with the driver of TPUs, takes the place of the usual package. Its newest version was 2.20 when
 # this was written, one behind the version that albert-tf is tested with.
 version=${TENSORFLOW_TPU:-2.20}
 # The machine's own Python may be too old.
-there "cd albert && python3 -m pip install --quiet uv &&
+remote "cd albert && python3 -m pip install --quiet uv &&
     python3 -m uv venv --quiet --allow-existing --seed --python 3.11 venv &&
     venv/bin/pip install --quiet ./project &&
     venv/bin/pip uninstall --yes --quiet tensorflow tensorflow-text &&
@@ -48,7 +48,7 @@ there "cd albert && python3 -m pip install --quiet uv &&
         --find-links https://storage.googleapis.com/libtpu-tf-releases/index.html &&
     venv/bin/pip install --quiet --no-deps 'tensorflow-text==$version.*'"
 status=0
-there "cd albert && TPU_NAME=local venv/bin/albert-tf pretrain $(printf %q "$recipe") --output run" || status=$?
+remote "cd albert && TPU_NAME=local venv/bin/albert-tf pretrain $(printf %q "$recipe") --output run" || status=$?
 mkdir -p "$run"
 tpu scp --recurse "$NAME:albert/run/." "$run"
 exit $status

@@ -45,10 +45,10 @@ class Worker:
         if sys.stdout.isatty():  # tables beside the index
             environment["COLUMNS"] = str(shutil.get_terminal_size().columns - len(f"{index}: "))
         if host is not None:
-            there = (
+            remote = (
                 f"cd {shlex.quote(os.getcwd())} && export TF_CONFIG={shlex.quote(config)} && exec {shlex.join(command)}"
             )
-            command, environment = self.ssh(f"echo $$ && {there}"), dict(os.environ)
+            command, environment = self.ssh(f"echo $$ && {remote}"), dict(os.environ)
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
         # A session of its own: Ctrl-C reaches it through this script alone, once.
         self.process = subprocess.Popen(

@@ -193,9 +193,9 @@ class QuestionWindows:
     def batch(self, rows: np.ndarray, multiple: int = 8) -> Inputs:
         """The model's inputs for some windows, as `EncodedTexts.batch`, with `p_mask`: 1 where no answer can be."""
         inputs = self.encoded.batch(rows, multiple)
-        places = np.arange(inputs["input_ids"].shape[1])
+        index = np.arange(inputs["input_ids"].shape[1])
         position, count = self.position[rows, None], self.count[rows, None]
-        is_open = (places == 0) | ((places >= position) & (places < position + count))
+        is_open = (index == 0) | ((index >= position) & (index < position + count))
         return {**inputs, "p_mask": (~is_open).astype(np.int32)}
 
 
@@ -259,9 +259,9 @@ def _parts(
         own = dict.fromkeys(question.context for question in part)
         spans = [np.empty([0, 2], np.int32)]
         new = [context for context in own if context not in passages]
-        for context, (ids, places) in zip(new, encode_with_spans(tokenizer, new)):
+        for context, (ids, offsets) in zip(new, encode_with_spans(tokenizer, new)):
             passages[context] = ids, num_spans
-            spans.append(places)
+            spans.append(offsets)
             num_spans += len(ids)
         passages = {context: passages[context] for context in own}
         texts, span_starts = zip(*(passages[question.context] for question in part))
@@ -295,9 +295,9 @@ def _ids(
     types = np.ones(ends[-1], np.int8)
     columns = (windows.samples, windows.first, windows.second, windows.starts, ends)
     for sample, first, second, start, end in zip(*(column.tolist() for column in columns)):
-        place = end - second - first - 3
-        ids[place] = tokenizer.cls_token_id
-        ids[place + 1 : place + 1 + first] = asked[sample]
-        types[place : place + first + 2] = 0
-        ids[place + first + 2 : end - 1] = passages[sample][start : start + second]
+        row = end - second - first - 3
+        ids[row] = tokenizer.cls_token_id
+        ids[row + 1 : row + 1 + first] = asked[sample]
+        types[row : row + first + 2] = 0
+        ids[row + first + 2 : end - 1] = passages[sample][start : start + second]
     return ids, types

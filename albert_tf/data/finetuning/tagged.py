@@ -140,8 +140,8 @@ def _are_strings(values: Any) -> bool:
 
 def _of_words(where: str, words: Sequence[str], tags: Sequence[str]) -> TaggedText:
     ends = np.cumsum([len(word) + 1 for word in words]) - 1
-    places = tuple((int(end) - len(word), int(end)) for word, end in zip(words, ends))
-    return TaggedText(where, " ".join(words), places, tuple(tags))
+    spans = tuple((int(end) - len(word), int(end)) for word, end in zip(words, ends))
+    return TaggedText(where, " ".join(words), spans, tuple(tags))
 
 
 def _of_spans(where: str, content: Mapping[str, Any]) -> TaggedText:

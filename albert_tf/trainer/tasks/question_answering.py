@@ -107,7 +107,7 @@ class QuestionAnswering(FinetuneTask):
     def write_predictions(self, path: pathlib.Path, data: Sequence[Question], evaluation: "AnswerEvaluation") -> None:
         """Writes texts by question id to `path`, as SQuAD's scorer takes them, and more to files beside it.
 
-        `*_candidates.json` has the best candidates of each question with scores and places, and, with unanswerable
+        `*_candidates.json` has the best candidates of each question with scores and spans, and, with unanswerable
         questions, `*_no_answer.json` the scores of "no answer".
         """
         candidates = {question: answer.candidates for question, answer in evaluation.answers.items()}

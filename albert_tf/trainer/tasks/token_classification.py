@@ -125,19 +125,17 @@ class TagEvaluation:
         tags, predictions, spans, expected, known = [], [], [], [], {}
         for text, offsets, labels, found in zip(encoded.texts, encoded.spans, encoded.labels, tokens):
             if text.words is None:
-                first, places = range(len(offsets)), offsets
+                first, units = range(len(offsets)), offsets
                 if tag_words:
-                    first, places = find_words(text.text, offsets)
+                    first, units = find_words(text.text, offsets)
                 tags.append([names[labels[token]] for token in first])
                 predictions.append([found[token] for token in first])
             else:
-                places = list(text.words)
+                units = list(text.words)
                 tags.append([known.setdefault(tag, tag) for tag in text.tags])  # an object for each tag, not word
                 first = first_tokens(text, offsets)
                 predictions.append([OUTSIDE if token is None else found[token] for token in first])
-            edges = [
-                (int(places[a][0]), int(places[b - 1][1]), label) for label, a, b in find_entities(predictions[-1])
-            ]
+            edges = [(int(units[a][0]), int(units[b - 1][1]), label) for label, a, b in find_entities(predictions[-1])]
             found_spans, true_spans = (
                 [(*trim_span(text.text, start, end), label) for start, end, label in each]
                 for each in (edges, text.spans)
