@@ -91,6 +91,7 @@ def shared_folder(tmp_path_factory) -> Callable[[str], pathlib.Path]:
 @pytest.fixture(scope="session")
 def folders(shared_folder) -> Mapping[str, pathlib.Path]:
     """Folders of tiny models by kind, each made when it is first asked for."""
+    from albert_tf import AlbertForMaskedLM
     from tests.toy_task import write_classifier, write_pretrained, write_task
 
     root = shared_folder("models")
@@ -100,6 +101,7 @@ def folders(shared_folder) -> Mapping[str, pathlib.Path]:
             "pairs": lambda: write_classifier(root / "pairs", pairs=True),
             "regression": lambda: write_classifier(root / "regression", problem="regression"),
             "pretrained": lambda: write_pretrained(root / "pretrained"),
+            "masked": lambda: write_pretrained(root / "masked", kind=AlbertForMaskedLM),
             "multi_label": lambda: write_classifier(root / "multi_label", problem="multi_label", labels=["a", "b"]),
             **{kind: lambda kind=kind: write_task(root / kind, kind) for kind in OTHER_TASKS},
         },

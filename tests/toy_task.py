@@ -39,10 +39,10 @@ def tokenizer() -> AlbertTokenizer:
     return AlbertTokenizer.english()
 
 
-def write_pretrained(folder: pathlib.Path, seed: int = 1) -> pathlib.Path:
+def write_pretrained(folder: pathlib.Path, seed: int = 1, kind: type = AlbertForPreTraining) -> pathlib.Path:
     """A folder as pretraining leaves it, with random weights."""
     keras.utils.set_random_seed(seed)
-    AlbertForPreTraining(CONFIG).save_pretrained(folder)
+    kind(CONFIG).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return folder
 

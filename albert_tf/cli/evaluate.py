@@ -30,7 +30,7 @@ def run(
     predictions: Annotated[Path | None, typer.Option(help="File to write predictions to.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Scores a model on examples; options not given are those of its fine-tuning.
+    """Scores a model on examples; options not given are those of its fine-tuning. A SavedModel may run any code.
 
     Example: albert-tf evaluate runs/task --data test.tsv
     """

@@ -26,9 +26,11 @@ from albert_tf.files.atomic import atomic_write, temporary_folder, write_json
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
 from albert_tf.inference.folder import load_folder
+from albert_tf.inference.keras_network import KerasNetwork
 from albert_tf.inference.network import P_MASK
-from albert_tf.inference.onnx_network import KERAS_OUTPUTS, MODEL_FILES
+from albert_tf.inference.onnx_network import MODEL_FILES, OUTPUT_NAMES
 from albert_tf.inference.settings import SETTINGS_FILE, Settings
+from albert_tf.tasks import find_task
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import (
     CONFIG_FILE,
@@ -143,7 +145,8 @@ def _load(source: pathlib.Path, max_length: int | None) -> _Loaded:
             "SavedModel."
         )
     longest = checkpoint.config.max_position_embeddings
-    if checkpoint.parts == {"encoder"} and not checkpoint.settings.get("architectures"):
+    task = find_task(checkpoint.parts, checkpoint.settings.get("architectures") or ())
+    if task is None and checkpoint.parts == {"encoder"}:
         settings, model, tokenizer = (
             Settings("sentence_embedding", longest),
             None,
@@ -244,12 +247,12 @@ def _largest_difference(session: onnxruntime.InferenceSession, loaded: _Loaded) 
     inputs = loaded.tokenizer(first, second, max_length=loaded.settings.max_length)
     if loaded.settings.task == "multiple_choice":
         inputs = {name: array.reshape(2, 2, -1) for name, array in inputs.items()}
-    outputs = loaded.model(inputs, training=False)
-    names = [output.name for output in session.get_outputs()]
+    outputs = KerasNetwork(loaded.model).compute(inputs)
+    names: list[Any] = [output.name for output in session.get_outputs()]
     given = session.run(names, _given(session, inputs))
-    keras_names = KERAS_OUTPUTS.get(loaded.settings.task, {}) if loaded.settings.task != "masked_lm" else {}
+    ours = OUTPUT_NAMES.get(loaded.settings.task, {})
     differences = [
-        relative_difference(name, np.asarray(array), np.asarray(outputs[keras_names.get(name, name)]))
+        relative_difference(name, np.asarray(array), outputs[ours.get(str(name), str(name))])
         for name, array in zip(names, given)
         if not name.endswith("_index")
     ]

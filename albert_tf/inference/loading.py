@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Any, Literal, get_args
 
 from albert_tf import checkpoints
+from albert_tf.config import AlbertConfig
 from albert_tf.data.finetuning.encoded import MAX_TOKENS
 from albert_tf.files.hub import model_folder
+from albert_tf.files.json import read_json
 from albert_tf.inference.onnx_network import OnnxNetwork, is_onnx_folder
 from albert_tf.inference.predictor import LoadedModel, Predictor
 from albert_tf.inference.settings import SETTINGS_FILE, Settings
@@ -72,7 +74,7 @@ def load_onnx(
         ValueError: the folder is incomplete or damaged, has no file of this precision, or the engine is not installed.
     """
     folder = pathlib.Path(folder)
-    settings = Settings.read(folder)
+    settings = _settings(folder, AlbertConfig.from_json(folder / "config.json"))
     network = OnnxNetwork(folder, settings.task, engine, precision)
     tokenizer = AlbertTokenizer.from_pretrained(folder)
     return LoadedModel(network, tokenizer, settings, batch_size, max_tokens, folder)
@@ -95,9 +97,15 @@ def load_saved_model(folder: str | pathlib.Path, batch_size: int = 32) -> Loaded
 
     restored = restore(newest)
     _check_exported(newest, restored)
-    settings = Settings.read(newest)
+    card = read_json(newest / SETTINGS_FILE, cure="export the model again")
+    try:
+        config = AlbertConfig(**card["config"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{newest / SETTINGS_FILE}: `config` is damaged ({error}); export the model again.") from None
+    settings = _settings(newest, config)
+    network = SavedModelNetwork(restored, settings, str(card.get("precision")))
     tokenizer = AlbertTokenizer.from_pretrained(newest / TOKENIZER_FOLDER)
-    return LoadedModel(SavedModelNetwork(restored, settings), tokenizer, settings, batch_size, folder=newest)
+    return LoadedModel(network, tokenizer, settings, batch_size, folder=newest)
 
 
 def check_saved_precision(folder: pathlib.Path, precision: str | None) -> None:
@@ -133,6 +141,17 @@ def _load_keras(model: str | pathlib.Path, precision: Precision | None, batch_si
     from albert_tf.inference.folder import load_folder
 
     return dataclasses.replace(load_folder(model, precision), batch_size=batch_size)
+
+
+def _settings(folder: pathlib.Path, config: AlbertConfig) -> Settings:
+    """The settings of an export, which may have been edited; raises ValueError if they do not fit the model."""
+    settings, longest = Settings.read(folder), config.max_position_embeddings
+    if settings.max_length > longest:
+        raise ValueError(
+            f"{folder / SETTINGS_FILE}: `max_length` must not exceed the model's {longest} positions. Received: "
+            f"{settings.max_length}; correct it."
+        )
+    return settings
 
 
 def _check_exported(folder: pathlib.Path, restored: Any) -> None:

@@ -20,8 +20,8 @@ MODEL_FILES = {
     "float16": "onnx/model_fp16.onnx",
     "int8": "onnx/model_quantized.onnx",
 }
-# The names of the Keras models' outputs, where those of a task's file differ.
-KERAS_OUTPUTS = {
+# The names that a Network gives to the outputs of a task's file, where they differ.
+OUTPUT_NAMES = {
     "masked_lm": {"logits": "masked_lm_logits"},
     "pretraining": {"logits": "masked_lm_logits", "sop_logits": "sentence_order_logits"},
     "sentence_embedding": {"last_hidden_state": "sequence_output", "pooler_output": "pooled_output"},
@@ -54,7 +54,7 @@ class OnnxNetwork:
         file, found = _find_file(folder, "float32" if in_bfloat16 else precision)
         self.precision = precision if in_bfloat16 else found
         self.name, self._compute = _start(file, "openvino" if in_bfloat16 else engine, in_bfloat16)
-        self._names = KERAS_OUTPUTS.get(task, {})
+        self._names = OUTPUT_NAMES.get(task, {})
 
     def compute(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """See `Network.compute`."""
@@ -98,7 +98,7 @@ def _start(file: pathlib.Path, engine: str, in_bfloat16: bool) -> tuple[str, Com
             except ImportError:
                 continue
             except Exception as error:  # each engine has exceptions of its own for damaged files
-                reason = str(error).strip().splitlines()[-1][:200]
+                reason = (str(error).strip().splitlines() or [type(error).__name__])[-1][:200]
                 raise ValueError(f"{file} cannot be loaded by {name} ({reason}); export the model again.") from None
     name = "openvino" if engine == "auto" else engine
     raise ValueError(f"{name} is not installed; pip install 'albert-tf[{_EXTRAS[name]}]'.")

@@ -45,11 +45,9 @@ class Predictor(abc.ABC):
 
     @property
     def text_task(self) -> TextTask:
-        """What makes predictions of the network's outputs; raises ValueError for an unknown task."""
-        known = {row.name: row.inference for row in TASKS}
-        if self.task not in known:
-            raise ValueError(f"`task` must be one of {', '.join(known)}. Received: task={self.task!r}.")
-        return getattr(tasks, known[self.task])(self.tokenizer, self.settings)
+        """What makes predictions of the network's outputs."""
+        name = next(row.inference for row in TASKS if row.name == self.task)
+        return getattr(tasks, name)(self.tokenizer, self.settings)
 
     def compute(self, rows: Rows, max_tokens: int | None = None, shows_progress: bool = False) -> Iterator[Computed]:
         """Computes tokenized rows in batches, see `compute_rows`; `max_tokens` can lower the predictor's own limit."""
@@ -182,9 +180,11 @@ class Predictor(abc.ABC):
         return self._decoded(tasks.SentenceOrder(self.tokenizer, self.settings), texts, pairs)
 
     def _decoded(self, task: TextTask, *texts: Sequence[Any]) -> list[Any]:
+        task.check_rows(texts)
         if not len(texts[0]):
             return []
         encoded = task.encode(*texts)
+        task.check(encoded, *texts)
         return task.decode(encoded, self.compute(encoded, task.max_tokens))
 
     def _check(self, expected: str, cure: str, *names: str) -> None:

@@ -25,7 +25,7 @@ class SavedModelNetwork:
 
     name = "tensorflow"
 
-    def __init__(self, restored: Any, settings: Settings, precision: str = "float32"):
+    def __init__(self, restored: Any, settings: Settings, precision: str):
         self.restored, self.precision, self._settings = restored, precision, settings
 
     def compute(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from albert_tf.files.atomic import sha256
 from albert_tf.files.json import read_json
+from albert_tf.tasks import TASKS
 
 # In an exported folder, a JSON object with these settings among others.
 SETTINGS_FILE = "model.json"
@@ -86,16 +87,17 @@ def _is_count(value: Any) -> bool:
     return value is None or (type(value) is int and value >= 1)
 
 
-def _are_strings(value: Any) -> bool:
-    return isinstance(value, Sequence) and all(map(_is_string, value))
+def _are_names(value: Any) -> bool:
+    return isinstance(value, Sequence) and all(map(_is_string, value)) and len(set(value)) == len(value)
 
 
+_TASKS = tuple(dict.fromkeys(row.name.removesuffix("_beam") for row in TASKS))
 _FLAG = (lambda value: isinstance(value, bool), "true or false")
 _COUNT = (_is_count, "an integer of at least 1, or null")
 _CHECKS = {
-    "task": (_is_string, "a string"),
+    "task": (lambda value: value in _TASKS, f"one of {', '.join(_TASKS)}"),
     "max_length": (lambda value: type(value) is int and value >= 3, "an integer of at least 3"),
-    "labels": (_are_strings, "a list of strings"),
+    "labels": (_are_names, "a list of different strings"),
     "problem": (_is_string, "a string"),
     **dict.fromkeys(("takes_pairs", "tags_words", "normalize"), _FLAG),
     **dict.fromkeys(("doc_stride", "max_question_length", "max_answer_length"), _COUNT),

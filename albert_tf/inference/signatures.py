@@ -86,10 +86,12 @@ class TextSignatures:
         if signature == "tokens":
             return self._of_tokens(arrays)
         task = self._order if signature == "sentence_order" else self._task
-        encoded = task.encode(*(_as_texts(arrays[name]) for name in task.inputs))
+        texts = [_as_texts(arrays[name]) for name in task.inputs]
+        encoded = task.encode(*texts)
         if signature == "tokenize":
             inputs = encoded.batch(np.arange(len(encoded.lengths)), multiple=1)
             return {name: inputs[name].astype(np.int32) for name in INPUTS}
+        task.check(encoded, *texts)
         return task.decode_arrays(encoded, self._predictor.compute(encoded, task.max_tokens))
 
     def _of_tokens(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

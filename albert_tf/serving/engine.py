@@ -13,7 +13,7 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.inference.loading import SAVED_MODEL_FILE, load_onnx
-from albert_tf.inference.onnx_network import KERAS_OUTPUTS
+from albert_tf.inference.onnx_network import OUTPUT_NAMES
 from albert_tf.inference.signatures import Signature, TextSignatures
 
 # Rows and tokens of an ONNX model that are computed at once, at most; the server merges requests itself.
@@ -43,7 +43,7 @@ class OnnxEngine(TextSignatures):
 
     def __init__(self, folder: pathlib.Path, engine: Any = "auto", precision: Any = "auto"):
         model = load_onnx(folder, engine, precision, _LARGEST_BATCH, _LARGEST_BATCH)
-        names = {ours: theirs for theirs, ours in KERAS_OUTPUTS.get(model.task, {}).items()}
+        names = {ours: theirs for theirs, ours in OUTPUT_NAMES.get(model.task, {}).items()}
         super().__init__(model, AlbertConfig.from_json(folder / "config.json"), names)
         self.name, self.precision = model.network.name, model.network.precision
 

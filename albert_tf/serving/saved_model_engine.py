@@ -57,13 +57,16 @@ def load(folder: pathlib.Path, threads: int | None = None, precision: str = "aut
     if threads is not None:
         with contextlib.suppress(RuntimeError):  # TensorFlow has started
             tf.config.threading.set_intra_op_parallelism_threads(threads)
-    return SavedModelEngine(restore(folder))
+    try:
+        return SavedModelEngine(restore(folder))
+    except TypeError as error:
+        raise ValueError(f"{folder} could not be loaded ({error}); export the model again.") from None
 
 
 def _specs(tensors: Mapping[str, Any]) -> dict[str, TensorSpec]:
     for name, tensor in tensors.items():
         if tensor.dtype.name not in _DTYPES or not tensor.shape.rank:
-            raise ValueError(f"The SavedModel has the tensor {name}, a {tensor.dtype.name}, which is not served.")
+            raise TypeError(f"its tensor {name} is of a type that is not served, {tensor.dtype.name}")
     return {name: TensorSpec(tensor.dtype.name, tuple(tensor.shape)) for name, tensor in tensors.items()}
 
 

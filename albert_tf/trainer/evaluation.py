@@ -9,7 +9,6 @@ from typing import Any
 from albert_tf.data.finetuning.frames import as_file
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
-from albert_tf.inference.folder import ModelFolder
 from albert_tf.inference.loading import load_model
 from albert_tf.inference.predictor import Predictor
 from albert_tf.tasks import TASKS, Task
@@ -30,7 +29,8 @@ def evaluate_folder(
     """Scores the model in a folder.
 
     Args:
-        folder: as written by `finetune`, any checkpoint of a task with its vocabulary, or an export.
+        folder: as written by `finetune`, any checkpoint of a task with its vocabulary, or an export. A SavedModel is a
+            program: only load what you trust.
         data: examples with labels: a path, or a table as a pandas DataFrame or a Hugging Face Dataset.
         predictions: file to write predictions to, or None.
         batch_size: examples per batch.
@@ -95,13 +95,14 @@ def _load(
 ) -> tuple[FinetuneTask, Predictor]:
     folder = model_folder(folder)
     loaded = loaded or load_model(folder, batch_size=batch_size)
-    is_beam = isinstance(loaded, ModelFolder) and getattr(loaded.model, "head", "") == "beam"
+    model = getattr(loaded, "model", None)  # Keras', which an export has not
+    is_beam = getattr(model, "head", "") == "beam"
     row = next(row for row in TASKS if row.name == f"{loaded.task}{'_beam' if is_beam else ''}")
     if row.finetuning is None:
         raise ValueError(f"{folder} holds no model of a task; pass a folder written by `albert-tf finetune`.")
     options = _options(folder, row, loaded, changes)
-    if isinstance(loaded, ModelFolder):
-        loaded = predictor_of(loaded.model, loaded.tokenizer, options, batch_size)
+    if model is not None:
+        loaded = predictor_of(model, loaded.tokenizer, options, batch_size)
     return getattr(tasks, row.finetuning)(options), loaded
 
 
@@ -124,8 +125,11 @@ def _options(folder: pathlib.Path, row: Task, loaded: Predictor, changes: dict[s
         values.pop("dev_label_column", None)
     source = str(file) if file.is_file() else "the options"
     options = checked(TaskOptions, {**values, **known, **changes}, source)
+    is_export = loaded.network.name != "keras"
     if settings.takes_pairs and options.pair_column is None:
         raise ValueError("The classifier was trained on pairs; `pair_column` must name the second text of each.")
+    if is_export and row.name == "sequence_classification" and not settings.takes_pairs and options.pair_column:
+        raise ValueError("The classifier was trained on single texts, but received pairs; remove the pair column.")
     longest = _longest(loaded)
     if changes.get("max_length") and changes["max_length"] > longest:
         raise ValueError(
@@ -136,6 +140,5 @@ def _options(folder: pathlib.Path, row: Task, loaded: Predictor, changes: dict[s
 
 def _longest(loaded: Predictor) -> int:
     """How many tokens the model takes; of an export those that it was exported for."""
-    if isinstance(loaded, ModelFolder):
-        return loaded.model.config.max_position_embeddings
-    return loaded.settings.max_length
+    model = getattr(loaded, "model", None)
+    return loaded.settings.max_length if model is None else model.config.max_position_embeddings

@@ -1,7 +1,6 @@
 """Proves that SavedModels in bfloat16, with constants for variables and with XLA give the Keras models' answers."""
 
 import json
-import pathlib
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from albert_tf import AlbertForSequenceClassification
 from albert_tf.export import classify, export_saved_model, load_folder, load_saved_model, saved_model, serve_base
+from tests.export.test_alone import ALONE
 from tests.parameters import MadeOnce
 from tests.tokenization.wordpiece_golden import korean
 from tests.toy_task import CONFIG
@@ -124,23 +124,16 @@ def test_bfloat16_is_half_as_large_and_says_so(reports):
 
 
 @pytest.mark.exhaustive
-def test_all_forms_run_with_the_c_api(reports, run_python):
-    request = {}
-    for form in ("bfloat16", "frozen", "xla"):
-        kind = "pairs" if form == "frozen" else "classifier"
-        names = ("text", "text_pair") if kind == "pairs" else ("text",)
-        request[f"{kind}/{form}"] = {
-            "folder": str(reports[kind, form].folder),
-            "signature": "serving_default",
-            "inputs": dict.fromkeys(names, TEXTS),
-        }
-    printed = run_python("-I", pathlib.Path(__file__).with_name("c_api.py"), json.dumps(request)).stdout
-    answers = json.loads(printed.split("ANSWERS")[1])
-    for name in request:
-        kind, form = name.split("/")
-        restored = load_saved_model(reports[kind, form].folder)
-        expected = restored.classify(TEXTS, TEXTS if kind == "pairs" else None)
-        np.testing.assert_allclose(answers[name]["score"], [found.score for found in expected], rtol=0, atol=1e-5)
+def test_all_forms_run_without_this_package(reports, run_python, tmp_path):
+    forms = {"bfloat16": "classifier", "frozen": "pairs", "xla": "classifier"}
+    inputs = {"classifier": {"text": TEXTS}, "pairs": {"text": TEXTS, "text_pair": TEXTS}}
+    request = [(str(reports[kind, form].folder), "serving_default", inputs[kind]) for form, kind in forms.items()]
+    run_python("-I", "-c", ALONE, json.dumps(request), tmp_path / "found.npz")
+    found = np.load(tmp_path / "found.npz")
+    for folder, name, texts in request:
+        expected = load_saved_model(folder).classify(*texts.values())
+        scores = [prediction.score for prediction in expected]
+        np.testing.assert_allclose(found[f"{folder} {name} score"], scores, rtol=0, atol=1e-5)
 
 
 @pytest.mark.exhaustive

@@ -203,14 +203,18 @@ def test_words_decide_where_words_were_trained(folders):
 def test_mistakes_are_explained(folders):
     with pytest.raises(ValueError, match=r"must answer questions\. Received: a model of sequence"):
         answer_questions(load_folder(folders["classifier"]), ["a"], ["b"])
-    with pytest.raises(ValueError, match=r"passage for each question. Received: 2 and 1 texts"):
+    with pytest.raises(
+        ValueError, match=r"one of question and context for each row\. Received: 2 of question and 1 of context"
+    ):
         answer_questions(load_folder(folders["questions"]), ["a", "b"], ["c"])
     with pytest.raises(ValueError, match="must tag tokens"):
         find_entities(load_folder(folders["classifier"]), ["a"])
     with pytest.raises(ValueError, match="must be one of multiple choice"):
         choose(load_folder(folders["classifier"]), ["a"], [["b"]])
-    with pytest.raises(ValueError, match=r"1 passages, rows of 1, 2 choices"):
+    with pytest.raises(ValueError, match=r"one of context and choices for each row\. Received: 1 of context and 2"):
         choose(load_folder(folders["choices"]), ["a"], [["b"], ["c", "d"]])
+    with pytest.raises(ValueError, match=r"must be of the same length\. Received: rows of 1, 2 choices"):
+        choose(load_folder(folders["choices"]), ["a", "b"], [["b"], ["c", "d"]])
     with pytest.raises(ValueError, match="must be a classifier"):
         classify(load_folder(folders["choices"]), ["a"])
 

@@ -23,7 +23,7 @@ CHOICES = [["one", "🙂"], ["a b", LONG], [HANGUL, "y"], ["now", ""], ["London"
 INPUTS = {
     **{kind: {"text": TEXTS} for kind in ("classifier", "regression", "multi_label", "tags", "embedding")},
     "pairs": {"text": TEXTS, "text_pair": TEXTS[::-1]},
-    "pretrained": {"text": MASKED},
+    **{kind: {"text": MASKED} for kind in ("pretrained", "masked")},
     "choices": {"context": CONTEXTS, "choices": CHOICES},
     "questions": QUESTIONS,
     "questions_beam": QUESTIONS,
@@ -65,7 +65,7 @@ def expected(folders):
     def predict(kind):
         model = load_folder(folders[kind])
         rows = list(zip(*INPUTS[kind].values(), strict=True))
-        answer = model.fill_mask if kind == "pretrained" else model.predict
+        answer = model.fill_mask if kind in ("pretrained", "masked") else model.predict
         return [answer(*([value] for value in row))[0] for row in rows]
 
     return functools.cache(predict)
@@ -73,8 +73,8 @@ def expected(folders):
 
 def test_every_task_is_tried():
     tried = {"sequence_classification", "token_classification", "multiple_choice", "question_answering"}
-    tried |= {"question_answering_beam", "pretraining", "sentence_embedding"}
-    assert {task.name for task in TASKS} - tried == {"masked_lm"}  # the same class as of "pretraining"
+    tried |= {"question_answering_beam", "pretraining", "masked_lm", "sentence_embedding"}
+    assert {task.name for task in TASKS} == tried
     assert set(OTHER_TASKS) < set(INPUTS)
 
 
@@ -101,6 +101,12 @@ def test_signatures_answer_as_predictions_do(kind, form, folders, exports, onnx_
     found = engine.run("serving_default", texts)
     specs = engine.signatures["serving_default"].outputs
     assert set(found) == set(specs) >= set(wanted)
+    tokens = engine.run("tokens", engine.run("tokenize", texts))
+    assert set(tokens) == set(engine.signatures["tokens"].outputs)
+    assert all(array.dtype == object or np.isfinite(array).all() for array in tokens.values())
+    if "labels" in engine.signatures:
+        assert [name.decode() for name in engine.run("labels", {})["labels"]] == list(model.settings.labels)
+    assert ("labels" in engine.signatures) == (kind in ("classifier", "pairs", "multi_label", "tags"))
     for name, array in found.items():
         assert array.dtype == np.dtype("O" if specs[name].dtype == "string" else specs[name].dtype), name
         assert all(size in (None, length) for size, length in zip(specs[name].shape, array.shape, strict=True)), name

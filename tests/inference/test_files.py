@@ -13,6 +13,7 @@ PASSAGE = "The old man lived in Rome by the river, and the young one in a house 
 QUESTION = {"id": "a", "question": "Where did he live?", "answers": [{"text": "Rome", "answer_start": 21}]}
 CHOICE = {"context": PASSAGE, "question": "Where did he live?", "choices": ["Rome", "Paris"], "label": 0}
 PAIRS = "text\ttext_pair\tlabel\n" + "the sun\tthe rain\tgloomy\na garden\tof joy 🙂\tpleasant\n" * 3
+SCORES = "text\ttext_pair\tlabel\nthe sun\tthe rain\t1\na garden\tof joy 🙂\t4\nold\tan old man\t5\n"
 # For each kind of model, its file and what `evaluate` has to be told of an export.
 FILES = {
     "tags": ("words.conll", WORDS, {}),
@@ -23,6 +24,7 @@ FILES = {
     ),
     "choices": ("choices.jsonl", json.dumps(CHOICE) + "\n", {}),
     "pairs": ("pairs.tsv", PAIRS, {"pair_column": "text_pair"}),
+    "embedding": ("scores.tsv", SCORES, {"pair_column": "text_pair"}),
 }
 
 
@@ -32,7 +34,7 @@ def scores_of(value):
     return [value] if parts is None else [number for part in parts for number in scores_of(part)]
 
 
-QUICK = (("tags", "onnx"), ("questions", "saved_model"))
+QUICK = (("tags", "onnx"), ("questions", "saved_model"), ("embedding", "onnx"))
 CASES = [
     pytest.param(kind, form, marks=() if (kind, form) in QUICK else pytest.mark.exhaustive)
     for kind in FILES
@@ -51,7 +53,7 @@ def test_scores_and_predictions_are_those_of_the_weights(kind, form, folders, ex
     assert found_count == count > 0
     wanted = [number for number in scores_of(expected.scores) if isinstance(number, float)]
     np.testing.assert_allclose([one for one in scores_of(found.scores) if isinstance(one, float)], wanted, atol=1e-6)
-    if kind == "pairs":
+    if kind in ("pairs", "embedding"):  # whose files are those of test_predict.py
         return
     for number, folder in enumerate((folders[kind], export)):
         assert predict_folder(folder, tmp_path / name, tmp_path / f"{number}.out") == count
@@ -65,3 +67,5 @@ def test_an_export_for_pairs_needs_their_column(onnx_folders, tmp_path):
     (tmp_path / "pairs.tsv").write_text(PAIRS, encoding="utf-8")
     command = "evaluate", onnx_folders["pairs"], "--data", tmp_path / "pairs.tsv"
     assert "`pair_column` must name the second text" in mistake(*command)
+    command = "evaluate", onnx_folders["classifier"], "--data", tmp_path / "pairs.tsv", "--pair-column", "text_pair"
+    assert "trained on single texts, but received pairs" in mistake(*command)

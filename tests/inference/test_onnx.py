@@ -81,6 +81,11 @@ def test_no_answer_begins_in_a_question_or_at_its_end():
     assert found.tolist() == [[0, 1, 1, 0, 0, 1], [0, 1, 0, 1, 1, 1]]
 
 
+def test_a_passage_without_tokens_is_refused(onnx_folders):
+    with pytest.raises(ValueError, match=r"^The passage of question 'Why\?' has no tokens; delete it\.$"):
+        ask(OnnxEngine(onnx_folders["questions"]), question=["Who?", "Why?"], context=["The sun.", " "])
+
+
 def test_questions_above_the_threshold_are_not_answered(onnx_folders, tmp_path):
     shutil.copytree(onnx_folders["questions"], tmp_path / "model")
     file = tmp_path / "model" / "model.json"
@@ -141,6 +146,23 @@ def test_damaged_folders_are_named(onnx_folders, tmp_path, engine):
     settings.write_text(settings.read_text().replace('"max_length": 48', '"max_length": "48"'))
     with pytest.raises(ValueError, match=r"model\.json: `max_length` must be an integer of at least 3\. Received: 48"):
         load_onnx(tmp_path / "copy", engine)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": ["a", "b"]}, r"`labels` must have 3 names, one for each number of the model\. Received: a, b"),
+        ({"labels": ["a", "a", "b"]}, r"`labels` must be a list of different strings"),
+        ({"max_length": 65}, r"`max_length` must not exceed the model's 64 positions\. Received: 65"),
+        ({"task": "naming"}, r"`task` must be one of sequence_classification, .*Received: naming"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(change, message, onnx_folders, tmp_path):
+    shutil.copytree(onnx_folders["classifier"], tmp_path / "copy")
+    file = tmp_path / "copy" / "model.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    with pytest.raises(ValueError, match=message):
+        load_onnx(tmp_path / "copy").classify(["a text"])
 
 
 def test_settings_may_be_edited(onnx_folders, tmp_path):

@@ -132,6 +132,12 @@ def test_several_masks_of_a_text(loaded):
         np.testing.assert_allclose(prediction.probabilities, np.sort(powers)[:-3:-1], atol=1e-6)
 
 
+def test_no_text_has_no_prediction(loaded):
+    assert loaded["classifier"].classify([]) == fill_mask(loaded["pretrained"], []) == []
+    with pytest.raises(ValueError, match=r"one of text and text_pair for each row\. Received: 0 of text and 1 of"):
+        loaded["pairs"].classify([], ["a"])
+
+
 def test_many_texts_are_predicted_in_batches_of_similar_length(loaded, monkeypatch):
     texts = ["many words " * (number % 7) + "[MASK]." for number in range(70)]
     shapes = []

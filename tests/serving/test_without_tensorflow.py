@@ -98,6 +98,22 @@ def test_predict_serve_and_query(blocked, onnx, run_python):
     assert server.returncode == 0
 
 
+def test_files_are_predicted_and_scored(blocked, onnx, run_python, tmp_path):
+    (tmp_path / "words.conll").write_text("John B-PER\nwent O\n")
+    question = {"id": "a", "question": "Who is he?", "answers": [{"text": "man", "answer_start": 14}]}
+    paragraphs = [{"context": "He is the old man.", "qas": [question]}]
+    (tmp_path / "questions.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    for kind, file, output in (("tags", "words.conll", "a.jsonl"), ("questions", "questions.json", "b.json")):
+        arguments = (onnx / kind, "--data", tmp_path / file)
+        run_python("-c", blocked + MAIN, "predict", *arguments, "--output", tmp_path / output)
+    assert json.loads((tmp_path / "a.jsonl").read_text())["text"] == "John went"
+    assert set(json.loads((tmp_path / "b.json").read_text())) == {"a"}
+    assert (
+        "accuracy"
+        in run_python("-c", blocked + MAIN, "evaluate", onnx / "tags", "--data", tmp_path / "words.conll").stdout
+    )
+
+
 def test_grpc_names_its_extra_before_models_are_loaded(blocked, tmp_path):
     command = [sys.executable, "-c", blocked + MAIN, "serve", str(tmp_path), "--port", "0", "--grpc-port", "0"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)

@@ -59,6 +59,10 @@ class TextTask(abc.ABC):
             ValueError: a text cannot be used.
         """
 
+    def check(self, encoded: Any, *texts: Sequence[Any]) -> None:
+        """Raises ValueError for a text that can be tokenized, but of which nothing can be predicted."""
+        return None
+
     @abc.abstractmethod
     def decode(self, encoded: Any, computed: Iterator[Computed]) -> list[Any]:
         """The predictions for B texts, from their rows and the outputs of all batches."""
@@ -74,6 +78,15 @@ class TextTask(abc.ABC):
     @abc.abstractmethod
     def specs(self, width: int) -> dict[str, TensorSpec]:
         """The outputs of `serving_default` of a network with `width` hidden units."""
+
+    def check_labels(self, logits: np.ndarray) -> None:
+        """Raises ValueError unless there is a label for each logit, [..., C]."""
+        labels = self.settings.labels
+        if logits.shape[-1] != len(labels):
+            raise ValueError(
+                f"`labels` must have {logits.shape[-1]} names, one for each number of the model. Received: "
+                f"{', '.join(labels) or 'none'}; correct them, or export the model again."
+            )
 
     def check_rows(self, texts: Sequence[Sequence[Any]]) -> None:
         """Raises ValueError unless all inputs have equal numbers of rows."""
@@ -95,7 +108,7 @@ class TextRows:
         inputs: Mapping[str, np.ndarray],
         extra: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] = lambda batch: {},
     ):
-        self._inputs, self._extra = inputs, extra
+        self.inputs, self._extra = inputs, extra
         self.lengths = inputs["attention_mask"].sum(axis=1)
 
     def __len__(self) -> int:
@@ -104,7 +117,7 @@ class TextRows:
     def batch(self, rows: np.ndarray, multiple: int = 1) -> dict[str, np.ndarray]:
         """The inputs of some rows, cut to the longest of them."""
         longest = -(-int(self.lengths[rows].max()) // multiple) * multiple
-        batch = {name: array[rows, :longest] for name, array in self._inputs.items()}
+        batch = {name: array[rows, :longest] for name, array in self.inputs.items()}
         return {**batch, **self._extra(batch)}
 
 

@@ -35,11 +35,14 @@ class MaskedLM(TextTask):
     def encode(self, *texts):
         (texts,) = texts
         inputs = self.tokenizer(texts, max_length=self.settings.max_length, allow_special=True)
-        counts = (inputs["input_ids"] == self.tokenizer.mask_token_id).sum(axis=1)
+        return TextRows(inputs, self._positions)
+
+    def check(self, encoded, *texts):
+        (texts,) = texts
+        counts = (encoded.inputs["input_ids"] == self.tokenizer.mask_token_id).sum(axis=1)
         for text, count in zip(texts, counts.tolist()):
             if count < max(text.count(MASK), 1):
                 raise ValueError(f"{no_mask_message(self.settings.max_length)} Received: {text!r}.")
-        return TextRows(inputs, self._positions)
 
     def _positions(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """`masked_lm_positions` int32 [B, M], M being the most masks of a row, and 0 where a row has fewer."""

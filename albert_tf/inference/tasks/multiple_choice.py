@@ -17,11 +17,9 @@ class MultipleChoice(TextTask):
 
     def encode(self, *texts):
         contexts, choices = texts
-        if len(contexts) != len(choices) or len({len(row) for row in choices}) != 1:
-            raise ValueError(
-                "`choices` must have one row for each passage, all of the same length. Received: "
-                f"{len(contexts)} passages, rows of {', '.join(str(len(row)) for row in choices[:5])} choices."
-            )
+        if len({len(row) for row in choices}) != 1:
+            counts = ", ".join(str(len(row)) for row in choices[:5])
+            raise ValueError(f"Rows of `choices` must be of the same length. Received: rows of {counts} choices.")
         questions = [ChoiceQuestion("", context, "_", tuple(row), -1) for context, row in zip(contexts, choices)]
         options = self.settings.options("max_question_length")
         return encode_choices(self.tokenizer, questions, self.settings.max_length, **options)

@@ -24,10 +24,7 @@ class QuestionAnswering(TextTask):
 
     def encode(self, *texts):
         questions, contexts = texts
-        if len(questions) != len(contexts):
-            raise ValueError(
-                f"There must be a passage for each question. Received: {len(questions)} and {len(contexts)} texts."
-            )
+        self.check_rows(texts)
         asked = [Question(str(number), *pair) for number, pair in enumerate(zip(questions, contexts))]
         options = self.settings.options("doc_stride", "max_question_length")
         return encode_questions(self.tokenizer, asked, self.settings.max_length, **options)

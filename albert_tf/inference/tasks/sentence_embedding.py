@@ -3,11 +3,12 @@
 Letters: B texts, L sequence, D hidden.
 """
 
+import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
 
-from albert_tf.inference.network import Computed
+from albert_tf.inference.network import Computed, collect
 from albert_tf.inference.tasks.base import NUMBER, TensorSpec, TextRows, TextTask
 
 _EMBEDDING, _SEQUENCE, _POOLED = "sentence_embedding", "sequence_output", "pooled_output"
@@ -20,29 +21,25 @@ class SentenceEmbedding(TextTask):
         return TextRows(self.tokenizer(*texts, max_length=self.settings.max_length))
 
     def decode(self, encoded, computed):
-        found = np.empty(len(encoded), object)
-        for part in computed:
-            for row, embedding in zip(part.rows, self.pool(part)):
-                found[row] = embedding
-        return list(found)
+        return list(collect(map(self.with_embeddings, computed), _EMBEDDING, len(encoded)))
 
-    def pool(self, part: Computed) -> np.ndarray:
-        """Embeddings of a batch, float32 [B, D], which a network may leave to the program that uses it."""
+    def with_embeddings(self, part: Computed) -> Computed:
+        """A batch with `sentence_embedding` float32 [B, D], which a network may leave to the program that uses it."""
         if _EMBEDDING in part.outputs:
-            return part.outputs[_EMBEDDING]
+            return part
         mask = part.batch["attention_mask"][..., None]
         embedding = (part.outputs[_SEQUENCE] * mask).sum(axis=1) / mask.sum(axis=1)
         if self.settings.normalize:
             embedding /= np.maximum(np.linalg.norm(embedding, axis=1, keepdims=True), 1e-12)
-        return embedding.astype(np.float32)
+        return dataclasses.replace(part, outputs={**part.outputs, _EMBEDDING: embedding.astype(np.float32)})
 
     def arrays(self, predictions):
         return {_EMBEDDING: np.array(predictions, np.float32)}
 
     def decode_arrays(self, encoded, computed):
         embeddings, sequences, pooled = {}, {}, {}
-        for part in computed:
-            embeddings |= zip(part.rows.tolist(), self.pool(part))
+        for part in map(self.with_embeddings, computed):
+            embeddings |= zip(part.rows.tolist(), part.outputs[_EMBEDDING])
             sequences |= zip(part.rows.tolist(), part.outputs[_SEQUENCE])
             pooled |= zip(part.rows.tolist(), part.outputs.get(_POOLED, ()))
         rows = range(len(encoded))

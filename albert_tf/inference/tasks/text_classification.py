@@ -32,18 +32,12 @@ class TextClassification(TextTask):
         logits = collect(computed, "logits", len(encoded))  # [B, C]
         if self.settings.problem == "regression":
             return [ClassPrediction(None, float(value), {}) for value in logits[:, 0]]
-        labels, probabilities = self.settings.labels, self.probabilities(logits)
+        self.check_labels(logits)
+        labels, probabilities = self.settings.labels, probabilities_of(logits, self.settings.problem)
         return [
             ClassPrediction(labels[row.argmax()], float(row.max()), dict(zip(labels, row.tolist())))
             for row in probabilities
         ]
-
-    def probabilities(self, logits: np.ndarray) -> np.ndarray:
-        """The probabilities of labels, float32 [B, C]; they add up to 1 unless a text may have several labels."""
-        if self.settings.problem == "multi_label":
-            with np.errstate(over="ignore"):  # of large negative logits
-                return 1 / (1 + np.exp(-logits))
-        return softmax(logits)
 
     def arrays(self, predictions):
         scores = np.array([prediction.score for prediction in predictions], np.float32)
@@ -61,3 +55,11 @@ class TextClassification(TextTask):
             return score
         probabilities = TensorSpec(NUMBER, (None, len(self.settings.labels)))
         return {"label": TensorSpec(STRING, (None,)), **score, "probabilities": probabilities}
+
+
+def probabilities_of(logits: np.ndarray, problem: str) -> np.ndarray:
+    """The probabilities of labels, float32 [B, C]; they add up to 1 unless a text may have several labels."""
+    if problem == "multi_label":
+        with np.errstate(over="ignore"):  # of large negative logits
+            return 1 / (1 + np.exp(-logits))
+    return softmax(logits)

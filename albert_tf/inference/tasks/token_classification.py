@@ -30,6 +30,7 @@ class TokenClassification(TextTask):
 
     def decode(self, encoded, computed):
         probabilities = of_tokens(encoded, computed, softmax)
+        self.check_labels(probabilities[0])
         labels, tags_words = self.settings.labels, self.settings.tags_words
         return [
             predict_entities(text.text, spans, own, labels, tags_words)

@@ -9,18 +9,19 @@ import io
 import itertools
 import pathlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from albert_tf.data.finetuning.batches import TrainingExamples
 from albert_tf.data.finetuning.encoded import MAX_TOKENS
 from albert_tf.files.atomic import atomic_open
-from albert_tf.inference.folder import settings_of
-from albert_tf.inference.keras_network import KerasNetwork
 from albert_tf.inference.predictor import LoadedModel, Predictor
 from albert_tf.metrics import ConstantScore
-from albert_tf.models.base import AlbertBase, runs_on_cpu
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.task_options import TaskOptions
+
+if TYPE_CHECKING:
+    # Examples are predicted without Keras and TensorFlow where the model is an ONNX folder.
+    from albert_tf.data.finetuning.batches import TrainingExamples
+    from albert_tf.models.base import AlbertBase
 
 
 def write_table(path: pathlib.Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -32,9 +33,13 @@ def write_table(path: pathlib.Path, header: Sequence[str], rows: Iterable[Sequen
 
 
 def predictor_of(
-    model: AlbertBase, tokenizer: AlbertTokenizer, options: TaskOptions, batch_size: int = 32
+    model: "AlbertBase", tokenizer: AlbertTokenizer, options: TaskOptions, batch_size: int = 32
 ) -> LoadedModel:
     """A Keras model with its current weights as the tasks evaluate it."""
+    from albert_tf.inference.folder import settings_of
+    from albert_tf.inference.keras_network import KerasNetwork
+    from albert_tf.models.base import runs_on_cpu
+
     settings = settings_of(model, {"max_length": options.max_length})
     max_tokens = MAX_TOKENS if runs_on_cpu() else None
     return LoadedModel(KerasNetwork(model, traces_first=True), tokenizer, settings, batch_size, max_tokens)
@@ -126,7 +131,7 @@ class FinetuneTask(abc.ABC):
         yield from ()
 
     @abc.abstractmethod
-    def training_examples(self, model: AlbertBase, tokenizer: AlbertTokenizer, train: Any) -> TrainingExamples:
+    def training_examples(self, model: "AlbertBase", tokenizer: AlbertTokenizer, train: Any) -> "TrainingExamples":
         """Tokenizes examples to train on.
 
         Raises:
@@ -145,7 +150,7 @@ class FinetuneTask(abc.ABC):
         """A function that predicts examples of `read_unlabelled`, for `write_predictions`."""
         return self.evaluator(model, data)
 
-    def baseline_score(self, train: Any, dev: Any, model: AlbertBase) -> float:
+    def baseline_score(self, train: Any, dev: Any, model: "AlbertBase") -> float:
         """The main score of a simple model on the same examples; raises ValueError for a task without one."""
         raise ValueError(f"There is no baseline for the task {self.options.task!r}.")
 

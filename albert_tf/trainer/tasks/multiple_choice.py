@@ -7,7 +7,7 @@ import dataclasses
 import pathlib
 import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,9 +15,12 @@ from albert_tf.data.finetuning.choices import ChoiceQuestion, EncodedChoices, en
 from albert_tf.inference.network import collect
 from albert_tf.inference.predictor import Predictor
 from albert_tf.metrics import ChoiceScores, ConstantScore
-from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.tasks.base import FinetuneTask, write_table
+
+if TYPE_CHECKING:
+    # Examples are predicted without Keras and TensorFlow where the model is an ONNX folder.
+    from albert_tf.models.base import AlbertBase
 
 
 class MultipleChoice(FinetuneTask):
@@ -47,7 +50,7 @@ class MultipleChoice(FinetuneTask):
         return {}
 
     def training_examples(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, train: Sequence[ChoiceQuestion]
+        self, model: "AlbertBase", tokenizer: AlbertTokenizer, train: Sequence[ChoiceQuestion]
     ) -> EncodedChoices:
         """Tokenizes questions."""
         return self._encode(tokenizer, train)

@@ -9,7 +9,7 @@ import json
 import math
 import pathlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,9 +22,12 @@ from albert_tf.files.atomic import atomic_open
 from albert_tf.inference.predictor import Predictor
 from albert_tf.inference.tasks.question_answering import span_scores
 from albert_tf.metrics import AnswerScores, ConstantScore, SquadScores, korquad_scores, squad2_scores, squad_scores
-from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.tasks.base import FinetuneTask
+
+if TYPE_CHECKING:
+    # Examples are predicted without Keras and TensorFlow where the model is an ONNX folder.
+    from albert_tf.models.base import AlbertBase
 
 _LABELS = ("start_positions", "end_positions")
 
@@ -69,7 +72,7 @@ class QuestionAnswering(FinetuneTask):
             )
 
     def training_examples(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, train: Sequence[Question]
+        self, model: "AlbertBase", tokenizer: AlbertTokenizer, train: Sequence[Question]
     ) -> "_AnsweredWindows":
         """Tokenizes questions, without those whose answer is not in its passage."""
         usable = train

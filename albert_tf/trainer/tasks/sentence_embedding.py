@@ -11,7 +11,7 @@ import os
 import pathlib
 import tempfile
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,13 +21,17 @@ from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.data.finetuning.sentences import SentenceRows, read_sentences
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.files.atomic import could_not_write
+from albert_tf.inference import tasks as text_tasks
 from albert_tf.inference.network import collect
 from albert_tf.inference.predictor import Predictor
 from albert_tf.metrics import cosines
-from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.tasks.base import FinetuneTask
 from albert_tf.trainer.tasks.text_classification import LabelEvaluation, write_predictions
+
+if TYPE_CHECKING:
+    # Examples are predicted without Keras and TensorFlow where the model is an ONNX folder.
+    from albert_tf.models.base import AlbertBase
 
 _PAIRS_AT_ONCE = 1024
 
@@ -76,7 +80,7 @@ class SentenceEmbedding(FinetuneTask):
             **{name: value for name, value in given.items() if value is not None},
         }
 
-    def training_examples(self, model: AlbertBase, tokenizer: AlbertTokenizer, train: SentenceRows) -> EncodedChoices:
+    def training_examples(self, model: "AlbertBase", tokenizer: AlbertTokenizer, train: SentenceRows) -> EncodedChoices:
         """Tokenizes rows."""
         return train.encode(tokenizer, self.max_length, self.stored_ids)
 
@@ -87,7 +91,8 @@ class SentenceEmbedding(FinetuneTask):
         pairs, targets = numbers.reshape(2, -1), data.label_values()
 
         def evaluate() -> SimilarityEvaluation:
-            computed = model.compute(encoded, shows_progress=True)
+            pooling = text_tasks.SentenceEmbedding(model.tokenizer, model.settings)
+            computed = map(pooling.with_embeddings, model.compute(encoded, shows_progress=True))
             embeddings = collect(computed, "sentence_embedding", len(encoded), _empty_on_disk)  # [N, D]
             parts = (pairs[:, start : start + _PAIRS_AT_ONCE] for start in range(0, len(targets), _PAIRS_AT_ONCE))
             similarities = np.concatenate([cosines(embeddings[first], embeddings[second]) for first, second in parts])

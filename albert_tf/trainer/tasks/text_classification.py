@@ -6,9 +6,8 @@ Letters: N examples, C classes, B batch, L sequence.
 import dataclasses
 import pathlib
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
 import numpy as np
 
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
@@ -16,6 +15,7 @@ from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
 from albert_tf.inference.network import collect
 from albert_tf.inference.predictor import Predictor
 from albert_tf.inference.settings import Settings
+from albert_tf.inference.tasks.text_classification import probabilities_of
 from albert_tf.metrics import (
     ClassificationScores,
     ConstantScore,
@@ -25,11 +25,14 @@ from albert_tf.metrics import (
     multi_label_scores,
     regression_scores,
 )
-from albert_tf.models import AlbertForSequenceClassification
-from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.tasks.base import FinetuneTask, write_table
 from albert_tf.trainer.tasks.baseline import tfidf_outputs
+
+if TYPE_CHECKING:
+    # Examples are predicted without Keras and TensorFlow where the model is an ONNX folder.
+    from albert_tf.models import AlbertForSequenceClassification
+    from albert_tf.models.base import AlbertBase
 
 Scores = ClassificationScores | MultiLabelScores | RegressionScores
 
@@ -83,7 +86,7 @@ class TextClassification(FinetuneTask):
         return {"problem": self.options.problem, "labels": names}
 
     def training_examples(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, train: LabelledTexts
+        self, model: "AlbertBase", tokenizer: AlbertTokenizer, train: LabelledTexts
     ) -> "_LabelledExamples":
         """Tokenizes texts."""
         targets, weights = targets_of(model, train), None
@@ -105,7 +108,7 @@ class TextClassification(FinetuneTask):
 
         return evaluate
 
-    def baseline_score(self, train: LabelledTexts, dev: LabelledTexts, model: AlbertBase) -> float:
+    def baseline_score(self, train: LabelledTexts, dev: LabelledTexts, model: "AlbertBase") -> float:
         """The main score of a linear model on TF-IDF features."""
         problem = self.options.problem
         outputs = tfidf_outputs(train, targets_of(model, train), dev, problem)
@@ -193,7 +196,7 @@ class LabelEvaluation:
         return ConstantScore.of_labels(self.targets.tolist())
 
 
-def targets_of(model: AlbertForSequenceClassification | Settings, texts: LabelledTexts) -> np.ndarray:
+def targets_of(model: "AlbertForSequenceClassification | Settings", texts: LabelledTexts) -> np.ndarray:
     """The labels as targets: class ids int32 [N], decisions float32 [N, C], or float32 [N] for regression."""
     if model.problem == "multi_label":
         return texts.label_decisions(model.labels)
@@ -215,8 +218,7 @@ def write_predictions(path: pathlib.Path, texts: LabelledTexts, evaluation: Labe
         columns = [[f"{value:.6g}"] for value in logits[:, 0]]
     else:
         header += [f"probability of {name}" for name in names]
-        normalize = keras.ops.sigmoid if evaluation.problem == "multi_label" else keras.ops.softmax
-        probabilities = keras.ops.convert_to_numpy(normalize(logits))
+        probabilities = probabilities_of(logits, evaluation.problem)
         columns = [
             [prediction, *(f"{probability:.6f}" for probability in row)]
             for prediction, row in zip(evaluation.predictions, probabilities)

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import pathlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from albert_tf.data.finetuning.tagged import (
     OUTSIDE,
@@ -25,10 +25,13 @@ from albert_tf.inference.predictor import Predictor
 from albert_tf.inference.tasks.token_classification import of_tokens
 from albert_tf.metrics import ConstantScore, TagScores, find_entities, tag_scores
 from albert_tf.metrics.entities import entity_scores
-from albert_tf.models.base import AlbertBase
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.spans import trim_span
 from albert_tf.trainer.tasks.base import FinetuneTask
+
+if TYPE_CHECKING:
+    # Examples are predicted without Keras and TensorFlow where the model is an ONNX folder.
+    from albert_tf.models.base import AlbertBase
 
 
 class TokenClassification(FinetuneTask):
@@ -71,7 +74,7 @@ class TokenClassification(FinetuneTask):
         return all(text.words is not None for text in train) if given is None else given
 
     def training_examples(
-        self, model: AlbertBase, tokenizer: AlbertTokenizer, train: Sequence[TaggedText]
+        self, model: "AlbertBase", tokenizer: AlbertTokenizer, train: Sequence[TaggedText]
     ) -> EncodedTags:
         """Tokenizes texts."""
         return self._encode(model.labels, tokenizer, train)
