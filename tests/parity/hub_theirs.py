@@ -45,6 +45,9 @@ def finetune(hub, tf_keras, root: pathlib.Path) -> tuple[list[float], int, int]:
     """Losses of the epochs, and how many of how many variables of the encoder have changed."""
     import tensorflow as tf
 
+    tf_keras.utils.set_random_seed(
+        1
+    )  # of the head and of dropout: without one, a fine-tuning in four does not begin to fall
     words = {0: "rain grief storm cold", 1: "sun joy garden bloom"}
     rows = [(f"the old {word} went by", float(label)) for label, text in words.items() for word in text.split()]
     text = tf_keras.layers.Input(shape=(), dtype=tf.string)
