@@ -1,1 +1,1 @@
-"""Files of any kind: written whole or not at all, JSON and TOML, texts, models by name."""
+"""Reading and writing files: atomic writes, JSON and TOML, texts, and models by name."""

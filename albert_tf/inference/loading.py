@@ -88,7 +88,7 @@ def load_saved_model(folder: str | pathlib.Path, batch_size: int = 32) -> Loaded
         batch_size: maximum number of texts that are computed at once.
 
     Raises:
-        ValueError: there is no SavedModel, it cannot be read, or it is none that `export_saved_model` wrote.
+        ValueError: there is no SavedModel, it cannot be read, or `export_saved_model` did not write it.
     """
     found = (path for path in newest_first(pathlib.Path(folder)) if (path / SAVED_MODEL_FILE).is_file())
     if (newest := next(found, None)) is None:

@@ -54,11 +54,12 @@ class OnnxNetwork:
         file, found = _find_file(folder, "float32" if in_bfloat16 else precision)
         self.precision = precision if in_bfloat16 else found
         self.name, self._compute = _start(file, "openvino" if in_bfloat16 else engine, in_bfloat16)
-        self._names = OUTPUT_NAMES.get(task, {})
+        self._task, self._names = task, OUTPUT_NAMES.get(task, {})
 
     def compute(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """See `Network.compute`."""
-        inputs = {P_MASK: p_mask_of(batch), **batch}
+        needs_mask = self._task == "question_answering" and P_MASK not in batch
+        inputs = {**batch, P_MASK: p_mask_of(batch)} if needs_mask else batch
         outputs = self._compute({name: array.astype(np.int64) for name, array in inputs.items()})
         return at_positions({self._names.get(name, name): array for name, array in outputs.items()}, batch)
 

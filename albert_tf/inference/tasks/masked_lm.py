@@ -17,7 +17,7 @@ TOP = 10
 
 
 class MaskedLM(TextTask):
-    """For each text a tuple with the MaskPrediction of each [MASK], which stands for one piece.
+    """For each text, a tuple with a MaskPrediction for each [MASK], which stands for one piece.
 
     Args:
         tokenizer: AlbertTokenizer.
@@ -83,13 +83,12 @@ class SentenceOrder(TextTask):
     max_tokens = MaskedLM.max_tokens
 
     def encode(self, *texts):
-        self.check_rows(texts)
-        # No position of the masked-LM head, which is not asked.
-        none = {"masked_lm_positions": np.zeros([1, 1], np.int32)}
         inputs = self.tokenizer(*texts, max_length=self.settings.max_length)
-        return TextRows(
-            inputs, lambda batch: {name: np.repeat(row, len(batch["input_ids"]), 0) for name, row in none.items()}
-        )
+        return TextRows(inputs, self._one_position)
+
+    def _one_position(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The fewest positions, so that the masked-LM head, which is not needed here, costs little."""
+        return {"masked_lm_positions": np.zeros([len(batch["input_ids"]), 1], np.int32)}
 
     def decode(self, encoded, computed):
         return softmax(collect(computed, "sentence_order_logits", len(encoded)))[:, 0].tolist()

@@ -24,7 +24,6 @@ class QuestionAnswering(TextTask):
 
     def encode(self, *texts):
         questions, contexts = texts
-        self.check_rows(texts)
         asked = [Question(str(number), *pair) for number, pair in enumerate(zip(questions, contexts))]
         options = self.settings.options("doc_stride", "max_question_length")
         return encode_questions(self.tokenizer, asked, self.settings.max_length, **options)
@@ -62,7 +61,7 @@ class QuestionAnswering(TextTask):
 
 
 def span_scores(windows: QuestionWindows, computed: Iterable[Computed]) -> tuple[SpanScores, np.ndarray]:
-    """The best starts and ends of all windows, which is what is kept of the outputs.
+    """Reduces the outputs of all windows to their best starts and ends, so that memory stays small.
 
     Returns:
         SpanScores of the W windows, and for each question the logarithm of what a start's probability times an end's is
