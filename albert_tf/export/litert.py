@@ -11,9 +11,8 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.files.atomic import atomic_write
+from albert_tf.inference.network import INPUTS
 from albert_tf.models.base import AlbertBase
-
-_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 def write_litert(
@@ -37,7 +36,7 @@ def write_litert(
     Raises:
         ValueError: the model takes other inputs, such as multiple choice.
     """
-    if any(model.input_fields[name].axes != "BL" for name in _INPUTS):
+    if any(model.input_fields[name].axes != "BL" for name in INPUTS):
         raise ValueError(
             f"`model` must take ids of shape [B, L]. Received: {type(model).__name__}; its encoder can be written."
         )
@@ -53,6 +52,6 @@ def write_litert(
 
 
 def _function(model: AlbertBase, shape: tuple[int, int]) -> Callable[..., Any]:
-    specs = {name: tf.TensorSpec(shape, tf.int32, name=name) for name in _INPUTS}
+    specs = {name: tf.TensorSpec(shape, tf.int32, name=name) for name in INPUTS}
     function = tf.function(lambda **inputs: model(inputs, training=False), autograph=False)
     return function.get_concrete_function(**specs)

@@ -10,8 +10,8 @@ import numpy as np
 from albert_tf.inference.network import P_MASK, at_positions
 from albert_tf.inference.settings import SETTINGS_FILE
 
-EngineName = Literal["auto", "openvino", "onnxruntime"]
-Precision = Literal["auto", "float32", "bfloat16", "float16", "int8"]
+RuntimeName = Literal["auto", "openvino", "onnxruntime"]
+RuntimePrecision = Literal["auto", "float32", "bfloat16", "float16", "int8"]
 # From int64 arrays by name to the outputs of the file by name. Several threads may call it.
 Compute = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
 # The names that transformers.js knows, in the subfolder where it looks.
@@ -47,7 +47,9 @@ class OnnxNetwork:
         ValueError: the file is missing or damaged, or the engine is not installed.
     """
 
-    def __init__(self, folder: pathlib.Path, task: str, engine: EngineName = "auto", precision: Precision = "auto"):
+    def __init__(
+        self, folder: pathlib.Path, task: str, engine: RuntimeName = "auto", precision: RuntimePrecision = "auto"
+    ):
         in_bfloat16 = precision == "bfloat16"
         if in_bfloat16 and engine == "onnxruntime":
             raise ValueError("`engine` must be 'openvino' for precision='bfloat16'. Received: engine='onnxruntime'.")

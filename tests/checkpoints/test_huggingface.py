@@ -183,9 +183,7 @@ def test_a_truncated_file(kept, golden, tmp_path):
     shutil.copytree(golden("hf_for_pretraining").folder, tmp_path, dirs_exist_ok=True)
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:kept])
-    with pytest.raises(
-        ValueError, match=r"model\.safetensors is not a safetensors file of known types, or is damaged .*again"
-    ):
+    with pytest.raises(ValueError, match=r"model\.safetensors .*damaged .*again"):
         AlbertForPreTraining.from_pretrained(tmp_path)
 
 
@@ -198,5 +196,5 @@ def test_nothing_there(tmp_path):
 
 def test_the_folder_of_a_run_names_its_model(tmp_path):
     AlbertForPreTraining(CONFIG).save_pretrained(tmp_path / "run/model")
-    with pytest.raises(ValueError, match=r"run is a folder of models; give one of them, such as .*run/model\."):
+    with pytest.raises(ValueError, match=r"run is a folder of models.* such as .*run/model\."):
         AlbertForPreTraining.from_pretrained(tmp_path / "run")

@@ -213,7 +213,7 @@ def with_header(path, edit):
 def test_a_wrong_header_length(length, folder):
     path = folder / "model.safetensors"
     path.write_bytes(struct.pack("<Q", length) + path.read_bytes()[8:])
-    with pytest.raises(ValueError, match="is not a safetensors file of known types, or is damaged"):
+    with pytest.raises(ValueError, match=r"not a safetensors file .*damaged"):
         checkpoints.read(folder)
 
 
@@ -236,7 +236,7 @@ def leave_a_hole(header):
 @pytest.mark.parametrize("edit", [overlap, lie_about_shape, lie_about_type, leave_a_hole])
 def test_a_wrong_header(edit, folder):
     with_header(folder / "model.safetensors", edit)
-    with pytest.raises(ValueError, match="is not a safetensors file of known types, or is damaged"):
+    with pytest.raises(ValueError, match=r"not a safetensors file .*damaged"):
         checkpoints.read(folder)
 
 

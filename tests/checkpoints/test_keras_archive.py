@@ -135,7 +135,7 @@ def test_another_model(preset):
         checkpoints.read(preset)
     del values["config"]["num_heads"]
     (preset / "config.json").write_text(json.dumps(values))
-    with pytest.raises(ValueError, match=r"has no num_heads in the config of the model; download it again"):
+    with pytest.raises(ValueError, match=r"no num_heads .*download it again"):
         checkpoints.read(preset)
     (preset / "config.json").write_text("[1]")
     with pytest.raises(ValueError, match=r"config\.json holds list where an object is expected"):

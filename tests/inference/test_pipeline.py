@@ -233,5 +233,5 @@ def test_a_saved_model_of_another_program_is_told_apart(exports, tmp_path):
         albert_tf.pipeline(tmp_path / "foreign")
     shutil.copytree(exports["classifier"].folder, tmp_path / "old")
     shutil.rmtree(tmp_path / "old" / "assets.extra")
-    with pytest.raises(ValueError, match=r"was exported by an earlier version; export the model again, or call"):
+    with pytest.raises(ValueError, match=r"earlier version; export the model again"):
         albert_tf.pipeline(tmp_path / "old")

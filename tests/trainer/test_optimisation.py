@@ -149,7 +149,7 @@ def test_a_loss_that_is_not_finite_is_named_with_step_rate_and_gradients(steps_p
         model.fit(poisoned(3, math.nan), shuffle=False, verbose=0, callbacks=[StopAtBadLoss()])
     sentence = str(caught.value)
     assert "The loss is not finite: nan at step 3 with learning rate 0.02, 2" in sentence
-    assert "gradients not finite, the largest gradients of the last finite step: " in sentence
+    assert "the largest gradients of the last finite step: " in sentence
     assert sentence.count("/") >= 10  # paths
     assert "nan" not in sentence.split("last finite step: ")[1]
     assert "\n" not in sentence

@@ -78,7 +78,7 @@ def test_weights_of_every_kind_and_head(source):
 def test_a_truncated_file(folder):
     file = folder / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-5])
-    assert "is not a safetensors file of known types, or is damaged" in finding(folder, "files")
+    assert "or is damaged" in finding(folder, "files")
 
 
 def test_no_folder(tmp_path):

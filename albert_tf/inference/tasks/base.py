@@ -5,7 +5,7 @@ Letters: B texts, L sequence.
 
 import abc
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,32 +93,6 @@ class TextTask(abc.ABC):
         if len({len(column) for column in texts}) > 1:
             counts = " and ".join(f"{len(column)} of {name}" for name, column in zip(self.inputs, texts))
             raise ValueError(f"There must be one of {' and '.join(self.inputs)} for each row. Received: {counts}.")
-
-
-class TextRows:
-    """Tokenized texts, one row each; `albert_tf.inference.network.Rows`.
-
-    Args:
-        inputs: what the tokenizer returns, int32 [B, L].
-        extra: makes further inputs of a batch.
-    """
-
-    def __init__(
-        self,
-        inputs: Mapping[str, np.ndarray],
-        extra: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] = lambda batch: {},
-    ):
-        self.inputs, self._extra = inputs, extra
-        self.lengths = inputs["attention_mask"].sum(axis=1)
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def batch(self, rows: np.ndarray, multiple: int = 1) -> dict[str, np.ndarray]:
-        """The inputs of some rows, cut to the longest of them."""
-        longest = -(-int(self.lengths[rows].max()) // multiple) * multiple
-        batch = {name: array[rows, :longest] for name, array in self.inputs.items()}
-        return {**batch, **self._extra(batch)}
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

@@ -3,13 +3,13 @@
 Letters: B texts, L sequence, M masks of a text, K best pieces, V vocabulary.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from albert_tf.inference.network import collect
 from albert_tf.inference.predictions import MaskPrediction
-from albert_tf.inference.tasks.base import NUMBER, STRING, TensorSpec, TextRows, TextTask, as_bytes, softmax
+from albert_tf.inference.tasks.base import NUMBER, STRING, TensorSpec, TextTask, as_bytes, softmax
 
 MASK = "[MASK]"
 # Candidates of an exported model's signature.
@@ -35,7 +35,7 @@ class MaskedLM(TextTask):
     def encode(self, *texts):
         (texts,) = texts
         inputs = self.tokenizer(texts, max_length=self.settings.max_length, allow_special=True)
-        return TextRows(inputs, self._positions)
+        return MaskedRows(inputs, self._positions)
 
     def check(self, encoded, *texts):
         (texts,) = texts
@@ -84,7 +84,7 @@ class SentenceOrder(TextTask):
 
     def encode(self, *texts):
         inputs = self.tokenizer(*texts, max_length=self.settings.max_length)
-        return TextRows(inputs, self._one_position)
+        return MaskedRows(inputs, self._one_position)
 
     def _one_position(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The fewest positions, so that the masked-LM head, which is not needed here, costs little."""
@@ -98,6 +98,32 @@ class SentenceOrder(TextTask):
 
     def specs(self, width):
         return {"in_order": TensorSpec(NUMBER, (None,))}
+
+
+class MaskedRows:
+    """Tokenized texts, one row each, with the positions to predict; `albert_tf.inference.network.Rows`.
+
+    Args:
+        inputs: what the tokenizer returns, int32 [B, L].
+        positions: makes the input `masked_lm_positions` of a batch.
+    """
+
+    def __init__(
+        self,
+        inputs: Mapping[str, np.ndarray],
+        positions: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]],
+    ):
+        self.inputs, self._positions = inputs, positions
+        self.lengths = inputs["attention_mask"].sum(axis=1)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def batch(self, rows: np.ndarray, multiple: int = 1) -> dict[str, np.ndarray]:
+        """The inputs of some rows, cut to the longest of them."""
+        longest = -(-int(self.lengths[rows].max()) // multiple) * multiple
+        batch = {name: array[rows, :longest] for name, array in self.inputs.items()}
+        return {**batch, **self._positions(batch)}
 
 
 def no_mask_message(max_length: int) -> str:

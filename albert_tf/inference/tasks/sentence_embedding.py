@@ -8,8 +8,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.inference.network import Computed, collect
-from albert_tf.inference.tasks.base import NUMBER, TensorSpec, TextRows, TextTask
+from albert_tf.inference.tasks.base import NUMBER, TensorSpec, TextTask
 
 _EMBEDDING, _SEQUENCE, _POOLED = "sentence_embedding", "sequence_output", "pooled_output"
 
@@ -18,7 +19,8 @@ class SentenceEmbedding(TextTask):
     """One vector for each text, float32 [D]: the mean over its tokens."""
 
     def encode(self, *texts):
-        return TextRows(self.tokenizer(*texts, max_length=self.settings.max_length))
+        (texts,) = texts
+        return encode_texts(self.tokenizer, texts, None, self.settings.max_length)
 
     def decode(self, encoded, computed):
         return list(collect(map(self.with_embeddings, computed), _EMBEDDING, len(encoded)))

@@ -5,9 +5,10 @@ Letters: B texts, C labels.
 
 import numpy as np
 
+from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.inference.network import collect
 from albert_tf.inference.predictions import ClassPrediction
-from albert_tf.inference.tasks.base import NUMBER, STRING, TensorSpec, TextRows, TextTask, as_bytes, softmax
+from albert_tf.inference.tasks.base import NUMBER, STRING, TensorSpec, TextTask, as_bytes, softmax
 
 
 class TextClassification(TextTask):
@@ -25,7 +26,8 @@ class TextClassification(TextTask):
                     "each as its pair (`--pair`)."
                 )
             raise ValueError("The classifier was trained on single texts, but received pairs; leave out the second.")
-        return TextRows(self.tokenizer(*texts, max_length=self.settings.max_length))
+        pairs = texts[1] if self.settings.takes_pairs else None
+        return encode_texts(self.tokenizer, texts[0], pairs, self.settings.max_length)
 
     def decode(self, encoded, computed):
         logits = collect(computed, "logits", len(encoded))  # [B, C]

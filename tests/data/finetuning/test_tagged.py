@@ -65,7 +65,7 @@ def test_columns_to_predict_need_no_tags(tmp_path, content):
 
 
 def test_columns_are_not_read_as_texts(tmp_path):
-    with pytest.raises(ValueError, match=r"a\.txt has a word and its tag in each line; rename it to \.conll"):
+    with pytest.raises(ValueError, match=r"a\.txt has a word and its tag .*rename it to \.conll"):
         read_tagged(write(tmp_path / "a.txt", CONLL), labelled=False)
 
 
