@@ -135,7 +135,7 @@ def test_a_saved_model_takes_texts_of_any_length(long_folder, tmp_path):
 
 
 def test_what_knows_full_attention_only_is_refused(long_folder, tmp_path):
-    with pytest.raises(ValueError, match="attention='block_local', .*do not support; export a SavedModel"):
+    with pytest.raises(ValueError, match=r"attention='block_local', .*do not support; export a SavedModel"):
         export_onnx(long_folder, tmp_path, "onnx")
     with pytest.raises(ValueError, match="`attention` must be False for block-local attention"):
         export_saved_model(long_folder, tmp_path / "exports", "long", attention=True)
