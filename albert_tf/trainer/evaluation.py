@@ -2,11 +2,12 @@
 
 import contextlib
 import pathlib
+import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from albert_tf.data.finetuning.frames import as_file
+from albert_tf.data.finetuning.example_sources import as_file
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
 from albert_tf.inference.loading import load_model
@@ -24,6 +25,7 @@ def evaluate_folder(
     data: Any,
     predictions: str | pathlib.Path | None = None,
     batch_size: int = 32,
+    show_progress: bool = False,
     **changes: Any,
 ) -> tuple[int, Evaluation]:
     """Scores the model in a folder.
@@ -31,9 +33,10 @@ def evaluate_folder(
     Args:
         folder: as written by `finetune`, any checkpoint of a task with its vocabulary, or an export. A SavedModel is a
             program: only load what you trust.
-        data: examples with labels: a path, or a table as a pandas DataFrame or a Hugging Face Dataset.
+        data: examples with labels, as for `finetune`.
         predictions: file to write predictions to, or None.
         batch_size: examples per batch.
+        show_progress: whether to say on stderr what the data were recognised as.
         **changes: TaskOptions that differ from those of the model's fine-tuning.
 
     Returns:
@@ -44,6 +47,8 @@ def evaluate_folder(
     """
     task, model = _load(pathlib.Path(folder), changes, batch_size)
     examples = task.read_dev(pathlib.Path(as_file(data)))
+    if show_progress:
+        print(examples.form, file=sys.stderr)
     with _stored_ids(task):
         evaluate = task.evaluator(model, examples)
     evaluation = evaluate()
@@ -54,19 +59,22 @@ def evaluate_folder(
 
 def predict_folder(
     folder: str | pathlib.Path,
-    data: str | pathlib.Path,
+    data: Any,
     output: str | pathlib.Path,
     batch_size: int = 32,
     loaded: Predictor | None = None,
+    show_progress: bool = False,
+    **changes: Any,
 ) -> int:
     """Writes predictions of the model in a folder.
 
     Args:
         folder: as for `evaluate_folder`.
-        data: examples, of which questions and texts to tag need no labels.
+        data: examples as for `finetune`, of which questions and texts to tag need no labels.
         output: file to write, as `finetune` writes predictions for `dev`.
         batch_size: examples per batch.
         loaded: the model in the folder, if it is loaded already.
+        show_progress, **changes: as for `evaluate_folder`.
 
     Returns:
         The number of examples.
@@ -74,8 +82,10 @@ def predict_folder(
     Raises:
         ValueError: as `evaluate_folder`.
     """
-    task, model = _load(pathlib.Path(folder), {}, batch_size, loaded)
-    examples = task.read_unlabelled(pathlib.Path(data))
+    task, model = _load(pathlib.Path(folder), changes, batch_size, loaded)
+    examples = task.read_unlabelled(pathlib.Path(as_file(data)))
+    if show_progress:
+        print(examples.form, file=sys.stderr)
     with _stored_ids(task):
         predict = task.predictor(model, examples)
     task.write_predictions(pathlib.Path(output), examples, predict())
@@ -113,7 +123,8 @@ def _options(folder: pathlib.Path, row: Task, loaded: Predictor, changes: dict[s
     values |= {"max_length": settings.max_length}
     if file.is_file():
         recipe = read_json(file, cure="restore it, or remove it to use the defaults")
-        values |= {name: recipe[name] for name in TaskOptions.model_fields if name in recipe}
+        own = ("encoding", "delimiter")  # of the files of that run
+        values |= {name: recipe[name] for name in TaskOptions.model_fields if name in recipe and name not in own}
         if "pair_column" in recipe and recipe["pair_column"] is None and changes.get("pair_column") is not None:
             raise ValueError("The classifier was trained on single texts, but received pairs; remove the pair column.")
     check_read(row.name, changes)

@@ -8,6 +8,7 @@ import math
 import pathlib
 import re
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -103,6 +104,8 @@ def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib
     task = make_task(options)
     task.stored_ids = stored_ids
     train, dev = task.read(options.train), task.read_dev(options.dev)
+    if show_progress:
+        print(f"train: {train.form}\ndev: {dev.form}", file=sys.stderr)
     arguments = task.model_arguments(train)
     keras.utils.set_random_seed(options.seed)
     with devices.strategy.scope():
@@ -376,7 +379,8 @@ def _recipe(
 ) -> dict[str, Any]:
     """All options, with hashes of files instead of their paths."""
     options: Any = task.options
-    values = options.model_dump(mode="json", exclude={"output", "pretrained", "train", "dev"})
+    unset = {name for name in ("rename_columns", "encoding", "delimiter") if not getattr(options, name)}
+    values = options.model_dump(mode="json", exclude={"output", "pretrained", "train", "dev", *unset})
     files = {name: _identity(getattr(options, name)) for name in ("train", "dev")}
     started_from = {
         "config": model.config.to_dict(),

@@ -9,7 +9,8 @@ import pydantic
 from albert_tf.config import Share
 from albert_tf.data.finetuning.choices import MAX_STATEMENT_LENGTH
 from albert_tf.data.finetuning.classification import Columns
-from albert_tf.data.finetuning.frames import as_file
+from albert_tf.data.finetuning.example_sources import as_file
+from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.tasks import Objective
 from albert_tf.trainer.optimizer_recipe import LearningRateRules
 from albert_tf.trainer.recipe import Count, DtypePolicy, Remat, Strategy
@@ -24,13 +25,18 @@ TaskName = Literal[
 ]
 
 
-Examples = Annotated[pathlib.Path, pydantic.BeforeValidator(as_file)]
+def _as_file(data: Any, info: pydantic.ValidationInfo) -> Any:
+    return as_file(data, info.field_name or "dev")
+
+
+Examples = Annotated[pathlib.Path, pydantic.BeforeValidator(_as_file)]
 
 _QUESTIONS = ("question_answering", "question_answering_beam")
 _TABLES = ("sequence_classification", "sentence_embedding")
 # The tasks that read an option; the others refuse it.
 _READ_BY = {
-    **dict.fromkeys(("text_column", "pair_column", "label_column", "header", "ragged_rows"), _TABLES),
+    **dict.fromkeys(("text_column", "pair_column", "label_column", "header"), _TABLES),
+    "ragged_rows": (*_TABLES, "multiple_choice"),
     "labels": ("sequence_classification", "token_classification"),
     **dict.fromkeys(("problem", "label_separator"), ("sequence_classification",)),
     **dict.fromkeys(("max_answer_length", "no_answer_threshold", "num_candidates"), _QUESTIONS),
@@ -58,9 +64,13 @@ class TaskOptions(pydantic.BaseModel):
     Args:
         task: name of a row of `albert_tf.tasks.TASKS`.
         text_column, pair_column, label_column: columns of tables; `pair_column` is for pairs of texts.
+        rename_columns: new names of columns by their names in the data, for all tasks, such as `{"frage": "question"}`.
         header: whether the first row of a table names the columns; otherwise columns are numbers from 0.
-        ragged_rows: what to do with rows of a table that have more or fewer fields than its header: `"refuse"` the
-            file, or `"drop"` the rows with a warning.
+        encoding: of text files, such as `"cp949"`. None: UTF-8, or UTF-16 with a byte-order mark. It counts, as
+            `delimiter` does, for the files of this run alone.
+        delimiter: between the fields of a table, such as `";"`; None: by the header, see TableFormat.
+        ragged_rows: what to do with rows of a table that have more or fewer fields than its header, or questions with
+            another number of choices than most: `"refuse"` the file, or `"drop"` the rows with a warning.
         problem: `"classification"`, `"multi_label"` if a text may have any number of labels, or `"regression"` if
             labels are numbers, such as ranks.
         label_separator: between the labels of a text in a table; in JSON they may also be a list.
@@ -99,7 +109,10 @@ class TaskOptions(pydantic.BaseModel):
     text_column: str = "text"
     pair_column: str | None = None
     label_column: str = "label"
+    rename_columns: dict[str, str] = pydantic.Field(default_factory=dict)
     header: bool = True
+    encoding: str | None = None
+    delimiter: str | None = None
     ragged_rows: Literal["refuse", "drop"] = "refuse"
     problem: Literal["classification", "multi_label", "regression"] = "classification"
     label_separator: str = pydantic.Field(default=",", min_length=1)
@@ -156,8 +169,13 @@ class TaskOptions(pydantic.BaseModel):
     def columns(self) -> Columns:
         """The columns to read from tables."""
         separator = self.label_separator if self.problem == "multi_label" else None
-        columns = self.text_column, self.pair_column, self.label_column
-        return Columns(*columns, self.header, separator, self.ragged_rows == "drop")
+        return Columns(self.text_column, self.pair_column, self.label_column, separator)
+
+    @property
+    def table(self) -> TableFormat:
+        """How files are read."""
+        is_ragged = self.ragged_rows == "drop"
+        return TableFormat(self.header, is_ragged, self.encoding, self.delimiter, self.rename_columns)
 
 
 class FinetuneOptions(TaskOptions):
@@ -168,8 +186,8 @@ class FinetuneOptions(TaskOptions):
 
     Args:
         pretrained: folder with a checkpoint of any format and its vocabulary.
-        train: file or folder of training examples; see `training/README.md` for the formats. A table may also be a
-            pandas DataFrame or a Hugging Face Dataset.
+        train: training examples; see the guide to data for the formats. A file, a folder or a URL, a pandas or polars
+            DataFrame, a Dataset or DatasetDict of Hugging Face, or an iterable of dicts.
         dev: examples to evaluate on, likewise.
         output: folder to write.
         from_scratch: use only config and vocabulary of `pretrained`, not its weights, as a baseline.

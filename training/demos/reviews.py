@@ -50,4 +50,4 @@ def find_labelled(data: pathlib.Path, name: str) -> pathlib.Path:
 
 def read_labelled(data: pathlib.Path, name: str) -> LabelledTexts:
     """The texts and labels of a table."""
-    return read_texts(find_labelled(data, name), Columns(TEXT_COLUMN, None, LABEL_COLUMN, True))
+    return read_texts(find_labelled(data, name), Columns(TEXT_COLUMN, None, LABEL_COLUMN))

@@ -4,26 +4,21 @@ Letters: N questions, C choices of each, B batch, L sequence.
 """
 
 import re
-import string
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, parts_of
 from albert_tf.data.finetuning.stored_arrays import gather
-from albert_tf.data.finetuning.stored_rows import StoredRows
-from albert_tf.data.finetuning.tables import read_objects
-from albert_tf.files.json import read_json
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
 
 # Of the end of a question with its choice, as in the reference.
 MAX_STATEMENT_LENGTH = 128
-_CURE = "give RACE's files, or JSON lines with `context`, `question`, `choices` and `label`"
 
 
 @dataclass(frozen=True)
@@ -50,86 +45,7 @@ class ChoiceQuestion:
         """The question with each of its choices."""
         if "_" in self.question:
             return [re.sub("_+", lambda _, choice=choice: choice, self.question) for choice in self.choices]
-        return [f"{self.question} {choice}" for choice in self.choices]
-
-
-def read_choices(path: str | Path, labelled: bool = True) -> StoredRows[ChoiceQuestion]:
-    """Reads multiple-choice questions.
-
-    Args:
-        path: a folder of RACE (a JSON file per passage, in subfolders such as `middle` and `high`), or a `.jsonl` file
-            in which a line is a passage of RACE, or a question with `context`, `question`, `choices` and `label`.
-        labelled: whether the questions of a `.jsonl` file must have labels.
-
-    Raises:
-        ValueError: there are no questions, they differ in the number of choices, or a file is damaged; the message
-            names it.
-    """
-    path, questions, first = Path(path), StoredRows[ChoiceQuestion](), None
-    for question in _of_folder(path) if path.is_dir() else _of_lines(path, labelled):
-        first = first or question
-        if len(question.choices) != len(first.choices):
-            raise ValueError(
-                f"{question.id}: {len(question.choices)} choices, but {len(first.choices)} in {first.id}; all "
-                "questions must have the same number."
-            )
-        questions.append(question)
-    if not questions:
-        raise ValueError(f"{path} has no questions; {_CURE}.")
-    return questions
-
-
-def _of_folder(path: Path) -> Iterator[ChoiceQuestion]:
-    for file in sorted(path.rglob("*.txt")):
-        passage = read_json(file, cure=_CURE)
-        yield from _of_passage(passage, str(file), "" if file.parent == path else file.parent.name)
-
-
-def _of_lines(path: Path, labelled: bool) -> Iterator[ChoiceQuestion]:
-    for row in read_objects(path, _CURE):
-        where, content = row.where, row.fields
-        if "options" in content and "questions" in content:
-            yield from _of_passage(content, where, _group_of(content))
-        else:
-            yield _of_question(content, where, labelled)
-
-
-def _of_question(content: Mapping[str, Any], where: str, labelled: bool) -> ChoiceQuestion:
-    context = content.get("context", content.get("article"))
-    question, choices = content.get("question"), content.get("choices", content.get("options"))
-    label = content.get("label", content.get("answer"))
-    is_unknown = label is None and not labelled
-    checked = _checked(where, context, question, choices, 0 if is_unknown else label, _group_of(content))
-    return replace(checked, label=-1) if is_unknown else checked
-
-
-def _of_passage(content: Mapping[str, Any], where: str, group: str) -> Iterator[ChoiceQuestion]:
-    fields = [content.get(name) for name in ("questions", "options", "answers")]
-    if not all(isinstance(field, list) for field in fields) or len({len(field or ()) for field in fields}) != 1:
-        raise ValueError(f"{where}: `questions`, `options` and `answers` must be lists of the same length; {_CURE}.")
-    for number, (question, choices, answer) in enumerate(zip(*(field or () for field in fields))):
-        yield _checked(f"{where}, question {number}", content.get("article"), question, choices, answer, group)
-
-
-def _checked(where: str, context: Any, question: Any, choices: Any, label: Any, group: str) -> ChoiceQuestion:
-    if not isinstance(context, str) or not isinstance(question, str):
-        raise ValueError(f"{where}: passage and question must be strings; {_CURE}.")
-    if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(choice, str) for choice in choices):
-        raise ValueError(f"{where}: there must be at least two choices, all of them strings; {_CURE}.")
-    letters = string.ascii_uppercase[: len(choices)]
-    index = letters.find(label.upper()) if isinstance(label, str) and len(label) == 1 else label
-    if type(index) is not int or not 0 <= index < len(choices):
-        raise ValueError(
-            f"{where}: the answer must be a number from 0 to {len(choices) - 1}, or a letter from A to {letters[-1]}. "
-            f"Received: {label!r}."
-        )
-    return ChoiceQuestion(where, context, question, tuple(choices), index, group)
-
-
-def _group_of(content: Mapping[str, Any]) -> str:
-    """`middle` or `high`, with which names of RACE's passages begin."""
-    name = str(content.get("example_id", content.get("id", "")))
-    return next((group for group in ("middle", "high") if name.startswith(group)), "")
+        return [f"{self.question} {choice}".lstrip() for choice in self.choices]
 
 
 @dataclass(frozen=True)

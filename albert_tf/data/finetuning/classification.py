@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from albert_tf.data.finetuning.stored_rows import StoredRows
-from albert_tf.data.finetuning.tables import Row, listed, read_rows
+from albert_tf.data.finetuning.table_format import TableFormat
+from albert_tf.data.finetuning.tables import Row, describe_table, listed, read_rows, where
 from albert_tf.files.json import nearest
 
 
@@ -23,17 +24,13 @@ class Columns:
         text: name of the column with the text.
         pair: name of the column with the second text, or None.
         label: name of the column with the label.
-        header: whether the first row of a TSV or CSV file names the columns; otherwise they are numbered from 0.
         separator: of the labels of a text that may have any number of them, also as a JSON list; None for one label.
-        drop_ragged: as in `read_rows`.
     """
 
     text: str = "text"
     pair: str | None = None
     label: str = "label"
-    header: bool = True
     separator: str | None = None
-    drop_ragged: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,6 +44,7 @@ class LabelledTexts:
         pairs: the second texts, or None.
         labels: the labels as written in the file.
         separator: as in Columns.
+        form: what the file was recognised as.
     """
 
     source: Path
@@ -55,6 +53,7 @@ class LabelledTexts:
     pairs: Sequence[str] | None
     labels: Sequence[str]
     separator: str | None = None
+    form: str = ""
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -78,7 +77,7 @@ class LabelledTexts:
             parts = [None]
         if not all(type(part) in (str, int) for part in parts) or len(set(parts)) < len(parts):
             raise ValueError(
-                f"{self.source}, line {line}: {labels[:60]!r} is not a JSON list of different labels, such as "
+                f"{where(self.source, line)}: {labels[:60]!r} is not a JSON list of different labels, such as "
                 '["law", "war"] or [0, 3]; columns of decisions cannot be read.'
             )
         return [str(part) for part in parts]
@@ -100,7 +99,7 @@ class LabelledTexts:
     def _index(self, ids: dict[str, int], label: str, line: int) -> int:
         if label not in ids:
             raise ValueError(
-                f"{self.source}, line {line}: the label {label!r} is not one of {listed(ids)}{nearest(label, ids)}"
+                f"{where(self.source, line)}: the label {label!r} is not one of {listed(ids)}{nearest(label, ids)}"
             )
         return ids[label]
 
@@ -110,23 +109,23 @@ class LabelledTexts:
         for line, label, value in zip(self.lines, self.labels, values):
             if not np.isfinite(value):
                 raise ValueError(
-                    f"{self.source}, line {line}: the label {label!r} is not a number; correct it, or train a "
+                    f"{where(self.source, line)}: the label {label!r} is not a number; correct it, or train a "
                     f"classifier."
                 )
         return np.array(values, np.float32)
 
 
-def read_texts(path: str | Path, columns: Columns | None = None) -> LabelledTexts:
-    """Reads a table of labelled texts (TSV, CSV or JSONL, see `tables.read_rows`), by default "text" and "label".
+def read_texts(path: str | Path, columns: Columns | None = None, table: TableFormat | None = None) -> LabelledTexts:
+    """Reads a table of labelled texts (see `tables.read_rows`), by default "text" and "label".
 
     Raises:
         ValueError: the file has another suffix, is not UTF-8, is empty or damaged, or lacks a column; the message names
             the file and the line.
     """
-    path, columns = Path(path), columns or Columns()
+    path, columns, table = Path(path), columns or Columns(), table or TableFormat()
     texts, pairs = StoredRows[str](), None if columns.pair is None else StoredRows[str]()
     lines, labels = array.array("q"), []
-    for row in read_rows(path, columns.header, columns.drop_ragged):
+    for row in read_rows(path, table):
         texts.append(row.text(columns.text, "--text-column"))
         if pairs is not None:
             pairs.append(row.text(str(columns.pair), "--pair-column"))
@@ -134,7 +133,8 @@ def read_texts(path: str | Path, columns: Columns | None = None) -> LabelledText
         labels.append(sys.intern(label_of(row, columns)))
     if not labels:
         raise ValueError(f"{path} has no rows; is it the right file?")
-    return LabelledTexts(path, lines, texts, pairs, labels, columns.separator)
+    form = ", ".join([f"{len(labels):,} {'texts' if pairs is None else 'pairs'}", *describe_table(path, table)])
+    return LabelledTexts(path, lines, texts, pairs, labels, columns.separator, form)
 
 
 def label_of(row: Row, columns: Columns) -> str:

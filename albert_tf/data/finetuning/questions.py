@@ -1,13 +1,13 @@
-"""Questions about passages, in the format of SQuAD, and the windows in which a model reads them.
+"""Questions about passages, and the windows in which a model reads them.
 
 Letters: Q questions, W windows, N tokens of a passage.
 """
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,15 +20,11 @@ from albert_tf.data.finetuning.encoded import (
     window_stride,
 )
 from albert_tf.data.finetuning.stored_arrays import Ragged, gather
-from albert_tf.data.finetuning.stored_rows import StoredRows
-from albert_tf.files.json import MAX_DATA_BYTES, parse_json, read_bytes
 from albert_tf.tokenization.batching import BatchLayout, Windows, choose_windows
 from albert_tf.tokenization.spans import find_tokens
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
-
-Misplaced = Literal["refuse", "drop"]
 
 
 @dataclass(frozen=True)
@@ -48,90 +44,6 @@ class Question:
     context: str
     answers: tuple[str, ...] = ()
     starts: tuple[int, ...] = ()
-
-
-def read_questions(path: str | Path, misplaced: Misplaced = "refuse") -> StoredRows[Question]:
-    """Reads a file in the format of SQuAD 1.1 and 2.0, which KorQuAD 1.0 and XQuAD share.
-
-    Args:
-        path: a JSON file.
-        misplaced: what to do if an answer is not in its passage at `answer_start`: refuse the file, or drop the
-            position, so that the answer still counts in scores but is not trained on.
-
-    Raises:
-        ValueError: the file is not in this format, has no questions, has two questions of one id or an empty passage,
-            or an answer is misplaced; the message names the file and the question.
-    """
-    path = Path(path)
-    cure = "give a file in SQuAD's format"
-    content = parse_json(read_bytes(path, cure, MAX_DATA_BYTES), path, cure=cure)
-    questions, seen, wrong = StoredRows[Question](), set(), []
-    for question in _questions(path, content):
-        if question.id in seen:
-            raise ValueError(f"{path} has two questions with the id {question.id!r}; give each its own.")
-        seen.add(question.id)
-        placed = replace(question, starts=_starts_in_passage(question))
-        if placed != question:
-            wrong.append(f"{question.id} ({question.answers[0][:30]!r})")
-        questions.append(placed)
-    if not questions:
-        raise ValueError(f"{path} has no questions; is it the right file?")
-    if wrong and misplaced == "refuse":
-        raise ValueError(
-            f"{path}: the answers of {len(wrong):,} questions are not in their passages at `answer_start`, as of "
-            f"{', '.join(wrong[:3])}; correct them, or set `misplaced_answers` to 'drop'."
-        )
-    return questions
-
-
-def _questions(path: Path, content: Any) -> Iterator[Question]:
-    for page, article in enumerate(_list(content, "data", str(path))):
-        for number, paragraph in enumerate(_list(article, "paragraphs", f"{path}, data[{page}]")):
-            where = f"{path}, data[{page}].paragraphs[{number}]"
-            context = _string(paragraph, "context", where)
-            if not context.strip():
-                raise ValueError(f"{where}: the passage is empty; fill it in or delete it.")
-            for index, question in enumerate(_list(paragraph, "qas", where)):
-                yield _question(question, context, f"{where}.qas[{index}]")
-
-
-def _question(content: Any, context: str, where: str) -> Question:
-    identifier, text = _string(content, "id", where), _string(content, "question", where)
-    answers = _list(content, "answers", where) if "answers" in content else []
-    if content.get("is_impossible"):
-        answers = []
-    texts = tuple(_string(answer, "text", where) for answer in answers)
-    starts = tuple(_start(answer, where) for answer in answers)
-    return Question(identifier, text, context, texts, starts)
-
-
-def _start(answer: Mapping[str, Any], where: str) -> int:
-    start = answer.get("answer_start")
-    if type(start) is not int:
-        raise ValueError(f"{where}: every answer must have an integer `answer_start`; correct the file.")
-    return start
-
-
-def _list(content: Any, name: str, where: str) -> list:
-    value = content.get(name) if isinstance(content, Mapping) else None
-    if not isinstance(value, list):
-        raise ValueError(f"{where} has no list {name!r}; give a file in SQuAD's format.")
-    return value
-
-
-def _string(content: Any, name: str, where: str) -> str:
-    value = content.get(name) if isinstance(content, Mapping) else None
-    if not isinstance(value, str):
-        raise ValueError(f"{where} has no string {name!r}; give a file in SQuAD's format.")
-    return value
-
-
-def _starts_in_passage(question: Question) -> tuple[int, ...]:
-    """The starts, -1 for answers that are not in the passage there."""
-    return tuple(
-        start if answer and start >= 0 and question.context.startswith(answer, start) else -1
-        for answer, start in zip(question.answers, question.starts)
-    )
 
 
 @dataclass(frozen=True)

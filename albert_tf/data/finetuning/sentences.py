@@ -4,6 +4,7 @@ Letters: N rows, T sentences of each.
 """
 
 import array
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,15 @@ from albert_tf.data.finetuning.choices import EncodedChoices
 from albert_tf.data.finetuning.classification import Columns, as_number, label_of
 from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.data.finetuning.stored_rows import StoredRows
-from albert_tf.data.finetuning.tables import listed, read_rows
+from albert_tf.data.finetuning.table_format import TableFormat
+from albert_tf.data.finetuning.tables import describe_table, listed, read_rows
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
+
+# Columns of two similar sentences, and of their similarity, as published data sets call them.
+_PAIRS = (("anchor", "positive"), ("sentence1", "sentence2"), ("sentence_1", "sentence_2"), ("query", "positive"))
+_LABELS = ("score", "similarity_score", "similarity", "labels.real-label")
 
 
 @dataclass(frozen=True)
@@ -29,11 +35,13 @@ class SentenceRows:
         sentences: the sentences of the N rows, those of a row next to each other.
         num_sentences: T.
         similarities: float32 [N], from 0 to 1; zeros without labels.
+        form: what the file was recognised as.
     """
 
     sentences: Sequence[str]
     num_sentences: int
     similarities: np.ndarray
+    form: str = ""
 
     def __len__(self) -> int:
         return len(self.similarities)
@@ -48,9 +56,30 @@ class SentenceRows:
         return EncodedChoices(encoded, self.similarities, self.num_sentences)
 
 
+def known_columns(path: Path, columns: Columns, table: TableFormat) -> Columns:
+    """The columns of pairs of sentences: the given ones or, without a column of pairs, those that the table has.
+
+    Raises:
+        ValueError: there is no column of pairs.
+    """
+    if columns.pair is not None:
+        return columns
+    row = next(read_rows(path, table), None)
+    fields = {} if row is None else row.fields
+    pair = next((pair for pair in _PAIRS if all(name in fields for name in pair)), None)
+    if pair is None:
+        raise ValueError(
+            f"`pair_column` must be given for pairs of sentences. Received: None, and {path} with "
+            f"the columns {listed(fields)}."
+        )
+    label = columns.label if columns.label in fields else next((name for name in _LABELS if name in fields), "label")
+    return dataclasses.replace(columns, text=pair[0], pair=pair[1], label=label)
+
+
 def read_sentences(
     path: Path,
     columns: Columns,
+    table: TableFormat,
     negative: str | None = None,
     positive_label: str | None = None,
     largest_label: float | None = None,
@@ -59,7 +88,8 @@ def read_sentences(
 
     Args:
         path: the file.
-        columns: `pair` is the column of similar sentences.
+        columns: `pair` is the column of similar sentences; None: see `known_columns`.
+        table: TableFormat.
         negative: column of sentences that differ.
         positive_label: of the rows to read, if not all of them; the others are left out.
         largest_label: labels are numbers from 0 to this one, by which they are divided. None: labels are not read.
@@ -67,12 +97,11 @@ def read_sentences(
     Raises:
         ValueError: as `read_rows`; or no row is left, or a label is not a number from 0 to the largest.
     """
-    if columns.pair is None:
-        raise ValueError("`pair_column` must be given to learn embeddings of sentences. Received: None.")
+    columns = known_columns(path, columns, table)
     sentences, similarities, labels = StoredRows[str](), array.array("f"), set()
-    names = [(columns.text, "--text-column"), (columns.pair, "--pair-column")]
+    names = [(columns.text, "--text-column"), (str(columns.pair), "--pair-column")]
     names += [] if negative is None else [(negative, "--negative-column")]
-    for row in read_rows(path, columns.header, columns.drop_ragged):
+    for row in read_rows(path, table):
         texts = [row.text(*name) for name in names]
         label = "" if positive_label is None and largest_label is None else label_of(row, columns)
         if positive_label is not None:
@@ -91,4 +120,6 @@ def read_sentences(
     if not similarities:
         known = f" with the label {positive_label!r}; its labels are {listed(sorted(labels))}" if labels else ""
         raise ValueError(f"{path} has no rows{known}; is it the right file?")
-    return SentenceRows(sentences, len(names), np.array(similarities, np.float32))
+    form = f"{len(similarities):,} rows of {', '.join(column for column, _ in names)}"
+    form = ", ".join([form, *describe_table(path, table)])
+    return SentenceRows(sentences, len(names), np.array(similarities, np.float32), form)

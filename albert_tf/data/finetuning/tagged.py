@@ -3,13 +3,12 @@
 Letters: N texts, T tokens of a text, W windows, B batch, L sequence.
 """
 
-import itertools
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,10 +21,8 @@ from albert_tf.data.finetuning.encoded import (
     window_stride,
 )
 from albert_tf.data.finetuning.stored_arrays import Ragged, gather
-from albert_tf.data.finetuning.stored_rows import StoredRows
-from albert_tf.data.finetuning.tables import listed, read_objects
+from albert_tf.data.finetuning.tables import listed
 from albert_tf.files.json import nearest
-from albert_tf.files.text import read_lines
 from albert_tf.tokenization.batching import BatchLayout, choose_windows
 
 if TYPE_CHECKING:
@@ -34,7 +31,6 @@ if TYPE_CHECKING:
 IGNORED_LABEL = -100
 OUTSIDE = "O"
 TAG = re.compile("O|[BIESLU]-.+")
-_CURE = "give CoNLL's columns (.conll, .tsv, .txt), or JSON lines with `text` and `spans`, or `words` and `tags`"
 
 
 @dataclass(frozen=True)
@@ -54,111 +50,6 @@ class TaggedText:
     words: tuple[tuple[int, int], ...] | None = None
     tags: tuple[str, ...] = ()
     spans: tuple[tuple[int, int, str], ...] = ()
-
-
-def read_tagged(path: str | Path, labelled: bool = True) -> StoredRows[TaggedText]:
-    r"""Reads tagged texts.
-
-    Args:
-        path: `.jsonl`: an object per line, with `text` and `spans`, a list of objects with `start`, `end` and `label`,
-            in characters; or with `words` and `tags`. Any other suffix: a word per line, its tag in the last column;
-            columns are separated by tabs, or by spaces in lines without tabs; an empty line ends a text; lines with
-            "-DOCSTART-", and comments in front of a text, which begin with "#", are skipped.
-        labelled: whether the file must have labels. Otherwise they are ignored and may be missing, and `.txt` has a
-            text per line.
-
-    Raises:
-        ValueError: the file has no texts, or is damaged; the message names the line.
-    """
-    path = Path(path)
-    if not labelled and path.suffix.lower() == ".txt":
-        found = _plain_texts(path)
-    else:
-        found = _json_texts(path, labelled) if path.suffix.lower() == ".jsonl" else _column_texts(path, labelled)
-    texts = StoredRows(found)
-    if not texts or (labelled and not any(text.text.strip() for text in texts)):
-        raise ValueError(f"{path} has no texts{', only empty ones' if texts else ''}; {_CURE}.")
-    return texts
-
-
-def _plain_texts(path: Path) -> Iterator[TaggedText]:
-    lines = (line.text for line in read_lines(path) if line.text.strip())
-    are_tagged = number = 0
-    for number, line in enumerate(lines, start=1):
-        are_tagged += len(line.split()) > 1 and TAG.fullmatch(line.split()[-1]) is not None
-        yield TaggedText(f"{path}, text {number}", line)
-    if number and are_tagged == number:
-        raise ValueError(f"{path} has a word and its tag in each line; rename it to .conll, or give a text per line.")
-
-
-def _column_texts(path: Path, labelled: bool) -> Iterator[TaggedText]:
-    words: list[str] = []
-    tags: list[str] = []
-    first = columns = 0
-    for number, line in enumerate(itertools.chain((line.text for line in read_lines(path)), [""]), start=1):
-        if not line:
-            if words:
-                yield _of_words(f"{path}, line {first}", words, tags)
-            words, tags = [], []
-            continue
-        fields = line.split("\t") if "\t" in line else line.split()
-        # The first line of a file that begins with "#" is a word if a tag follows.
-        is_word = len(fields) == columns if columns else TAG.fullmatch(fields[-1])
-        if fields[0] == "-DOCSTART-" or (line.startswith("#") and not words and not is_word):
-            continue
-        if not fields[0].strip() or (labelled and (len(fields) < 2 or not fields[-1].strip())):
-            raise ValueError(
-                f"{path}, line {number}: a word and its tag are expected. Received: {line[:40]!r}; {_CURE}."
-            )
-        columns = columns or len(fields)
-        if len(fields) != columns:
-            raise ValueError(
-                f"{path}, line {number}, has {len(fields)} columns, but those before have {columns}; correct the line."
-            )
-        first = first if words else number
-        words.append(fields[0].strip())
-        tags.append(fields[-1].strip() if labelled else OUTSIDE)
-
-
-def _json_texts(path: Path, labelled: bool) -> Iterator[TaggedText]:
-    for row in read_objects(path, _CURE):
-        where, content = row.where, row.fields
-        words, tags = content.get("words", content.get("tokens")), content.get("tags", content.get("labels"))
-        if not labelled:
-            tags, content = [OUTSIDE] * len(words if isinstance(words, list) else ()), {**content, "spans": []}
-        if words is not None:
-            if not _are_strings(words) or not _are_strings(tags) or len(words) != len(tags) or not words:
-                raise ValueError(f"{where}: `words` and `tags` must be lists of strings of the same length; {_CURE}.")
-            yield _of_words(where, words, tags)
-        else:
-            yield _of_spans(where, content)
-
-
-def _are_strings(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
-
-
-def _of_words(where: str, words: Sequence[str], tags: Sequence[str]) -> TaggedText:
-    ends = np.cumsum([len(word) + 1 for word in words]) - 1
-    spans = tuple((int(end) - len(word), int(end)) for word, end in zip(words, ends))
-    return TaggedText(where, " ".join(words), spans, tuple(tags))
-
-
-def _of_spans(where: str, content: Mapping[str, Any]) -> TaggedText:
-    text, spans = content.get("text"), content.get("spans", content.get("entities"))
-    if not isinstance(text, str) or not isinstance(spans, list) or not all(isinstance(span, dict) for span in spans):
-        raise ValueError(f"{where}: `text` must be a string and `spans` a list of objects; {_CURE}.")
-    found: list[tuple[int, int, str]] = []
-    for span in sorted(spans, key=lambda span: span["start"] if type(span.get("start")) is int else -1):
-        start, end, label = span.get("start"), span.get("end"), span.get("label")
-        if type(start) is not int or type(end) is not int or not isinstance(label, str) or not label:
-            raise ValueError(f"{where}: a span must have integers `start` and `end` and a `label`. Received: {span}.")
-        if not 0 <= start < end <= len(text):
-            raise ValueError(f"{where}: the span from {start} to {end} is not in the text of {len(text)} characters.")
-        if found and start < found[-1][1]:
-            raise ValueError(f"{where}: the spans {found[-1][:2]} and {(start, end)} overlap; keep one of them.")
-        found.append((start, end, label))
-    return TaggedText(where, text, spans=tuple(found))
 
 
 def tag_names(texts: Sequence[TaggedText]) -> tuple[str, ...]:

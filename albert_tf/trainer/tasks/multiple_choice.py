@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf.data.finetuning.choices import ChoiceQuestion, EncodedChoices, encode_choices, read_choices
+from albert_tf.data.finetuning.choice_files import read_choices
+from albert_tf.data.finetuning.choices import ChoiceQuestion, EncodedChoices, encode_choices
 from albert_tf.inference.network import collect
 from albert_tf.inference.predictor import Predictor
 from albert_tf.metrics import ChoiceScores, ConstantScore
@@ -35,11 +36,11 @@ class MultipleChoice(FinetuneTask):
 
     def read(self, path: pathlib.Path) -> Sequence[ChoiceQuestion]:
         """Reads a folder or a file."""
-        return read_choices(path)
+        return read_choices(path, True, self.options.table)
 
     def read_unlabelled(self, path: pathlib.Path) -> Sequence[ChoiceQuestion]:
         """Reads a folder or a file, which may have no labels."""
-        return read_choices(path, labelled=False)
+        return read_choices(path, False, self.options.table)
 
     def keys(self, data: Sequence[ChoiceQuestion]) -> Iterator[Hashable]:
         """What identifies each example."""

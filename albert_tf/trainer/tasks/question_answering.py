@@ -15,7 +15,8 @@ import numpy as np
 
 from albert_tf.data.finetuning.answers import Answer, apply_threshold, find_answers
 from albert_tf.data.finetuning.encoded import Inputs
-from albert_tf.data.finetuning.questions import Question, QuestionWindows, encode_questions, read_questions
+from albert_tf.data.finetuning.question_files import read_questions
+from albert_tf.data.finetuning.questions import Question, QuestionWindows, encode_questions
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.tables import listed
 from albert_tf.files.atomic import atomic_open
@@ -49,11 +50,11 @@ class QuestionAnswering(FinetuneTask):
 
     def read(self, path: pathlib.Path) -> Sequence[Question]:
         """Reads a file; answers that are not in their passages are refused, or dropped."""
-        return read_questions(path, self.options.misplaced_answers)
+        return read_questions(path, self.options.misplaced_answers, self.options.table)
 
     def read_unlabelled(self, path: pathlib.Path) -> Sequence[Question]:
         """Reads a file with or without answers."""
-        return read_questions(path, "drop")
+        return read_questions(path, "drop", self.options.table)
 
     def keys(self, data: Sequence[Question]) -> Iterator[Hashable]:
         """What identifies each example."""

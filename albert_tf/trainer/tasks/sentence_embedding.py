@@ -18,7 +18,7 @@ import numpy as np
 from albert_tf.data.finetuning.choices import EncodedChoices
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
 from albert_tf.data.finetuning.encoded import encode_texts
-from albert_tf.data.finetuning.sentences import SentenceRows, read_sentences
+from albert_tf.data.finetuning.sentences import SentenceRows, known_columns, read_sentences
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.files.atomic import could_not_write
 from albert_tf.inference import tasks as text_tasks
@@ -52,16 +52,14 @@ class SentenceEmbedding(FinetuneTask):
         if (options.objective == "triplet") > (options.negative_column is not None):
             raise ValueError("`negative_column` must be given for the objective 'triplet'. Received: None.")
         if options.objective == "similarity":
-            return read_sentences(path, options.columns, largest_label=options.largest_label)
-        return read_sentences(path, options.columns, options.negative_column, options.positive_label)
+            return read_sentences(path, options.columns, options.table, largest_label=options.largest_label)
+        return read_sentences(path, options.columns, options.table, options.negative_column, options.positive_label)
 
     def read_dev(self, path: pathlib.Path) -> LabelledTexts:
         """Reads a table of pairs with numbers."""
         options = self.options
-        if options.pair_column is None:
-            raise ValueError("`pair_column` must be given to evaluate embeddings of sentences. Received: None.")
         columns = dataclasses.replace(options.columns, label=options.dev_label_column or options.label_column)
-        pairs = read_texts(path, columns)
+        pairs = read_texts(path, known_columns(path, columns, options.table), options.table)
         pairs.label_values()  # raises an error if one is not a number
         return pairs
 

@@ -67,7 +67,7 @@ class TextClassification(FinetuneTask):
 
     def read(self, path: pathlib.Path) -> LabelledTexts:
         """Reads a table."""
-        return read_texts(path, self.options.columns)
+        return read_texts(path, self.options.columns, self.options.table)
 
     def keys(self, data: LabelledTexts) -> Iterable[Hashable]:
         """What identifies each example."""

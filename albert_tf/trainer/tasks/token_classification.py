@@ -17,9 +17,9 @@ from albert_tf.data.finetuning.tagged import (
     encode_tagged,
     find_words,
     first_tokens,
-    read_tagged,
     tag_names,
 )
+from albert_tf.data.finetuning.tagged_files import read_tagged
 from albert_tf.files.atomic import atomic_open
 from albert_tf.inference.predictor import Predictor
 from albert_tf.inference.tasks.token_classification import of_tokens
@@ -46,11 +46,11 @@ class TokenClassification(FinetuneTask):
 
     def read(self, path: pathlib.Path) -> Sequence[TaggedText]:
         """Reads a file."""
-        return read_tagged(path)
+        return read_tagged(path, True, self.options.table, self.options.labels)
 
     def read_unlabelled(self, path: pathlib.Path) -> Sequence[TaggedText]:
         """Reads a file without labels, or ignores them."""
-        return read_tagged(path, labelled=False)
+        return read_tagged(path, False, self.options.table)
 
     def keys(self, data: Sequence[TaggedText]) -> Iterator[Hashable]:
         """What identifies each example."""

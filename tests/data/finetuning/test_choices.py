@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from albert_tf.data.finetuning.choices import ChoiceQuestion, encode_choices, read_choices
+from albert_tf.data.finetuning.choice_files import read_choices
+from albert_tf.data.finetuning.choices import ChoiceQuestion, encode_choices
 from albert_tf.tokenization import AlbertTokenizer
 
 PASSAGE = {
@@ -49,16 +50,16 @@ def test_a_gap_of_several_underscores_is_filled_once():
 def test_json_lines(tmp_path):
     question = {"context": "c", "question": "q", "choices": ["a", "b"], "label": 1}
     other = {"article": "c", "question": "q", "options": ["a", "b"], "answer": "A", "example_id": "middle3.txt"}
-    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, (question, other, PASSAGE))), encoding="utf-8")
-    questions = read_choices(tmp_path / "a.jsonl")
-    assert [(one.label, one.group) for one in questions] == [(1, ""), (0, "middle"), (0, "high"), (1, "high")]
+    for rows, expected in (([question, other], [(1, ""), (0, "middle")]), ([PASSAGE], [(0, "high"), (1, "high")])):
+        (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+        assert [(one.label, one.group) for one in read_choices(tmp_path / "a.jsonl")] == expected
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"answers": ["A"]}, "lists of the same length"),
-        ({"answers": ["A", "C"]}, r"question 1: the answer must be .* a letter from A to B. Received: 'C'"),
+        ({"answers": ["A", "C"]}, r"question 1: the answer must be .* a letter from A to B, .* Received: 'C'"),
         ({"answers": ["A", "ß"]}, r"question 1: the answer must be .* Received: 'ß'"),
         ({"answers": [0, -1]}, "question 1: the answer must be"),
         ({"options": [["a", "b"], ["c"]]}, "at least two choices"),

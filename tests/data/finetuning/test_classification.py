@@ -12,6 +12,7 @@ from pyarrow import parquet
 from albert_tf.data.finetuning.batches import epoch_batches, steps_per_epoch, training_dataset
 from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.data.finetuning.encoded import encode_texts, rows_by_length
+from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import read_rows
 from albert_tf.data.sharding import InputShard
 from tests.toy_task import mood_rows, tokenizer
@@ -81,7 +82,7 @@ def test_parquet_keeps_types_and_is_refused_if_half_of_it_is_missing(tmp_path):
 
 def test_without_header_columns_are_numbers_and_rows_may_differ_in_length(tmp_path):
     path = write(tmp_path / "cola.txt", "gj04\t1\t\tThe sailors rode.\ngj04\t0\t*\tThe weights.\tremark\n")
-    texts = read_texts(path, Columns(text="3", label="1", header=False))
+    texts = read_texts(path, Columns(text="3", label="1"), TableFormat(header=False))
     assert tuple(texts.texts) == ("The sailors rode.", "The weights.")
     assert tuple(texts.labels) == ("1", "0")
 
@@ -105,7 +106,7 @@ def test_ragged_rows_are_left_out_on_request_and_named(tmp_path, suffix):
     content = "\n".join(rows).replace(",", "\t" if suffix == "tsv" else ",")
     path = write(tmp_path / f"a.{suffix}", content)
     with pytest.warns(UserWarning, match=rf"a\.{suffix}: 4 rows were left out, .*: lines 3, 5, 6, \.\.\.\.") as caught:
-        texts = read_texts(path, Columns(drop_ragged=True))
+        texts = read_texts(path, table=TableFormat(drop_ragged=True))
     assert len(caught) == 1
     assert (list(texts.texts), texts.labels, list(texts.lines)) == (
         ["one", "three", "four"],
@@ -142,7 +143,7 @@ BAD = {
     "missing number": (
         "a.tsv",
         "x\t1\nx\n",
-        Columns("0", None, "1", False),
+        Columns("0", None, "1"),
         r"a\.tsv, line 2, has no column '1'; its columns are '0'",
     ),
     "empty file": ("a.tsv", "", Columns(), r"a\.tsv has no rows"),
@@ -165,12 +166,17 @@ BAD = {
         Columns(),
         r"a\.jsonl, line 2, is not valid JSON .*; correct or delete it",
     ),
-    "json not UTF-8": ("a.jsonl", b'{"text": "\xff", "label": 1}', Columns(), r"line 1, is not valid JSON .*0xff"),
+    "json not UTF-8": (
+        "a.jsonl",
+        b'{"text": "\xff", "label": 1}',
+        Columns(),
+        r"not UTF-8: byte 0xff at byte offset 10",
+    ),
     "json list": (
         "a.jsonl",
         "[1, 2]",
         Columns(),
-        "line 1, holds list where an object is expected; correct or delete it",
+        "line 1, is not a JSON object: .*; correct or delete it",
     ),
     "open quote": ("a.csv", 'text,label\n"x,1\n', Columns(), r"a\.csv, line 2, is not valid CSV"),
     "not UTF-8": ("a.tsv", b"text\tlabel\nxy\xff\t1\n", Columns(), r"a\.tsv is not UTF-8: byte 0xff at byte offset 13"),
@@ -188,7 +194,7 @@ BAD = {
 def test_bad_tables_are_refused_in_one_sentence(tmp_path, name):
     file, content, columns, message = BAD[name]
     with pytest.raises(ValueError, match=message) as raised:
-        read_texts(write(tmp_path / file, content), columns)
+        read_texts(write(tmp_path / file, content), columns, TableFormat(header=columns.text != "0"))
     assert "\n" not in str(raised.value)
 
 
@@ -238,14 +244,16 @@ def test_labels_of_any_type(tmp_path):
     values = {"text": ["x", "y"], "label": [decimal.Decimal("1.5"), decimal.Decimal("2.0")], "raw": [b"1", b"2"]}
     parquet.write_table(pyarrow.table(values), tmp_path / "a.parquet")
     assert read_texts(tmp_path / "a.parquet").label_values().tolist() == [1.5, 2.0]
-    with pytest.raises(ValueError, match=r"line 1: the label \('raw'\) is binary; write it as text"):
+    with pytest.raises(ValueError, match=r"row 1: the label \('raw'\) is binary; write it as text"):
         read_texts(tmp_path / "a.parquet", Columns(label="raw"))
 
 
 def test_empty_fields_are_rows(tmp_path):
-    alone = [row.fields for row in read_rows(write(tmp_path / "a.tsv", "text\na\n\nb\n\n"), header=True)]
+    alone = [row.fields for row in read_rows(write(tmp_path / "a.tsv", "text\na\n\nb\n\n"))]
     assert alone == [{"text": "a"}, {"text": ""}, {"text": "b"}]
-    pairs = [row.fields for row in read_rows(write(tmp_path / "b.tsv", "a\tb\n\n\t\nc\td\n"), header=False)]
+    pairs = [
+        row.fields for row in read_rows(write(tmp_path / "b.tsv", "a\tb\n\n\t\nc\td\n"), TableFormat(header=False))
+    ]
     assert pairs == [{"0": "a", "1": "b"}, {"0": "", "1": ""}, {"0": "c", "1": "d"}]
 
 

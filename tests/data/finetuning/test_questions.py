@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from albert_tf.data.finetuning.answers import SpanScores, apply_threshold, find_answers
-from albert_tf.data.finetuning.questions import Question, encode_questions, read_questions
+from albert_tf.data.finetuning.question_files import read_questions
+from albert_tf.data.finetuning.questions import Question, encode_questions
 from albert_tf.metrics import squad2_scores, squad_scores
 from albert_tf.tokenization import AlbertTokenizer
 from tests.conftest import ROOT
@@ -182,11 +183,12 @@ def asked(identifier="q", **changes):
     [
         ([], "has no questions"),
         ([asked(), asked()], "two questions with the id 'q'"),
-        ([asked(answers=[{"text": "Jane"}])], r"qas\[0\]: every answer must have an integer `answer_start`"),
-        ([asked(question=None)], r"qas\[0\] has no string 'question'"),
-        (["who?"], r"qas\[0\] has no string 'id'"),
-        ([None], r"qas\[0\] has no string 'id'"),
-        ([asked(answers="Jane")], r"qas\[0\] has no list 'answers'"),
+        ([asked(answers=[{"text": "Jane", "answer_start": 0.5}])], r"qas\[0\]: every answer must .* `answer_start`"),
+        ([asked(question=None)], r"element 1, paragraphs\[0\]\.qas\[0\]: question='None' is not a string"),
+        (["who?"], r"element 1, paragraphs\[0\]\.qas\[0\], is not an object"),
+        ([asked(answers=[["Jane"]])], r"qas\[0\]: answers must be texts, each with a start"),
+        ([asked(answers={"text": ["Jane"], "answer_start": [0, 1]})], "answers must be texts, each with a start"),
+        ([asked(answers="Janet")], r"of 1 questions are not .* as of q \('Janet'\)"),
         ([asked(answers=[{"text": "Jane", "answer_start": 5}])], r"of 1 questions are not .* as of q \('Jane'\)"),
         ([asked(answers=[{"text": "", "answer_start": 0}])], "of 1 questions are not"),
     ],
@@ -199,9 +201,10 @@ def test_wrong_files_are_refused(tmp_path, questions, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "list where an object is expected"),
-        ("{}", "no list 'data'"),
-        ('{"data": [{}]}', r"data\[0\] has no list"),
+        ("[]", "has no rows"),
+        ("{}", "an object with such a list as `data`"),
+        ('{"data": [{}]}', "element 1, has none of the forms of question answering; its columns are none"),
+        ('[{"text": "x", "label": 1}]', r"its columns are 'text', 'label'\. Rename them"),
     ],
 )
 def test_other_files_are_refused(tmp_path, content, message):

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from albert_tf.data.finetuning.tagged import TaggedText, encode_tagged, first_tokens, read_tagged, tag_names
+from albert_tf.data.finetuning.tagged import TaggedText, encode_tagged, first_tokens, tag_names
+from albert_tf.data.finetuning.tagged_files import read_tagged
 from albert_tf.tokenization import AlbertTokenizer
 
 CONLL = """-DOCSTART- -X- O O
@@ -74,7 +75,7 @@ def test_json_lines(tmp_path):
         {"words": ["a", "Bb"], "tags": ["O", "B-X"]},
         {"text": "김철수는 서울에", "spans": [span(5, 7, "LOC"), span(0, 3, "PER")]},
     ]
-    words, spans = read_tagged(write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows))))
+    words, spans = (read_tagged(write(tmp_path / "a.jsonl", json.dumps(row)))[0] for row in rows)
     assert (words.text, words.words, words.tags) == ("a Bb", ((0, 1), (2, 4)), ("O", "B-X"))
     assert spans.spans == ((0, 3, "PER"), (5, 7, "LOC"))
     assert tag_names([spans]) == ("O", "B-LOC", "B-PER", "I-LOC", "I-PER")
@@ -87,7 +88,7 @@ def test_json_lines(tmp_path):
         ("a.jsonl", '{"text": " ", "spans": []}', "has no texts, only empty ones"),
         ("a.conll", "word\n", "line 1: a word and its tag are expected"),
         ("a.conll", "a\tO\nb\tX\tO\n", "line 2, has 3 columns, but those before have 2"),
-        ("a.jsonl", "[1]", "line 1, holds list"),
+        ("a.jsonl", "[1]", "line 1, is not a JSON object"),
         ("a.jsonl", '{"words": ["a"], "tags": []}', "must be lists of strings of the same length"),
         ("a.jsonl", '{"text": "ab", "spans": [{"start": 0, "end": 3, "label": "X"}]}', "is not in the text of 2"),
         ("a.jsonl", '{"text": "ab", "spans": [{"start": "0", "end": 1, "label": "X"}]}', "must have integers"),

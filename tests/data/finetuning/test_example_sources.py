@@ -1,16 +1,21 @@
 """Proves that tables in memory become the file that their rows say."""
 
 import datetime
+import functools
+import http.server
 import json
 import pathlib
+import threading
 
 import datasets
 import numpy as np
 import pandas
+import polars
+import pyarrow
 import pytest
 
 from albert_tf.data.finetuning.classification import Columns, read_texts
-from albert_tf.data.finetuning.frames import as_file
+from albert_tf.data.finetuning.example_sources import as_file
 
 
 def rows_of(data):
@@ -19,7 +24,7 @@ def rows_of(data):
 
 def test_a_path_stays_as_it_is(tmp_path):
     assert as_file("a.tsv") == "a.tsv"
-    assert as_file(tmp_path) is tmp_path
+    assert as_file(tmp_path) == tmp_path
 
 
 def test_the_columns_of_a_frame_keep_their_values():
@@ -112,9 +117,9 @@ def test_more_rows_than_are_written_at_once_keep_their_order():
 
 def test_errors_name_the_row():
     frame = pandas.DataFrame({"sentence": ["a", None], "label": [0, 1]})
-    with pytest.raises(ValueError, match=r"DataFrame-\w+\.jsonl, line 2: sentence=None is not a string"):
+    with pytest.raises(ValueError, match=r"^row 1 of the DataFrame: sentence=None is not a string"):
         read_texts(as_file(frame), Columns(text="sentence"))
-    with pytest.raises(ValueError, match=r"line 1, has no column 'text'; its columns are 'sentence', 'label'"):
+    with pytest.raises(ValueError, match=r"^row 0 of the DataFrame, has no column 'text'; its columns are 'sentence'"):
         read_texts(as_file(frame))
     with pytest.raises(ValueError, match="two columns 'a'; rename one of them"):
         as_file(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
@@ -123,8 +128,87 @@ def test_errors_name_the_row():
 
 
 @pytest.mark.parametrize(
-    "data", [[{"text": "a"}], {"text": ["a"]}, 3, datasets.DatasetDict(), pandas.Series(["a"]), pandas.DataFrame]
+    ("data", "message"),
+    [
+        (3, "a DataFrame, a Dataset, a DatasetDict or an iterable of dicts. Received: int"),
+        (pandas.DataFrame, "Received: type"),
+        (pandas.Series(["a"]), "Received: Series"),
+        (["a"], r"must be dicts of columns.* Received: 'a' \(str\) as row 0"),
+        ([{"text": "a"}, 5], r"Received: '5' \(int\) as row 1"),
+        (datasets.DatasetDict(), "The DatasetDict has no split validation or valid"),
+        ({"text": ["a"]}, "only 'text'; pass one of its splits"),
+    ],
 )
-def test_other_objects_are_refused(data):
-    with pytest.raises(ValueError, match=r"a pandas DataFrame or a Dataset, such as dataset\['train'\]. Received: "):
+def test_other_objects_are_refused(data, message):
+    with pytest.raises(ValueError, match=message):
         as_file(data)
+
+
+ROWS = [{"text": "하나", "label": "b", "n": [1, 2]}, {"text": "two", "label": "a", "n": []}]
+SAME = {
+    "a list": lambda: ROWS,
+    "a generator": lambda: (row for row in ROWS),
+    "polars": lambda: polars.DataFrame(ROWS),
+    "Arrow": lambda: pyarrow.Table.from_pylist(ROWS),
+    "a Dataset": lambda: datasets.Dataset.from_list(ROWS),
+    "a DatasetDict": lambda: datasets.DatasetDict(test=datasets.Dataset.from_list(ROWS)),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_equal_rows_are_equal_lines_wherever_they_come_from(name):
+    assert rows_of(SAME[name]()) == ROWS
+
+
+def test_a_split_is_taken_by_its_role(tmp_path):
+    splits = {
+        name: datasets.Dataset.from_list([{"text": name, "label": 1}]) for name in ("train", "validation", "test")
+    }
+    data = datasets.DatasetDict(splits)
+    data.save_to_disk(tmp_path / "saved")
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for name, split in splits.items():
+        split.to_json(folder / f"{name}-00000.jsonl")
+    splits["train"].to_json(folder / "train-00001.jsonl")
+    for source, count in ((data, 1), (tmp_path / "saved", 1), (folder, 2)):
+        train, dev = (list(read_texts(as_file(source, role)).texts) for role in ("train", "dev"))
+        assert (train, dev) == (["train"] * count, ["validation"])
+    data["train"].save_to_disk(tmp_path / "one")
+    assert list(read_texts(as_file(tmp_path / "one")).texts) == ["train"]
+    (folder / "train-00000.jsonl").unlink()
+    (folder / "train-00001.jsonl").unlink()
+    with pytest.raises(ValueError, match=r"files has no split train, only 'test', 'validation'; pass one"):
+        as_file(folder, "train")
+
+
+def test_a_damaged_data_set_is_named(tmp_path):
+    datasets.Dataset.from_list(ROWS).save_to_disk(tmp_path / "one")
+    (tmp_path / "one/data-00000-of-00001.arrow").write_bytes(b"half")
+    with pytest.raises(ValueError, match=r"one is not a data set, or is damaged \(.*; save it again"):
+        as_file(tmp_path / "one")
+
+
+@pytest.fixture
+def server(tmp_path):
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_file_is_read_by_its_url(tmp_path, server):
+    (tmp_path / "a.tsv").write_text("text\tlabel\none\t1\ntwo\n", encoding="utf-8")
+    path = as_file(f"{server}/a.tsv?download=true")
+    assert path.read_bytes() == (tmp_path / "a.tsv").read_bytes()
+    with pytest.raises(ValueError, match=r"has 1 fields, but the header has 2"):
+        read_texts(path)
+    (tmp_path / "b.jsonl").write_text('{"text": 1, "label": 1}', encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"^{server}/b\.jsonl, line 1: text=1 is not a string"):
+        read_texts(as_file(f"{server}/b.jsonl"))
+    for url, reason in ((f"{server}/none.tsv", "FileNotFoundError"), ("klingon://a/b.tsv", "klingon")):
+        with pytest.raises(ValueError, match=f"could not be read .*{reason}.*; check the URL"):
+            as_file(url)

@@ -1,0 +1,235 @@
+"""Reads multiple-choice questions in the forms of RACE, SWAG, CommonsenseQA, ARC, OpenBookQA, COPA and their like."""
+
+import collections
+import dataclasses
+import string
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from albert_tf.data.finetuning.choices import ChoiceQuestion
+from albert_tf.data.finetuning.forms import Examples, Form, read_examples, string_of, value_of
+from albert_tf.data.finetuning.table_format import TableFormat
+from albert_tf.data.finetuning.tables import Row
+from albert_tf.files.json import read_json
+
+_CURE = "give RACE's files, or rows with `context`, `question`, `choices` and `label`"
+_CONTEXT, _CHOICES = ("context", "article", "passage"), ("choices", "options", "endings")
+_LABEL = ("label", "answer", "answerKey", "answer_key")
+# Names of the columns of choices that have one each, before a number.
+_NUMBERED = ("ending", "choice", "option", "alternative", "answer")
+# What COPA's `question` stands for.
+_COPA = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
+_UNKNOWN = -1
+
+
+def read_choices(path: str | Path, labelled: bool = True, table: TableFormat | None = None) -> Examples[ChoiceQuestion]:
+    """Reads multiple-choice questions.
+
+    Args:
+        path: a folder of RACE (a JSON file per passage, in subfolders such as `middle` and `high`), or a table, see
+            `read_rows`, whose rows are passages of RACE, or questions with `context`, `question`, `choices` and
+            `label`, under the names that the published data sets use. The answer is an index from 0, a letter, the name
+            of a choice (as `answerKey`) or its text.
+        labelled: whether the questions must have labels.
+        table: TableFormat; `drop_ragged` leaves out questions with another number of choices than most, with a warning.
+
+    Raises:
+        ValueError: there are no questions, they differ in the number of choices, or a file is damaged; the message
+            names it.
+    """
+    path, table = Path(path), table or TableFormat()
+    if path.is_dir():
+        form, found = "RACE, a file a passage", _of_folder(path, labelled)
+    else:
+        form, found = read_examples(path, _forms(labelled), table, "multiple choice")
+    questions = Examples(found)
+    if not questions:
+        raise ValueError(f"{path} has no questions; {_CURE}.")
+    questions = _of_equal_numbers(path, questions, table.drop_ragged)
+    questions.form = f"{len(questions):,} questions ({form})"
+    return questions
+
+
+def _of_equal_numbers(path: Path, questions: Examples[ChoiceQuestion], drop_ragged: bool) -> Examples[ChoiceQuestion]:
+    """The questions with the most frequent number of choices; raises ValueError if others must not be dropped."""
+    first: dict[int, str] = {}
+    counts: collections.Counter[int] = collections.Counter()
+    for question in questions:
+        counts[len(question.choices)] += 1
+        first.setdefault(len(question.choices), question.id)
+    if len(counts) == 1:
+        return questions
+    usual, other = (number for number, _ in counts.most_common(2))
+    if not drop_ragged:
+        raise ValueError(
+            f"{first[other]}: {other} choices, but {usual} in {first[usual]}; all questions must have the same number, "
+            "unless ragged_rows = 'drop' leaves out those with another number than most."
+        )
+    left_out = sum(counts.values()) - counts[usual]
+    warnings.warn(
+        f"{path}: {left_out:,} questions were left out, because they have not {usual} choices, as {first[other]}.",
+        stacklevel=3,
+    )
+    return Examples(question for question in questions if len(question.choices) == usual)
+
+
+def _forms(labelled: bool) -> list[Form[ChoiceQuestion]]:
+    context, choices = "|".join(_CONTEXT), "|".join(_CHOICES)
+
+    def of(make: Any) -> Any:
+        return lambda row: make(row, labelled)
+
+    return [
+        Form("RACE, a row a passage", ("questions", "options", "answers"), of(_of_passage)),
+        Form("ARC, as published", ("question.stem", "question.choices"), of(_of_stem)),
+        Form("OpenBookQA", ("question_stem", "choices"), of(_of_stem)),
+        Form("HellaSwag", ("ctx_a", "endings"), of(_of_hellaswag)),
+        Form("HellaSwag", ("ctx", "endings"), of(_of_hellaswag)),
+        Form("a row a question", ("question", choices), of(_of_question)),
+        Form("SWAG", ("sent1", "sent2", "ending0"), of(_of_swag)),
+        Form("WinoGrande", ("sentence", "option1", "option2"), of(_of_winogrande)),
+        Form("COPA", ("premise", "question", "choice1|alternative_1"), of(_of_copa)),
+        Form("a passage and its endings", (context, f"{choices}|ending0|ending1|ending_0|ending_1"), of(_of_endings)),
+        Form("a row a question, a column a choice", ("question", _FIRST), of(_of_question)),
+    ]
+
+
+_FIRST = "|".join([*(f"{name}{gap}{n}" for name in _NUMBERED for gap in ("", "_") for n in (0, 1)), "A", "a"])
+
+
+def _of_folder(path: Path, labelled: bool) -> Iterator[ChoiceQuestion]:
+    for file in sorted(path.rglob("*.txt")):
+        row = _Passage(file, 1, read_json(file, cure=_CURE))
+        group = "" if file.parent == path else file.parent.name
+        yield from (dataclasses.replace(question, group=group) for question in _of_passage(row, labelled))
+
+
+class _Passage(Row):
+    """The only object of a file."""
+
+    @property
+    def where(self) -> str:
+        """The file."""
+        return str(self.source)
+
+
+def _of_passage(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+    names = ("questions", "options", "answers") if labelled else ("questions", "options")
+    fields = [row.fields.get(name) for name in names]
+    if not all(isinstance(field, list) for field in fields) or len({len(field or ()) for field in fields}) != 1:
+        raise ValueError(
+            f"{row.where}: `questions`, `options` and `answers` must be lists of the same length; {_CURE}."
+        )
+    answers = row.fields.get("answers") or [None] * len(fields[0] or ())
+    for number, parts in enumerate(zip(*(field or () for field in fields[:2]), answers)):
+        yield _checked(row, row.fields.get("article"), *parts, labelled, f"{row.where}, question {number}")
+
+
+def _of_question(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+    context, question = value_of(row.fields, *_CONTEXT), row.fields.get("question")
+    yield _checked(row, "" if context is None else context, question, _choices(row), _label(row), labelled)
+
+
+def _of_stem(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+    stem, choices = row.fields.get("question_stem", row.fields.get("question.stem")), row.fields.get("question.choices")
+    context = row.fields.get("fact1", "")
+    yield _checked(row, context, stem, _choices(row) if choices is None else choices, _label(row), labelled)
+
+
+def _of_hellaswag(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+    context, begun = string_of(row, "ctx_a", "ctx"), row.fields.get("ctx_b", "")
+    yield _checked(row, context, begun, _choices(row), _label(row), labelled)
+
+
+def _of_swag(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+    yield _checked(row, row.fields["sent1"], row.fields["sent2"], _choices(row), _label(row), labelled)
+
+
+def _of_endings(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+    yield _checked(row, value_of(row.fields, *_CONTEXT), "", _choices(row), _label(row), labelled)
+
+
+def _of_copa(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+    question = row.fields["question"]
+    question = _COPA.get(question, question) if isinstance(question, str) else question
+    yield _checked(row, row.fields["premise"], question, _choices(row), _label(row), labelled)
+
+
+def _of_winogrande(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+    named = {"text": _choices(row), "label": ["1", "2"]}
+    yield _checked(row, "", row.fields["sentence"], named, _label(row), labelled)
+
+
+def _label(row: Row) -> Any:
+    return value_of(row.fields, *_LABEL)
+
+
+def _choices(row: Row) -> Any:
+    """The choices of a row: its list, or its columns with a choice each."""
+    choices = value_of(row.fields, *_CHOICES)
+    return _numbered(row.fields) if choices is None else choices
+
+
+def _numbered(fields: Mapping[str, Any]) -> list[Any]:
+    names = [[f"{name}{gap}{n}" for n in range(10)] for name in _NUMBERED for gap in ("", "_")]
+    names += [list(string.ascii_uppercase[:10]), list(string.ascii_lowercase[:10])]
+    for columns in names:
+        if found := [fields[column] for column in columns if fields.get(column) is not None]:
+            return found
+    return []
+
+
+def _checked(
+    row: Row, context: Any, question: Any, choices: Any, label: Any, labelled: bool, place: str | None = None
+) -> ChoiceQuestion:
+    place, (texts, names) = place or row.where, _texts_and_names(choices)
+    if not isinstance(context, str) or not isinstance(question, str):
+        raise ValueError(f"{place}: passage and question must be strings; {_CURE}.")
+    if len(texts) < 2 or not all(isinstance(choice, str) for choice in texts):
+        raise ValueError(f"{place}: there must be at least two choices, all of them strings; {_CURE}.")
+    meanings = _meanings(label, texts, names)
+    if len(meanings) > 1:
+        raise ValueError(f"{place}: the answer {label!r} may be a choice or its number; give a number of JSON, from 0.")
+    index = min(meanings, default=None)
+    if index is None and (labelled or label not in (None, "", _UNKNOWN)):
+        letters = string.ascii_uppercase[: len(texts)]
+        raise ValueError(
+            f"{place}: the answer must be a number from 0 to {len(texts) - 1}, or a letter from A to {letters[-1]}, "
+            f"or one of the choices. Received: {label!r}."
+        )
+    return ChoiceQuestion(place, context, question, tuple(texts), _UNKNOWN if index is None else index, _group_of(row))
+
+
+def _texts_and_names(choices: Any) -> tuple[list[Any], list[Any]]:
+    """Texts of choices and, where they have them, their names, such as "A"."""
+    if isinstance(choices, Mapping):
+        choices, names = choices.get("text"), choices.get("label")
+    elif isinstance(choices, list) and choices and all(isinstance(choice, Mapping) for choice in choices):
+        choices, names = ([choice.get(name) for choice in choices] for name in ("text", "label"))
+    else:
+        names = None
+    if not isinstance(choices, Iterable) or isinstance(choices, str):
+        return [], []
+    return list(choices), list(names or [])
+
+
+def _meanings(label: Any, texts: list[str], names: list[Any]) -> set[int]:
+    """The choices that a label can mean: by its name, otherwise by text, letter or number."""
+    if label in names:
+        return {names.index(label)}
+    found = {label} if type(label) is int else set()
+    if isinstance(label, str):
+        found |= {index for index, text in enumerate(texts) if text == label}
+        if len(label) == 1 and label.isascii() and label.isalpha():
+            found.add(string.ascii_uppercase.index(label.upper()))
+        elif label.strip().isdecimal():
+            found.add(int(label))
+    return {index for index in found if 0 <= index < len(texts)}
+
+
+def _group_of(row: Row) -> str:
+    """`middle` or `high`, with which names of RACE's passages begin."""
+    name = str(value_of(row.fields, "example_id", "id"))
+    return next((group for group in ("middle", "high") if name.startswith(group)), "")

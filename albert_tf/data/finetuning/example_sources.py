@@ -1,0 +1,177 @@
+"""Where examples come from: a path, a URL, a folder of a data set's splits, or tables in memory."""
+
+import datetime
+import decimal
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from albert_tf.data.finetuning.class_labels import named
+from albert_tf.data.finetuning.tables import ORIGINS, is_table, listed, read_rows
+from albert_tf.files.atomic import could_not_write
+from albert_tf.files.urls import is_url, local_copy
+
+_ROWS_AT_ONCE = 1000
+# The splits that are taken for an option, the first one that is there; "dev" also stands for files to evaluate on.
+_SPLITS = {"train": ("train",), "dev": ("validation", "valid", "val", "dev", "test")}
+
+
+def as_file(data: Any, role: str = "dev") -> str | os.PathLike:
+    """The path of a file of examples. Tables in memory are written to a JSONL file that is removed when Python ends.
+
+    Args:
+        data: a path; a URL; a pandas or polars DataFrame; an Arrow table; a Dataset of Hugging Face, whose class labels
+            are written by name; a DatasetDict, or the folder where one was saved, or a folder with a file for each of
+            its splits; or an iterable of dicts. Missing values are null.
+        role: which split is taken, `"train"` or `"dev"`: the one for evaluation, preferably "validation".
+
+    Returns:
+        A path; files of tables are named after their content, so that equal tables have one file.
+
+    Raises:
+        ValueError: `data` is something else; it lacks the split; two columns of a DataFrame have the same name; or a
+            value is not text, a number, a date or a list of them.
+        OSError: the disk is full.
+    """
+    if is_url(data):
+        path = local_copy(str(data))
+        ORIGINS[path] = str(data)
+        return path
+    if isinstance(data, str | os.PathLike):
+        return _of_folder(pathlib.Path(data), role) if pathlib.Path(data).is_dir() else data
+    if isinstance(data, Mapping):
+        name = _split(data, role, f"The {type(data).__name__}")
+        return _written(data[name], f"the split {name!r}")
+    return _written(data, _name_of(data))
+
+
+def _of_folder(folder: pathlib.Path, role: str) -> str | os.PathLike:
+    """A data set that `datasets` saved, or the file or the shards of a split; other folders as they are."""
+    if any((folder / name).is_file() for name in ("dataset_dict.json", "state.json")):
+        try:
+            from datasets import load_from_disk
+        except ImportError:
+            raise ValueError(f"{folder} is a data set of `datasets`; pip install datasets to read it.") from None
+        try:
+            data = load_from_disk(str(folder))
+        except Exception as error:  # damaged Arrow files raise errors of several libraries
+            raise ValueError(f"{folder} is not a data set, or is damaged ({error}); save it again.") from None
+        if not isinstance(data, Mapping):
+            return _written(data, f"the data set {folder}")
+        name = _split(data, role, str(folder))
+        return _written(data[name], f"the split {name!r} of {folder}")
+    files: dict[str, list[pathlib.Path]] = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and is_table(path)):
+        known = [name for names in _SPLITS.values() for name in names if path.name.lower().startswith(name)]
+        files.setdefault(known[0] if known else path.name, []).append(path)
+    if not any(name in files for names in _SPLITS.values() for name in names):
+        return folder  # such as one of RACE
+    shards = files[_split(files, role, str(folder))]
+    if len(shards) == 1:
+        return shards[0]
+    return _written(
+        (dict(row.fields) for shard in shards for row in read_rows(shard)), f"the files {shards[0]} and so on"
+    )
+
+
+def _split(splits: Mapping[str, Any], role: str, where: str) -> str:
+    wanted = _SPLITS.get(role, _SPLITS["dev"])
+    found = [name for name in wanted if name in splits]
+    if not found:
+        raise ValueError(f"{where} has no split {' or '.join(wanted)}, only {listed(splits)}; pass one of its splits.")
+    return found[0]
+
+
+def _written(data: Any, origin: str) -> pathlib.Path:
+    """Writes the rows of a table in memory to a file, whose rows are then called those of `origin`."""
+    content = hashlib.sha256()
+    handle, name = tempfile.mkstemp(dir=_folder().name)
+    path = pathlib.Path(name)
+    try:
+        with open(handle, "wb") as file:
+            for number, row in enumerate(_rows(data)):
+                line = (json.dumps(row, default=functools.partial(_plain, number, origin)) + "\n").encode()
+                content.update(line)
+                file.write(line)
+        final = path.replace(path.with_name(f"{type(data).__name__}-{content.hexdigest()[:16]}.jsonl"))
+    except OSError as error:
+        raise could_not_write(path, error) from None
+    finally:
+        path.unlink(missing_ok=True)
+    ORIGINS[final] = origin
+    return final
+
+
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory(prefix="albert_tf-", ignore_cleanup_errors=True)
+
+
+def _name_of(data: Any) -> str:
+    known = ("DataFrame", "Dataset", "IterableDataset", "Table")
+    return f"the {type(data).__name__}" if type(data).__name__ in known else "the examples"
+
+
+def _rows(data: Any) -> Iterator[Any]:
+    if not isinstance(data, type):
+        if all(hasattr(data, name) for name in ("columns", "notna", "iloc")):
+            return _pandas_rows(data)
+        if hasattr(data, "features") and hasattr(data, "iter"):
+            return _dataset_rows(data)
+        if hasattr(data, "iter_slices"):  # polars
+            return (row for part in data.iter_slices(_ROWS_AT_ONCE) for row in part.to_dicts())
+        if hasattr(data, "to_batches"):  # Arrow
+            return (row for part in data.to_batches(_ROWS_AT_ONCE) for row in part.to_pylist())
+        if isinstance(data, Iterable) and not hasattr(data, "dtype"):
+            return _dicts(data)
+    raise ValueError(
+        "Examples must be a path, a URL, a DataFrame, a Dataset, a DatasetDict or an iterable of dicts. Received: "
+        f"{type(data).__name__}."
+    )
+
+
+def _dicts(rows: Iterable[Any]) -> Iterator[Any]:
+    for number, row in enumerate(rows):
+        is_pair = isinstance(row, list | tuple) and len(row) == 2 and isinstance(row[1], Mapping)  # of spaCy
+        if not isinstance(row, Mapping) and not is_pair:
+            raise ValueError(
+                f"Examples must be dicts of columns, or a path or a table. Received: {str(row)[:40]!r} "
+                f"({type(row).__name__}) as row {number}."
+            )
+        yield dict(row) if isinstance(row, Mapping) else list(row)
+
+
+def _pandas_rows(frame: Any) -> Iterator[dict[str, Any]]:
+    frame = frame.set_axis(map(str, frame.columns), axis="columns")
+    if not frame.columns.is_unique:
+        repeated = frame.columns[frame.columns.duplicated()][0]
+        raise ValueError(f"The DataFrame has two columns {repeated!r}; rename one of them.")
+    for start in range(0, len(frame), _ROWS_AT_ONCE):
+        part = frame.iloc[start : start + _ROWS_AT_ONCE]
+        yield from part.astype(object).where(part.notna(), None).to_dict("records")
+
+
+def _dataset_rows(dataset: Any) -> Iterator[dict[str, Any]]:
+    features = dataset.features.to_dict() if dataset.features else {}
+    if getattr(dataset, "format", {}).get("type") != "custom":  # set_transform
+        dataset = dataset.with_format(None)
+    for part in dataset.iter(_ROWS_AT_ONCE):
+        for values in zip(*part.values()):
+            yield {name: named(value, features.get(name)) for name, value in zip(part, values)}
+
+
+def _plain(number: int, origin: str, value: Any) -> Any:
+    """NumPy's values as Python's, and dates and decimals as text."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, datetime.date | datetime.time | datetime.timedelta | decimal.Decimal):
+        return str(value)
+    raise ValueError(
+        f"Row {number} of {origin}: a table in memory must have text, numbers, dates and lists of them. Received: "
+        f"{str(value)[:40]} ({type(value).__name__}); convert that column, or leave it out."
+    )

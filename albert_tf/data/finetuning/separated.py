@@ -1,0 +1,112 @@
+"""Tables of separated fields: TSV and CSV with any separator, and with or without a header."""
+
+import collections
+import csv
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from albert_tf.data.finetuning.table_format import TableFormat
+from albert_tf.files.encodings import encoding_of, text_lines
+
+TAB_SUFFIXES = (".tsv", ".txt")
+_MAX_FIELD = 2**31 - 1  # characters of a field of a CSV file, instead of the 128 KiB of Python's module
+_QUOTED = re.compile('"[^"]*"')
+# A first line that spreadsheets write and read.
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*')
+
+
+def separated_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yields the number of the first line and the fields by column of each row; errors as `read_rows`."""
+    delimiter = delimiter_of(path, table)
+    is_tabs = delimiter == "\t" and path.suffix.lower() in TAB_SUFFIXES
+    rows = _tab_fields(path, table) if is_tabs else _csv_fields(path, table, delimiter)
+    if not table.header:
+        # Rows may differ in length: only the selected columns are required.
+        yield from ((line, {str(n): field for n, field in enumerate(fields)}) for line, fields in rows)
+        return
+    names = _unique(path, next(rows, (1, []))[1])
+    ragged = []
+    for line, fields in rows:
+        if len(fields) == len(names):
+            yield line, dict(zip(names, fields))
+        elif table.drop_ragged:
+            ragged.append(str(line))
+        else:
+            raise ValueError(
+                f"{path}, line {line}, has {len(fields)} fields, but the header has {len(names)}; correct or delete "
+                f"the line, or set --no-header if there is no header; a recipe of `finetune` with ragged_rows = 'drop' "
+                f"leaves out such lines."
+            )
+    if ragged:
+        shown = f"{', '.join(ragged[:3])}{', ...' if len(ragged) > 3 else ''}"
+        warnings.warn(
+            f"{path}: {len(ragged):,} rows were left out, because they have more or fewer fields than the header: "
+            f"lines {shown}.",
+            stacklevel=2,
+        )
+
+
+def delimiter_of(path: Path, table: TableFormat) -> str:
+    """The separator of a table: the given one, or that of its suffix unless the header has just another one."""
+    default = "\t" if path.suffix.lower() in TAB_SUFFIXES else ","
+    if table.delimiter is not None:
+        return table.delimiter
+    header = next((line for line in text_lines(path, table.encoding) if line.strip()), "")
+    if match := _SEPARATOR_LINE.fullmatch(header):
+        return match[1]
+    if not table.header:
+        return default
+    others = [delimiter for delimiter in ",;\t|" if delimiter in _QUOTED.sub("", header)]
+    return others[0] if len(others) == 1 else default
+
+
+def describe_separated(path: Path, table: TableFormat) -> list[str]:
+    """What is unusual of a table: its separator and its encoding."""
+    delimiter, encoding = delimiter_of(path, table), encoding_of(path, table.encoding)
+    is_usual = delimiter == ("\t" if path.suffix.lower() in TAB_SUFFIXES else ",")
+    return [
+        *([] if is_usual else [f"separated by {'tabs' if delimiter == chr(9) else repr(delimiter)}"]),
+        *([] if encoding.startswith("utf-8") else [f"in {encoding}"]),
+    ]
+
+
+def _tab_fields(path: Path, table: TableFormat) -> Iterator[tuple[int, list[str]]]:
+    columns = blank = 0
+    for line, content in enumerate(text_lines(path, table.encoding), start=1):
+        content = content.removesuffix("\n").removesuffix("\r")
+        if not content:  # in a table of one column an empty field, unless only such lines follow
+            blank += columns == 1
+            continue
+        yield from ((line - back, [""]) for back in range(blank, 0, -1))
+        blank, fields = 0, content.split("\t")
+        if content.strip() or len(fields) == columns:
+            columns = columns or len(fields)
+            yield line, fields
+
+
+def _csv_fields(path: Path, table: TableFormat, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    limit = csv.field_size_limit(_MAX_FIELD)
+    reader = csv.reader(text_lines(path, table.encoding, newline=""), strict=True, delimiter=delimiter)
+    line = 1
+    try:
+        for fields in reader:
+            if fields and not (line == 1 and _SEPARATOR_LINE.fullmatch(delimiter.join(fields))):
+                yield line, fields
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(
+            f"{path}, line {line}, is not valid CSV ({error}): close quotes, and double them inside a field, or save "
+            "the table as .tsv."
+        ) from None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _unique(path: Path, names: list[str]) -> list[str]:
+    names = [name.strip() for name in names]
+    repeated = [name for name, count in collections.Counter(names).items() if name and count > 1]
+    if repeated:
+        raise ValueError(f"The header of {path} has two columns {repeated[0]!r}; rename one of them.")
+    return names

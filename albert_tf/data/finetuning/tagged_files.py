@@ -1,0 +1,263 @@
+"""Reads tagged texts: rows of words and tags or of labelled spans, and files with a word or a character a line."""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from albert_tf.data.finetuning.forms import Examples, Form, read_examples, string_of, value_of
+from albert_tf.data.finetuning.table_format import TableFormat
+from albert_tf.data.finetuning.tables import Row, is_table, listed
+from albert_tf.data.finetuning.tagged import OUTSIDE, TAG, TaggedText
+from albert_tf.files.encodings import text_lines
+
+_WORDS, _TAGS = ("words", "tokens"), ("tags", "ner_tags", "labels")
+_SPANS = ("spans", "entities", "ents", "label", "labels")
+_START, _END = ("start", "start_offset"), ("end", "end_offset")
+_CURE = "give CoNLL's columns (.conll, .tsv, .txt), or JSON lines with `text` and `spans`, or `words` and `tags`"
+
+
+def read_tagged(
+    path: str | Path,
+    labelled: bool = True,
+    table: TableFormat | None = None,
+    names: Sequence[str] | None = None,
+) -> Examples[TaggedText]:
+    r"""Reads tagged texts.
+
+    Args:
+        path: a table of JSON or Parquet, see `read_rows`: rows with `words` and `tags` (or `tokens` and `ner_tags`),
+            which are names or indices into `names`; or with `text` and `spans`, as Prodigy, doccano and spaCy write
+            them, in characters. Any other suffix: a word per line, its tag in the last column; columns are separated by
+            tabs, or by spaces in lines without tabs; an empty line ends a text; lines with "-DOCSTART-", and comments
+            in front of a text, which begin with "#", are skipped. Where the words are single characters, and some are
+            spaces, as in KLUE-NER, entities are spans of characters.
+        labelled: whether the file must have labels. Otherwise they are ignored and may be missing, and `.txt` has a
+            text per line.
+        table: TableFormat; its encoding counts for all files.
+        names: the tags in order, for files that number them.
+
+    Raises:
+        ValueError: the file has no texts, or is damaged; the message names the line.
+    """
+    path, table, tags = Path(path), table or TableFormat(), _Tags(names)
+    left_out: list[str] = []
+    if is_table(path) and path.suffix.lower() != ".tsv":
+        form, found = read_examples(path, _forms(labelled, tags, left_out), table, "token classification")
+    elif not labelled and path.suffix.lower() == ".txt":
+        form, found = "a text a line", _plain_texts(path, table)
+    else:
+        lines = _Lines(path, table, labelled)
+        form, found = lines.form, lines.texts(tags)
+    texts = Examples(found)
+    if not texts or (labelled and not any(text.text.strip() for text in texts)):
+        raise ValueError(f"{path} has no texts{', only empty ones' if texts else ''}; {_CURE}.")
+    tags.check()
+    left = f"; {len(left_out):,} left out that were not accepted, as {left_out[0]}" if left_out else ""
+    texts.form = f"{len(texts):,} texts ({form}{left})"
+    return texts
+
+
+class _Tags:
+    """Tags as they are written, as prefix and label; it knows whether a file numbers them, and whether it has prefixes.
+
+    Args:
+        names: the tags in order, for files that number them.
+    """
+
+    def __init__(self, names: Sequence[str] | None = None):
+        self._names = names
+        self._bare: tuple[str, str] | None = None  # the first tag without a prefix, and where it is
+        self._prefixed: tuple[str, str] | None = None
+        self._has_outside = False
+
+    def of(self, place: str, tags: Sequence[Any]) -> list[str]:
+        """The tags of the words of a text; labels without prefixes get B- and I-."""
+        found = [self._name(place, tag) for tag in tags]
+        for tag in found:
+            if tag == OUTSIDE:
+                self._has_outside = True
+            elif TAG.fullmatch(tag):
+                self._prefixed = self._prefixed or (tag, place)
+            else:
+                self._bare = self._bare or (tag, place)
+        if self._bare and self._prefixed:
+            (bare, first), (tag, second) = self._bare, self._prefixed
+            raise ValueError(f"{first}: the tag {bare!r} has no prefix, unlike {tag!r} of {second}; correct it.")
+        if not self._bare:
+            return found
+        before = [OUTSIDE, *found]
+        return [tag if tag == OUTSIDE else f"{'I' if tag == old else 'B'}-{tag}" for old, tag in zip(before, found)]
+
+    def check(self) -> None:
+        """Raises ValueError if all words have labels without prefixes, such as parts of speech, which are no spans."""
+        if self._bare and not self._has_outside:
+            tag, place = self._bare
+            raise ValueError(
+                f"{place}: Tags must be O, or B-, I-, E- or S- and a label, to tell entities, or labels alone with O "
+                f"for other words. Received: {tag!r}."
+            )
+
+    def _name(self, place: str, tag: Any) -> str:
+        if isinstance(tag, str):
+            return tag
+        if type(tag) is not int:
+            raise ValueError(f"{place}: a tag must be a name or a number. Received: {tag!r}.")
+        if self._names is None:
+            raise ValueError(
+                f"{place}: the tags are numbers; set `labels` (--labels O,B-PER,I-PER,...) to their names in order."
+            )
+        if not 0 <= tag < len(self._names):
+            raise ValueError(f"{place}: the tag {tag} is not the number of one of {listed(self._names)}, from 0.")
+        return self._names[tag]
+
+
+def _forms(labelled: bool, tags: _Tags, left_out: list[str]) -> list[Form[TaggedText]]:
+    words, spans = "|".join(_WORDS), "|".join(_SPANS)
+
+    def of_words(row: Row) -> Iterator[TaggedText]:
+        yield _of_words(row, tags, labelled)
+
+    def of_spans(row: Row) -> Iterator[TaggedText]:
+        if row.fields.get("answer", "accept") != "accept":  # of Prodigy
+            left_out.append(row.where)
+            return
+        yield _of_spans(row, value_of(row.fields, *_SPANS) if labelled else [])
+
+    tagged = [
+        Form("words and tags", (words, "|".join(_TAGS)), of_words),
+        Form("texts and labelled spans", ("text", spans), of_spans),
+    ]
+    return tagged if labelled else [Form("words", (words,), of_words), Form("texts", ("text",), of_spans)]
+
+
+def _of_words(row: Row, tags: _Tags, labelled: bool) -> TaggedText:
+    words, values = value_of(row.fields, *_WORDS), value_of(row.fields, *_TAGS)
+    if not labelled:
+        values = [OUTSIDE] * len(words if isinstance(words, list) else ())
+    is_list = isinstance(words, list) and isinstance(values, list) and all(isinstance(word, str) for word in words)
+    if not is_list or len(words) != len(values) or not words:
+        raise ValueError(f"{row.where}: `words` and `tags` must be lists of strings of the same length; {_CURE}.")
+    return _joined(row.where, words, tags.of(row.where, values))
+
+
+def _joined(place: str, words: Sequence[str], tags: Sequence[str]) -> TaggedText:
+    """A text of words with spaces between them."""
+    ends = np.cumsum([len(word) + 1 for word in words]) - 1
+    spans = tuple((int(end) - len(word), int(end)) for word, end in zip(words, ends))
+    return TaggedText(place, " ".join(words), spans, tuple(tags))
+
+
+def _of_spans(row: Row, values: Any) -> TaggedText:
+    text = string_of(row, "text")
+    if not isinstance(values, list):
+        raise ValueError(f"{row.where}: `text` must be a string and `spans` a list of spans; {_CURE}.")
+    found: list[tuple[int, int, str]] = []
+    for start, end, label in sorted(_span(row.where, value) for value in values):
+        if not 0 <= start < end <= len(text):
+            raise ValueError(
+                f"{row.where}: the span from {start} to {end} is not in the text of {len(text)} characters; correct it."
+            )
+        if found and start < found[-1][1]:
+            raise ValueError(f"{row.where}: the spans {found[-1][:2]} and {(start, end)} overlap; keep one of them.")
+        found.append((start, end, label))
+    return TaggedText(row.where, text, spans=tuple(found))
+
+
+def _span(place: str, value: Any) -> tuple[int, int, str]:
+    """Start, end and label of a span: an object, or a list of the three."""
+    if isinstance(value, Mapping):
+        parts = value_of(value, *_START), value_of(value, *_END), value.get("label")
+    else:
+        parts = tuple(value) if isinstance(value, list | tuple) else ()
+    if [type(part) for part in parts] != [int, int, str] or not parts[2]:
+        raise ValueError(f"{place}: a span must have integers `start` and `end` and a `label`. Received: {value}.")
+    return parts[0], parts[1], str(parts[2])
+
+
+def _plain_texts(path: Path, table: TableFormat) -> Iterator[TaggedText]:
+    lines = (line.strip() for line in text_lines(path, table.encoding) if line.strip())
+    are_tagged = number = 0
+    for number, line in enumerate(lines, start=1):
+        are_tagged += len(line.split()) > 1 and TAG.fullmatch(line.split()[-1]) is not None
+        yield TaggedText(f"{path}, text {number}", line)
+    if number and are_tagged == number:
+        raise ValueError(f"{path} has a word and its tag in each line; rename it to .conll, or give a text per line.")
+
+
+class _Lines:
+    """A file with a word and its tag, or a character and its tag, in each line.
+
+    Args:
+        path: the file.
+        table: TableFormat.
+        labelled: as for `read_tagged`.
+    """
+
+    def __init__(self, path: Path, table: TableFormat, labelled: bool):
+        self._path, self._table, self._labelled, self._columns = path, table, labelled, 0
+        self._is_characters = self._has_characters()
+        columns = next((len(_fields(line)) for line in self._lines() if line.strip() and line[0] != "#"), 0)
+        self.form = "a character a line, as in KLUE-NER" if self._is_characters else f"a word a line, {columns} columns"
+
+    def texts(self, tags: _Tags) -> Iterator[TaggedText]:
+        """The texts of the file."""
+        make: Callable[..., TaggedText] = _of_characters if self._is_characters else _joined
+        words: list[str] = []
+        own: list[str] = []
+        first = 0
+        for number, line in enumerate(itertools.chain(self._lines(), [""]), start=1):
+            if not line.strip("\n\r") or (not self._is_characters and not line.strip()):
+                if words:
+                    place = f"{self._path}, line {first}"
+                    yield make(place, words, tags.of(place, own))
+                words, own = [], []
+            elif unit := self._unit(number, line, bool(words)):
+                first = first if words else number
+                words.append(unit[0])
+                own.append(unit[1])
+
+    def _lines(self) -> Iterator[str]:
+        return (line.rstrip("\r\n") for line in text_lines(self._path, self._table.encoding))
+
+    def _has_characters(self) -> bool:
+        """Whether the words of the first text are single characters, among them a space."""
+        lines = itertools.dropwhile(lambda line: not line.strip() or line.startswith("##"), self._lines())
+        words = [line.split("\t")[0] for line in itertools.takewhile(lambda line: line.strip("\r\n"), lines)]
+        return " " in words and all(len(word) == 1 for word in words)
+
+    def _unit(self, number: int, line: str, is_inside: bool) -> tuple[str, str] | None:
+        """The word or character of a line and its tag; None for a comment."""
+        fields = line.split("\t") if self._is_characters else _fields(line.strip())
+        # The first line of a file that begins with "#" is a word if a tag follows.
+        is_word = len(fields) == self._columns if self._columns else TAG.fullmatch(fields[-1])
+        if self._is_characters:
+            is_word = len(fields[0]) == 1
+        if fields[0] == "-DOCSTART-" or (line.startswith("#") and not is_inside and not is_word):
+            return None
+        word = fields[0] if self._is_characters else fields[0].strip()
+        if not word or (self._labelled and (len(fields) < 2 or not fields[-1].strip())):
+            raise ValueError(
+                f"{self._path}, line {number}: a word and its tag are expected. Received: {line[:40]!r}; {_CURE}."
+            )
+        self._columns = self._columns or len(fields)
+        if len(fields) != self._columns:
+            raise ValueError(
+                f"{self._path}, line {number}, has {len(fields)} columns, but those before have {self._columns}; "
+                "correct the line."
+            )
+        return word, fields[-1].strip() if self._labelled else OUTSIDE
+
+
+def _fields(line: str) -> list[str]:
+    return line.split("\t") if "\t" in line else line.split()
+
+
+def _of_characters(place: str, characters: Sequence[str], tags: Iterable[str]) -> TaggedText:
+    """A text of characters, whose entities are spans."""
+    from albert_tf.metrics.entities import find_entities
+
+    spans = tuple((start, end, label) for label, start, end in find_entities(list(tags)))
+    return TaggedText(place, "".join(characters), spans=spans)

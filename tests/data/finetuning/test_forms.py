@@ -1,0 +1,277 @@
+"""Proves that examples are read from each of the forms in which people have them."""
+
+import json
+
+import datasets
+import pytest
+
+from albert_tf.data.finetuning.choice_files import read_choices
+from albert_tf.data.finetuning.classification import Columns
+from albert_tf.data.finetuning.example_sources import as_file
+from albert_tf.data.finetuning.question_files import read_questions
+from albert_tf.data.finetuning.sentences import known_columns, read_sentences
+from albert_tf.data.finetuning.table_format import TableFormat
+from albert_tf.data.finetuning.tagged_files import read_tagged
+
+CONTEXT = "The harbour was built in 1874 by Anna Keller. Anna lives there."
+ROW = {"context": CONTEXT, "question": "Who built it?"}
+NESTED_ANSWER = [{"text": "Anna Keller", "answer_start": 33}]
+ANSWERED = [("Anna Keller",), (33,)]
+
+QUESTIONS = {
+    "SQuAD of the hub": ({**ROW, "id": "a", "answers": {"text": ["Anna Keller"], "answer_start": [33]}}, ANSWERED),
+    "KLUE-MRC of the hub": (
+        {**ROW, "guid": "a", "is_impossible": False, "answers": {"answer_start": [33], "text": ["Anna Keller"]}},
+        ANSWERED,
+    ),
+    "KLUE-MRC, plausible answers": (
+        {**ROW, "is_impossible": True, "answers": {"answer_start": [33], "text": ["Anna Keller"]}},
+        [(), ()],
+    ),
+    "no answer": ({**ROW, "answers": {"text": [], "answer_start": []}}, [(), ()]),
+    "a list of dicts": ({**ROW, "answers": NESTED_ANSWER}, ANSWERED),
+    "one text and its start": ({**ROW, "answer_text": "Anna Keller", "answer_start": 33}, ANSWERED),
+    "one text": ({**ROW, "answer": "Anna Keller"}, ANSWERED),
+    "several texts": ({**ROW, "answers": ["Anna Keller", "1874"]}, [("Anna Keller", "1874"), (33, 25)]),
+    "a missing answer": ({**ROW, "answer": None}, [(), ()]),
+    "a paragraph": ({"context": CONTEXT, "qas": [{"id": "a", "question": "Who?", "answers": NESTED_ANSWER}]}, ANSWERED),
+    "an article": (
+        {
+            "title": "t",
+            "paragraphs": [{"context": CONTEXT, "qas": [{"guid": 1, "question": "Who?", "answers": NESTED_ANSWER}]}],
+        },
+        ANSWERED,
+    ),
+    "without answers": (ROW, [(), ()]),
+}
+
+
+@pytest.mark.parametrize("form", QUESTIONS)
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "data", "memory", "parquet"])
+def test_questions(tmp_path, form, suffix):
+    row, (answers, starts) = QUESTIONS[form]
+    (question,) = read_questions(write(tmp_path, [row], suffix))
+    assert (question.context, question.answers, question.starts) == (CONTEXT, answers, starts)
+
+
+def test_what_questions_were_recognised_as(tmp_path):
+    rows = [{**ROW, "answer": "Anna"}, {**ROW, "answer": "1874"}]
+    questions = read_questions(write(tmp_path, rows, "jsonl"))
+    expected = "2 questions (SQuAD, one row a question; of 1 answers without a start, the first of several occurrences)"
+    assert questions.form == expected
+    assert [question.id for question in questions] == ["0", "1"]
+
+
+WORDS, TAGS = ["Anna", "Keller", "in", "Bergen"], ("B-PER", "I-PER", "O", "B-LOC")
+NAMES = ("O", "B-PER", "I-PER", "B-LOC")
+TEXT, SPANS = "Anna Keller in Bergen", ((0, 11, "PER"), (15, 21, "LOC"))
+OBJECTS = [{"start": 15, "end": 21, "label": "LOC"}, {"start": 0, "end": 11, "label": "PER", "token_start": 0}]
+OFFSETS = [{"id": 3, "label": label, "start_offset": start, "end_offset": end} for start, end, label in SPANS]
+
+TAGGED = {
+    "words and tags": ({"words": WORDS, "tags": list(TAGS)}, TAGS),
+    "of the hub, names": ({"id": "0", "tokens": WORDS, "ner_tags": list(TAGS)}, TAGS),
+    "of the hub, numbers": ({"tokens": WORDS, "ner_tags": [1, 2, 0, 3]}, TAGS),
+    "labels alone": ({"tokens": WORDS, "tags": ["PER", "PER", "O", "LOC"]}, TAGS),
+    "IOB1": ({"tokens": WORDS, "tags": ["I-PER", "I-PER", "O", "I-LOC"]}, ("I-PER", "I-PER", "O", "I-LOC")),
+    "BIOES": ({"tokens": WORDS, "tags": ["B-PER", "E-PER", "O", "S-LOC"]}, ("B-PER", "E-PER", "O", "S-LOC")),
+    "Prodigy": ({"text": TEXT, "tokens": [{"text": "Anna"}], "spans": OBJECTS, "answer": "accept"}, SPANS),
+    "doccano": ({"id": 1, "text": TEXT, "label": [[0, 11, "PER"], [15, 21, "LOC"]]}, SPANS),
+    "doccano with relations": ({"text": TEXT, "entities": OFFSETS, "relations": [], "Comments": []}, SPANS),
+    "spaCy": ([TEXT, {"entities": [[0, 11, "PER"], [15, 21, "LOC"]]}], SPANS),
+    "spaCy's documents": ({"text": TEXT, "ents": OBJECTS, "tokens": [{"id": 0}]}, SPANS),
+}
+
+
+@pytest.mark.parametrize("form", TAGGED)
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "memory"])
+def test_tags_and_spans(tmp_path, form, suffix):
+    row, expected = TAGGED[form]
+    (text,) = read_tagged(write(tmp_path, [row], suffix), names=NAMES)
+    assert (text.text, text.tags or text.spans) == (TEXT, expected)
+
+
+CONLL = {
+    "CoNLL-2003": (
+        "-DOCSTART- -X- -X- O\n\nAnna NNP B-NP B-PER\nKeller NNP I-NP I-PER\nin IN O O\nBergen NNP O B-LOC\n",
+        "4",
+    ),
+    "tabs": ("Anna\tB-PER\nKeller\tI-PER\nin\tO\nBergen\tB-LOC", "2"),
+    "comments": ("# text = Anna\r\n# id = 3\r\nAnna B-PER\r\nKeller I-PER\r\nin O\r\nBergen B-LOC\r\n\r\n", "2"),
+    "labels alone": ("Anna PER\nKeller PER\nin O\nBergen LOC\n", "2"),
+}
+
+
+@pytest.mark.parametrize("form", CONLL)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_word_a_line(tmp_path, form, encoding):
+    content, columns = CONLL[form]
+    path = tmp_path / "a.conll"
+    path.write_bytes(content.encode(encoding))
+    texts = read_tagged(path)
+    assert [(text.text, text.tags) for text in texts] == [(TEXT, TAGS)]
+    assert texts.form == f"1 texts (a word a line, {columns} columns)"
+
+
+KLUE = (
+    "## klue-ner-v1_train_00000\t<김 영:PS>은 <부산:LC>에\n김\tB-PS\n \tI-PS\n영\tI-PS\n은\tO\n"
+    " \tO\n부\tB-LC\n산\tI-LC\n에\tO\n\n"
+    "## klue-ner-v1_train_00001\t#가\n#\tO\n가\tO\n"
+)
+
+
+def test_klue_ner(tmp_path):
+    path = tmp_path / "klue-ner-v1_dev.tsv"
+    path.write_text(KLUE, encoding="utf-8")
+    texts = read_tagged(path)
+    assert [(text.text, text.spans) for text in texts] == [
+        ("김 영은 부산에", ((0, 3, "PS"), (5, 7, "LC"))),
+        ("#가", ()),
+    ]
+    assert texts.form == "2 texts (a character a line, as in KLUE-NER)"
+    assert [text.text for text in read_tagged(path, labelled=False)] == ["김 영은 부산에", "#가"]
+
+
+def test_what_was_not_accepted_is_counted(tmp_path):
+    rows = [{"text": TEXT, "spans": OBJECTS, "answer": answer} for answer in ("accept", "reject", "ignore")]
+    texts = read_tagged(write(tmp_path, rows, "jsonl"))
+    assert (
+        texts.form
+        == f"1 texts (texts and labelled spans; 2 left out that were not accepted, as {tmp_path}/a.jsonl, line 2)"
+    )
+
+
+CHOICES = {
+    "RACE of the hub": ({"article": "c", "question": "q", "options": ["x", "y", "z"], "answer": "C"}, ("c", "q z")),
+    "CommonsenseQA": (
+        {"question": "q", "choices": {"label": ["A", "B"], "text": ["x", "y"]}, "answerKey": "B"},
+        ("", "q y"),
+    ),
+    "ARC of the hub, numbered": (
+        {"question": "q", "choices": {"text": ["x", "y"], "label": ["1", "2"]}, "answerKey": "2"},
+        ("", "q y"),
+    ),
+    "ARC": (
+        {
+            "question": {"stem": "q", "choices": [{"text": "x", "label": "A"}, {"text": "y", "label": "B"}]},
+            "answerKey": "B",
+        },
+        ("", "q y"),
+    ),
+    "OpenBookQA": (
+        {"question_stem": "q", "choices": {"text": ["x", "y"], "label": ["A", "B"]}, "answerKey": "B", "fact1": "f"},
+        ("f", "q y"),
+    ),
+    "SWAG": ({"sent1": "s", "sent2": "t", "ending0": "x", "ending1": "y", "label": 1}, ("s", "t y")),
+    "HellaSwag": ({"ctx_a": "s", "ctx_b": "t", "ctx": "s t", "endings": ["x", "y"], "label": "1"}, ("s", "t y")),
+    "HellaSwag, one context": ({"ctx": "s", "endings": ["x", "y"], "label": "1"}, ("s", "y")),
+    "COPA": (
+        {"premise": "p", "question": "cause", "choice1": "x", "choice2": "y", "label": 1},
+        ("p", "What was the cause of this? y"),
+    ),
+    "KoBEST COPA": (
+        {"premise": "p", "question": "원인", "alternative_1": "x", "alternative_2": "y", "label": 1},
+        ("p", "원인 y"),
+    ),
+    "KoBEST HellaSwag": ({"context": "c", "ending_1": "x", "ending_2": "y", "label": 1}, ("c", "y")),
+    "WinoGrande": ({"sentence": "a _ b", "option1": "x", "option2": "y", "answer": "2"}, ("", "a y b")),
+    "columns of letters": ({"question": "q", "A": "x", "B": "y", "answer": "B"}, ("", "q y")),
+    "the text of the answer": ({"question": "q", "choices": ["x", "y y"], "answer": "y y"}, ("", "q y y")),
+}
+
+
+@pytest.mark.parametrize("form", CHOICES)
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "memory", "parquet"])
+def test_choices(tmp_path, form, suffix):
+    row, (context, statement) = CHOICES[form]
+    (question,) = read_choices(write(tmp_path, [row], suffix))
+    assert (question.context, question.statements()[question.label]) == (context, statement)
+    unlabelled = {name: value for name, value in row.items() if name not in ("answer", "answerKey", "label")}
+    (question,) = read_choices(write(tmp_path, [unlabelled], suffix), labelled=False)
+    assert question.label == -1
+
+
+def test_other_numbers_of_choices_are_refused_or_counted(tmp_path):
+    rows = [{"question": "q", "choices": list("xyz")[:count], "answer": 0} for count in (3, 2, 2)]
+    path = write(tmp_path, rows, "jsonl")
+    with pytest.raises(ValueError, match=r"line 1: 3 choices, but 2 in .*line 2; .* ragged_rows = 'drop'"):
+        read_choices(path)
+    with pytest.warns(UserWarning, match="1 questions were left out, because they have not 2 choices"):
+        assert len(read_choices(path, table=TableFormat(drop_ragged=True))) == 2
+
+
+@pytest.mark.parametrize(
+    ("row", "negative", "expected"),
+    [
+        ({"anchor": "a", "positive": "b", "negative": "c"}, "negative", ["a", "b", "c"]),
+        ({"sentence1": "a", "sentence2": "b", "score": 0.5}, None, ["a", "b"]),
+        ({"text": "a", "pair": "b", "label": 0.5}, None, ["a", "b"]),
+    ],
+)
+def test_sentences(tmp_path, row, negative, expected):
+    path, columns = write(tmp_path, [row], "jsonl"), Columns(pair="pair" if "pair" in row else None)
+    largest = 1.0 if negative is None else None
+    rows = read_sentences(path, columns, TableFormat(), negative, largest_label=largest)
+    assert list(rows.sentences) == expected
+    assert rows.similarities.tolist() == [0.5 if negative is None else 0.0]
+    assert known_columns(path, columns, TableFormat()).pair in row
+
+
+@pytest.mark.parametrize(
+    ("read", "rows", "message"),
+    [
+        (read_questions, [{**ROW, "answer": "x"}, ROW], r"line 2, has no column 'answers' or .*unlike the rows before"),
+        (read_tagged, [{"words": ["a"], "tags": ["O"]}, {"text": "a", "spans": []}], "line 2, has no column 'words'"),
+        (read_tagged, [{"text": "a", "label": 1}], "must be a string and `spans` a list"),
+        (read_tagged, [{"tokens": ["a"], "ner_tags": [4]}], r"the tags are numbers; set `labels` \(--labels"),
+        (read_tagged, [{"tokens": ["a"], "tags": [0.5]}], "must be a name or a number"),
+        (read_tagged, [{"tokens": ["a", "b"], "tags": ["PER", "B-LOC"]}], "'PER' has no prefix, unlike 'B-LOC'"),
+        (read_tagged, [{"tokens": ["a"], "tags": ["NOUN"]}], "Tags must be O, or B-.* Received: 'NOUN'"),
+        (read_tagged, [{"text": "abc", "spans": [[0, 2, "X"], [1, 3, "X"]]}], "overlap; keep one"),
+        (read_choices, [{"question": "q", "choices": ["a", "b"], "answer": 2}], "a number from 0 to 1.* Received: 2"),
+        (read_choices, [{"question": "q", "choices": ["1", "0"], "answer": "1"}], "'1' may be a choice or its number"),
+        (read_choices, [{"text": "a", "label": 1}], "has none of the forms of multiple choice"),
+        (read_questions, [{"tokens": ["a"], "ner_tags": ["O"]}], "its columns are 'tokens', 'ner_tags'"),
+    ],
+)
+def test_bad_rows_are_named(tmp_path, read, rows, message):
+    with pytest.raises(ValueError, match=message) as raised:
+        read(write(tmp_path, rows, "jsonl"))
+    assert "\n" not in str(raised.value)
+
+
+def test_numbers_that_are_not_those_of_tags(tmp_path):
+    with pytest.raises(ValueError, match=r"line 1: the tag 4 is not the number of one of 'O', 'B-PER', .* from 0"):
+        read_tagged(write(tmp_path, [{"tokens": ["a"], "ner_tags": [4]}], "jsonl"), names=NAMES)
+
+
+def test_columns_are_renamed_for_every_task(tmp_path):
+    rows = [{"frage": "Who?", "text": CONTEXT, "antwort": "1874"}]
+    table = TableFormat(rename={"frage": "question", "text": "context", "antwort": "answer"})
+    (question,) = read_questions(write(tmp_path, rows, "jsonl"), table=table)
+    assert (question.text, question.starts) == ("Who?", (25,))
+    with pytest.raises(ValueError, match=r"line 1, has no column 'fragen'.* did you mean 'frage'\?"):
+        read_questions(write(tmp_path, rows, "jsonl"), table=TableFormat(rename={"fragen": "question"}))
+
+
+def test_the_classes_of_a_parquet_file_have_names(tmp_path):
+    names = datasets.ClassLabel(names=list(NAMES))
+    features = datasets.Features({"tokens": datasets.List(datasets.Value("string")), "ner_tags": datasets.List(names)})
+    dataset = datasets.Dataset.from_dict({"tokens": [WORDS], "ner_tags": [[1, 2, 0, 3]]}, features)
+    dataset.to_parquet(tmp_path / "a.parquet")
+    for data in (tmp_path / "a.parquet", as_file(dataset), as_file(dataset.to_iterable_dataset())):
+        assert [(text.text, text.tags) for text in read_tagged(data)] == [(TEXT, TAGS)]
+
+
+def write(folder, rows, suffix):
+    """Writes rows to a file of this suffix, or gives them as they are in memory."""
+    if suffix == "memory":
+        return as_file(iter(rows))
+    path = folder / f"a.{'json' if suffix == 'data' else suffix}"
+    if suffix == "parquet":
+        datasets.Dataset.from_list(rows).to_parquet(path)
+    elif suffix == "jsonl":
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    else:
+        path.write_text(json.dumps(rows if suffix == "json" else {"version": 1, "data": rows}), encoding="utf-8-sig")
+    return path

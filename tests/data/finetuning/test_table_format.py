@@ -1,0 +1,100 @@
+"""Proves that tables are read as spreadsheets write them: other encodings, other separators, quoted line breaks."""
+
+import pytest
+
+from albert_tf.data.finetuning.classification import read_texts
+from albert_tf.data.finetuning.table_format import TableFormat
+
+ROWS = [("영화가 정말 재미있었고 감동적이었다", "긍정"), ("이야기가 지루해서 졸았다; 다시는", "부정")] * 4
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
+
+
+def table(separator, header="text{}label"):
+    lines = [header.format(separator), *(f'"{text}"{separator}{label}' for text, label in ROWS)]
+    return "\r\n".join(lines) + "\r\n"
+
+
+def read(path, **options):
+    texts = read_texts(path, table=TableFormat(**options))
+    return list(zip(texts.texts, texts.labels)), texts.form
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("separator", SEPARATORS)
+def test_the_separator_is_that_of_the_header(tmp_path, separator, encoding):
+    path = tmp_path / "a.csv"
+    path.write_bytes(table(SEPARATORS[separator]).encode(encoding))
+    rows, form = read(path)
+    assert rows == ROWS
+    unusual = {
+        "comma": "",
+        "semicolon": ", separated by ';'",
+        "tab": ", separated by tabs",
+        "bar": ", separated by '|'",
+    }
+    assert form == f"8 texts{unusual[separator]}{', in utf-16' if encoding == 'utf-16' else ''}"
+
+
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        ("sep=;\r\ntext;label\r\na,b;1\r\n", {}),
+        ("text;label;a,b\r\na,b;1;2\r\n", {"delimiter": ";"}),
+        ("text\tlabel\r\na,b\t1\r\n", {"delimiter": "tab"}),
+        ('text;label\r\n"a,b";1\r\n', {}),
+    ],
+)
+def test_separators_that_a_header_does_not_tell(tmp_path, content, options):
+    path = tmp_path / "a.csv"
+    path.write_bytes(content.encode())
+    assert read(path, **options)[0] == [("a,b", "1")]
+
+
+def test_a_tsv_file_of_commas_is_one_of_quoted_fields(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_bytes(b'text,label\n"a, ""b""\nc",1\n')
+    assert read(path) == ([('a, "b"\nc', "1")], "1 texts, separated by ','")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "json"])
+def test_another_encoding_is_named_and_can_be_given(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    lines = [f'{{"text": "{text}", "label": "{label}"}}' for text, label in ROWS]
+    content = {
+        "csv": table(","),
+        "tsv": table("\t").replace('"', ""),
+        "jsonl": "\n".join(lines),
+        "json": f"[{','.join(lines)}]",
+    }[suffix]
+    path.write_bytes(content.encode("cp949"))
+    with pytest.raises(ValueError, match=r"is not UTF-8: byte 0x\w\w at .*; it may be cp949.*--encoding cp949"):
+        read(path)
+    assert read(path, encoding="cp949") == (ROWS, "8 texts, in cp949")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "message"),
+    [
+        ("klingon", "must be the name of an encoding, such as utf-8, utf-16 or cp949. Received: 'klingon'"),
+        ("hex", "must be the name of an encoding"),
+        ("cp949", "a.csv is UTF-8, not cp949; leave out `encoding`"),
+    ],
+)
+def test_an_encoding_that_is_not_that_of_the_file(tmp_path, encoding, message):
+    path = tmp_path / "a.csv"
+    path.write_text(table(","), encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        read(path, encoding=encoding)
+
+
+def test_a_file_that_the_given_encoding_cannot_read(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(table(",").encode("cp949"))
+    with pytest.raises(ValueError, match=r"a\.csv is not UTF-16"):
+        read(path, encoding="utf-16")
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n"])
+def test_a_delimiter_is_one_character(delimiter):
+    with pytest.raises(ValueError, match="`delimiter` must be one character"):
+        TableFormat(delimiter=delimiter)
