@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from albert_tf.cli.paths import check_exists, existing_model
+from albert_tf.cli.data_options import Delimiter, Encoding, Renames, table_options
+from albert_tf.cli.paths import check_data, existing_model
 from albert_tf.cli.tables import AsJson, print_json, print_table, score_rows
 from albert_tf.progress import progress_line
 
@@ -14,7 +15,7 @@ NAME = "evaluate"
 
 def run(
     folder: Annotated[Path, typer.Argument(help="Folder of a fine-tuned or exported model, or its name.")],
-    data: Annotated[Path, typer.Option(help="Examples: .tsv, .csv or .jsonl; .json for questions.")],
+    data: Annotated[str, typer.Option(help="Examples: a file (.tsv, .csv, .json, ...), folder or URL.")],
     text_column: Annotated[str | None, typer.Option(help="Column with the text.")] = None,
     pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
     label_column: Annotated[str | None, typer.Option(help="Column with the label.")] = None,
@@ -22,6 +23,9 @@ def run(
         bool | None,
         typer.Option("--header/--no-header", help="Whether the first row names the columns; else use numbers."),
     ] = None,
+    rename_columns: Renames = None,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
     max_length: Annotated[int | None, typer.Option(help="Maximum number of tokens.")] = None,
     doc_stride: Annotated[int | None, typer.Option(help="Tokens between the starts of two windows.")] = None,
     max_answer_length: Annotated[int | None, typer.Option(help="Maximum number of tokens of an answer.")] = None,
@@ -34,14 +38,15 @@ def run(
 
     Example: albert-tf evaluate runs/task --data test.tsv
     """
-    own = ("own", "folder", "data", "batch_size", "predictions", "as_json")
+    table = table_options(rename_columns, encoding, delimiter)
+    own = ("own", "folder", "data", "batch_size", "predictions", "as_json", "table", "rename_columns", *table)
     changes = {name: value for name, value in locals().items() if name not in own and value is not None}
     folder = existing_model(folder)
-    check_exists(data)
+    check_data(data)
     with progress_line("evaluate"):
         from albert_tf.trainer.evaluation import evaluate_folder  # imports TensorFlow: only after checks of the paths
 
-        examples, evaluation = evaluate_folder(folder, data, predictions, batch_size, **changes)
+        examples, evaluation = evaluate_folder(folder, data, predictions, batch_size, True, **changes, **table)
     if as_json:
         print_json({"examples": examples, "scores": evaluation.scores})
         return

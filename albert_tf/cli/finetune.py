@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from albert_tf.cli.data_options import Delimiter, Encoding, Renames, table_options
 from albert_tf.cli.paths import check_exists, checkpoint_folder
 from albert_tf.cli.tables import Quiet, print_table, score_rows, wrapped
 from albert_tf.progress import progress_line
@@ -30,18 +31,22 @@ _device = partial(_panel, "Devices and memory")
 
 def run(
     pretrained: Annotated[Path | None, typer.Argument(help="Folder of a pretrained model, or its name.")] = None,
-    train: Annotated[Path | None, _files("Training examples: .tsv, .csv or .jsonl; .json for questions.")] = None,
-    dev: Annotated[Path | None, _files("Examples to evaluate on after each epoch.")] = None,
+    train: Annotated[str | None, _files("Training examples: a file (.tsv, .csv, .json, ...), folder or URL.")] = None,
+    dev: Annotated[str | None, _files("Examples to evaluate on after each epoch.")] = None,
     output: Annotated[Path | None, _files("Folder to write; an interrupted run is resumed.")] = None,
     recipe: Annotated[Path | None, _files("TOML file of options; those given here override it.")] = None,
     task: Annotated[str | None, _task("What to train; see above.", "sequence_classification")] = None,
     problem: Annotated[str | None, _task("classification, multi_label or regression.", "classification")] = None,
     main_score: Annotated[str | None, _task("Score that chooses the weights.", "accuracy or pearson")] = None,
     max_length: Annotated[int | None, _task("Maximum number of tokens.", "the model's")] = None,
+    labels: Annotated[str | None, _task("Names of the labels or tags in order: a,b,c.", "those in the data")] = None,
     text_column: Annotated[str | None, _columns("Column with the text.", "text")] = None,
     pair_column: Annotated[str | None, _columns("Column with the second text of a pair.")] = None,
     label_column: Annotated[str | None, _columns("Column with the label.", "label")] = None,
     header: Annotated[bool | None, _columns("Whether the first row names the columns; else use numbers.", True)] = None,
+    rename_columns: Renames = None,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
     doc_stride: Annotated[int | None, _passages("Tokens between the starts of two windows.", "128 or less")] = None,
     max_question_length: Annotated[int | None, _passages("Longer questions are cut.", "64, or 128 of choices")] = None,
     max_answer_length: Annotated[int | None, _passages("Maximum number of tokens of an answer.", 30)] = None,
@@ -66,9 +71,7 @@ def run(
     patience: Annotated[int | None, _training("Evaluations without a better score before stopping.", "none")] = None,
     seeds: Annotated[int | None, _training("Number of runs, with seeds counted up.", 1)] = None,
     seed: Annotated[int | None, _training("Seed for new weights, dropout and shuffling.", 0)] = None,
-    strategy: Annotated[
-        str | None, _device("one_device, mirrored (all GPUs), multi_worker or tpu.", "one_device")
-    ] = None,
+    strategy: Annotated[str | None, _device("one_device, mirrored, multi_worker or tpu.", "one_device")] = None,
     dtype_policy: Annotated[str | None, _device("float32, mixed_bfloat16 or mixed_float16.", "float32")] = None,
     gradient_accumulation_steps: Annotated[int | None, _device("Parts of a batch, computed in turn.", 1)] = None,
     remat: Annotated[str | None, _device("Recompute activations: none or block.", "none")] = None,
@@ -101,8 +104,12 @@ def _given(arguments: dict[str, Any]) -> dict[str, Any]:
     """The options of the run that were given on the command line."""
     if arguments["pretrained"] is None and arguments["recipe"] is None:
         raise ValueError("A model's folder or name must be given: albert-tf finetune MODEL --train TABLE ...")
-    own = ("recipe", "seeds", "quiet")
+    table = ("rename_columns", "encoding", "delimiter")
+    own = ("recipe", "seeds", "quiet", *table)
     given = {name: value for name, value in arguments.items() if value is not None and name not in own}
+    given |= table_options(*(arguments[name] for name in table))
+    if "labels" in given:
+        given["labels"] = [label.strip() for label in given["labels"].split(",")]
     if "remat" in given and given["remat"].isdecimal():
         given["remat"] = int(given["remat"])
     return given

@@ -35,6 +35,14 @@ def check_exists(*paths: Path) -> None:
             raise ValueError(f"{path} does not exist; check the path.")
 
 
+def check_data(data: str) -> None:
+    """As `check_exists`, for a path that may be a URL."""
+    from albert_tf.files.urls import is_url
+
+    if not is_url(data):
+        check_exists(Path(data))
+
+
 def existing_model(path: Path) -> Path:
     """The folder of a model or an export or, for a model's name, where it is downloaded to; raises ValueError."""
     from albert_tf.files.hub import model_folder, name_hint

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from albert_tf.cli.paths import check_exists, existing_model
+from albert_tf.cli.data_options import Delimiter, Encoding, Renames, table_options
+from albert_tf.cli.paths import check_data, existing_model
 from albert_tf.cli.tables import AsJson, print_json, print_table
 from albert_tf.progress import progress_line
 
@@ -23,6 +24,7 @@ ROWS_AT_ONCE = 4096
 _OF_FILES = ("question_answering", "token_classification", "multiple_choice")
 _files = functools.partial(typer.Option, rich_help_panel="Files")
 _Row = tuple[str, ...]
+_Columns = tuple[str, str | None, bool]  # of the text, of its pair, and whether a header names them
 _Precision = Annotated[
     Literal["float32", "bfloat16", "float16", "int8"] | None,
     typer.Option(help="Weights: float32 or bfloat16. ONNX: of one of its files; default: the most exact one."),
@@ -39,10 +41,8 @@ def run(
         typer.Option(help="Second text, one for each text; the passage of a question; each choice of one context."),
     ] = None,
     data: Annotated[
-        Path | None,
-        _files(
-            help="Texts to label: .tsv, .csv, .jsonl or .json; - is stdin; for other tasks, files as for `evaluate`."
-        ),
+        str | None,
+        _files(help="Texts to label: a file (.tsv, .csv, .jsonl, ...) or URL; - is stdin; other tasks as `evaluate`."),
     ] = None,
     output: Annotated[
         Path, _files(help="File for their labels: .tsv in GLUE's format, or .jsonl with probabilities; - is stdout.")
@@ -50,6 +50,9 @@ def run(
     text_column: Annotated[str, _files(help="Column with the text.")] = "text",
     pair_column: Annotated[str | None, _files(help="Column with the second text of a pair.")] = None,
     header: Annotated[bool, _files(help="Whether the first row names the columns; else use numbers.")] = True,
+    rename_columns: Renames = None,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
     precision: _Precision = None,
     as_json: AsJson = False,
 ) -> None:
@@ -65,16 +68,17 @@ def run(
     """
     if (data is None) == (not texts):
         raise ValueError("Either texts or `--data` must be given; pass a text in quotes, or a file.")
-    columns = (text_column, pair_column, header)
-    _check_options(data is not None, as_json or bool(pair), str(output) != "-" or columns != ("text", None, True))
+    columns, options = (text_column, pair_column, header), table_options(rename_columns, encoding, delimiter)
+    is_default = str(output) == "-" and columns == ("text", None, True) and not options
+    _check_options(data is not None, as_json or bool(pair), not is_default)
     folder = existing_model(folder)
     if data is None:
         _predict_texts(folder, texts or [], pair or [], precision, as_json)
         return
-    if str(data) != "-":
-        check_exists(data)
+    if data != "-":
+        check_data(data)
     with progress_line("predict", shown=str(output) != "-"):  # predictions on standard output are progress enough
-        count = _predict_file(folder, data, output, columns, precision)
+        count = _predict_file(folder, data, output, columns, options, precision)
     if str(output) != "-":
         typer.echo(f"{count:,} predictions in {output}")
 
@@ -102,9 +106,7 @@ def _check_options(has_data: bool, for_texts: bool, for_data: bool) -> None:
             "--pair-column names the second texts."
         )
     if not has_data and for_data:
-        raise ValueError(
-            "`--output`, `--text-column`, `--pair-column` and `--no-header` are only for `--data`; leave them out."
-        )
+        raise ValueError("`--output` and the options of columns and tables are only for `--data`; leave them out.")
 
 
 def _check_pairs(task: str, texts: list[str], pairs: list[str]) -> None:
@@ -152,20 +154,27 @@ def _table(model: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, .
     return ("text", "piece", "probability"), _piece_rows(texts, model(*given))
 
 
-def _predict_file(folder: Path, data: Path, output: Path, columns: tuple[str, str | None, bool], precision: Any) -> int:
+def _predict_file(
+    folder: Path,
+    data: str,
+    output: Path,
+    columns: _Columns,
+    options: dict[str, Any],
+    precision: Any,
+) -> int:
     """Writes the predictions for a file; returns their number."""
     from albert_tf.inference.pipeline import pipeline
 
     model = pipeline(folder, precision=precision)
     if model.task not in _OF_FILES:
-        return _label_file(model, data, output, columns)
+        return _label_file(model, data, output, columns, options)
     from albert_tf.trainer.evaluation import predict_folder
 
     _check_files(model.task, data, output, columns)
-    return predict_folder(folder, data, output, loaded=model.model)
+    return predict_folder(folder, data, output, loaded=model.model, show_progress=True, **options)
 
 
-def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> int:
+def _label_file(model: Any, data: str, output: Path, columns: _Columns, options: dict[str, Any]) -> int:
     """Writes the predictions for the rows of a file, some at a time; returns their number, if they go to a file."""
     is_embedding = model.task == "sentence_embedding"
     if not is_embedding and model.task != "sequence_classification":
@@ -182,9 +191,10 @@ def _label_file(model: Any, data: Path, output: Path, columns: tuple[str, str | 
         raise ValueError(f"`--output` must end in .tsv or .jsonl, or be -. Received: {output}.")
     from albert_tf.files.atomic import atomic_open
 
-    if str(data) != "-":
-        collections.deque(_examples(data, *columns), maxlen=0)  # a damaged row is refused before any prediction
-    examples = _examples(data, *columns)
+    path = _path(data)
+    if path is not None:
+        collections.deque(_examples(path, columns, options), maxlen=0)  # a damaged row is refused before any prediction
+    examples = _examples(path, columns, options)
     lines = _output_lines(model, examples, as_table=output.suffix == ".tsv")
     if str(output) == "-":
         sys.stdout.writelines(lines)
@@ -204,8 +214,8 @@ def _parts(rows: Iterable[Any]) -> Iterator[list[Any]]:
         yield part
 
 
-def _check_files(task: str, data: Path, output: Path, columns: tuple[str, str | None, bool]) -> None:
-    if str(data) == "-" or str(output) == "-":
+def _check_files(task: str, data: str, output: Path, columns: _Columns) -> None:
+    if data == "-" or str(output) == "-":
         raise ValueError(f"`--data` and `--output` must be files for {task}, not standard input and output.")
     if columns != ("text", None, True):
         raise ValueError(
@@ -214,15 +224,27 @@ def _check_files(task: str, data: Path, output: Path, columns: tuple[str, str | 
         )
 
 
-def _examples(data: Path, text_column: str, pair_column: str | None, header: bool) -> Iterator[tuple[str, str | None]]:
+def _path(data: str) -> Path | None:
+    """The file of the data; None for standard input."""
+    from albert_tf.data.finetuning.example_sources import as_file
+
+    return None if data == "-" else Path(as_file(data))
+
+
+def _examples(path: Path | None, columns: _Columns, options: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
+    from albert_tf.data.finetuning.table_format import TableFormat
     from albert_tf.data.finetuning.tables import read_rows
 
-    if str(data) == "-":
+    text_column, pair_column, header = columns
+    if path is None:
         if pair_column is not None:
             raise ValueError("`--pair-column` needs a table; standard input has one text in each line.")
         yield from ((line.rstrip("\r\n"), None) for line in sys.stdin)
         return
-    for row in read_rows(data, header):
+    table = TableFormat(
+        header, False, options.get("encoding"), options.get("delimiter"), options.get("rename_columns", {})
+    )
+    for row in read_rows(path, table):
         pair = None if pair_column is None else row.text(pair_column, "--pair-column")
         yield row.text(text_column, "--text-column"), pair
 

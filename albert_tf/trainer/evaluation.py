@@ -47,13 +47,13 @@ def evaluate_folder(
     """
     task, model = _load(pathlib.Path(folder), changes, batch_size)
     examples = task.read_dev(pathlib.Path(as_file(data)))
-    if show_progress:
-        print(examples.form, file=sys.stderr)
     with _stored_ids(task):
         evaluate = task.evaluator(model, examples)
     evaluation = evaluate()
     if predictions is not None:
         task.write_predictions(pathlib.Path(predictions), examples, evaluation)
+    if show_progress:
+        print(examples.form, file=sys.stderr)
     return len(examples), evaluation
 
 
@@ -84,11 +84,11 @@ def predict_folder(
     """
     task, model = _load(pathlib.Path(folder), changes, batch_size, loaded)
     examples = task.read_unlabelled(pathlib.Path(as_file(data)))
-    if show_progress:
-        print(examples.form, file=sys.stderr)
     with _stored_ids(task):
         predict = task.predictor(model, examples)
     task.write_predictions(pathlib.Path(output), examples, predict())
+    if show_progress:
+        print(examples.form, file=sys.stderr)
     return len(examples)
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import hashlib
 import itertools
 import math
 import pathlib
@@ -20,7 +19,7 @@ import numpy as np
 from albert_tf import checkpoints, models
 from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
-from albert_tf.files.atomic import atomic_write, exclusive_lock, sha256
+from albert_tf.files.atomic import atomic_write, exclusive_lock
 from albert_tf.files.hub import model_folder
 from albert_tf.models.base import AlbertBase
 from albert_tf.optimizers import assign_rules
@@ -42,6 +41,7 @@ from albert_tf.trainer.run_folder import (
     METRICS_FILE,
     REPORT_FILE,
     check_folder,
+    identity_of,
     read_metrics,
     write_recipe,
 )
@@ -104,8 +104,6 @@ def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib
     task = make_task(options)
     task.stored_ids = stored_ids
     train, dev = task.read(options.train), task.read_dev(options.dev)
-    if show_progress:
-        print(f"train: {train.form}\ndev: {dev.form}", file=sys.stderr)
     arguments = task.model_arguments(train)
     keras.utils.set_random_seed(options.seed)
     with devices.strategy.scope():
@@ -127,6 +125,8 @@ def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib
         if (options.output / REPORT_FILE).exists():
             return read_report(options.output)
         stack.enter_context(explain_out_of_memory(options.batch_size))
+        if show_progress:
+            print(f"train: {train.form}\ndev: {dev.form}", file=sys.stderr)
         evaluate = task.evaluator(predictor_of(model, tokenizer, task.options), dev)
         run = _Run(options, task, devices, model, recipe, task.training_examples(model, tokenizer, train), evaluate)
         baseline = task.baseline_score(train, dev, model) if options.tfidf_baseline else None  # first: it may fail
@@ -381,7 +381,7 @@ def _recipe(
     options: Any = task.options
     unset = {name for name in ("rename_columns", "encoding", "delimiter") if not getattr(options, name)}
     values = options.model_dump(mode="json", exclude={"output", "pretrained", "train", "dev", *unset})
-    files = {name: _identity(getattr(options, name)) for name in ("train", "dev")}
+    files = {name: identity_of(getattr(options, name)) for name in ("train", "dev")}
     started_from = {
         "config": model.config.to_dict(),
         "weights_sha256": checkpoints.digest(
@@ -390,12 +390,3 @@ def _recipe(
         "vocab_hash": tokenizer.vocab_hash,
     }
     return {**values, **files, "labels": arguments.get("labels"), "pretrained": started_from}
-
-
-def _identity(path: pathlib.Path) -> Any:
-    """A hash of a file, or of all files in a folder."""
-    if not path.is_dir():
-        return {"sha256": sha256(path)}
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    content = "".join(f"{file.relative_to(path).as_posix()} {sha256(file)}\n" for file in files)
-    return {"sha256": hashlib.sha256(content.encode()).hexdigest()}

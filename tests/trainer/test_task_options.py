@@ -49,7 +49,7 @@ def test_glue_has_the_numbers_of_the_paper():
         ({"task": "tagging"}, "`task` is invalid"),
         ({"epoch": 3}, "Unknown key 'epoch'.*did you mean 'epochs'"),
         ({"main_score": "f1", "task": "multiple_choice"}, "`main_score` must not be given for the task"),
-        ({"train": None}, "a path, a pandas DataFrame or a Dataset.*Received: NoneType"),
+        ({"train": None}, "a path, a URL, a DataFrame, .*Received: NoneType"),
         ({"doc_stride": 64}, "`doc_stride` must be left out for the task 'sequence_classification'"),
         ({"objective": "ranking"}, "`objective` must be left out for the task"),
         ({"dev_label_column": "gold", "problem": "regression"}, "`dev_label_column` must be left out"),

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+_KIND = "_type"
 Feature = Any  # as `datasets.Features.to_dict` describes a column
 
 
@@ -29,13 +30,13 @@ def named(value: Any, feature: Feature) -> Any:
         return [named(each, feature[0]) for each in value]
     if not isinstance(feature, dict):
         return value
-    kind, inner = feature.get("_type"), feature.get("feature")
+    kind, inner = feature.get(_KIND), feature.get("feature")
     if kind == "ClassLabel":
         return feature["names"][value] if value >= 0 else None
     if isinstance(value, dict):  # a Sequence of dicts is stored as a dict of lists
         fields = (
             {name: [each] for name, each in inner.items()}
-            if isinstance(inner, dict) and "_type" not in inner
+            if isinstance(inner, dict) and _KIND not in inner
             else feature
         )
         return {name: named(each, fields.get(name)) for name, each in value.items()}
