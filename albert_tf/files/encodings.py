@@ -1,8 +1,10 @@
 """Text files in any encoding: UTF-8, UTF-16 by its byte-order mark, and others by their names."""
 
 import codecs
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 _SAMPLE_BYTES = 1 << 16
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"))
@@ -54,13 +56,30 @@ def text_lines(path: Path, encoding: str | None = None, newline: str = "\n") -> 
         raise ValueError(_undecodable(path, name, error)) from None
 
 
-def decoded(content: bytes, path: Path, encoding: str | None = None) -> str:
-    """The text of a file whose bytes are `content`; raises ValueError as `text_lines`."""
+@contextlib.contextmanager
+def utf8_file(path: Path, encoding: str | None = None) -> Iterator["Utf8Reader"]:
+    """Opens a text file as one of UTF-8 without a byte-order mark; raises ValueError as `text_lines`."""
     name = encoding_of(path, encoding)
     try:
-        return content.decode(name)
+        with path.open(encoding=name) as file:
+            yield Utf8Reader(file)
     except UnicodeError as error:
         raise ValueError(_undecodable(path, name, error)) from None
+
+
+class Utf8Reader:
+    """A text file as bytes.
+
+    Args:
+        file: the file.
+    """
+
+    def __init__(self, file: TextIO):
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        """The next characters."""
+        return self._file.read(size).encode("utf-8", "surrogatepass")
 
 
 def _is_utf8(sample: bytes) -> bool:

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-MAX_BYTES, MAX_DATA_BYTES = 64 << 20, 1 << 30
+MAX_BYTES = 64 << 20
 _CHECKSUM = "checksum"
 _KINDS = {dict: "an object", list: "a list"}
 

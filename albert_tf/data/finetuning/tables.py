@@ -1,5 +1,6 @@
 """Reads the rows of TSV, CSV, JSON, JSONL and Parquet tables."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,12 +9,13 @@ from typing import Any
 from albert_tf.data.finetuning.class_labels import features_of, named
 from albert_tf.data.finetuning.separated import TAB_SUFFIXES, describe_separated, separated_rows
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.files.encodings import decoded, encoding_of, text_lines
-from albert_tf.files.json import MAX_DATA_BYTES, nearest, parse_json, read_bytes
+from albert_tf.files.encodings import encoding_of, text_lines, utf8_file
+from albert_tf.files.json import nearest, parse_json
 
 _SEPARATED = (*TAB_SUFFIXES, ".csv")
 _SUFFIXES = (*_SEPARATED, ".jsonl", ".json", ".parquet")
 _UNITS = {".json": "element", ".parquet": "row"}
+_ROWS_AT_ONCE = 1000
 _CORRECT = "correct or delete it"
 
 # What the rows of a file are called, which was made of something else, such as a DataFrame.
@@ -143,14 +145,22 @@ def _lines_of_json(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[s
 
 
 def _json_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[str, Any]]]:
-    cure = "give a list of objects"
-    content = parse_json(decoded(read_bytes(path, cure, MAX_DATA_BYTES), path, table.encoding), path, object, cure)
-    if isinstance(content, dict):
-        content = content.get("data")
-    if not isinstance(content, list):
-        raise ValueError(f"{path} is neither a list of objects nor an object with such a list as `data`; {cure}.")
-    for number, fields in enumerate(content, start=1):
-        yield number, _object(fields, where(path, number))
+    """The objects of a list, or of the list `data` of an object, one at a time, so that memory does not grow."""
+    import ijson
+
+    with utf8_file(path, table.encoding) as file:
+        prefix = "item" if file.read(1024).lstrip().startswith(b"[") else "data.item"
+    number, cure = 0, "give a list of objects, or an object with such a list as `data`"
+    with utf8_file(path, table.encoding) as file:
+        try:
+            for number, fields in enumerate(ijson.items(file, prefix, use_float=True), start=1):
+                yield number, _object(fields, where(path, number))
+        except ijson.JSONError as error:
+            reason = re.sub(r"\s+", " ", str(error).split("(right here)")[0]).strip()
+            place = f" after element {number}" if number else ""
+            raise ValueError(f"{path} is not valid JSON{place} ({reason[:100]}); {cure}.") from None
+    if not number:
+        raise ValueError(f"{path} has no rows; {cure}.")
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -160,7 +170,7 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     try:
         file = parquet.ParquetFile(path)
         features = features_of(file.schema_arrow.metadata)
-        for batch in file.iter_batches():
+        for batch in file.iter_batches(_ROWS_AT_ONCE):
             for fields in batch.to_pylist():
                 yield _object({name: named(value, features.get(name)) for name, value in fields.items()}, str(path))
     except (pa.ArrowException, OSError) as error:
