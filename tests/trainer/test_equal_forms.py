@@ -1,0 +1,135 @@
+"""Proves that equal examples give equal weights, in whatever form they come."""
+
+import json
+
+import datasets
+import pandas
+import polars
+import pytest
+
+from albert_tf.trainer import FinetuneOptions, finetune
+from tests.toy_task import write_pretrained
+
+COUNT = 40
+TAGS = ("O", "B-PER", "I-PER")
+WORDS = [["anna", "keller", "was", "by", "the", "river"][number % 3 :] for number in range(COUNT)]
+NUMBERS = [[{"anna": 1, "keller": 1 + (words[0] == "anna")}.get(word, 0) for word in words] for words in WORDS]
+TAGGED = [
+    {"tokens": words, "ner_tags": [TAGS[tag] for tag in numbers]} for words, numbers in zip(WORDS, NUMBERS, strict=True)
+]
+QUESTIONS = [
+    {"context": " ".join(["anna was by the river"] * (number % 4 + 1)), "question": "who was it", "id": str(number)}
+    for number in range(COUNT)
+]
+ANSWER = {"text": ["anna"], "answer_start": [0]}
+CHOICES = [
+    {
+        "article": "the river was old",
+        "question": "it was",
+        "options": ["old", "new"] if number % 2 else ["new", "old"],
+        "answer": "BA"[number % 2],
+    }
+    for number in range(COUNT)
+]
+LABELLED = [{"text": f"{('anna', 'bruno')[n % 2]} was by the river", "label": "ab"[n % 2]} for n in range(COUNT)]
+
+
+def lines(rows):
+    return "\n".join(json.dumps(row) for row in rows)
+
+
+def a_line_each(row):
+    return "\n".join(map(" ".join, zip(row["tokens"], row["ner_tags"])))
+
+
+def article(row):
+    question = {"id": row["id"], "question": row["question"], "answers": [{"text": "anna", "answer_start": 0}]}
+    return {"paragraphs": [{"context": row["context"], "qas": [question]}]}
+
+
+def passage(row):
+    fields = {f"{name}s": [row[name]] for name in ("question", "answer")}
+    return {"article": row["article"], "options": [row["options"]], **fields}
+
+
+def with_names(row):
+    choices = {"label": ["A", "B"], "text": row["options"]}
+    return {"context": row["article"], "question": row["question"], "choices": choices, "answerKey": row["answer"]}
+
+
+def in_columns(row):
+    choices = dict(zip(("choice1", "choice2"), row["options"]))
+    return {"context": row["article"], "question": row["question"], **choices, "label": "AB".index(row["answer"])}
+
+
+def classes(rows, column, feature):
+    """A Dataset whose labels are numbers with names."""
+    dataset = datasets.Dataset.from_list(rows)
+    return dataset.cast(datasets.Features({**dataset.features, column: feature}))
+
+
+# Files, as name and content, and functions that make objects in memory.
+FORMS = {
+    "token_classification": {
+        "CoNLL": ("a.conll", "\n\n".join(map(a_line_each, TAGGED))),
+        "JSON": ("a.json", json.dumps(TAGGED)),
+        "numbers": lambda: ({"tokens": words, "ner_tags": tags} for words, tags in zip(WORDS, NUMBERS)),
+        "pandas": lambda: pandas.DataFrame(TAGGED),
+        "classes": lambda: classes(
+            [{"tokens": words, "tags": tags} for words, tags in zip(WORDS, NUMBERS)],
+            "tags",
+            datasets.List(datasets.ClassLabel(names=list(TAGS))),
+        ),
+    },
+    "question_answering": {
+        "a row a question": ("a.jsonl", lines({**row, "answers": ANSWER} for row in QUESTIONS)),
+        "SQuAD": ("a.json", json.dumps({"data": list(map(article, QUESTIONS))})),
+        "columns": ("a.csv", pandas.DataFrame(QUESTIONS).assign(answer="anna", answer_start=0).to_csv(index=False)),
+        "a Dataset": lambda: datasets.Dataset.from_list([{**row, "answers": ANSWER} for row in QUESTIONS]),
+        "dicts": lambda: ({**row, "answers": ANSWER} for row in QUESTIONS),
+    },
+    "multiple_choice": {
+        "JSON lines": ("a.jsonl", lines(CHOICES)),
+        "RACE": ("a.jsonl", lines(map(passage, CHOICES))),
+        "names": lambda: map(with_names, CHOICES),
+        "columns": lambda: map(in_columns, CHOICES),
+        "a Dataset": lambda: datasets.Dataset.from_list(CHOICES),
+    },
+    "sequence_classification": {
+        "JSON lines": ("a.jsonl", lines(LABELLED)),
+        "semicolons": ("a.csv", "\n".join(["text;label", *(f"{row['text']};{row['label']}" for row in LABELLED)])),
+        "pandas": lambda: pandas.DataFrame(LABELLED),
+        "polars": lambda: polars.DataFrame(LABELLED),
+        "classes": lambda: classes(LABELLED, "label", datasets.ClassLabel(names=["a", "b"])),
+    },
+}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("task", FORMS)
+def test_equal_examples_give_equal_weights(tmp_path, task):
+    write_pretrained(tmp_path / "pretrained")
+    weights = {}
+    for name, form in FORMS[task].items():
+        folder = tmp_path / name
+        folder.mkdir()
+        if isinstance(form, tuple):
+            (folder / form[0]).write_text(form[1], encoding="utf-8")
+        train, dev = (folder / form[0] if isinstance(form, tuple) else form() for _ in range(2))
+        labels = {"labels": TAGS} if task == "token_classification" else {}
+        options = FinetuneOptions(
+            pretrained=tmp_path / "pretrained",
+            train=train,
+            dev=dev,
+            output=folder / "run",
+            task=task,
+            epochs=4,
+            batch_size=8,
+            max_length=32,
+            learning_rate=1e-3,
+            **labels,
+        )
+        assert finetune(options).steps == 20
+        weights[name] = (folder / "run/model.safetensors").read_bytes()
+    different = [name for name, value in weights.items() if value != next(iter(weights.values()))]
+    assert not different
