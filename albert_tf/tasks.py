@@ -8,7 +8,8 @@ import dataclasses
 from collections.abc import Collection
 from typing import Literal
 
-# What AlbertForSentenceEmbedding minimises.
+# How AlbertForSentenceEmbedding makes a vector of a text, and what it minimises.
+Pooling = Literal["mean", "cls", "max", "mean_sqrt_len"]
 Objective = Literal["similarity", "ranking", "triplet"]
 
 

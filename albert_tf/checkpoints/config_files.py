@@ -63,7 +63,7 @@ _SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "architectures": (_is_strings, "a list of strings"),
     "id2label": (_is_labels_by_id, 'an object of labels by id, such as {"0": "no", "1": "yes"}'),
     "labels": (_is_strings, "a list of strings"),
-    **dict.fromkeys(("problem_type", "problem", "head"), (lambda value: isinstance(value, str), "a string")),
+    **dict.fromkeys(("problem_type", "problem", "head", "pooling"), (lambda value: isinstance(value, str), "a string")),
     "normalize": (lambda value: isinstance(value, bool), "true or false"),
     "max_length": (lambda value: isinstance(value, int), "an integer"),
     **dict.fromkeys(("start_n_top", "end_n_top"), (_is_count, f"an integer from 1 to {MAX_ANSWERS}")),

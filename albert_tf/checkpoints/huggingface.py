@@ -87,7 +87,7 @@ def save_huggingface(
     atomic_write(folder / WEIGHTS_FILES[0], safetensors.numpy.save(tensors, metadata={"format": "pt"}))
     write_json(folder / CONFIG_FILE, published, sort_keys=True)
     if sentence is not None:
-        save_sentence_modules(folder, config.hidden_size, sentence["normalize"], sentence["max_length"])
+        save_sentence_modules(folder, config.hidden_size, **sentence)
 
 
 def _read_file(path: pathlib.Path) -> dict[str, np.ndarray]:

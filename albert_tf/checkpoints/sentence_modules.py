@@ -7,6 +7,7 @@ from albert_tf.checkpoints.config_files import CURE
 from albert_tf.config import AlbertConfig
 from albert_tf.files.atomic import write_json
 from albert_tf.files.json import read_json
+from albert_tf.tasks import Pooling
 
 SENTENCE_SETTINGS = "sentence_embedding"
 """Entry of `Checkpoint.settings` with the arguments of AlbertForSentenceEmbedding."""
@@ -16,7 +17,9 @@ _LENGTHS = ((_LENGTH_FILE, "max_seq_length"), ("tokenizer_config.json", "model_m
 _NO_LIMIT = 1 << 30
 _POOLING_FOLDER, _NORMALIZE_FOLDER = "1_Pooling", "2_Normalize"
 _TYPES = "sentence_transformers.models."
-_LIST_CURE = "use a model whose modules are Transformer, Pooling with the mean of tokens, and at most Normalize"
+_LIST_CURE = "use a model whose modules are Transformer, one kind of Pooling, and at most Normalize"
+# Kinds of pooling by their flags.
+_POOLINGS = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max", "mean_sqrt_len_tokens": "mean_sqrt_len"}
 
 
 def read_sentence_settings(folder: pathlib.Path, config: AlbertConfig) -> dict[str, Any]:
@@ -26,7 +29,7 @@ def read_sentence_settings(folder: pathlib.Path, config: AlbertConfig) -> dict[s
         A dict with `architectures` and `SENTENCE_SETTINGS`.
 
     Raises:
-        ValueError: a file is damaged, or the model is not a mean over tokens.
+        ValueError: a file is damaged, or the modules are others than those that AlbertForSentenceEmbedding has.
     """
     file = folder / _MODULES_FILE
     if not file.is_file():
@@ -37,15 +40,17 @@ def read_sentence_settings(folder: pathlib.Path, config: AlbertConfig) -> dict[s
     kinds = [module["type"].rsplit(".", 1)[-1] for module in modules]
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise ValueError(f"{file} names the modules {', '.join(kinds)[:200]}, which are not supported; {_LIST_CURE}.")
-    _check_pooling(folder / pathlib.PurePath(str(modules[1].get("path", ""))).name / "config.json")
-    settings: dict[str, Any] = {"normalize": len(modules) == 3}
+    pooling = _pooling(folder / pathlib.PurePath(str(modules[1].get("path", ""))).name / "config.json")
+    settings: dict[str, Any] = {"normalize": len(modules) == 3, "pooling": pooling}
     # Since version 6 of sentence-transformers the tokenizer's file has the length.
     lengths = [_length(folder / file, name) for file, name in _LENGTHS]
     settings["max_length"] = min([*filter(None, lengths), config.max_position_embeddings])
     return {"architectures": [_MODEL], SENTENCE_SETTINGS: settings}
 
 
-def save_sentence_modules(folder: str | pathlib.Path, hidden_size: int, normalize: bool, max_length: int) -> None:
+def save_sentence_modules(
+    folder: str | pathlib.Path, hidden_size: int, normalize: bool, max_length: int, pooling: Pooling = "mean"
+) -> None:
     """Writes the files that sentence-transformers needs beside config and weights.
 
     Args:
@@ -53,6 +58,7 @@ def save_sentence_modules(folder: str | pathlib.Path, hidden_size: int, normaliz
         hidden_size: length of an embedding.
         normalize: whether embeddings have length 1.
         max_length: maximum number of ids of a text.
+        pooling: as in AlbertForSentenceEmbedding.
     """
     folder = pathlib.Path(folder)
     paths = {"Transformer": "", "Pooling": _POOLING_FOLDER, **({"Normalize": _NORMALIZE_FOLDER} if normalize else {})}
@@ -62,20 +68,23 @@ def save_sentence_modules(folder: str | pathlib.Path, hidden_size: int, normaliz
         {"idx": index, "name": str(index), "path": path, "type": _TYPES + kind}
         for index, (kind, path) in enumerate(paths.items())
     ]
-    modes = {f"pooling_mode_{mode}": mode == "mean_tokens" for mode in ("cls_token", "mean_tokens", "max_tokens")}
+    modes = {f"pooling_mode_{mode}": name == pooling for mode, name in _POOLINGS.items()}
     write_json(folder / _POOLING_FOLDER / "config.json", {"word_embedding_dimension": hidden_size, **modes})
     write_json(folder / _LENGTH_FILE, {"max_seq_length": max_length, "do_lower_case": False})
     write_json(folder / _MODULES_FILE, modules)
 
 
-def _check_pooling(file: pathlib.Path) -> None:
+def _pooling(file: pathlib.Path) -> str:
     values = read_json(file, cure=CURE)
     modes = [
         name.removeprefix("pooling_mode_") for name, on in values.items() if name.startswith("pooling_mode_") and on
     ]
     modes = modes or [str(values.get("pooling_mode", "nothing"))]
-    if modes not in (["mean_tokens"], ["mean"]):
-        raise ValueError(f"{file} pools by {', '.join(modes)[:200]}, but only the mean is supported; {_LIST_CURE}.")
+    names = {**_POOLINGS, **{name: name for name in _POOLINGS.values()}}
+    if len(modes) != 1 or modes[0] not in names:
+        known = ", ".join(_POOLINGS.values())
+        raise ValueError(f"{file} pools by {', '.join(modes)[:200]}, but one of {known} is supported; {_LIST_CURE}.")
+    return names[modes[0]]
 
 
 def _length(file: pathlib.Path, name: str) -> int | None:

@@ -68,6 +68,11 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
     checkpoint = checkpoints.read(source)
     parts = {path.removeprefix("encoder/").split("/")[0] for path in checkpoint.arrays}
     normalize = bool(checkpoint.settings.get(checkpoints.SENTENCE_SETTINGS, {}).get("normalize"))
+    pooling = checkpoint.settings.get(checkpoints.SENTENCE_SETTINGS, {}).get("pooling", "mean")
+    if pooling != "mean":
+        raise ValueError(
+            f"Modules for TF Hub embed texts by the mean. Received: pooling={pooling!r}; export a SavedModel."
+        )
     tokenizer = AlbertTokenizer.from_pretrained(source)
     # It has all parts that modules may have; heads that the checkpoint lacks are not exported.
     kind = AlbertForPreTraining if "pooler" in parts else AlbertForMaskedLM

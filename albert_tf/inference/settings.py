@@ -3,11 +3,11 @@
 import dataclasses
 import pathlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from albert_tf.files.atomic import sha256
 from albert_tf.files.json import read_json
-from albert_tf.tasks import TASKS
+from albert_tf.tasks import TASKS, Pooling
 
 # In an exported folder, a JSON object with these settings among others.
 SETTINGS_FILE = "model.json"
@@ -25,6 +25,7 @@ class Settings:
         problem: of a classifier of texts, as in AlbertForSequenceClassification.
         takes_pairs: whether a classifier of texts takes pairs.
         normalize: whether sentence embeddings have length 1.
+        pooling: how sentence embeddings are made of the outputs for tokens, as in AlbertForSentenceEmbedding.
         doc_stride: distance in tokens of the starts of two windows of a long text. None: 128, or a third of
             `max_length` if that is less.
         max_question_length, max_answer_length: as in fine-tuning; None: the defaults.
@@ -41,6 +42,7 @@ class Settings:
     problem: str = "classification"
     takes_pairs: bool = False
     normalize: bool = False
+    pooling: Pooling = "mean"
     doc_stride: int | None = None
     max_question_length: int | None = None
     max_answer_length: int | None = None
@@ -99,6 +101,7 @@ _CHECKS = {
     "max_length": (lambda value: type(value) is int and value >= 3, "an integer of at least 3"),
     "labels": (_are_names, "a list of different strings"),
     "problem": (_is_string, "a string"),
+    "pooling": (lambda value: value in get_args(Pooling), f"one of {', '.join(get_args(Pooling))}"),
     **dict.fromkeys(("takes_pairs", "tags_words", "normalize"), _FLAG),
     **dict.fromkeys(("doc_stride", "max_question_length", "max_answer_length"), _COUNT),
     "no_answer_threshold": (lambda value: value is None or type(value) in (int, float), "a number or null"),

@@ -3,7 +3,7 @@
 Letters: B batch, T texts of a row, L sequence, D hidden.
 """
 
-from typing import Any
+from typing import Any, get_args
 
 import keras
 from keras import ops
@@ -14,17 +14,19 @@ from albert_tf.models.base import AlbertBase
 from albert_tf.models.encoder import AlbertEncoder
 from albert_tf.models.inputs import TEXT_INPUTS, Field
 from albert_tf.models.losses import correct, cross_entropy, weighted_mean
-from albert_tf.tasks import Objective
+from albert_tf.tasks import Objective, Pooling
 
 # As in sentence-transformers: cosines are multiplied by _SCALE before the softmax; a positive text must be closer than
 # a negative one by _MARGIN.
 _SCALE, _MARGIN = 20.0, 5.0
+# Below all outputs, for those of padding.
+_NEVER = -1e9
 _TEXTS = {"similarity": (2, 2), "ranking": (2, None), "triplet": (3, 3)}
 
 
 @keras.saving.register_keras_serializable("albert_tf")
 class AlbertForSentenceEmbedding(AlbertBase):
-    """The encoder with a mean over the tokens of each text; there is no pooler.
+    """The encoder with a mean over the tokens of each text, or another pooling; there is no pooler.
 
     `fit` takes rows of several texts, so its inputs are [B, T, L], and minimises the loss of `objective`:
 
@@ -39,6 +41,9 @@ class AlbertForSentenceEmbedding(AlbertBase):
         objective: str.
         normalize: bool. Whether to scale embeddings to length 1.
         max_length: int. Maximum number of ids of a text, for tokenizers; by default `max_position_embeddings`.
+        pooling: str. What makes an embedding of the outputs for tokens, in the words of sentence-transformers: their
+            `"mean"`, that of the first token (`"cls"`), the largest of each unit (`"max"`), or their sum divided by the
+            square root of their number (`"mean_sqrt_len"`).
 
     Call arguments:
         inputs: dict as for AlbertEncoder, without packed rows; every tensor is [B, L] or [B, T, L].
@@ -70,9 +75,13 @@ class AlbertForSentenceEmbedding(AlbertBase):
         objective: Objective = "similarity",
         normalize: bool = False,
         max_length: int | None = None,
+        pooling: Pooling = "mean",
         **kwargs,
     ):
         super().__init__(config, **kwargs)
+        if pooling not in get_args(Pooling):
+            raise ValueError(f"`pooling` must be one of {', '.join(get_args(Pooling))}. Received: pooling={pooling!r}.")
+        self.pooling = pooling
         if objective not in _TEXTS:
             raise ValueError(f"`objective` must be one of {', '.join(_TEXTS)}. Received: objective={objective!r}.")
         self.objective, self.normalize = objective, bool(normalize)
@@ -104,13 +113,19 @@ class AlbertForSentenceEmbedding(AlbertBase):
         return {"sentence_embedding": embedding}
 
     def pool(self, sequence_output, attention_mask=None):
-        """The embeddings [B, D] of texts: the mean of their outputs [B, L, D] where the mask [B, L] is 1."""
+        """The embeddings [B, D] of texts, from their outputs [B, L, D] where the mask [B, L] is 1."""
         sequence_output = ops.cast(sequence_output, "float32")
-        if attention_mask is not None:
-            mask = ops.expand_dims(ops.cast(attention_mask, "float32"), -1)  # [B, L, 1]
-            embedding = ops.sum(sequence_output * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1e-9)
+        if attention_mask is None:
+            attention_mask = ops.ones_like(sequence_output[..., 0])
+        mask = ops.expand_dims(ops.cast(attention_mask, "float32"), -1)  # [B, L, 1]
+        if self.pooling == "cls":
+            embedding = sequence_output[:, 0]
+        elif self.pooling == "max":
+            embedding = ops.max(ops.where(mask > 0, sequence_output, _NEVER), axis=1)
         else:
-            embedding = ops.mean(sequence_output, axis=1)
+            count = ops.maximum(ops.sum(mask, axis=1), 1e-9)
+            divisor = count if self.pooling == "mean" else ops.sqrt(count)
+            embedding = ops.sum(sequence_output * mask, axis=1) / divisor
         return _unit(embedding) if self.normalize else embedding
 
     def loss_terms(self, y, outputs, sample_weight=None):
@@ -155,10 +170,11 @@ class AlbertForSentenceEmbedding(AlbertBase):
 
     def get_config(self):
         own = {"objective": self.objective, "normalize": self.normalize, "max_length": self.max_length}
-        return {**super().get_config(), **own}
+        return {**super().get_config(), **own, "pooling": self.pooling}
 
     def head_settings(self) -> dict[str, Any]:
-        return {checkpoints.SENTENCE_SETTINGS: {"normalize": self.normalize, "max_length": self.max_length}}
+        names = ("normalize", "max_length", "pooling")
+        return {checkpoints.SENTENCE_SETTINGS: {name: getattr(self, name) for name in names}}
 
     @classmethod
     def settings_from_file(cls, settings) -> dict[str, Any]:

@@ -379,7 +379,7 @@ def _recipe(
 ) -> dict[str, Any]:
     """All options, with hashes of files instead of their paths."""
     options: Any = task.options
-    unset = {name for name in ("rename_columns", "encoding", "delimiter") if not getattr(options, name)}
+    unset = {name for name in ("rename_columns", "encoding", "delimiter", "pooling") if not getattr(options, name)}
     values = options.model_dump(mode="json", exclude={"output", "pretrained", "train", "dev", *unset})
     files = {name: identity_of(getattr(options, name)) for name in ("train", "dev")}
     started_from = {

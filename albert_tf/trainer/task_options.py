@@ -11,7 +11,7 @@ from albert_tf.data.finetuning.choices import MAX_STATEMENT_LENGTH
 from albert_tf.data.finetuning.classification import Columns
 from albert_tf.data.finetuning.example_sources import as_file
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.tasks import Objective
+from albert_tf.tasks import Objective, Pooling
 from albert_tf.trainer.optimizer_recipe import LearningRateRules
 from albert_tf.trainer.recipe import Count, DtypePolicy, Remat, Strategy
 
@@ -45,7 +45,7 @@ _READ_BY = {
     "doc_stride": (*_QUESTIONS, "token_classification"),
     "tag_words": ("token_classification",),
     **dict.fromkeys(("objective", "negative_column", "positive_label", "largest_label"), ("sentence_embedding",)),
-    **dict.fromkeys(("dev_label_column", "normalize"), ("sentence_embedding",)),
+    **dict.fromkeys(("dev_label_column", "normalize", "pooling"), ("sentence_embedding",)),
 }
 
 
@@ -92,6 +92,8 @@ class TaskOptions(pydantic.BaseModel):
         largest_label: labels to train on are similarities from 0 to this number.
         dev_label_column: column of similarities to evaluate on. None: `label_column`.
         normalize: whether embeddings have length 1. None: as in the pretrained model, by default not.
+        pooling: `"mean"`, `"cls"`, `"max"` or `"mean_sqrt_len"`, see AlbertForSentenceEmbedding. None: as in the
+            pretrained model, by default the mean.
         scorer: `"squad"`, or `"korquad"`, whose F1 counts characters, for questions that all have answers.
         no_answer_threshold: a question is not answered if its score of "no answer" is above this. None: above the
             threshold that gives the best F1 on the questions that are evaluated.
@@ -134,6 +136,7 @@ class TaskOptions(pydantic.BaseModel):
     largest_label: float = pydantic.Field(default=1.0, gt=0)
     dev_label_column: str | None = None
     normalize: bool | None = None
+    pooling: Pooling | None = None
     scorer: Literal["squad", "korquad"] = "squad"
     tag_words: bool | None = None
     misplaced_answers: Literal["refuse", "drop"] = "refuse"

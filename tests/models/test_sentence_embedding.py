@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from albert_tf import AlbertConfig, AlbertForSentenceEmbedding, checkpoints
+from albert_tf.inference.network import Computed
+from albert_tf.inference.settings import Settings
+from albert_tf.inference.tasks import SentenceEmbedding
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "tests/golden/sentence_transformers"
@@ -33,6 +36,21 @@ def test_embeddings_of_sentence_transformers(golden, normalize):
     np.testing.assert_allclose(rows, found[[[0, 1], [2, 4]]], atol=1e-6, rtol=0)
     with pytest.raises(ValueError, match="in another call, of shape"):
         model.predict(inputs_of(case, [[0, 1], [2, 4]]), verbose=0)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "mean_sqrt_len"])
+def test_poolings_of_sentence_transformers(golden, tmp_path, pooling):
+    case = golden("sentence_transformers")
+    inputs, expected = inputs_of(case, range(6)), case.arrays[f"embeddings_{pooling}".removesuffix("_mean")]
+    model = AlbertForSentenceEmbedding.from_pretrained(case.folder, pooling=pooling)
+    np.testing.assert_allclose(model(inputs)["sentence_embedding"], expected, atol=TOLERANCE, rtol=0)
+    model.save_pretrained(tmp_path)
+    assert AlbertForSentenceEmbedding.from_pretrained(tmp_path).pooling == pooling
+    # A network that leaves pooling to the program, as an ONNX file does.
+    outputs = {"sequence_output": np.array(model.encoder(inputs)["sequence_output"])}
+    task = SentenceEmbedding(None, Settings("sentence_embedding", 24, pooling=pooling))
+    pooled = task.with_embeddings(Computed(np.arange(6), inputs, outputs)).outputs["sentence_embedding"]
+    np.testing.assert_allclose(pooled, expected, atol=TOLERANCE, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -102,8 +120,12 @@ def test_a_converted_folder_keeps_how_it_pools(tmp_path):
         ("modules.json", [{"idx": 0, "type": "x.Transformer"}, {"type": "x.Dense"}], "modules Transformer, Dense"),
         ("modules.json", [{}], "must be a list of modules"),
         ("modules.json", {}, "a list is expected"),
-        ("1_Pooling/config.json", {"pooling_mode_cls_token": True}, "pools by cls_token"),
-        ("1_Pooling/config.json", {"pooling_mode": "max"}, "pools by max"),
+        (
+            "1_Pooling/config.json",
+            dict.fromkeys(("pooling_mode_cls_token", "pooling_mode_max_tokens"), True),
+            "by cls_token, max",
+        ),
+        ("1_Pooling/config.json", {"pooling_mode": "lasttoken"}, "pools by lasttoken, but one of cls, mean"),
         ("sentence_bert_config.json", {"max_seq_length": "many"}, "`max_seq_length` must be an integer"),
     ],
 )
@@ -116,16 +138,19 @@ def test_folders_that_cannot_be_read(golden, tmp_path, file, content, message):
 
 def test_older_folders_name_their_pooling_by_flags(golden, tmp_path):
     shutil.copytree(golden("sentence_transformers").folder, tmp_path, dirs_exist_ok=True)
-    flags = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
+    flags = {"pooling_mode_cls_token": False, "pooling_mode_mean_sqrt_len_tokens": True}
     (tmp_path / "1_Pooling/config.json").write_text(json.dumps(flags), encoding="utf-8")
     (tmp_path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 10}), encoding="utf-8")
-    assert AlbertForSentenceEmbedding.from_pretrained(tmp_path).max_length == 10
+    model = AlbertForSentenceEmbedding.from_pretrained(tmp_path)
+    assert (model.max_length, model.pooling) == (10, "mean_sqrt_len")
 
 
 def test_wrong_arguments_and_rows():
     config = AlbertConfig.from_preset("tiny")
     with pytest.raises(ValueError, match="`objective` must be one of similarity, ranking, triplet"):
         AlbertForSentenceEmbedding(config, objective="cosine")
+    with pytest.raises(ValueError, match="`pooling` must be one of mean, cls, max, mean_sqrt_len"):
+        AlbertForSentenceEmbedding(config, pooling="last")
     with pytest.raises(ValueError, match="`max_length` must be an integer from 3 to max_position_embeddings=512"):
         AlbertForSentenceEmbedding(config, max_length=1000)
     model = AlbertForSentenceEmbedding(config, objective="triplet")

@@ -16,7 +16,7 @@ _EMBEDDING, _SEQUENCE, _POOLED = "sentence_embedding", "sequence_output", "poole
 
 
 class SentenceEmbedding(TextTask):
-    """One vector for each text, float32 [D]: the mean over its tokens."""
+    """One vector for each text, float32 [D]: by default the mean over its tokens."""
 
     def encode(self, *texts):
         (texts,) = texts
@@ -30,7 +30,7 @@ class SentenceEmbedding(TextTask):
         if _EMBEDDING in part.outputs:
             return part
         mask = part.batch["attention_mask"][..., None]
-        embedding = (part.outputs[_SEQUENCE] * mask).sum(axis=1) / mask.sum(axis=1)
+        embedding = _pooled(part.outputs[_SEQUENCE], mask, self.settings.pooling)
         if self.settings.normalize:
             embedding /= np.maximum(np.linalg.norm(embedding, axis=1, keepdims=True), 1e-12)
         return dataclasses.replace(part, outputs={**part.outputs, _EMBEDDING: embedding.astype(np.float32)})
@@ -58,3 +58,13 @@ class SentenceEmbedding(TextTask):
 
     def specs(self, width):
         return {_EMBEDDING: TensorSpec(NUMBER, (None, width)), _SEQUENCE: TensorSpec(NUMBER, (None, None, width))}
+
+
+def _pooled(outputs: np.ndarray, mask: np.ndarray, pooling: str) -> np.ndarray:
+    """Embeddings [B, D] of the outputs [B, L, D] where the mask [B, L, 1] is 1."""
+    if pooling == "cls":
+        return outputs[:, 0]
+    if pooling == "max":
+        return np.where(mask > 0, outputs, -np.inf).max(axis=1)
+    count = mask.sum(axis=1)
+    return (outputs * mask).sum(axis=1) / (count if pooling == "mean" else np.sqrt(count))

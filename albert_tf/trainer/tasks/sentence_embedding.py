@@ -70,9 +70,9 @@ class SentenceEmbedding(FinetuneTask):
         return (row[:2] for row in data.rows())
 
     def model_arguments(self, train: SentenceRows) -> dict[str, Any]:
-        """The objective, and length and normalisation of the embeddings."""
+        """The objective, and length, pooling and normalisation of the embeddings."""
         options = self.options
-        given = {"normalize": options.normalize, "max_length": options.max_length}
+        given = {name: getattr(options, name) for name in ("normalize", "max_length", "pooling")}
         return {
             "objective": options.objective,
             **{name: value for name, value in given.items() if value is not None},
