@@ -54,9 +54,10 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
     """Keeps errors to one short line: names in a damaged file may be long and contain line breaks."""
     try:
         if (reader := _find_reader(path)) is None:
-            if any(path.glob("*/saved_model.pb")):
+            if (path / "saved_model.pb").is_file() or any(path.glob("*/saved_model.pb")):
                 raise ValueError(
-                    f"{path} is a SavedModel, which only `predict` reads; give the folder that it was exported from."
+                    f"{path} is a SavedModel, which only `predict`, `evaluate` and `serve` read; pass the folder "
+                    "that it was exported from."
                 )
             if not path.exists():
                 raise ValueError(f"{path} does not exist; check the spelling{name_hint(path)}.")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from albert_tf.trainer.examples import load_examples
     from albert_tf.trainer.finetune_report import FinetuneReport
     from albert_tf.trainer.finetuning import finetune, finetune_grid
     from albert_tf.trainer.fit_loop import TrainingStopped
@@ -20,6 +21,7 @@ _MODULE_OF = {
     "TrainingStopped": "fit_loop",
     "finetune": "finetuning",
     "finetune_grid": "finetuning",
+    "load_examples": "examples",
     "load_recipe": "recipe",
     "parse_recipe": "recipe",
     "pretrain": "pretraining",
@@ -33,6 +35,7 @@ __all__ = [
     "TrainingStopped",
     "finetune",
     "finetune_grid",
+    "load_examples",
     "load_recipe",
     "parse_recipe",
     "pretrain",
