@@ -1,0 +1,48 @@
+"""Full attention in one operation of the backend, for JAX and PyTorch: cuDNN's flash attention, PyTorch's own kernels.
+
+No tensor [B, N, L, M] is kept where a kernel fits: on GPUs, in bfloat16 or float16 for JAX. Elsewhere JAX computes
+logits, softmax and products one by one. `AttentionBlock` in `attention.py` defines what is computed. On TensorFlow, Keras
+has the plain form only (two einsums and a softmax), so ours is used there.
+
+Letters: B batch, L sequence (M for the axis of keys), N heads, H head size.
+"""
+
+import keras
+from keras import ops
+
+
+def is_available() -> bool:
+    """Whether the backend has such an operation."""
+    return keras.backend.backend() in ("jax", "torch")
+
+
+def boolean_mask(attention_mask):
+    """A mask [B, M] or [B, L, M] of ones (attend) and zeros as booleans [B, 1, 1, M] or [B, 1, L, M].
+
+    Tokens that may attend to none attend to all, as they do with the same bias on all logits.
+    """
+    mask = ops.cast(attention_mask, "bool")
+    mask = mask[:, None, None, :] if len(mask.shape) == 2 else mask[:, None]
+    return ops.logical_or(mask, ops.logical_not(ops.any(mask, axis=-1, keepdims=True)))
+
+
+def attend(query, key, value, mask, training: bool):
+    """The context of full attention.
+
+    Args:
+        query, key, value: float tensors [B, L or M, N, H]; the query is scaled.
+        mask: None or bool tensor [B, 1, 1 or L, M], see `boolean_mask`.
+        training: bool. Whether gradients may be taken.
+
+    Returns:
+        Float tensor [B, L, N, H].
+    """
+    flash = keras.config.is_flash_attention_enabled()  # None: where it can be used
+    if keras.backend.backend() == "torch":
+        flash = False  # PyTorch chooses among its kernels itself, flash attention being one of them
+    elif mask is not None:
+        length, keys = query.shape[1], key.shape[1]
+        mask = ops.broadcast_to(mask, (query.shape[0], 1, length, keys))  # cuDNN needs both axes
+        if training and (length % 2 or keys % 2):
+            flash = False  # cuDNN has no gradient of these
+    return ops.dot_product_attention(query, key, value, mask=mask, scale=1.0, flash_attention=flash)
