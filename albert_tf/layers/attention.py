@@ -33,7 +33,7 @@ class AttentionOutput(NamedTuple):
 
 
 def prepare_mask(attention_mask):
-    """What attention blocks take for a mask [B, M] or [B, L, M] or None: booleans for `fused_attention`, else a bias."""
+    """What attention blocks take for a mask [B, M], [B, L, M] or None: booleans for `fused_attention`, else a bias."""
     if attention_mask is None:
         return None
     return (fused_attention.boolean_mask if fused_attention.is_available() else mask_to_bias)(attention_mask)
@@ -42,8 +42,8 @@ def prepare_mask(attention_mask):
 def mask_to_bias(attention_mask):
     """Converts a mask of ones (attend) and zeros to a float32 bias for attention logits.
 
-    A mask [B, M] applies to all tokens and gives [B, 1, 1, M]; a mask [B, L, M] is per token and gives [B, 1, L, M]. One
-    of four axes keeps its shape.
+    A mask [B, M] applies to all tokens and gives [B, 1, 1, M]; a mask [B, L, M] is per token and gives [B, 1, L, M].
+    Either may come in the shape that it gives.
 
     As in the reference, the bias is -10000 instead of minus infinity, so that rows of only padding stay finite.
     """
@@ -65,8 +65,8 @@ class AttentionBlock(AlbertLayer):
 
     Call arguments:
         hidden: float tensor [B, L, D].
-        bias: float32 tensor [B, 1, 1, M] or [B, 1, L, M] added to the logits, see `mask_to_bias`; or booleans of that
-            shape (True = attend); or None, if all tokens attend to all. Block-local attention takes the first shape only.
+        bias: float32 tensor [B, 1, 1, M] or [B, 1, L, M] added to the logits, see `mask_to_bias`; or booleans of these
+            shapes (True = attend); or None, if all tokens attend to all. Block-local attention takes the first shape.
         weights: AttentionWeights from `prepare`, or None to prepare them here.
         use_islands: bool. Whether to use the gradients and XLA programs of `islands.py`.
         return_attention_scores: bool. Whether probabilities are used; without them, a backend may have a faster way.

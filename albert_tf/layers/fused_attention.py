@@ -1,8 +1,8 @@
 """Full attention in one operation of the backend, for JAX and PyTorch: cuDNN's flash attention, PyTorch's own kernels.
 
 No tensor [B, N, L, M] is kept where a kernel fits: on GPUs, in bfloat16 or float16 for JAX. Elsewhere JAX computes
-logits, softmax and products one by one. `AttentionBlock` in `attention.py` defines what is computed. On TensorFlow, Keras
-has the plain form only (two einsums and a softmax), so ours is used there.
+logits, softmax and products one by one. `AttentionBlock` in `attention.py` defines what is computed. On TensorFlow,
+Keras has the plain form only (two einsums and a softmax), so ours is used there.
 
 Letters: B batch, L sequence (M for the axis of keys), N heads, H head size.
 """
@@ -40,9 +40,10 @@ def attend(query, key, value, mask, training: bool):
     flash = keras.config.is_flash_attention_enabled()  # None: where it can be used
     if keras.backend.backend() == "torch":
         flash = False  # PyTorch chooses among its kernels itself, flash attention being one of them
-    elif mask is not None:
+    else:
         length, keys = query.shape[1], key.shape[1]
-        mask = ops.broadcast_to(mask, (query.shape[0], 1, length, keys))  # cuDNN needs both axes
+        if mask is not None:
+            mask = ops.broadcast_to(mask, (query.shape[0], 1, length, keys))  # cuDNN needs both axes
         if training and (length % 2 or keys % 2):
             flash = False  # cuDNN has no gradient of these
     return ops.dot_product_attention(query, key, value, mask=mask, scale=1.0, flash_attention=flash)

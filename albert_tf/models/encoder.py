@@ -108,12 +108,11 @@ class AlbertEncoder(AlbertBase):
             hidden = call_recomputed(self.transformer_blocks, hidden, self.remat_span, **arguments)
         else:
             for block, weights in with_prepared_weights(self.transformer_blocks):
-                outputs_of_block = block(
-                    hidden, weights=weights, return_attention_scores=output_attentions, **arguments
-                )
-                hidden, scores = outputs_of_block if output_attentions else (outputs_of_block, None)
+                hidden = block(hidden, weights=weights, return_attention_scores=output_attentions, **arguments)
+                if output_attentions:
+                    hidden, scores = hidden
+                    attentions.append(scores)
                 states.append(hidden)
-                attentions.append(scores)
         outputs: dict[str, Any] = {"sequence_output": hidden}
         if self.pooler is not None:
             positions = given.cls_positions

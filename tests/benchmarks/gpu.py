@@ -18,9 +18,11 @@ import datetime
 import json
 import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -66,6 +68,11 @@ class Run:
         with self.file.open("a", encoding="utf-8") as file:
             print(line, file=file)
 
+    def add_to(self, suffix: str, text: str) -> None:
+        """Appends to a file beside the results."""
+        with self.file.with_suffix(suffix).open("a", encoding="utf-8") as file:
+            file.write(text)
+
     def note(self, side: str, size: str, text: str) -> None:
         """Writes a row without figures."""
         self.write(f"| {side} | {size} | | | | | | | {' '.join(text.split()).replace('|', '/')[:300]} |")
@@ -90,15 +97,15 @@ def main() -> None:
 
 def measure(run: Run) -> None:
     """The peak, then each side of each size: first the products, then variants of ours, then further turns."""
-    card = next(iter(process(run, "peak", "base", [])), None)
-    if card is None:
-        run.note("peak", "", "failed; is there a GPU?")
+    cards = list(process(run, "peak", "base", []))
+    if not cards:
         return
+    card = cards[0]
     run.peak = card["flops"]
     sheet = next((text for name, text in DATA_SHEETS.items() if name in card["device"]), "unknown")
     run.write(f"# ALBERT v2 in bfloat16 on {card['device']}, {datetime.date.today()}\n")
-    run.write(f"{card['versions']}. A product of {card['size']} x {card['size']} matrices ran at {run.peak / 1e12:.0f} ")
-    run.write(f"TFLOP/s, the peak below; data sheet: {sheet}.\n\n{HEADER}")
+    product = f"A product of {card['size']} x {card['size']} matrices ran at {run.peak / 1e12:.1f} TFLOP/s"
+    run.write(f"{card['versions']}. {product}, the peak below; data sheet: {sheet}.\n\n{HEADER}")
     peers = [side for side in run.options.sides if side in SIDES]
     variants = [side for side in run.options.sides if side in VARIANTS]
     for turn in range(run.options.turns):
@@ -116,12 +123,8 @@ def measure_side(run: Run, side: str, size: str) -> None:
         return
     begun, config = time.monotonic(), AlbertConfig.from_preset(size if size == "tiny" else f"{size}_v2")
     tasks = [f"{work}:{shape}" for work in run.options.work for shape in run.options.shapes or SHAPES[size][work]]
-    count = 0
     for row in process(run, side, size, ["--work", *tasks]):
-        count += 1
         run.write(table_row(run, side, size, config, row))
-    if count < len(tasks):
-        run.note(side, size, f"ended after {count} of {len(tasks)}: {last_line(errors(run, side, size))}")
     run.took[side, size] = time.monotonic() - begun
 
 
@@ -132,11 +135,10 @@ def process(run: Run, side: str, size: str, arguments: list[str]) -> Iterator[di
     command += ["--steps", str(STEPS[size]), *arguments]
     if run.options.profile and side not in ("peak", "torch"):
         command.append("--profile")
+    environment = {**ENVIRONMENT, **os.environ}
     with (
-        errors(run, side, size).open("w", encoding="utf-8") as log,
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=ROOT, env={**ENVIRONMENT, **os.environ}
-        ) as worker,
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=ROOT, env=environment) as worker,
     ):
         timer = threading.Timer(max(1.0, run.end - time.monotonic()), worker.kill)
         timer.start()
@@ -145,10 +147,15 @@ def process(run: Run, side: str, size: str, arguments: list[str]) -> Iterator[di
                 if line.startswith("row "):
                     yield json.loads(line[4:])
                 else:
-                    print(line, end="", flush=True)
+                    run.add_to(".profile.txt", line)
         finally:
             timer.cancel()
-            worker.kill()
+        if worker.wait():
+            log.seek(0)
+            text = log.read()
+            run.add_to(".errors.txt", f"=== {side} {size}\n{text}\n")
+            reason = "time was up" if worker.returncode == -signal.SIGKILL else last_error(text)
+            run.note(side, size, f"ended early: {reason}")
 
 
 def table_row(run: Run, side: str, size: str, config: AlbertConfig, row: dict) -> str:
@@ -163,16 +170,11 @@ def table_row(run: Run, side: str, size: str, config: AlbertConfig, row: dict) -
     )
 
 
-def errors(run: Run, side: str, size: str) -> pathlib.Path:
-    """The file of what a worker wrote to its standard error."""
-    return run.file.with_name(f"{side}_{size}.log")
-
-
-def last_line(log: pathlib.Path) -> str:
-    """The last line of a worker's errors that names one."""
-    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+def last_error(log: str) -> str:
+    """The last line of a process' messages, the name of an error where there is one."""
+    lines = [line for line in log.splitlines() if line.strip()]
     named = [line for line in lines if "Error" in line.split(":")[0]]
-    return (named or lines or ["time was up"])[-1]
+    return (named or lines or ["no message"])[-1]
 
 
 if __name__ == "__main__":

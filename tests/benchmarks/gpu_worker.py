@@ -5,6 +5,7 @@ Letters: B batch, L sequence.
 
 import argparse
 import collections
+import functools
 import json
 import pathlib
 import sys
@@ -14,6 +15,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+SHARED = (  # fields of the config that transformers names alike
+    *("vocab_size", "embedding_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"),
+    *("max_position_embeddings", "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob"),
+)
 FLASH = ("sdpa", "flash", "fmha")  # in the names of kernels of fused attention
 
 
@@ -48,7 +53,10 @@ def main() -> None:
         note += "; ".join([f"{setup:.0f} s until the first timed call", *extra])
         say({"work": work, "batch": batch, "length": length, "seconds": seconds[1:], "note": note})
         if options.profile:
-            profile(run, f"{work} {batch} x {length}")
+            try:
+                profile(run, f"{work} {batch} x {length}")
+            except Exception as error:
+                print(f"# {work} {batch} x {length}: no profile, {error!r}", flush=True)
 
 
 def say(row: dict) -> None:
@@ -95,7 +103,7 @@ def _ours(config, work, inputs, labels, options):
     model = albert_tf.AlbertForSequenceClassification(config, num_labels=2, dtype="mixed_bfloat16")
     if work == "training":
         model.compile(albert_tf.optimizers.AdamW(1e-5))
-        return keras_steps(model, inputs, labels, options), ()
+        return keras_steps(model.fit, inputs, labels, options), ()
     return keras_calls(model, inputs, options)
 
 
@@ -122,11 +130,13 @@ def keras_hub(config, work, ids, labels, options):
     if work == "training":
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(keras.optimizers.AdamW(1e-5, weight_decay=0.01), loss=loss)
-        return keras_steps(model, inputs, labels, options), ()
+        # KerasHub's own prepares texts before, for which it needs TensorFlow or Grain.
+        fit = functools.partial(keras.Model.fit, model)
+        return keras_steps(fit, inputs, labels, options), ()
     return keras_calls(model, inputs, options)
 
 
-def keras_steps(model, inputs, labels, options) -> Callable[[], float]:
+def keras_steps(fit, inputs, labels, options) -> Callable[[], float]:
     """An epoch of `fit`; returns the seconds of a step."""
     steps = options.steps
     inputs = {name: np.tile(array, (steps, 1)) for name, array in inputs.items()}
@@ -134,8 +144,8 @@ def keras_steps(model, inputs, labels, options) -> Callable[[], float]:
     labels = np.tile(labels, steps)
 
     def run():
-        timer = Timer(model)
-        model.fit(inputs, labels, batch_size=rows, shuffle=False, verbose=0, callbacks=[timer.callback])
+        timer = Timer()
+        fit(inputs, labels, batch_size=rows, shuffle=False, verbose=0, callbacks=[timer.callback])
         return timer.seconds / steps
 
     return run
@@ -144,7 +154,7 @@ def keras_steps(model, inputs, labels, options) -> Callable[[], float]:
 class Timer:
     """The time from the first step of an epoch to the value of the last loss."""
 
-    def __init__(self, model):
+    def __init__(self):
         import keras
 
         self.callback = keras.callbacks.LambdaCallback(on_epoch_begin=self._begin, on_epoch_end=self._end)
@@ -188,16 +198,14 @@ def torch(config, work, ids, labels, options):
     import transformers
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    names = "vocab_size embedding_size hidden_size num_hidden_layers num_attention_heads intermediate_size".split()
-    names += ["max_position_embeddings", "hidden_dropout_prob", "attention_probs_dropout_prob"]
-    settings = {name: config[name] for name in (*names, "classifier_dropout_prob")}
+    settings = {name: config[name] for name in config if name in SHARED}
     settings = transformers.AlbertConfig(**settings, num_labels=2, attn_implementation="sdpa")
     model = transformers.AlbertForSequenceClassification(settings).to(device)
     inputs = {"input_ids": torch.tensor(ids).long().to(device)}
     inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
     training = work == "training"
     model = model.train() if training else model.eval().to(torch.bfloat16)
-    compiled = torch.compile(model, dynamic=False)
+    compiled, how = _compiled(model, device)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-5, fused=device == "cuda")
     targets = torch.tensor(labels).long().to(device)
 
@@ -221,7 +229,18 @@ def torch(config, work, ids, labels, options):
             raise RuntimeError("The outputs are not finite.")
         return (time.perf_counter() - begun) / options.steps
 
-    return run, (f"attention {settings._attn_implementation}",)
+    return run, (f"attention {settings._attn_implementation}", how)
+
+
+def _compiled(model, device):
+    """The model compiled where that works, and a note."""
+    import torch
+
+    try:
+        torch.compile(lambda x: (x + 1).sin())(torch.ones(8, device=device))
+    except Exception as error:
+        return model, f"not compiled: {' '.join(str(error).split())[:150]}"
+    return torch.compile(model, dynamic=False), "compiled"
 
 
 SIDES = {side.__name__: side for side in (ours, ours_without_mask, ours_plain, keras_hub, torch)}
@@ -256,8 +275,10 @@ def profile(run: Callable[[], float], title: str) -> None:
     """Prints the kernels that take most of the time, for JAX."""
     import jax
 
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0
     with tempfile.TemporaryDirectory() as folder:
-        with jax.profiler.trace(folder):
+        with jax.profiler.trace(folder, profiler_options=options):
             run()
         times = collections.Counter()
         for name, nanoseconds in _kernels(pathlib.Path(folder)):
