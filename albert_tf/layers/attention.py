@@ -125,13 +125,14 @@ class AttentionBlock(AlbertLayer):
         heads, size = self.config.num_attention_heads, self.config.head_size
         joined = flat_linear(hidden, weights.qkv_kernel, weights.qkv_bias)  # [B L, 3 D]
         joined = ops.reshape(joined, (*ops.shape(hidden)[:2], 3, heads, size))
-        if not return_attention_scores and self._can_be_fused(bias, training):
+        is_fused = not return_attention_scores and self._can_be_fused(bias, training)
+        if is_fused and self.config.attention == "full":
             context = fused_attention.attend(*ops.unstack(joined, 3, axis=2), bias, training)  # [B, L, N, H]
             probabilities = None
         else:
             # A single transpose for all three; unstacking and its gradient are then free.
             query, key, value = ops.unstack(ops.transpose(joined, (2, 0, 3, 1, 4)), 3)  # [B, N, L, H] each
-            context, probabilities = self._attend_plainly(query, key, value, bias, training)
+            context, probabilities = self._attend_by_heads(query, key, value, bias, training, is_fused)
             context = ops.transpose(context, (0, 2, 1, 3))
         context = ops.reshape(context, (-1, heads * size))  # [B L, D]
         projected = flat_linear(context, weights.output_kernel, weights.output_bias)
@@ -140,19 +141,20 @@ class AttentionBlock(AlbertLayer):
         return AttentionOutput(ops.reshape(attended, ops.shape(hidden)), probabilities)
 
     def _can_be_fused(self, bias, training) -> bool:
-        """Whether attention is `fused_attention.attend`."""
+        """Whether `fused_attention` can compute this."""
         is_mask = bias is None or keras.backend.standardize_dtype(bias.dtype) == "bool"
         has_dropout = training and self.config.attention_probs_dropout_prob > 0
-        return fused_attention.is_available() and is_mask and not has_dropout and self.config.attention == "full"
+        return fused_attention.is_available() and is_mask and not has_dropout
 
-    def _attend_plainly(self, query, key, value, bias, training):
+    def _attend_by_heads(self, query, key, value, bias, training, is_fused):
+        """The context [B, N, L, H] and the probabilities."""
         if bias is None:
             bias = ops.ones((ops.shape(key)[0], 1, 1, ops.shape(key)[2]), "bool")
         if keras.backend.standardize_dtype(bias.dtype) == "bool":
             bias = mask_to_bias(bias)
         if self.config.attention == "full":
             return self._attend(query, key, value, bias, self.probability_dropout, training)
-        return self._attend_in_blocks(query, key, value, bias, training)
+        return self._attend_in_blocks(query, key, value, bias, training, is_fused)
 
     def _attend(self, query, key, value, bias, dropout, training):
         """The context [..., L, H] and the probabilities [..., L, M] of full attention."""
@@ -161,8 +163,11 @@ class AttentionBlock(AlbertLayer):
         probabilities = ops.cast(ops.softmax(logits, axis=-1), self.compute_dtype)
         return ops.matmul(dropout(probabilities, training=training), value), probabilities
 
-    def _attend_in_blocks(self, query, key, value, bias, training):
-        # Two dropout layers, because a generator must be used once in a call, see `recomputed`.
-        dropouts = self.probability_dropout, self.first_dropout
-        ways = (functools.partial(self._attend, dropout=dropout, training=training) for dropout in dropouts)
+    def _attend_in_blocks(self, query, key, value, bias, training, is_fused):
+        if is_fused:
+            ways = [functools.partial(fused_attention.attend_by_heads, training=training)] * 2
+        else:
+            # Two dropout layers, because a generator must be used once in a call, see `recomputed`.
+            dropouts = self.probability_dropout, self.first_dropout
+            ways = [functools.partial(self._attend, dropout=dropout, training=training) for dropout in dropouts]
         return attend_in_blocks(query, key, value, bias, self.config.block_size, *ways)

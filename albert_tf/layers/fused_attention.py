@@ -4,7 +4,7 @@ No tensor [B, N, L, M] is kept where a kernel fits: on GPUs, in bfloat16 or floa
 logits, softmax and products one by one. `AttentionBlock` in `attention.py` defines what is computed. On TensorFlow,
 Keras has the plain form only (two einsums and a softmax), so ours is used there.
 
-Letters: B batch, L sequence (M for the axis of keys), N heads, H head size.
+Letters: B batch, L sequence (M for the axis of keys), N heads, H head size, C blocks.
 """
 
 import keras
@@ -22,7 +22,10 @@ def boolean_mask(attention_mask):
     Tokens that may attend to none attend to all, as they do with the same bias on all logits.
     """
     mask = ops.cast(attention_mask, "bool")
-    mask = mask[:, None, None, :] if len(mask.shape) == 2 else mask[:, None]
+    return _all_if_none(mask[:, None, None, :] if len(mask.shape) == 2 else mask[:, None])
+
+
+def _all_if_none(mask):
     return ops.logical_or(mask, ops.logical_not(ops.any(mask, axis=-1, keepdims=True)))
 
 
@@ -47,3 +50,30 @@ def attend(query, key, value, mask, training: bool):
         if training and (length % 2 or keys % 2):
             flash = False  # cuDNN has no gradient of these
     return ops.dot_product_attention(query, key, value, mask=mask, scale=1.0, flash_attention=flash)
+
+
+def attend_by_heads(query, key, value, bias, training: bool):
+    """As `attend`, in the form that `attend_in_blocks` calls.
+
+    Args:
+        query, key, value: float tensors [B, N, L or M, H], or [B, N, C, L or M, H] for blocks that attend on their own.
+        bias: float tensor [B, 1, 1, M] or [B, 1, C, 1, M], 0 where tokens are attended to and far below otherwise.
+        training: bool. Whether gradients may be taken.
+
+    Returns:
+        Float tensor [B, N, L, H] or [B, N, C, L, H], and None for probabilities.
+    """
+    mask = _all_if_none(bias > -1.0)
+    if len(query.shape) == 4:
+        context = attend(*(ops.swapaxes(x, 1, 2) for x in (query, key, value)), mask, training)
+        return ops.swapaxes(context, 1, 2), None
+    batch, heads, count, length, size = ops.shape(query)
+
+    def as_rows(x):
+        """[B, 1 or N, C, rows, columns] as [B C, rows, 1 or N, columns]."""
+        x = ops.transpose(x, (0, 2, 3, 1, 4))
+        return ops.reshape(x, (batch * count, *ops.shape(x)[2:]))
+
+    context = attend(*(as_rows(x) for x in (query, key, value)), as_rows(mask), training)  # [B C, L, N, H]
+    context = ops.reshape(context, (batch, count, length, heads, size))
+    return ops.transpose(context, (0, 3, 1, 2, 4)), None

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+WARM_UP = 2  # rounds; PyTorch compiles in the first and is still slow in the second
 SHARED = (  # fields of the config that transformers names alike
     *("vocab_size", "embedding_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"),
     *("max_position_embeddings", "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob"),
@@ -38,20 +39,20 @@ def main() -> None:
     for task in options.work:
         work, _, shape = task.partition(":")
         batch, length = map(int, shape.split("x"))
-        note, begun = "", time.perf_counter()
+        run, note, begun = None, "", time.perf_counter()
         while batch:
             try:
                 run, extra = SIDES[options.side](options.config, work, *random_batch(options, batch, length), options)
-                seconds = [run() for _ in range(options.rounds + 1)]
+                seconds = [run() for _ in range(options.rounds + WARM_UP)]
                 break
             except Exception as error:
                 if not is_out_of_memory(error) or batch == 1:
                     raise
                 run = None
                 batch, note = batch // 2, "out of memory with a larger batch; "
-        setup = time.perf_counter() - begun - sum(seconds[1:])
+        setup = time.perf_counter() - begun - options.steps * sum(seconds[WARM_UP:])
         note += "; ".join([f"{setup:.0f} s until the first timed call", *extra])
-        say({"work": work, "batch": batch, "length": length, "seconds": seconds[1:], "note": note})
+        say({"work": work, "batch": batch, "length": length, "seconds": seconds[WARM_UP:], "note": note})
         if options.profile:
             try:
                 profile(run, f"{work} {batch} x {length}")
