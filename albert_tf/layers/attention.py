@@ -148,18 +148,19 @@ class AttentionBlock(AlbertLayer):
 
     def _attend_by_heads(self, query, key, value, bias, training, is_fused):
         """The context [B, N, L, H] and the probabilities."""
-        if bias is None:
-            bias = ops.ones((ops.shape(key)[0], 1, 1, ops.shape(key)[2]), "bool")
-        if keras.backend.standardize_dtype(bias.dtype) == "bool":
+        if bias is not None and keras.backend.standardize_dtype(bias.dtype) == "bool":
             bias = mask_to_bias(bias)
         if self.config.attention == "full":
             return self._attend(query, key, value, bias, self.probability_dropout, training)
+        if bias is None:
+            bias = ops.zeros((ops.shape(key)[0], 1, 1, ops.shape(key)[2]))
         return self._attend_in_blocks(query, key, value, bias, training, is_fused)
 
     def _attend(self, query, key, value, bias, dropout, training):
         """The context [..., L, H] and the probabilities [..., L, M] of full attention."""
         logits = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), "float32")  # [..., L, M]
-        logits = logits + ops.cast(bias, "float32")
+        if bias is not None:
+            logits = logits + ops.cast(bias, "float32")
         probabilities = ops.cast(ops.softmax(logits, axis=-1), self.compute_dtype)
         return ops.matmul(dropout(probabilities, training=training), value), probabilities
 
