@@ -127,7 +127,8 @@ class AttentionBlock(AlbertLayer):
         joined = ops.reshape(joined, (*ops.shape(hidden)[:2], 3, heads, size))
         is_fused = not return_attention_scores and self._can_be_fused(bias, training)
         if is_fused and self.config.attention == "full":
-            context = fused_attention.attend(*ops.unstack(joined, 3, axis=2), bias, training)  # [B, L, N, H]
+            query, key, value = ops.unstack(joined, 3, axis=2)  # [B, L, N, H] each
+            context = fused_attention.attend(query, key, value, bias, training)
             probabilities = None
         else:
             # A single transpose for all three; unstacking and its gradient are then free.

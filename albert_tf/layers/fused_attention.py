@@ -65,8 +65,8 @@ def attend_by_heads(query, key, value, bias, training: bool):
     """
     mask = _all_if_none(bias > -1.0)
     if len(query.shape) == 4:
-        context = attend(*(ops.swapaxes(x, 1, 2) for x in (query, key, value)), mask, training)
-        return ops.swapaxes(context, 1, 2), None
+        query, key, value = (ops.swapaxes(x, 1, 2) for x in (query, key, value))
+        return ops.swapaxes(attend(query, key, value, mask, training), 1, 2), None
     batch, heads, count, length, size = ops.shape(query)
 
     def as_rows(x):
@@ -74,6 +74,6 @@ def attend_by_heads(query, key, value, bias, training: bool):
         x = ops.transpose(x, (0, 2, 3, 1, 4))
         return ops.reshape(x, (batch * count, *ops.shape(x)[2:]))
 
-    context = attend(*(as_rows(x) for x in (query, key, value)), as_rows(mask), training)  # [B C, L, N, H]
+    context = attend(as_rows(query), as_rows(key), as_rows(value), as_rows(mask), training)  # [B C, L, N, H]
     context = ops.reshape(context, (batch, count, length, heads, size))
     return ops.transpose(context, (0, 3, 1, 2, 4)), None
