@@ -11,6 +11,7 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
+from albert_tf.layers import fused_attention
 from albert_tf.layers.base import AlbertLayer, flat_linear
 from albert_tf.layers.block_local import attend_in_blocks
 
@@ -28,18 +29,27 @@ class AttentionOutput(NamedTuple):
     """The outputs of an attention block."""
 
     hidden: Any  # [B, L, D]
-    probabilities: Any  # [B, N, L, M], or [B, N, 1, M] with block-local attention
+    probabilities: Any  # [B, N, L, M], or [B, N, 1, M] with block-local attention; None if not computed
+
+
+def prepare_mask(attention_mask):
+    """What attention blocks take for a mask [B, M], [B, L, M] or None: booleans for `fused_attention`, else a bias."""
+    if attention_mask is None:
+        return None
+    return (fused_attention.boolean_mask if fused_attention.is_available() else mask_to_bias)(attention_mask)
 
 
 def mask_to_bias(attention_mask):
     """Converts a mask of ones (attend) and zeros to a float32 bias for attention logits.
 
     A mask [B, M] applies to all tokens and gives [B, 1, 1, M]; a mask [B, L, M] is per token and gives [B, 1, L, M].
+    Either may come in the shape that it gives.
 
     As in the reference, the bias is -10000 instead of minus infinity, so that rows of only padding stay finite.
     """
     mask = ops.cast(attention_mask, "float32")
-    mask = mask[:, None, None, :] if len(mask.shape) == 2 else mask[:, None]
+    if len(mask.shape) < 4:
+        mask = mask[:, None, None, :] if len(mask.shape) == 2 else mask[:, None]
     return (1.0 - mask) * -10000.0
 
 
@@ -55,14 +65,15 @@ class AttentionBlock(AlbertLayer):
 
     Call arguments:
         hidden: float tensor [B, L, D].
-        bias: float32 tensor [B, 1, 1, M] or [B, 1, L, M] added to the logits, see `mask_to_bias`. Block-local attention
-            takes the first form only.
+        bias: float32 tensor [B, 1, 1, M] or [B, 1, L, M] added to the logits, see `mask_to_bias`; or booleans of these
+            shapes (True = attend); or None, if all tokens attend to all. Block-local attention takes the first shape.
         weights: AttentionWeights from `prepare`, or None to prepare them here.
         use_islands: bool. Whether to use the gradients and XLA programs of `islands.py`.
+        return_attention_scores: bool. Whether probabilities are used; without them, a backend may have a faster way.
 
     Returns:
-        AttentionOutput: hidden [B, L, D], probabilities [B, N, L, M] (before dropout). With block-local attention,
-            probabilities are those of the first token, [B, N, 1, M].
+        AttentionOutput: hidden [B, L, D], probabilities [B, N, L, M] (before dropout) or None. With block-local
+            attention, probabilities are those of the first token, [B, N, 1, M].
 
     Raises:
         ValueError: block-local attention got a mask per token.
@@ -101,33 +112,64 @@ class AttentionBlock(AlbertLayer):
             self.in_compute_dtype(self.output_projection.bias),
         )
 
-    def call(self, hidden, bias, weights: AttentionWeights | None = None, training=False, use_islands=False):
+    def call(
+        self,
+        hidden,
+        bias=None,
+        weights: AttentionWeights | None = None,
+        training=False,
+        use_islands=False,
+        return_attention_scores=True,
+    ):
         weights = weights or self.prepare()
         heads, size = self.config.num_attention_heads, self.config.head_size
-        batch, length = ops.shape(hidden)[0], ops.shape(hidden)[1]
         joined = flat_linear(hidden, weights.qkv_kernel, weights.qkv_bias)  # [B L, 3 D]
-        # A single transpose for all three; unstacking and its gradient are then free.
-        joined = ops.transpose(ops.reshape(joined, (batch, length, 3, heads, size)), (2, 0, 3, 1, 4))
-        query, key, value = ops.unstack(joined, 3)  # [B, N, L, H] each
-        if self.config.attention == "full":
-            context, probabilities = self._attend(query, key, value, bias, self.probability_dropout, training)
+        joined = ops.reshape(joined, (*ops.shape(hidden)[:2], 3, heads, size))
+        is_fused = not return_attention_scores and self._can_be_fused(bias, training)
+        if is_fused and self.config.attention == "full":
+            query, key, value = ops.unstack(joined, 3, axis=2)  # [B, L, N, H] each
+            context = fused_attention.attend(query, key, value, bias, training)
+            probabilities = None
         else:
-            context, probabilities = self._attend_in_blocks(query, key, value, bias, training)
-        context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, heads * size))  # [B L, D]
+            # A single transpose for all three; unstacking and its gradient are then free.
+            query, key, value = ops.unstack(ops.transpose(joined, (2, 0, 3, 1, 4)), 3)  # [B, N, L, H] each
+            context, probabilities = self._attend_by_heads(query, key, value, bias, training, is_fused)
+            context = ops.transpose(context, (0, 2, 1, 3))
+        context = ops.reshape(context, (-1, heads * size))  # [B L, D]
         projected = flat_linear(context, weights.output_kernel, weights.output_bias)
         projected = self.output_dropout(projected, training=training)
         attended = self.add_and_normalize(projected, ops.reshape(hidden, (-1, heads * size)), use_islands)
         return AttentionOutput(ops.reshape(attended, ops.shape(hidden)), probabilities)
 
+    def _can_be_fused(self, bias, training) -> bool:
+        """Whether `fused_attention` can compute this."""
+        is_mask = bias is None or keras.backend.standardize_dtype(bias.dtype) == "bool"
+        has_dropout = training and self.config.attention_probs_dropout_prob > 0
+        return fused_attention.is_available() and is_mask and not has_dropout
+
+    def _attend_by_heads(self, query, key, value, bias, training, is_fused):
+        """The context [B, N, L, H] and the probabilities."""
+        if bias is not None and keras.backend.standardize_dtype(bias.dtype) == "bool":
+            bias = mask_to_bias(bias)
+        if self.config.attention == "full":
+            return self._attend(query, key, value, bias, self.probability_dropout, training)
+        if bias is None:
+            bias = ops.zeros((ops.shape(key)[0], 1, 1, ops.shape(key)[2]))
+        return self._attend_in_blocks(query, key, value, bias, training, is_fused)
+
     def _attend(self, query, key, value, bias, dropout, training):
         """The context [..., L, H] and the probabilities [..., L, M] of full attention."""
         logits = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), "float32")  # [..., L, M]
-        logits = logits + ops.cast(bias, "float32")
+        if bias is not None:
+            logits = logits + ops.cast(bias, "float32")
         probabilities = ops.cast(ops.softmax(logits, axis=-1), self.compute_dtype)
         return ops.matmul(dropout(probabilities, training=training), value), probabilities
 
-    def _attend_in_blocks(self, query, key, value, bias, training):
-        # Two dropout layers, because a generator must be used once in a call, see `recomputed`.
-        dropouts = self.probability_dropout, self.first_dropout
-        ways = (functools.partial(self._attend, dropout=dropout, training=training) for dropout in dropouts)
+    def _attend_in_blocks(self, query, key, value, bias, training, is_fused):
+        if is_fused:
+            ways = [functools.partial(fused_attention.attend_by_heads, training=training)] * 2
+        else:
+            # Two dropout layers, because a generator must be used once in a call, see `recomputed`.
+            dropouts = self.probability_dropout, self.first_dropout
+            ways = [functools.partial(self._attend, dropout=dropout, training=training) for dropout in dropouts]
         return attend_in_blocks(query, key, value, bias, self.config.block_size, *ways)

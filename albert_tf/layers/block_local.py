@@ -26,11 +26,12 @@ def attend_in_blocks(query, key, value, bias, block_size: int, attend: Callable,
         bias: float32 tensor [B, 1, 1, L] added to the logits.
         block_size: int. S.
         attend: full attention, from query, key, value [..., L or M, H] and bias [..., 1, M] to the context
-            [..., L, H] and probabilities [..., L, M].
+            [..., L, H] and probabilities [..., L, M] or None.
         attend_first: the same for the first token, with dropout of its own.
 
     Returns:
-        Float tensors: the context [B, N, L, H], and the probabilities of the first token [B, N, 1, L].
+        Float tensors: the context [B, N, L, H], and the probabilities of the first token [B, N, 1, L]
+        or None.
 
     Raises:
         ValueError: the bias is per token.
@@ -43,7 +44,7 @@ def attend_in_blocks(query, key, value, bias, block_size: int, attend: Callable,
     batch, heads, length, size = ops.shape(query)
     if isinstance(length, int) and length <= 2 * block_size:
         context, probabilities = attend(query, key, value, bias)
-        return context, probabilities[:, :, :1]
+        return context, None if probabilities is None else probabilities[:, :, :1]
     if ops.is_tensor(length):  # known in the running graph alone; short inputs get a short block
         block_size = ops.minimum(block_size, length)
     count = -(-length // block_size)

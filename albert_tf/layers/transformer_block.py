@@ -6,10 +6,9 @@ Letters: B batch, L sequence, D hidden, N heads.
 from typing import NamedTuple
 
 import keras
-from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.attention import AttentionBlock, AttentionWeights, mask_to_bias
+from albert_tf.layers.attention import AttentionBlock, AttentionWeights, prepare_mask
 from albert_tf.layers.base import AlbertLayer
 from albert_tf.layers.feed_forward import FeedForwardBlock, FeedForwardWeights
 
@@ -36,8 +35,8 @@ class TransformerBlock(AlbertLayer):
     Call arguments:
         hidden: float tensor [B, L, D].
         mask: None; an `attention_mask` [B, L] or, with a row for each token, [B, L, L], of integers or booleans
-            (1 = attend); or what `mask_to_bias` makes of it. Without one, the mask that Keras passes on from an
-            `Embedding(mask_zero=True)`.
+            (1 = attend); or what `prepare_mask` or `mask_to_bias` makes of it. Without one, the mask that Keras passes
+            on from an `Embedding(mask_zero=True)`.
         weights: BlockWeights from `prepare`, or None to prepare them here.
         training: bool. Whether dropout is on.
         use_islands: bool. Whether to use the gradients and XLA programs of `islands.py`.
@@ -102,10 +101,12 @@ class TransformerBlock(AlbertLayer):
         return_attention_scores=False,
     ):
         weights = weights or self.prepare()
-        mask = ops.ones(ops.shape(hidden)[:2]) if mask is None else mask
-        bias = mask if len(mask.shape) == 4 else mask_to_bias(mask)
-        attended = self.attention(hidden, bias, weights.attention, training=training, use_islands=use_islands)
-        hidden = self.ffn(attended.hidden, weights.ffn, training=training, use_islands=use_islands)
+        bias = mask if mask is not None and len(mask.shape) == 4 else prepare_mask(mask)
+        arguments = {"training": training, "use_islands": use_islands}
+        attended = self.attention(
+            hidden, bias, weights.attention, return_attention_scores=return_attention_scores, **arguments
+        )
+        hidden = self.ffn(attended.hidden, weights.ffn, **arguments)
         return (hidden, attended.probabilities) if return_attention_scores else hidden
 
     def compute_mask(self, inputs, previous_mask):

@@ -10,7 +10,7 @@ from keras import ops
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_internals import DotNotTrackScope, track
-from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, TransformerBlock, mask_to_bias
+from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, TransformerBlock, prepare_mask
 from albert_tf.layers.heads import gather_positions
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.inputs import ENCODER_INPUTS
@@ -100,7 +100,7 @@ class AlbertEncoder(AlbertBase):
         if self.projection is not None:
             hidden = self.projection(hidden)  # [B, L, D]
         use_islands = self.may_use_islands and training
-        arguments = {"mask": mask_to_bias(given.mask), "training": training, "use_islands": use_islands}
+        arguments = {"mask": prepare_mask(given.mask), "training": training, "use_islands": use_islands}
         states, attentions, only_last = [hidden], [], not (output_hidden_states or output_attentions)
         if self.scan_layers and only_last:
             hidden = call_in_loop(self.transformer_blocks, hidden, **arguments)
@@ -108,9 +108,11 @@ class AlbertEncoder(AlbertBase):
             hidden = call_recomputed(self.transformer_blocks, hidden, self.remat_span, **arguments)
         else:
             for block, weights in with_prepared_weights(self.transformer_blocks):
-                hidden, scores = block(hidden, weights=weights, return_attention_scores=True, **arguments)
+                hidden = block(hidden, weights=weights, return_attention_scores=output_attentions, **arguments)
+                if output_attentions:
+                    hidden, scores = hidden
+                    attentions.append(scores)
                 states.append(hidden)
-                attentions.append(scores)
         outputs: dict[str, Any] = {"sequence_output": hidden}
         if self.pooler is not None:
             positions = given.cls_positions
@@ -150,7 +152,7 @@ class AlbertEncoder(AlbertBase):
 
 
 class _Inputs(NamedTuple):
-    """Ids and types int32 [B, L]; mask [B, L], or [B, L, L] for packed rows; positions as given."""
+    """Ids and types int32 [B, L]; mask None, [B, L], or [B, L, L] for packed rows; positions as given."""
 
     ids: Any
     mask: Any
@@ -164,10 +166,9 @@ def _standardize(inputs) -> _Inputs:
     ids = ops.cast(inputs["input_ids"], "int32")
     names = ("attention_mask", "token_type_ids", "position_ids", "example_ids", "cls_positions")
     mask, types, positions, examples, cls_positions = map(inputs.get, names)
-    mask = ops.ones_like(ids) if mask is None else mask
     types = ops.zeros_like(ids) if types is None else ops.cast(types, "int32")
     if examples is not None:
         same = ops.equal(examples[:, :, None], examples[:, None, :])  # [B, L, L]
-        mask = ops.cast(same, "int32") * ops.cast(mask, "int32")[:, None]
+        mask = same if mask is None else ops.logical_and(same, ops.cast(mask, "bool")[:, None])
     positions, cls_positions = (x if x is None else ops.cast(x, "int32") for x in (positions, cls_positions))
     return _Inputs(ids, mask, types, positions, cls_positions)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from albert_tf import AlbertConfig, AlbertEncoder
-from albert_tf.layers import TransformerBlock, mask_to_bias
+from albert_tf.layers import TransformerBlock, mask_to_bias, prepare_mask
 
 from .check_layer import randomize
 
@@ -18,6 +18,8 @@ MASKS = {
     "booleans": MASK.astype(bool),
     "per token": np.repeat(MASK[:, None], 5, axis=1),
     "bias": np.asarray(mask_to_bias(MASK)),
+    "booleans of four axes": MASK.astype(bool)[:, None, None],
+    "prepared": np.asarray(prepare_mask(MASK)),
 }
 
 
@@ -37,6 +39,14 @@ def test_masks_of_every_form(block, form):
     assert scores.shape == (2, 3, 5, 5)
     assert np.all(np.asarray(scores)[1, :, :, 2:] == 0)
     assert np.max(np.abs(block(HIDDEN)[1:, :2] - expected)) > 1e-3
+
+
+@pytest.mark.parametrize("changes", [{}, {"attention": "block_local", "block_size": 2}])
+def test_without_a_mask_all_tokens_are_attended_to(changes):
+    block = TransformerBlock(CONFIG.replace(**changes))
+    block.build(None)
+    randomize(block)
+    np.testing.assert_array_equal(block(HIDDEN), block(HIDDEN, mask=np.ones_like(MASK)))
 
 
 def test_the_mask_of_keras_embeddings_reaches_every_call_and_what_follows(block):
