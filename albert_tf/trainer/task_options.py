@@ -26,7 +26,7 @@ TaskName = Literal[
 
 
 def _as_file(data: Any, info: pydantic.ValidationInfo) -> Any:
-    return as_file(data, info.field_name or "dev")
+    return str(as_file(data, info.field_name or "dev"))  # in JSON, paths are strings
 
 
 Examples = Annotated[pathlib.Path, pydantic.BeforeValidator(_as_file)]

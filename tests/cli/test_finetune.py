@@ -169,3 +169,17 @@ def test_a_model_is_missing(files):
     message = mistake("finetune", "--train", files / "train.tsv")
     assert "A model's folder or name must be given" in message
     assert "--pretrained" not in message  # there is no such option
+
+
+def test_a_folder_of_splits_and_renamed_columns(files, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    for split in ("train", "validation"):
+        lines = (files / "train.tsv").read_text(encoding="utf-8").replace("\t", ";").replace("text;label", "satz;label")
+        (data / f"{split}.csv").write_text(lines, encoding="utf-16")
+    pretrained = arguments(files)[1]
+    options = ("--rename-columns", "satz=text", "--max-length", 32, "--epochs", 1, "--output", tmp_path / "run")
+    code, _, err = run("finetune", pretrained, "--train", data, "--dev", data, *options)
+    assert code == 0, err
+    assert re.search(r"train: \d+ texts, separated by ';', in utf-16\ndev: \d+ texts, separated", err)
+    assert "must be theirs=ours" in mistake("evaluate", tmp_path / "run", "--data", data, "--rename-columns", "text")
