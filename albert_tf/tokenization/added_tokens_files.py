@@ -1,0 +1,93 @@
+"""Added tokens in files: in those of transformers, and one token a line."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from albert_tf.files.atomic import atomic_write
+from albert_tf.files.json import read_bytes, read_json
+from albert_tf.tokenization.files import CONFIG_FILE, TOKENIZERS_FILE, read_config, write_config
+from albert_tf.tokenization.interface import AddedToken
+
+_KEY = "added_tokens_decoder"
+# Written until 2023, and also by scripts.
+_IDS_FILE = "added_tokens.json"
+_UNSUPPORTED = ("lstrip", "rstrip", "single_word")
+
+
+def write_added_tokens(folder: Path, tokens: Sequence[AddedToken], first_id: int) -> None:
+    """Writes tokens into a tokenizer's `tokenizer_config.json`, and into its `tokenizer.json`, if there is one."""
+    entries = {
+        index: asdict(token) | dict.fromkeys(_UNSUPPORTED, False) for index, token in enumerate(tokens, first_id)
+    }
+    write_config(folder, read_config(folder / CONFIG_FILE) | {_KEY: entries})
+    if (file := folder / TOKENIZERS_FILE).is_file():
+        content = read_json(file, cure="save the tokenizer again")
+        content["added_tokens"] += [{"id": index} | entry for index, entry in entries.items()]
+        atomic_write(file, json.dumps(content, ensure_ascii=False).encode())
+
+
+def read_added_tokens(file: Path, first_id: int) -> list[AddedToken]:
+    """Reads the tokens that are recorded beside a vocabulary, or in it, with ids from `first_id` on.
+
+    Raises:
+        ValueError: a file is damaged, ids have gaps, or a token has a property that cannot be reproduced.
+    """
+    for path, entries in _records(file):
+        try:
+            found = {int(index): entry for index, entry in entries if int(index) >= first_id}
+            tokens = [_token(found[index]) for index in sorted(found)]
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(
+                f"{path} has added tokens that cannot be read ({type(error).__name__}: {error}); save the tokenizer "
+                "again."
+            ) from None
+        if sorted(found) != list(range(first_id, first_id + len(found))):
+            raise ValueError(
+                f"Ids of added tokens must follow those of the pieces, {first_id} and so on. Received: "
+                f"{sorted(found)[:3]} in {path}; use the vocabulary that they were added to."
+            )
+        if tokens:
+            return tokens
+    return []
+
+
+def read_token_lines(path: str | Path) -> list[str]:
+    """Reads a UTF-8 file with one token a line; blank lines and white space around tokens are left out.
+
+    Raises:
+        ValueError: the file cannot be read, is not UTF-8, or has no tokens.
+    """
+    try:
+        lines = read_bytes(path).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"A file of tokens must be UTF-8 text. Received: {path}, which is not valid UTF-8 at byte {error.start}; "
+            "convert the file, for example with iconv."
+        ) from error
+    tokens = [line.strip() for line in lines if line.strip()]
+    if not tokens:
+        raise ValueError(f"{path} has no tokens; write one a line.")
+    return tokens
+
+
+def _records(file: Path) -> Iterator[tuple[Path, Any]]:
+    """Pairs of ids and entries in each file that may have them."""
+    folder = file.parent
+    config = read_config(folder / CONFIG_FILE)
+    yield folder / CONFIG_FILE, list((config.get(_KEY) or {}).items())
+    tokenizers = file if file.suffix == ".json" else folder / TOKENIZERS_FILE
+    if tokenizers.is_file():
+        added = read_json(tokenizers, cure="save the tokenizer again").get("added_tokens") or ()
+        yield tokenizers, [(entry["id"], entry) for entry in added]
+    if (ids := folder / _IDS_FILE).is_file():
+        yield ids, [(index, {"content": token}) for token, index in read_json(ids, cure="delete it").items()]
+
+
+def _token(entry: dict[str, Any]) -> AddedToken:
+    if named := [name for name in _UNSUPPORTED if entry.get(name)]:
+        raise ValueError(f"the token {entry['content']!r} has {named[0]}, which is not supported")
+    special = bool(entry.get("special"))
+    return AddedToken(entry["content"], bool(entry.get("normalized", not special)), special)
