@@ -78,10 +78,9 @@ def _records(file: Path) -> Iterator[tuple[Path, Any]]:
     folder = file.parent
     config = read_config(folder / CONFIG_FILE)
     yield folder / CONFIG_FILE, list((config.get(_KEY) or {}).items())
-    tokenizers = file if file.suffix == ".json" else folder / TOKENIZERS_FILE
-    if tokenizers.is_file():
-        added = read_json(tokenizers, cure="save the tokenizer again").get("added_tokens") or ()
-        yield tokenizers, [(entry["id"], entry) for entry in added]
+    if file.suffix == ".json":
+        added = read_json(file, cure="save the tokenizer again").get("added_tokens") or ()
+        yield file, [(entry["id"], entry) for entry in added]
     if (ids := folder / _IDS_FILE).is_file():
         yield ids, [(index, {"content": token}) for token, index in read_json(ids, cure="delete it").items()]
 
