@@ -153,34 +153,28 @@ class AlbertTokenizer:
     def add_tokens(self, tokens: str | Iterable[str], *, normalized: bool = True) -> int:
         """Adds tokens, such as "[E1]" or the words of a domain, with the ids that follow those of the vocabulary.
 
-        An added token is never split, and a text is split at added tokens first, at the longest one; what is between
-        them is tokenized as texts of their own, as in transformers. Texts without added tokens keep their ids. The
-        model needs rows for the new ids: `model.resize_token_embeddings(len(tokenizer))`.
+        As in transformers, texts are split at added tokens first, and each part in between is tokenized as a text of
+        its own. The model needs rows for them: `model.resize_token_embeddings(len(tokenizer))`.
 
         Args:
             tokens: the tokens. Those that are pieces or added tokens already are left out.
             normalized: whether tokens are found after the clean-up, as by default in transformers: "covid" in "COVID"
                 if texts are lower-cased. False: only as they are written, such as "US" but not "us".
 
-        Returns:
-            int. The number of tokens added.
+        Returns: int. The number of tokens added.
 
         Raises:
             ValueError: a token is not a string of visible characters, or is equal to another one after the clean-up.
 
-        Example:
-
         >>> tokenizer = AlbertTokenizer.english()
-        >>> tokenizer.add_tokens(["[E1]", "[/E1]", "covid"]), len(tokenizer)
-        (3, 30003)
+        >>> _ = tokenizer.add_tokens(["[E1]", "[/E1]", "covid"])
         >>> tokenizer.tokenize("[E1]Covid[/E1] spreads")
         ['[E1]', 'covid', '[/E1]', '▁spreads']
         """
         tokens = [AddedToken(token, normalized) for token in ([tokens] if isinstance(tokens, str) else tokens)]
-        before, model = len(self), self._model
-        model = model if isinstance(model, AddedTokensModel) else AddedTokensModel(model, ())
+        model = self._model if isinstance(self._model, AddedTokensModel) else AddedTokensModel(self._model, ())
         model = model.with_tokens(tokens)
-        if added := len(model.pieces) - before:
+        if added := len(model.pieces) - len(self):
             vars(self).clear()  # what was computed of the former vocabulary
             self._model = model
         return added
