@@ -41,7 +41,6 @@ def check_larger(old: int, new: int) -> None:
     """Raises ValueError if a vocabulary would become smaller."""
     if isinstance(new, bool) or not isinstance(new, int) or new < old:
         raise ValueError(
-            f"The new vocabulary size must be an integer of at least {old}, the model's own `vocab_size`, or ids in use "
-            f"would lose their rows. Received: {new!r}; pass len(tokenizer), of the model's own tokenizer with added "
-            "tokens."
+            f"The new vocabulary size must be an integer of at least {old}, the model's own `vocab_size`, or ids would "
+            f"lose their rows. Received: {new!r}; pass len(tokenizer), of the model's own tokenizer with added tokens."
         )

@@ -281,8 +281,8 @@ class AlbertBase(CheckedModel):
                 such as `hidden_dropout_prob`. With `share="none"`, layers start with the shared weights and no longer
                 share them. With a larger `max_position_embeddings`, the position embeddings are repeated, and with
                 `attention="block_local"` costs are linear in the length. With `vocab_size=len(tokenizer)` there are
-                rows for tokens added to the vocabulary, as with `resize_token_embeddings`. If `labels` are those in the file in another
-                order, the classifier's columns are reordered.
+                rows for tokens added to the vocabulary, as with `resize_token_embeddings`. If `labels` are those in the
+                file in another order, the classifier's columns are reordered.
 
         Raises:
             ValueError: a tensor is not used, a variable is not filled, or shapes differ.
@@ -324,7 +324,8 @@ class AlbertBase(CheckedModel):
         if self.compiled:
             raise ValueError(
                 "The vocabulary must be resized before the model is compiled, because the optimizer has a state for "
-                "each row; call resize_token_embeddings first, then compile."
+                "each row; resize it first, or load the "
+                "weights with from_pretrained(folder, vocab_size=...)."
             )
         encoder: Any = getattr(self, "encoder", self)
         owners = {"word_embeddings": encoder.embeddings, "output_bias": getattr(self, "masked_lm", None)}

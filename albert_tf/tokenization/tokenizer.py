@@ -246,7 +246,7 @@ class AlbertTokenizer:
             raise ValueError(
                 f"The model's `vocab_size` must be that of its vocabulary. Received: vocab_size={vocab_size}, "
                 f"a vocabulary of {self.vocab_size} pieces in {self._model.source}; use the model's own vocabulary, or "
-                f"create the model with vocab_size={self.vocab_size}."
+                f"create the model with vocab_size={self.vocab_size}, or load it so if tokens were added."
             )
 
     def tokenize(self, text: str | bytes) -> list[str]:
@@ -314,8 +314,7 @@ class AlbertTokenizer:
         allow_special: bool = False,
         **unknown: Any,
     ) -> dict[str, np.ndarray]:
-        if unknown:
-            name = next(iter(unknown))
+        for name in unknown:
             hint = f"; {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
             raise TypeError(f"A call of the tokenizer has no argument `{name}`{hint}.")
         layout = BatchLayout(max_length, padding, truncation, pad_to_multiple_of, doc_stride)

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import hashlib
 import itertools
 import math
 import pathlib
@@ -19,12 +18,13 @@ import numpy as np
 from albert_tf import checkpoints, models
 from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
-from albert_tf.files.atomic import atomic_write, exclusive_lock, sha256
+from albert_tf.files.atomic import atomic_write, exclusive_lock
 from albert_tf.files.hub import model_folder
 from albert_tf.models.base import AlbertBase
 from albert_tf.optimizers import assign_rules
 from albert_tf.tasks import TASKS, Task
 from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.added_tokens_files import read_token_lines
 from albert_tf.trainer import tasks
 from albert_tf.trainer.adapters import add_adapters
 from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, SaveState, StopAtBadLoss
@@ -41,6 +41,7 @@ from albert_tf.trainer.run_folder import (
     METRICS_FILE,
     REPORT_FILE,
     check_folder,
+    identity,
     read_metrics,
     write_recipe,
 )
@@ -105,10 +106,9 @@ def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib
     train, dev = task.read(options.train), task.read_dev(options.dev)
     arguments = task.model_arguments(train)
     keras.utils.set_random_seed(options.seed)
+    tokenizer = _tokenizer(options)
     with devices.strategy.scope():
-        model = _model(options, arguments)
-    given = options.pretrained  # a folder, or the prefix of a checkpoint
-    tokenizer = AlbertTokenizer.from_pretrained(given if given.is_dir() else given.parent)
+        model = _model(options, arguments, tokenizer)
     found = {"max_length": _max_length(options, model, tokenizer), "tag_words": task.tags_words(train)}
     task.options = options.model_copy(update=found)
     with contextlib.ExitStack() as stack:
@@ -345,11 +345,20 @@ def _optimizer(options: FinetuneOptions, steps: int) -> Any:
     return recipe.build(steps, options.batch_size)
 
 
-def _model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBase:
+def _tokenizer(options: FinetuneOptions) -> AlbertTokenizer:
+    given = options.pretrained  # a folder, or the prefix of a checkpoint
+    tokenizer = AlbertTokenizer.from_pretrained(given if given.is_dir() else given.parent)
+    if options.add_tokens is not None:
+        tokenizer.add_tokens(read_token_lines(options.add_tokens))
+    return tokenizer
+
+
+def _model(options: FinetuneOptions, arguments: dict[str, Any], tokenizer: AlbertTokenizer) -> AlbertBase:
     kind, arguments = getattr(models, _row(options).model), {**arguments, "dtype": options.dtype_policy}
     rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), options.dropout)
     values: dict[str, Any] = {**rates, "classifier_dropout_prob": options.head_dropout, "share": options.share}
     changes = {name: value for name, value in values.items() if value is not None}
+    changes |= {"vocab_size": len(tokenizer)} if options.add_tokens is not None else {}
     if options.from_scratch:
         file = checkpoints.read(options.pretrained)
         model = kind(file.config.replace(**changes), **kind.arguments_from_file(dict(file.settings), arguments))
@@ -376,8 +385,8 @@ def _recipe(
 ) -> dict[str, Any]:
     """All options, with hashes of files instead of their paths."""
     options: Any = task.options
-    values = options.model_dump(mode="json", exclude={"output", "pretrained", "train", "dev"})
-    files = {name: _identity(getattr(options, name)) for name in ("train", "dev")}
+    values = options.model_dump(mode="json", exclude={"output", "pretrained", "train", "dev", "add_tokens"})
+    files = {name: identity(getattr(options, name)) for name in ("train", "dev")}
     started_from = {
         "config": model.config.to_dict(),
         "weights_sha256": checkpoints.digest(
@@ -386,12 +395,3 @@ def _recipe(
         "vocab_hash": tokenizer.vocab_hash,
     }
     return {**values, **files, "labels": arguments.get("labels"), "pretrained": started_from}
-
-
-def _identity(path: pathlib.Path) -> Any:
-    """A hash of a file, or of all files in a folder."""
-    if not path.is_dir():
-        return {"sha256": sha256(path)}
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    content = "".join(f"{file.relative_to(path).as_posix()} {sha256(file)}\n" for file in files)
-    return {"sha256": hashlib.sha256(content.encode()).hexdigest()}

@@ -1,13 +1,14 @@
 """The folder of a run: its files, and the recipe that identifies the run that may be resumed there."""
 
 import dataclasses
+import hashlib
 import json
 import pathlib
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf.files.atomic import atomic_write
+from albert_tf.files.atomic import atomic_write, sha256
 from albert_tf.files.json import parse_json, read_bytes, read_json
 
 RECIPE_FILE = "recipe.json"
@@ -104,3 +105,12 @@ def differences(there: Any, here: Any, where: str = "") -> list[str]:
         nested = [differences(there.get(key), here.get(key), f"{where}.{key}" if where else key) for key in keys]
         return [difference for found in nested for difference in found]
     return [] if there == here else [f"{where} (there {there!r}, here {here!r})"]
+
+
+def identity(path: pathlib.Path) -> Any:
+    """A hash of a file, or of all files in a folder."""
+    if not path.is_dir():
+        return {"sha256": sha256(path)}
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    content = "".join(f"{file.relative_to(path).as_posix()} {sha256(file)}\n" for file in files)
+    return {"sha256": hashlib.sha256(content.encode()).hexdigest()}

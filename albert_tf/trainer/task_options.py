@@ -172,6 +172,7 @@ class FinetuneOptions(TaskOptions):
             pandas DataFrame or a Hugging Face Dataset.
         dev: examples to evaluate on, likewise.
         output: folder to write.
+        add_tokens: file of tokens to add to the vocabulary, one a line, such as markers or the words of a domain.
         from_scratch: use only config and vocabulary of `pretrained`, not its weights, as a baseline.
         epochs: passes over `train`.
         batch_size: texts, or windows of long texts and passages, per update.
@@ -202,6 +203,7 @@ class FinetuneOptions(TaskOptions):
     train: Examples
     dev: Examples
     output: pathlib.Path
+    add_tokens: pathlib.Path | None = None
     from_scratch: bool = False
     epochs: int = pydantic.Field(default=3, ge=1)
     batch_size: Count = 32
