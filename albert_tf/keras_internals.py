@@ -104,7 +104,7 @@ def reshape_variable(owner: keras.layers.Layer, variable: Any, value: Any) -> No
     """Gives a layer's variable a value of another shape; it keeps its place among the weights."""
     owner._post_untrack_variable(variable)
     variable._shape = tuple(value.shape)
-    variable._initialize(value)
+    variable._initialize(keras.ops.convert_to_tensor(value, dtype=variable.dtype))
     owner._post_track_variable(variable)
 
 

@@ -171,13 +171,13 @@ class AlbertTokenizer:
         >>> tokenizer.tokenize("[E1]Covid[/E1] spreads")
         ['[E1]', 'covid', '[/E1]', '▁spreads']
         """
-        tokens = [AddedToken(token, normalized) for token in ([tokens] if isinstance(tokens, str) else tokens)]
+        added = [AddedToken(token, normalized) for token in ([tokens] if isinstance(tokens, str) else tokens)]
         model = self._model if isinstance(self._model, AddedTokensModel) else AddedTokensModel(self._model, ())
-        model = model.with_tokens(tokens)
-        if added := len(model.pieces) - len(self):
+        model = model.with_tokens(added)
+        if count := len(model.pieces) - len(self):
             vars(self).clear()  # what was computed of the former vocabulary
             self._model = model
-        return added
+        return count
 
     @property
     def added_tokens(self) -> dict[str, int]:
