@@ -116,8 +116,9 @@ def write_tokenizer(folder: pathlib.Path, added: bool = False) -> None:
     if added:
         tokenizer.add_tokens(TOKENS)
         tokenizer.add_tokens(EXACT_TOKENS, normalized=False)
-        # Where a run of one character is cut, splits of equal scores differ: "!" + "!!!" and "!!!" + "!".
-        mixed = [text for text in texts if not re.search(r"(.)\1{7}", text)]
+        # Where a run of one character is cut, splits of equal scores differ: "!" + "!!!" and "!!!" + "!". Where a
+        # number is, so does the digit-comma rule, which their file has only in scores: "21,4", also without tokens.
+        mixed = [text for text in texts if not re.search(r"(.)\1{7}|\d,\d", text)]
         texts += [with_tokens(text, random.Random(index)) for index, text in enumerate(mixed)]
     tokenizer.save_pretrained(folder)
     ids = {text: row.tolist() for text, row in zip(texts, tokenizer.encode_batch(texts))}
