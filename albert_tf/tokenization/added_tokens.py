@@ -45,7 +45,8 @@ class AddedTokensModel:
             if text in written[token.normalized]:
                 raise ValueError(
                     f"Added tokens must differ after the clean-up. Received: {token.content!r}, which becomes {text!r} "
-                    f"like {self.pieces[written[token.normalized][text]]!r}; pass normalized=False."
+                    f"like {self.pieces[written[token.normalized][text]]!r}; leave one out, or pass "
+                    "normalized=False."
                 )
             written[token.normalized][text] = index
         self._cleaned, self._exact = SpecialTokens(written[True]), SpecialTokens(written[False])

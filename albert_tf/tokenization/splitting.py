@@ -1,5 +1,8 @@
 """Tokens that a text is split at: special tokens with `allow_special`, and tokens added to a vocabulary."""
 
+import itertools
+import operator
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -124,10 +127,21 @@ class SplitAtTokens:
 def pattern_of(tokens: Iterable[str]) -> str:
     """A regular expression, for Python and TensorFlow, that matches the longest of the tokens at a position.
 
-    >>> pattern_of(["[E", "[E1]"])
-    '(\\\\[E1\\\\]|\\\\[E)'
+    Tokens with the same beginning share it, so that the time does not grow with the number of tokens.
+
+    >>> pattern_of(["[E1]", "x", "[E"])
+    '((?:\\\\[E(?:1\\\\])?|x))'
     """
-    return f"({'|'.join(map(re.escape, sorted(tokens, key=len, reverse=True)))})"
+    return f"({_alternatives(sorted(set(tokens)))})"
+
+
+def _alternatives(tokens: list[str]) -> str:
+    """An expression for sorted tokens; of those that begin alike, the longest is tried first."""
+    shared = os.path.commonprefix(tokens)  # noqa: RUF071 (characters are meant)
+    ends = [token[len(shared) :] for token in tokens]
+    groups = [list(group) for _, group in itertools.groupby(filter(None, ends), key=operator.itemgetter(0))]
+    choices = f"(?:{'|'.join(map(_alternatives, groups))})" if groups else ""
+    return re.escape(shared) + choices + ("?" if groups and "" in ends else "")
 
 
 def _begins_with_space(part: str | bytes) -> bool:
