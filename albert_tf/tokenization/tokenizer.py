@@ -168,8 +168,8 @@ class AlbertTokenizer:
 
         >>> tokenizer = AlbertTokenizer.english()
         >>> _ = tokenizer.add_tokens(["[E1]", "[/E1]", "covid"])
-        >>> tokenizer.tokenize("[E1]Covid[/E1] spreads")
-        ['[E1]', 'covid', '[/E1]', '▁spreads']
+        >>> tokenizer.tokenize("[E1]Covid[/E1] is here")
+        ['[E1]', 'covid', '[/E1]', '▁is', '▁here']
         """
         added = [AddedToken(token, normalized) for token in ([tokens] if isinstance(tokens, str) else tokens)]
         model = self._model if isinstance(self._model, AddedTokensModel) else AddedTokensModel(self._model, ())
