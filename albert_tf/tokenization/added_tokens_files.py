@@ -35,9 +35,9 @@ def read_added_tokens(file: Path, first_id: int) -> list[AddedToken]:
     Raises:
         ValueError: a file is damaged, ids have gaps, or a token has a property that cannot be reproduced.
     """
-    for path, entries in _records(file):
+    for path, record in _records(file):
         try:
-            found = {int(index): entry for index, entry in entries if int(index) >= first_id}
+            found = {int(index): entry for index, entry in _entries(record) if int(index) >= first_id}
             tokens = [_token(found[index]) for index in sorted(found)]
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
@@ -56,7 +56,7 @@ def read_added_tokens(file: Path, first_id: int) -> list[AddedToken]:
 
 def has_records(file: Path) -> bool:
     """Whether added tokens, or only special ones, are recorded beside a vocabulary, or in it."""
-    return any(entries for _, entries in _records(file))
+    return any(record for _, record in _records(file))
 
 
 def read_token_lines(path: str | Path) -> list[str]:
@@ -79,15 +79,20 @@ def read_token_lines(path: str | Path) -> list[str]:
 
 
 def _records(file: Path) -> Iterator[tuple[Path, Any]]:
-    """Pairs of ids and entries in each file that may have them."""
+    """What each file that may have added tokens says about them."""
     folder = file.parent
-    config = read_config(folder / CONFIG_FILE)
-    yield folder / CONFIG_FILE, list((config.get(_KEY) or {}).items())
+    yield folder / CONFIG_FILE, read_config(folder / CONFIG_FILE).get(_KEY) or {}
     if file.suffix == ".json":
-        added = read_json(file, cure="save the tokenizer again").get("added_tokens") or ()
-        yield file, [(entry["id"], entry) for entry in added]
+        yield file, read_json(file, cure="save the tokenizer again").get("added_tokens") or []
     if (ids := folder / _IDS_FILE).is_file():
-        yield ids, [(index, {"content": token}) for token, index in read_json(ids, cure="delete it").items()]
+        yield ids, read_json(ids, cure="delete it")
+
+
+def _entries(record: Any) -> list[tuple[Any, dict[str, Any]]]:
+    """Pairs of id and entry, from a list of entries with ids, entries by id, or ids by token."""
+    if isinstance(record, list):
+        return [(entry["id"], entry) for entry in record]
+    return [(key, value) if isinstance(value, dict) else (value, {"content": key}) for key, value in record.items()]
 
 
 def _token(entry: dict[str, Any]) -> AddedToken:

@@ -171,7 +171,8 @@ class AlbertTokenizer:
         >>> tokenizer.tokenize("[E1]Covid[/E1] is here")
         ['[E1]', 'covid', '[/E1]', '▁is', '▁here']
         """
-        added = [AddedToken(token, normalized) for token in ([tokens] if isinstance(tokens, str) else tokens)]
+        is_one = isinstance(tokens, str) or not isinstance(tokens, Iterable)
+        added = [AddedToken(token, normalized) for token in ([tokens] if is_one else tokens)]
         model = self._model if isinstance(self._model, AddedTokensModel) else AddedTokensModel(self._model, ())
         model = model.with_tokens(added)
         if count := len(model.pieces) - len(self):

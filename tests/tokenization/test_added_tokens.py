@@ -156,8 +156,9 @@ def test_those_that_exist_are_left_out():
 @pytest.mark.parametrize("token", ["", " \u3000", "a\nb", "\0", "a\u2028b", "\ud800", None, 5, b"x"], ids=repr)
 def test_what_cannot_be_a_token_is_named(token):
     tokenizer = AlbertTokenizer.english()
-    with pytest.raises(ValueError, match=r"An added token must be a string.*leave it out"):
-        tokenizer.add_tokens([token])
+    for tokens in ([token], token):
+        with pytest.raises(ValueError, match=r"An added token must be a string.*leave it out"):
+            tokenizer.add_tokens(tokens)
     assert len(tokenizer) == 30000
 
 
@@ -215,6 +216,8 @@ def _entries(**changes):
         ({"30000": {}}, None, "cannot be read.*save the tokenizer again"),
         ({"x": _entries()}, None, "cannot be read.*save the tokenizer again"),
         ({}, {"[X]": None}, "cannot be read.*save the tokenizer again"),
+        (5, None, "cannot be read.*save the tokenizer again"),
+        ([5], None, "cannot be read.*save the tokenizer again"),
     ],
     ids=str,
 )
