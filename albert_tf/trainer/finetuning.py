@@ -106,9 +106,9 @@ def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib
     train, dev = task.read(options.train), task.read_dev(options.dev)
     arguments = task.model_arguments(train)
     keras.utils.set_random_seed(options.seed)
-    tokenizer = _tokenizer(options)
     with devices.strategy.scope():
-        model = _model(options, arguments, tokenizer)
+        model = _model(options, arguments)
+    tokenizer = _tokenizer(options)
     found = {"max_length": _max_length(options, model, tokenizer), "tag_words": task.tags_words(train)}
     task.options = options.model_copy(update=found)
     with contextlib.ExitStack() as stack:
@@ -353,12 +353,12 @@ def _tokenizer(options: FinetuneOptions) -> AlbertTokenizer:
     return tokenizer
 
 
-def _model(options: FinetuneOptions, arguments: dict[str, Any], tokenizer: AlbertTokenizer) -> AlbertBase:
+def _model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBase:
     kind, arguments = getattr(models, _row(options).model), {**arguments, "dtype": options.dtype_policy}
     rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), options.dropout)
     values: dict[str, Any] = {**rates, "classifier_dropout_prob": options.head_dropout, "share": options.share}
     changes = {name: value for name, value in values.items() if value is not None}
-    changes |= {"vocab_size": len(tokenizer)} if options.add_tokens is not None else {}
+    changes |= {"vocab_size": len(_tokenizer(options))} if options.add_tokens is not None else {}
     if options.from_scratch:
         file = checkpoints.read(options.pretrained)
         model = kind(file.config.replace(**changes), **kind.arguments_from_file(dict(file.settings), arguments))
