@@ -5,6 +5,7 @@ vocabulary splits them and once with the names as added tokens.
 """
 
 import collections
+import math
 import pathlib
 import re
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import typer
 from novels import Chapter, read_chapters, write_corpus
 from steps import REPOSITORY, Folders, pretrain_model, run_demo, step, train_vocabulary, write_examples
 
-from albert_tf import AlbertTokenizer, data, inference, trainer
+from albert_tf import AlbertForPreTraining, AlbertTokenizer, data, inference, trainer
 from albert_tf.cli.pretrain import end_if_stopped
 from albert_tf.cli.tables import print_table
 from albert_tf.data.documents import split_sentences
@@ -37,7 +38,7 @@ def new_words(
     ),
     steps: Annotated[int, typer.Option(help="Updates of continued pretraining.")] = NUM_TRAIN_STEPS,
 ) -> None:
-    """Continues pretraining on a novel with and without added tokens; prints how many masked names are guessed."""
+    """Continues pretraining on a novel with and without added tokens; prints how well masked names are predicted."""
     folders = Folders.below(output)
     chapters = read_chapters(novels)
     parts: dict[str, list[Chapter]] = {"train": [], "heldout": [], "new_train": [], "new_heldout": []}
@@ -56,12 +57,22 @@ def new_words(
     tokens.write_text("\n".join(names) + "\n", encoding="utf-8")
     sentences = [sentence for sentence in _sentences(parts["new_heldout"]) if len(sentence) <= MAX_CHARACTERS]
     found = [place for sentence in sentences for place in find_places(sentence, names)]
-    rows = [("as pieces, before", *score(model, found))]
+    resized = add_rows(model, names, folders.finetuning / "before")
+    rows = [("as pieces, before", *score(model, found)), ("as added tokens, before", *score(resized, found))]
     for title, added in (("as pieces", None), ("as added tokens", tokens)):
         folder = continue_pretraining(recipe, model, texts["new_train"], folders, added, steps)
         rows.append((f"{title}, after {steps:,} updates", *score(folder, found)))
-    columns = ("names", "guessed", "tokens per sentence")
+    columns = ("names", "nats per name", "tokens per sentence")
     print_table(f"{len(found)} masked names of held-out chapters, of {len(names)} names", columns, rows)
+
+
+def add_rows(model: pathlib.Path, names: list[str], folder: pathlib.Path) -> pathlib.Path:
+    """Writes the model with rows for names, as they are before training."""
+    tokenizer = AlbertTokenizer.from_pretrained(model)
+    tokenizer.add_tokens(names)
+    AlbertForPreTraining.from_pretrained(model, vocab_size=len(tokenizer)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
 
 
 def find_names(chapters: list[Chapter], tokenizer: AlbertTokenizer) -> list[str]:
@@ -108,14 +119,17 @@ def continue_pretraining(
 
 
 def score(folder: pathlib.Path, places: list[tuple[str, str, str]]) -> tuple[str, str]:
-    """The share of names of which all pieces are guessed when all of them are masked, and the length of sentences."""
+    """The mean negative log probability of names, all pieces of which are masked, and the length of sentences."""
     model = inference.load_folder(folder)
-    pieces = [model.tokenizer.tokenize(name) for _, name, _ in places]
-    masked = [f"{before}{'[MASK]' * len(row)}{after}" for (before, _, after), row in zip(places, pieces)]
-    guesses = [[mask.pieces[0] for mask in masks] for masks in model.fill_mask(masked)]
-    lengths = model.tokenizer.encode_batch(["".join(place) for place in places])
-    right = sum(guess == row for guess, row in zip(guesses, pieces))
-    return f"{right / len(places):.1%}", f"{sum(map(len, lengths)) / len(places):.1f}"
+    names = [model.tokenizer.tokenize(name) for _, name, _ in places]
+    masked = [f"{before}{'[MASK]' * len(pieces)}{after}" for (before, _, after), pieces in zip(places, names)]
+    losses = [
+        -math.log(mask.probabilities[mask.pieces.index(piece)])
+        for pieces, masks in zip(names, model.fill_mask(masked, top=len(model.tokenizer)))
+        for piece, mask in zip(pieces, masks)
+    ]
+    lengths = map(len, model.tokenizer.encode_batch(["".join(place) for place in places]))
+    return f"{sum(losses) / len(places):.2f}", f"{sum(lengths) / len(places):.1f}"
 
 
 def _sentences(chapters: list[Chapter]) -> Iterator[str]:
