@@ -1,6 +1,7 @@
 """Added tokens in files: in those of transformers, and one token a line."""
 
 import json
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -32,13 +33,20 @@ def write_added_tokens(folder: Path, tokens: Sequence[AddedToken], first_id: int
 def read_added_tokens(file: Path, first_id: int) -> list[AddedToken]:
     """Reads the tokens that are recorded beside a vocabulary, or in it, with ids from `first_id` on.
 
+    Warns:
+        UserWarning: a piece of the vocabulary is also an added token of transformers.
+
     Raises:
         ValueError: a file is damaged, ids have gaps, or a token has a property that cannot be reproduced.
     """
     for path, record in _records(file):
         try:
-            found = {int(index): entry for index, entry in _entries(record) if int(index) >= first_id}
+            by_id = {int(index): entry for index, entry in _entries(record)}
+            found = {index: entry for index, entry in by_id.items() if index >= first_id}
             tokens = [_token(found[index]) for index in sorted(found)]
+            pieces = [
+                by_id[index]["content"] for index in sorted(by_id.keys() - found) if by_id[index].get("normalized")
+            ]
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
                 f"{path} has added tokens that cannot be read ({type(error).__name__}: {error}); save the tokenizer "
@@ -48,6 +56,12 @@ def read_added_tokens(file: Path, first_id: int) -> list[AddedToken]:
             raise ValueError(
                 f"Ids of added tokens must follow those of the pieces, {first_id} and so on. Received: "
                 f"{sorted(found)[:3]} in {path}; use the vocabulary that they were added to."
+            )
+        if pieces:
+            warnings.warn(
+                f"{path} has the piece {pieces[0]!r} as an added token too, at which transformers splits texts, also "
+                "inside words, and this tokenizer does not; ids of texts with it may differ.",
+                stacklevel=2,
             )
         if tokens:
             return tokens

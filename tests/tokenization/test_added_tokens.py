@@ -201,6 +201,15 @@ def test_layers_are_saved_with_them(tmp_path):
     np.testing.assert_array_equal(restored(texts)["input_ids"], expected)
 
 
+def test_a_piece_that_is_an_added_token_too_is_named(tmp_path):
+    AlbertTokenizer.english().save_pretrained(tmp_path)
+    recorded = json.loads((tmp_path / CONFIG_FILE).read_text())
+    entries = {"124": _entries(content="the"), "4": _entries(content="[MASK]", normalized=False, special=True)}
+    (tmp_path / CONFIG_FILE).write_text(json.dumps({**recorded, "added_tokens_decoder": entries}))
+    with pytest.warns(UserWarning, match="the piece 'the' as an added token too.*ids of texts with it may differ"):
+        assert AlbertTokenizer.from_pretrained(tmp_path).added_tokens == {}
+
+
 def _entries(**changes):
     return {"content": "[X]", "normalized": True, **changes}
 
@@ -208,7 +217,7 @@ def _entries(**changes):
 @pytest.mark.parametrize(
     ("config", "ids", "sentence"),
     [
-        ({"30000": _entries(), "2": _entries(content="[CLS]")}, None, None),
+        ({"30000": _entries(), "2": _entries(content="[CLS]", normalized=False)}, None, None),
         ({}, {"[X]": 30000, "[CLS]": 2}, None),
         ({"30001": _entries()}, None, r"must follow those of the pieces, 30000.*\[30001\]"),
         ({"30000": _entries(lstrip=True)}, None, r"'\[X\]' has lstrip, which is not supported"),
