@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Without bytecode, each of the tests' processes compiles TensorFlow's sources again, for ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: docs release-check bench-peers quickstart nsmc ablations test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving parity-tfa parity-google parity-peers parity-hub parity-web test-backends test-keras
+.PHONY: docs release-check bench-peers quickstart nsmc ablations new-words test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving parity-tfa parity-google parity-peers parity-hub parity-web test-backends test-keras
 
 $(STAMP): pyproject.toml setup.py
 	@echo "installing into .venv, which takes some minutes the first time"
@@ -19,8 +19,8 @@ $(STAMP): pyproject.toml setup.py
 	fi
 	@touch $(STAMP)
 
-quickstart nsmc ablations: $(STAMP)
-	$(BIN)/python training/demos/$@.py
+quickstart nsmc ablations new-words: $(STAMP)
+	$(BIN)/python training/demos/$(subst -,_,$@).py
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not exhaustive"
@@ -111,7 +111,7 @@ test-backends: $(STAMP) .venv-jax/.installed .venv-torch/.installed
 	$(BIN)/python -m tests.backends.convert_weights
 	for backend in jax torch; do \
 		KERAS_BACKEND=$$backend .venv-$$backend/bin/python -m pytest --override-ini addopts=-ra \
-			tests/backends tests/optimizers/test_golden.py || exit 1; \
+			tests/backends tests/optimizers/test_golden.py tests/models/test_resize.py || exit 1; \
 	done
 
 # The oldest Keras that pyproject.toml allows, the newest, and what becomes the next; for a newer nightly, remove its

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from albert_tf.checkpoints.huggingface import save_huggingface
     from albert_tf.checkpoints.reading import holds_weights, read
     from albert_tf.checkpoints.sentence_modules import SENTENCE_SETTINGS, save_sentence_modules
+    from albert_tf.checkpoints.vocabulary import check_larger, with_rows, with_vocabulary
 
 __all__ = [
     "SENTENCE_SETTINGS",
     "Checkpoint",
     "Placement",
     "assign",
+    "check_larger",
     "check_size",
     "digest",
     "holds_weights",
@@ -28,7 +30,9 @@ __all__ = [
     "save_huggingface",
     "save_sentence_modules",
     "with_positions",
+    "with_rows",
     "with_sharing",
+    "with_vocabulary",
     "write",
     "write_google",
 ]
@@ -39,5 +43,6 @@ _MODULE_OF = {
     "save_huggingface": "huggingface",
     **dict.fromkeys(("holds_weights", "read"), "reading"),
     **dict.fromkeys(("SENTENCE_SETTINGS", "save_sentence_modules"), "sentence_modules"),
+    **dict.fromkeys(("check_larger", "with_rows", "with_vocabulary"), "vocabulary"),
 }
 __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

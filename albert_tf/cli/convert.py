@@ -49,13 +49,14 @@ def run(
 def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
     """Writes the vocabulary, if there is one; returns a message."""
     from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
+    from albert_tf.tokenization.added_tokens_files import has_records
     from albert_tf.tokenization.files import CONFIG_FILE, MODEL_FILE, TOKENIZERS_FILE
 
     for place in vocabulary_places(source):
         for file in (file for pattern in _VOCABULARIES for file in sorted(place.glob(pattern))):
             if to == "huggingface":
                 AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
-            elif file.name == TOKENIZERS_FILE:
+            elif file.name == TOKENIZERS_FILE or has_records(file):  # Google's code does not know added tokens
                 AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
                 (folder / TOKENIZERS_FILE).unlink(missing_ok=True)
                 if (folder / MODEL_FILE).is_file():

@@ -34,6 +34,7 @@ def run(
     train: Annotated[str | None, _files("Training examples: a file (.tsv, .csv, .json, ...), folder or URL.")] = None,
     dev: Annotated[str | None, _files("Examples to evaluate on after each epoch.")] = None,
     output: Annotated[Path | None, _files("Folder to write; an interrupted run is resumed.")] = None,
+    add_tokens: Annotated[Path | None, _files("File of tokens to add to the vocabulary, one a line.")] = None,
     recipe: Annotated[Path | None, _files("TOML file of options; those given here override it.")] = None,
     task: Annotated[str | None, _task("What to train; see above.", "sequence_classification")] = None,
     problem: Annotated[str | None, _task("classification, multi_label or regression.", "classification")] = None,
@@ -129,7 +130,7 @@ def _finetune(values: dict[str, Any], seeds: int | None, show_progress: bool) ->
         if "seed" in grid:
             raise ValueError("Either `seed` in the recipe's grid or `--seeds` must be given. Received: both.")
         grid = {**grid, "seed": list(range(options.seed, options.seed + seeds))}
-    check_exists(options.train, options.dev)
+    check_exists(options.train, options.dev, *filter(None, [options.add_tokens]))
     options = options.model_copy(update={"pretrained": checkpoint_folder(options.pretrained)})
     with progress_line("start", shown=show_progress):  # TensorFlow is imported only after the options were checked
         from albert_tf.trainer import finetune, finetune_grid

@@ -27,6 +27,9 @@ def run(
         Path | None,
         typer.Option(help="Vocabulary: a folder, a .model or a vocab.txt file; default: the published English one."),
     ] = None,
+    add_tokens: Annotated[
+        Path | None, typer.Option(help="File of tokens to add to the vocabulary, one a line.")
+    ] = None,
     max_seq_length: Annotated[int, typer.Option(help="Tokens per example.")] = 512,
     dupe_factor: Annotated[
         int, typer.Option(help="Passes over the corpus, each with different masks; only examples.")

@@ -112,6 +112,7 @@ class PrepareOptions(ExampleOptions):
             the fly, for any number of passes.
         tokenizer: a SentencePiece file, a vocabulary file or a folder that holds one; None: the published English
             vocabulary.
+        add_tokens: file of tokens to add to the vocabulary, one a line.
         do_lower_case: None: the setting in the tokenizer's folder, or True without one.
         split_sentences: lines are running text, wrapped or not, to be split into sentences.
         document_gap: number of consecutive blank lines that end a document; 0: only the end of a file does.
@@ -133,6 +134,7 @@ class PrepareOptions(ExampleOptions):
     output_dir: Path
     format: Format = "examples"
     tokenizer: Path | None = None
+    add_tokens: Path | None = None
     do_lower_case: bool | None = None
     split_sentences: bool = False
     document_gap: int = Field(default=1, ge=0)

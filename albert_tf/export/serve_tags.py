@@ -15,7 +15,7 @@ from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.windows import Windows, bytes_of, cut, parts_of
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.metrics.entities import split_tag
-from albert_tf.tokenization.layer import WHITE_SPACE
+from albert_tf.tokenization.splitting_graph import WHITE_SPACE
 
 _PREFIXES = {"B": 0, "I": 1, "E": 2, "S": 3}
 _INSIDE, _LAST = (1, 2), (2, 3)

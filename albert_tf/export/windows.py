@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from albert_tf.tokenization.layer import WHITE_SPACE
 from albert_tf.tokenization.ragged import sums, take
+from albert_tf.tokenization.splitting_graph import WHITE_SPACE
 
 _SPACES = f"[{WHITE_SPACE}]*"
 

@@ -12,7 +12,7 @@ _SHARD = re.compile(r"(model|pytorch_model)-\d+-of-\d+\.(safetensors|bin)")
 _VOCABULARIES = ("spiece.model", "30k-clean.model", "vocab.txt", "tokenizer.json")
 # Needed besides weights: config, tokenizer, modules of sentence-transformers, records of `finetune`, KerasHub's pieces.
 _SMALL_FILES = {
-    *("config.json", "tokenizer_config.json", "special_tokens_map.json", *_VOCABULARIES),
+    *("config.json", "tokenizer_config.json", "added_tokens.json", "special_tokens_map.json", *_VOCABULARIES),
     *("modules.json", "sentence_bert_config.json", "1_Pooling/config.json", "recipe.json", "metrics.json"),
     *("metadata.json", "assets/tokenizer/vocabulary.spm"),
 }

@@ -10,7 +10,7 @@ from keras import ops
 from albert_tf import checkpoints
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
-from albert_tf.keras_internals import DotNotTrackScope
+from albert_tf.keras_internals import DotNotTrackScope, layers_within, reshape_variable
 from albert_tf.layers.base import not_quantizable
 from albert_tf.models import variable_paths
 from albert_tf.models.checked_model import CheckedModel
@@ -280,8 +280,9 @@ class AlbertBase(CheckedModel):
             **kwargs: constructor arguments, such as `labels`, and fields of AlbertConfig that differ from the file's,
                 such as `hidden_dropout_prob`. With `share="none"`, layers start with the shared weights and no longer
                 share them. With a larger `max_position_embeddings`, the position embeddings are repeated, and with
-                `attention="block_local"` costs are linear in the length. If `labels` are those in the file in another
-                order, the classifier's columns are reordered.
+                `attention="block_local"` costs are linear in the length. With `vocab_size=len(tokenizer)` there are
+                rows for tokens added to the vocabulary, as with `resize_token_embeddings`. If `labels` are those in the
+                file in another order, the classifier's columns are reordered.
 
         Raises:
             ValueError: a tensor is not used, a variable is not filled, or shapes differ.
@@ -290,10 +291,55 @@ class AlbertBase(CheckedModel):
         checkpoints.check_size(checkpoint)
         changes = {name: kwargs.pop(name) for name in checkpoint.config.to_dict() if name in kwargs}
         config = checkpoint.config.replace(**changes)
-        checkpoint = checkpoints.with_positions(checkpoints.with_sharing(checkpoint, config), config)
+        for adapted in (checkpoints.with_vocabulary, checkpoints.with_sharing, checkpoints.with_positions):
+            checkpoint = adapted(checkpoint, config)
         model = cls(config, **cls.arguments_from_file(dict(checkpoint.settings), kwargs))
         checkpoints.assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
         return model
+
+    def resize_token_embeddings(self, new_num_tokens: int, seed: int = 0) -> None:
+        """Adds rows for tokens that were added to the vocabulary, to word embeddings and masked-LM biases.
+
+        They are drawn from normal distributions with the mean and deviation of the present ones.
+
+        Args:
+            new_num_tokens: int. The new `vocab_size`, `len(tokenizer)`.
+            seed: int. Seed of the new rows.
+
+        Raises:
+            ValueError: there would be fewer rows than now, or the model was compiled already.
+
+        Example:
+
+        >>> import albert_tf
+        >>> tokenizer = albert_tf.AlbertTokenizer.english()
+        >>> config = albert_tf.AlbertConfig.from_preset("tiny").replace(vocab_size=len(tokenizer))
+        >>> model = albert_tf.AlbertForMaskedLM(config)
+        >>> _ = tokenizer.add_tokens(["[E1]", "[/E1]"])
+        >>> model.resize_token_embeddings(len(tokenizer))
+        >>> model.config.vocab_size
+        30002
+        """
+        checkpoints.check_larger(self.config.vocab_size, new_num_tokens)
+        if self.compiled:
+            raise ValueError(
+                "The vocabulary must be resized before the model is compiled, because the optimizer has a state for "
+                "each row; resize it first, or load the "
+                "weights with from_pretrained(folder, vocab_size=...)."
+            )
+        encoder: Any = getattr(self, "encoder", self)
+        owners = {"word_embeddings": encoder.embeddings, "output_bias": getattr(self, "masked_lm", None)}
+        strategy = getattr(self, "distribute_strategy", None)
+        with strategy.scope() if strategy is not None else contextlib.nullcontext():
+            for name, owner in owners.items():
+                if owner is not None:
+                    table = keras.ops.convert_to_numpy(getattr(owner, name))
+                    reshape_variable(owner, getattr(owner, name), checkpoints.with_rows(table, new_num_tokens, seed))
+        config = self.config.replace(vocab_size=new_num_tokens)
+        for layer in (self, *layers_within(self)):
+            if hasattr(layer, "config"):
+                layer.config = config
+        self.predict_function = None  # it reads the former rows
 
     def matching(self, checkpoint: Checkpoint, new_head: bool) -> Checkpoint:
         """The checkpoint with its head adapted to this model or left out; raises ValueError if it does not fit."""

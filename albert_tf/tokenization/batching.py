@@ -3,9 +3,10 @@
 R is B, or more if long texts are split into several windows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,22 @@ class BatchLayout:
         for name, value in vars(self).items():
             if isinstance(value, np.integer):  # not JSON, as which layouts are saved
                 object.__setattr__(self, name, int(value))
+
+
+def as_batch(texts: str | bytes | Iterable[str | bytes]) -> list[Any]:
+    """The texts of a batch, a single text being a batch of one; raises ValueError for what is not texts."""
+    if type(texts).__module__.startswith(("tensorflow.", "keras.")):
+        raise ValueError(
+            f"`texts` must be strings. Received: a {type(texts).__name__}; for tensors, in `tf.data` or in a model, "
+            "use `tokenizer.as_layer()`."
+        )
+    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # their names would be tokenized
+        raise ValueError(
+            f"`texts` must be a list of strings. Received: a {type(texts).__name__}; pass one of its columns."
+        )
+    if not isinstance(texts, Iterable):
+        raise ValueError(f"`texts` must be a string or a list of strings. Received: {texts!r}.")
+    return [texts] if isinstance(texts, str | bytes) else list(texts)
 
 
 @dataclass(frozen=True)

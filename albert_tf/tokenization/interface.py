@@ -1,6 +1,7 @@
 """The interface between `AlbertTokenizer` and its piece model, SentencePiece or WordPiece."""
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
@@ -9,6 +10,9 @@ import numpy as np
 
 if TYPE_CHECKING:
     import tensorflow as tf
+
+# Control characters, surrogates, and separators of lines and paragraphs.
+_INVISIBLE = ("Cc", "Cs", "Zl", "Zp")
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,34 @@ class SpecialTokens:
 
 
 @dataclass(frozen=True)
+class AddedToken:
+    """A token added to a vocabulary.
+
+    Attributes:
+        content: the token as it is written.
+        normalized: whether token and text are compared after the clean-up, so that "covid" is found in "COVID" where
+            texts are lower-cased; else exactly as they are written.
+        special: a mark for transformers, which leaves special tokens out of decoded text.
+
+    Raises:
+        ValueError: the token is not a string of visible characters.
+    """
+
+    content: str
+    normalized: bool = True
+    special: bool = False
+
+    def __post_init__(self):
+        content = self.content
+        is_text = isinstance(content, str) and bool(content.strip())
+        if not is_text or any(unicodedata.category(character) in _INVISIBLE for character in content):
+            raise ValueError(
+                "An added token must be a string with visible characters, and without control characters and line "
+                f"breaks. Received: {repr(content)[:60]} ({type(content).__name__}); leave it out."
+            )
+
+
+@dataclass(frozen=True)
 class EncodedWithOffsets:
     """Ids and offsets of one text; T is the number of ids.
 
@@ -56,6 +88,18 @@ class RaggedPieces:
 
     ids: "tf.RaggedTensor"  # int32 [B, (T)]
     offsets: "tf.RaggedTensor"  # int32 [B, (T), 2], start and exclusive end in bytes of the original text
+
+
+@dataclass(frozen=True)
+class CleanedInGraph:
+    """Texts after the clean-up, in a TensorFlow graph."""
+
+    texts: "tf.Tensor"  # tf.string [B]
+    origins: "tf.RaggedTensor"  # int32 [B, (S)], the position in the original text of each byte, in bytes
+
+
+# From tf.string [B].
+CleanInGraph = Callable[["tf.Tensor"], CleanedInGraph]
 
 
 class PiecesInGraph(Protocol):
@@ -88,6 +132,18 @@ class PieceModel(Protocol):
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
         """The ids and offsets of one text."""
+        ...
+
+    def clean(self, text: str) -> str:
+        """A text after the clean-up of characters, with all its white space."""
+        ...
+
+    def clean_with_origins(self, text: str) -> tuple[str, np.ndarray]:
+        """As `clean`, and the position in the original text of each character, and of the end."""
+        ...
+
+    def clean_in_graph(self) -> CleanInGraph:
+        """`clean` for TensorFlow graphs."""
         ...
 
     def in_graph(self, *, with_offsets: bool = False) -> PiecesInGraph:

@@ -8,8 +8,6 @@ B texts, R rows of the batch, T ids of a text, L sequence. R is B, or more if te
 # pyright: reportReturnType=false, reportArgumentType=false
 
 import base64
-import re
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -21,15 +19,10 @@ import tensorflow as tf
 
 from albert_tf.tokenization.batching import BatchLayout
 from albert_tf.tokenization.files import TOKENIZERS_FILE, find_vocabulary
-from albert_tf.tokenization.interface import PieceModel, PiecesInGraph, RaggedPieces, SpecialTokens
+from albert_tf.tokenization.interface import PieceModel
 from albert_tf.tokenization.loading import load_piece_model
-from albert_tf.tokenization.ragged import follows_in_row, positions_in_rows, select, take
-
-# Invalid UTF-8 that does not occur in texts.
-_BORDER = b"\xff\x00[special]\xff"
-# All characters that `str.strip` removes.
-WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(sys.maxunicode + 1))))
-_BEGINS_WITH_SPACE = rf"[{WHITE_SPACE}]\C*"
+from albert_tf.tokenization.ragged import take
+from albert_tf.tokenization.splitting_graph import SplitInGraph
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -71,7 +64,7 @@ class TokenizerLayer(keras.layers.Layer):
         self._return_offsets = return_offsets
         self._allow_special = allow_special
         pieces = model.in_graph(with_offsets=return_offsets)
-        self._pieces = SpecialTokensInGraph(pieces, model.special_tokens()) if allow_special else pieces
+        self._pieces = SplitInGraph(pieces, model.special_tokens()) if allow_special else pieces
 
     def call(self, texts: tf.Tensor | tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
         return self.arrange([self.tokenize(text) for text in _as_tensors(texts)])
@@ -196,71 +189,3 @@ def _as_tensors(texts: tf.Tensor | tuple[tf.Tensor, tf.Tensor]) -> list[tf.Tenso
         with tf.control_dependencies([tf.debugging.assert_equal(*map(tf.size, tensors), message)]):
             tensors[1] = tf.identity(tensors[1])
     return tensors
-
-
-class SpecialTokensInGraph(tf.Module):
-    """As `SplitAtSpecialTokens`, in a graph. B texts, P parts of a text, T ids."""
-
-    def __init__(self, pieces: PiecesInGraph, special: SpecialTokens):
-        super().__init__()
-        self._pieces = pieces
-        self._pattern = f"({'|'.join(map(re.escape, special.ids))})"
-        self._literals, self._ids = list(special.ids), list(special.ids.values())
-        self._inside_words = special.inside_words
-
-    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Converts tf.string [B] to int32 ids [B, (T)]."""
-        parts, is_literal = self._split(texts)
-        between = self._pieces.tokenize(_between(parts, is_literal))
-        between, _ = self._continue_words(parts, is_literal, between)
-        return _join(parts, between, self._special(is_literal))
-
-    def tokenize_with_offsets(self, texts: tf.Tensor) -> RaggedPieces:
-        """Converts tf.string [B] to int32 ids [B, (T)] and offsets int32 [B, (T), 2] in bytes."""
-        parts, is_literal = self._split(texts)
-        encoded = self._pieces.tokenize_with_offsets(_between(parts, is_literal))
-        between, kept = self._continue_words(parts, is_literal, encoded.ids)
-        special = self._special(is_literal)
-        lengths = tf.strings.length(parts.values)
-        before = positions_in_rows(parts.with_values(lengths))
-        spans = between.with_values(tf.boolean_mask(encoded.offsets.values, kept))
-        of_special = tf.gather(tf.stack([tf.zeros_like(lengths), lengths], axis=1), special.value_rowids())
-        shifted = (
-            rows.with_values(rows.values + tf.gather(before, rows.value_rowids())[:, tf.newaxis])
-            for rows in (spans, special.with_values(of_special))
-        )
-        return RaggedPieces(_join(parts, between, special), _join(parts, *shifted))
-
-    def _split(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """The parts [B, (P)], and which special token each part is: bool [parts, special tokens]."""
-        marked = tf.strings.regex_replace(texts, self._pattern, _BORDER + rb"\1" + _BORDER)
-        parts = tf.strings.split(marked, _BORDER).with_row_splits_dtype(tf.int32)
-        return parts, tf.equal(parts.values[:, tf.newaxis], self._literals)
-
-    def _special(self, is_literal: tf.Tensor) -> tf.RaggedTensor:
-        indices = tf.cast(tf.where(is_literal), tf.int32)
-        counts = tf.reduce_sum(tf.cast(is_literal, tf.int32), axis=1)
-        return tf.RaggedTensor.from_row_lengths(tf.gather(self._ids, indices[:, 1]), counts, validate=False)
-
-    def _continue_words(
-        self, parts: tf.RaggedTensor, is_literal: tf.Tensor, ids: tf.RaggedTensor
-    ) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Replaces pieces that follow a special token without white space; returns ids, and a mask of those kept."""
-        if self._inside_words is None:
-            return ids, tf.ones_like(ids.values, tf.bool)
-        follows = follows_in_row(parts, tf.reduce_any(is_literal, axis=1))
-        follows &= ~tf.strings.regex_full_match(parts.values, _BEGINS_WITH_SPACE)
-        is_first = tf.range(tf.size(ids.values)) == tf.gather(ids.row_starts(), ids.value_rowids())
-        continues = is_first & tf.gather(follows, ids.value_rowids())
-        changed = tf.where(continues, tf.gather(self._inside_words, ids.values), ids.values)
-        kept = changed >= 0
-        return select(ids.with_values(changed), kept), kept
-
-
-def _join(parts: tf.RaggedTensor, between: tf.RaggedTensor, special: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Concatenates the ids of parts, each either from `between` or from `special`: [B, (T)]."""
-    return parts.with_values(tf.concat([between, special], axis=1)).merge_dims(1, 2)
-
-
-def _between(parts: tf.RaggedTensor, is_literal: tf.Tensor) -> tf.Tensor:
-    return tf.where(tf.reduce_any(is_literal, axis=1), "", parts.values)

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.files.json import read_bytes, read_json
+from albert_tf.tokenization.added_tokens import AddedTokensModel
+from albert_tf.tokenization.added_tokens_files import read_added_tokens
 from albert_tf.tokenization.files import CONFIG_FILE, TokenizerOptions, read_config, read_options
 from albert_tf.tokenization.interface import PieceModel
 from albert_tf.tokenization.korean.kiwi import load_segmenter
@@ -21,7 +23,7 @@ from albert_tf.tokenization.wordpiece.vocabulary import (
 
 
 def load_piece_model(file: Path, **given: Any) -> PieceModel:
-    """Loads a SentencePiece model, a vocabulary file or a `tokenizer.json`, and the segmenter, if there is one.
+    """Loads a SentencePiece model, a vocabulary file or a `tokenizer.json`, the segmenter and tokens added to it.
 
     Args:
         file: the file; `tokenizer_config.json` may be in the same folder.
@@ -30,7 +32,12 @@ def load_piece_model(file: Path, **given: Any) -> PieceModel:
     Raises:
         ValueError: an option does not apply to the file, or the file is invalid.
     """
-    given = {name: value for name, value in given.items() if value is not None}
+    model = _load(file, {name: value for name, value in given.items() if value is not None})
+    tokens = read_added_tokens(file, len(model.pieces))
+    return AddedTokensModel(model, tokens) if tokens else model
+
+
+def _load(file: Path, given: dict[str, Any]) -> PieceModel:
     if file.suffix == ".txt":
         return _wordpiece(file, read_vocabulary(file), {}, given)
     if file.suffix != ".json":

@@ -5,17 +5,18 @@ B batch, L sequence, V vocabulary.
 
 import functools
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf.tokenization.batching import BatchLayout, TokenRows, build_inputs
+from albert_tf.tokenization.added_tokens import AddedTokensModel
+from albert_tf.tokenization.batching import BatchLayout, TokenRows, as_batch, build_inputs
 from albert_tf.tokenization.files import english_model_file, find_vocabulary
-from albert_tf.tokenization.interface import PieceModel, raise_not_text
+from albert_tf.tokenization.interface import AddedToken, PieceModel, raise_not_text
 from albert_tf.tokenization.loading import load_piece_model
-from albert_tf.tokenization.special_tokens import SplitAtSpecialTokens
+from albert_tf.tokenization.splitting import Encoder, SplitAtTokens
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.layer import TokenizerLayer
@@ -149,6 +150,42 @@ class AlbertTokenizer:
         """
         self._model.save(folder)
 
+    def add_tokens(self, tokens: str | Iterable[str], *, normalized: bool = True) -> int:
+        """Adds tokens, such as "[E1]" or the words of a domain, with the ids that follow those of the vocabulary.
+
+        As in transformers, texts are split at added tokens first, and each part in between is tokenized as a text of
+        its own. The model needs rows for them: `model.resize_token_embeddings(len(tokenizer))`.
+
+        Args:
+            tokens: the tokens. Those that are pieces or added tokens already are left out.
+            normalized: whether tokens are found after the clean-up, as by default in transformers: "covid" in "COVID"
+                if texts are lower-cased. False: only as they are written, such as "US" but not "us".
+
+        Returns: int. The number of tokens added.
+
+        Raises:
+            ValueError: a token is not a string of visible characters, or is equal to another one after the clean-up.
+
+        >>> tokenizer = AlbertTokenizer.english()
+        >>> _ = tokenizer.add_tokens(["[E1]", "[/E1]", "covid"])
+        >>> tokenizer.tokenize("[E1]Covid[/E1] is here")
+        ['[E1]', 'covid', '[/E1]', '▁is', '▁here']
+        """
+        given: Any = [tokens] if isinstance(tokens, str) or not isinstance(tokens, Iterable) else tokens
+        added = [AddedToken(token, normalized) for token in given]
+        model = self._model if isinstance(self._model, AddedTokensModel) else AddedTokensModel(self._model, ())
+        model = model.with_tokens(added)
+        if count := len(model.pieces) - len(self):
+            vars(self).clear()  # what was computed of the former vocabulary
+            self._model = model
+        return count
+
+    @property
+    def added_tokens(self) -> dict[str, int]:
+        """The ids of the tokens added by `add_tokens`, by token."""
+        tokens = getattr(self._model, "tokens", ())
+        return {token.content: index for index, token in enumerate(tokens, len(self) - len(tokens))}
+
     @property
     def options(self) -> Any:
         """The options of the clean-up."""
@@ -210,7 +247,7 @@ class AlbertTokenizer:
             raise ValueError(
                 f"The model's `vocab_size` must be that of its vocabulary. Received: vocab_size={vocab_size}, "
                 f"a vocabulary of {self.vocab_size} pieces in {self._model.source}; use the model's own vocabulary, or "
-                f"create the model with vocab_size={self.vocab_size}."
+                f"create the model with vocab_size={self.vocab_size}, or load it so if tokens were added."
             )
 
     def tokenize(self, text: str | bytes) -> list[str]:
@@ -242,7 +279,7 @@ class AlbertTokenizer:
         """
         if isinstance(texts, str | bytes):
             raise ValueError(f"`texts` must be several texts. Received: a {type(texts).__name__}; use `encode` for it.")
-        return self._choose_model(allow_special).encode_batch(_as_batch(texts), num_threads)
+        return self._choose_model(allow_special).encode_batch(as_batch(texts), num_threads)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Converts ids to text, without special ids; unknown pieces become " ⁇ " or "[UNK]"."""
@@ -278,12 +315,11 @@ class AlbertTokenizer:
         allow_special: bool = False,
         **unknown: Any,
     ) -> dict[str, np.ndarray]:
-        if unknown:
-            name = next(iter(unknown))
+        for name in unknown:
             hint = f"; {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
             raise TypeError(f"A call of the tokenizer has no argument `{name}`{hint}.")
         layout = BatchLayout(max_length, padding, truncation, pad_to_multiple_of, doc_stride)
-        texts, pairs = _as_batch(texts), None if pairs is None else _as_batch(pairs)
+        texts, pairs = as_batch(texts), None if pairs is None else as_batch(pairs)
         if pairs is not None and len(pairs) != len(texts):
             raise ValueError(
                 f"`pairs` must have the length of `texts`. Received: {len(texts)} texts and {len(pairs)} pairs."
@@ -347,14 +383,14 @@ class AlbertTokenizer:
         return {piece: index for index, piece in enumerate(self.pieces)}
 
     @functools.cached_property
-    def _special_model(self) -> SplitAtSpecialTokens:
-        return SplitAtSpecialTokens(self._model)
+    def _special_model(self) -> SplitAtTokens:
+        return SplitAtTokens(self._model, self._model.special_tokens())
 
-    def _choose_model(self, allow_special: bool) -> PieceModel | SplitAtSpecialTokens:
+    def _choose_model(self, allow_special: bool) -> Encoder:
         return self._special_model if allow_special else self._model
 
 
-def _encode(model: PieceModel | SplitAtSpecialTokens, texts: list[Any], with_offsets: bool) -> TokenRows:
+def _encode(model: Encoder, texts: list[Any], with_offsets: bool) -> TokenRows:
     if not with_offsets:
         return TokenRows(model.encode_batch(texts))
     for index, text in enumerate(texts):
@@ -362,18 +398,3 @@ def _encode(model: PieceModel | SplitAtSpecialTokens, texts: list[Any], with_off
             raise_not_text(text, index)
     encoded = [model.encode_with_offsets(text) for text in texts]
     return TokenRows([one.ids for one in encoded], [one.offsets for one in encoded])
-
-
-def _as_batch(texts: str | bytes | Iterable[str | bytes]) -> list[Any]:
-    if type(texts).__module__.startswith(("tensorflow.", "keras.")):
-        raise ValueError(
-            f"`texts` must be strings. Received: a {type(texts).__name__}; for tensors, in `tf.data` or in a model, "
-            "use `tokenizer.as_layer()`."
-        )
-    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # their names would be tokenized
-        raise ValueError(
-            f"`texts` must be a list of strings. Received: a {type(texts).__name__}; pass one of its columns."
-        )
-    if not isinstance(texts, Iterable):
-        raise ValueError(f"`texts` must be a string or a list of strings. Received: {texts!r}.")
-    return [texts] if isinstance(texts, str | bytes) else list(texts)

@@ -25,6 +25,7 @@ from albert_tf.models.base import AlbertBase
 from albert_tf.optimizers import assign_rules
 from albert_tf.tasks import TASKS, Task
 from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.added_tokens_files import read_token_lines
 from albert_tf.trainer import tasks
 from albert_tf.trainer.adapters import add_adapters
 from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, SaveState, StopAtBadLoss
@@ -41,7 +42,7 @@ from albert_tf.trainer.run_folder import (
     METRICS_FILE,
     REPORT_FILE,
     check_folder,
-    identity_of,
+    identity,
     read_metrics,
     write_recipe,
 )
@@ -108,8 +109,7 @@ def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib
     keras.utils.set_random_seed(options.seed)
     with devices.strategy.scope():
         model = _model(options, arguments)
-    given = options.pretrained  # a folder, or the prefix of a checkpoint
-    tokenizer = AlbertTokenizer.from_pretrained(given if given.is_dir() else given.parent)
+    tokenizer = _tokenizer(options)
     found = {"max_length": _max_length(options, model, tokenizer), "tag_words": task.tags_words(train)}
     task.options = options.model_copy(update=found)
     with contextlib.ExitStack() as stack:
@@ -348,11 +348,20 @@ def _optimizer(options: FinetuneOptions, steps: int) -> Any:
     return recipe.build(steps, options.batch_size)
 
 
+def _tokenizer(options: FinetuneOptions) -> AlbertTokenizer:
+    given = options.pretrained  # a folder, or the prefix of a checkpoint
+    tokenizer = AlbertTokenizer.from_pretrained(given if given.is_dir() else given.parent)
+    if options.add_tokens is not None:
+        tokenizer.add_tokens(read_token_lines(options.add_tokens))
+    return tokenizer
+
+
 def _model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBase:
     kind, arguments = getattr(models, _row(options).model), {**arguments, "dtype": options.dtype_policy}
     rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), options.dropout)
     values: dict[str, Any] = {**rates, "classifier_dropout_prob": options.head_dropout, "share": options.share}
     changes = {name: value for name, value in values.items() if value is not None}
+    changes |= {"vocab_size": len(_tokenizer(options))} if options.add_tokens is not None else {}
     if options.from_scratch:
         file = checkpoints.read(options.pretrained)
         model = kind(file.config.replace(**changes), **kind.arguments_from_file(dict(file.settings), arguments))
@@ -380,8 +389,9 @@ def _recipe(
     """All options, with hashes of files instead of their paths."""
     options: Any = task.options
     unset = {name for name in ("rename_columns", "encoding", "delimiter", "pooling") if not getattr(options, name)}
-    values = options.model_dump(mode="json", exclude={"output", "pretrained", "train", "dev", *unset})
-    files = {name: identity_of(getattr(options, name)) for name in ("train", "dev")}
+    left_out = {"output", "pretrained", "train", "dev", "add_tokens", *unset}
+    values = options.model_dump(mode="json", exclude=left_out)
+    files = {name: identity(getattr(options, name)) for name in ("train", "dev")}
     started_from = {
         "config": model.config.to_dict(),
         "weights_sha256": checkpoints.digest(

@@ -167,7 +167,8 @@ def _train(run: _Run, devices: Devices, saved: SavedCheckpoint | None) -> Traini
     with devices.strategy.scope():
         model = AlbertForPreTraining(recipe.config, objective=recipe.data.objective, dtype=training.dtype_policy)
         if recipe.weights is not None and saved is None:
-            weights = checkpoints.with_positions(checkpoints.read(recipe.weights), recipe.config)
+            weights = checkpoints.with_vocabulary(checkpoints.read(recipe.weights), recipe.config)
+            weights = checkpoints.with_positions(weights, recipe.config)
             checkpoints.assign(weights, model.variables_by_path(), recipe.new_head)
         model.compile(
             optimizer=recipe.optimizer.build(training.num_train_steps, training.batch_size),

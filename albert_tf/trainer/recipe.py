@@ -3,7 +3,7 @@
 import functools
 import pathlib
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pydantic
 
@@ -11,6 +11,9 @@ from albert_tf.config import AlbertConfig
 from albert_tf.files.json import read_toml
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe, Section
 from albert_tf.trainer.validation import checked
+
+if TYPE_CHECKING:
+    from albert_tf.tokenization import AlbertTokenizer
 
 
 def _check_remat(value: str | int) -> str | int:
@@ -112,7 +115,8 @@ class Recipe(Section):
 
     Args:
         model: `preset` and any AlbertConfig fields that override it; or `weights`, any checkpoint to start from, with
-            `new_head = true` to initialise heads that it lacks.
+            `new_head = true` to initialise heads that it lacks, and `add_tokens`, the file of tokens that were added to
+            its vocabulary when the data were prepared.
         data: DataRecipe.
         optimizer: OptimizerRecipe.
         training: TrainingRecipe.
@@ -155,10 +159,17 @@ class Recipe(Section):
         return self.model.get("new_head", False)
 
     def check_vocabulary(self) -> None:
-        """Raises ValueError unless model and prepared data have the same vocabulary size."""
+        """Raises ValueError unless model and prepared data have the same vocabulary size, and tokens added to it."""
         from albert_tf.data.manifest import Manifest
 
-        size = Manifest.load(self.data.source).recipe.vocab_size
+        recipe = Manifest.load(self.data.source).recipe
+        size, tokens = recipe.vocab_size, self.model.get("add_tokens")
+        if tokens is not None and _extended(self.model["weights"], tokens).vocab_hash != recipe.vocab_hash:
+            raise ValueError(
+                f"{self.data.source} was prepared with another vocabulary than that of {self.model['weights']} with "
+                f"the tokens of {tokens}; prepare the texts with `--tokenizer {self.model['weights']} --add-tokens "
+                f"{tokens}`."
+            )
         if self.config.vocab_size != size:
             raise ValueError(
                 f"The model has vocab_size={self.config.vocab_size}, but {self.data.source} was prepared with a "
@@ -168,15 +179,20 @@ class Recipe(Section):
 
 
 def _config_of(values: Mapping[str, Any]) -> AlbertConfig:
-    changes = {name: value for name, value in values.items() if name not in ("weights", "new_head")}
-    weights, new_head = values.get("weights"), values.get("new_head", False)
-    if weights is None and "new_head" not in values:
+    own = ("weights", "new_head", "add_tokens")
+    changes = {name: value for name, value in values.items() if name not in own}
+    weights, new_head, tokens = values.get("weights"), values.get("new_head", False), values.get("add_tokens", "")
+    if weights is None and not {"new_head", "add_tokens"} & values.keys():
         return AlbertConfig.from_preset(changes.pop("preset", "base_v2")).replace(**changes)
-    if not isinstance(weights, str) or not isinstance(new_head, bool) or "preset" in changes:
+    is_valid = isinstance(weights, str) and isinstance(new_head, bool) and isinstance(tokens, str)
+    if not is_valid or "preset" in changes or (tokens and "vocab_size" in changes):
         raise ValueError(
             "`[model]` must have either `preset` or `weights`, the path of a checkpoint; only with `weights` may it "
-            f"have `new_head`, true or false. Received: {dict(values)}."
+            "have `new_head`, true or false, and `add_tokens`, the path of a file, instead of `vocab_size`. Received: "
+            f"{dict(values)}."
         )
+    if tokens:
+        changes["vocab_size"] = len(_extended(weights, tokens))
     return _config_of_checkpoint(weights).replace(**changes)
 
 
@@ -187,6 +203,18 @@ def _config_of_checkpoint(path: str) -> AlbertConfig:
     checkpoint = checkpoints.read(path)
     checkpoints.check_size(checkpoint)
     return checkpoint.config
+
+
+@functools.lru_cache(maxsize=4)
+def _extended(weights: str, tokens: str) -> "AlbertTokenizer":
+    """The tokenizer of a checkpoint with the tokens of a file."""
+    from albert_tf.tokenization import AlbertTokenizer
+    from albert_tf.tokenization.added_tokens_files import read_token_lines
+
+    folder = pathlib.Path(weights)
+    tokenizer = AlbertTokenizer.from_pretrained(folder if folder.is_dir() else folder.parent)
+    tokenizer.add_tokens(read_token_lines(tokens))
+    return tokenizer
 
 
 def load_recipe(path: str | pathlib.Path, **data: pathlib.Path | None) -> Recipe:

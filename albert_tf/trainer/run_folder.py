@@ -107,7 +107,7 @@ def differences(there: Any, here: Any, where: str = "") -> list[str]:
     return [] if there == here else [f"{where} (there {there!r}, here {here!r})"]
 
 
-def identity_of(path: pathlib.Path) -> Any:
+def identity(path: pathlib.Path) -> Any:
     """A hash of a file, or of all files in a folder."""
     if not path.is_dir():
         return {"sha256": sha256(path)}

@@ -193,6 +193,7 @@ class FinetuneOptions(TaskOptions):
             DataFrame, a Dataset or DatasetDict of Hugging Face, or an iterable of dicts.
         dev: examples to evaluate on, likewise.
         output: folder to write.
+        add_tokens: file of tokens to add to the vocabulary, one a line, such as markers or the words of a domain.
         from_scratch: use only config and vocabulary of `pretrained`, not its weights, as a baseline.
         epochs: passes over `train`.
         batch_size: texts, or windows of long texts and passages, per update.
@@ -223,6 +224,7 @@ class FinetuneOptions(TaskOptions):
     train: Examples
     dev: Examples
     output: pathlib.Path
+    add_tokens: pathlib.Path | None = None
     from_scratch: bool = False
     epochs: int = pydantic.Field(default=3, ge=1)
     batch_size: Count = 32

@@ -1,4 +1,4 @@
-"""The demos on novels run to their tables: the quickstart, and the ablations of one small model."""
+"""The demos on novels run to their tables: quickstart, ablations of one small model, and new words."""
 
 import contextlib
 import functools
@@ -8,9 +8,11 @@ import json
 import pytest
 from ablations import ablations as run_ablations
 from ablations import make_recipe
+from new_words import new_words
 from quickstart import quickstart
 from steps import Folders, print_beside, run_demo
 
+from albert_tf import AlbertTokenizer
 from albert_tf.data import pretraining_dataset
 from albert_tf.files.json import read_toml
 from albert_tf.models import AlbertForPreTraining
@@ -23,7 +25,7 @@ from .small_recipes import shrink
 NOVELS = REPOSITORY / "training/sample_data/novels"
 RECIPES = REPOSITORY / "training/recipes"
 ONCE = {"shuffle": False, "repeat": False, "drop_remainder": False}
-PROGRAMS = {demo: functools.partial(run_demo, demo) for demo in (quickstart, run_ablations)}
+PROGRAMS = {demo: functools.partial(run_demo, demo) for demo in (quickstart, run_ablations, new_words)}
 
 
 class Terminal(io.StringIO):
@@ -63,6 +65,22 @@ def test_the_quickstart(novels, tmp_path):
     assert f"{metrics['score_by_evaluation'][-1]:.3f}" in printed
     (row,) = (line for line in printed.split("\n") if "exported and Keras model" in line)
     assert float(row.split()[-2]) < 1e-5
+
+
+@pytest.mark.exhaustive
+def test_new_words(novels, tmp_path):
+    recipe, out = shrink(RECIPES / "quickstart.toml", tmp_path), tmp_path / "out"
+    book = sorted(novels.glob("*.txt"))[1].stem
+    command = ("--output", out, "--data", novels, "--recipe", recipe, "--book", book, "--steps", 2)
+    printed = output_of(*command, program=PROGRAMS[new_words])
+    rows = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in printed.split("\n") if line.count("│") == 4}
+    ways = ("as pieces", "as added tokens")
+    assert list(rows) == [f"{way}, {when}" for when in ("before", "after 2 updates") for way in ways]
+    losses, lengths = zip(*((float(loss), float(length)) for loss, length in rows.values()))
+    assert lengths[0] == lengths[2] > lengths[1] == lengths[3]
+    assert min(losses[0], losses[2]) > max(losses[1], losses[3]) > 0  # of several pieces, and of one
+    names = (out / "corpus/tokens.txt").read_text(encoding="utf-8").split()
+    assert list(AlbertTokenizer.from_pretrained(out / "finetuning/added/model").added_tokens) == names
 
 
 @pytest.fixture(scope="module")

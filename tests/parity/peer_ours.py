@@ -12,6 +12,8 @@ Letters: B batch, C choices, L sequence.
 import json
 import lzma
 import pathlib
+import random
+import re
 import sys
 
 import keras
@@ -38,6 +40,8 @@ CONFIGS = {
         num_hidden_layers=4, num_hidden_groups=2, inner_group_num=2, hidden_act="gelu"
     ),
 }
+TOKENS = ["[E1]", "[/E1]", "[E1", "covid", "New York", "Café", "myocardial infarction", "infarction", "😀", "▁foo"]
+EXACT_TOKENS = ["US", "NaN"]
 MODELS = {
     "AlbertEncoder": {},
     "AlbertForPreTraining": {},
@@ -92,12 +96,31 @@ def write(folder: pathlib.Path, model, inputs) -> None:
     np.savez(folder / "outputs.npz", **outputs_of(model, inputs))
 
 
-def write_tokenizer(folder: pathlib.Path) -> None:
-    """The English tokenizer, and its ids of the lines that the reference's ids are recorded of."""
+def with_tokens(text: str, generator: random.Random) -> str:
+    """The text with one to four tokens, some of them in other spellings, and sometimes white space around them."""
+    for _ in range(generator.randint(1, 4)):
+        place, spaces = generator.randint(0, len(text)), (generator.choice(["", "", " "]) for _ in range(2))
+        token = generator.choice([*TOKENS, *EXACT_TOKENS, "COVID", "us", "CAFE\u0301", "new york", "[e1]", "new  york"])
+        text = text[:place] + next(spaces) + token + next(spaces) + text[place:]
+    return text
+
+
+def write_tokenizer(folder: pathlib.Path, added: bool = False) -> None:
+    """The English tokenizer, and its ids of the lines that the reference's ids are recorded of.
+
+    With `added` it has added tokens, and every line is there as it is and with tokens at random positions.
+    """
     tokenizer = albert_tf.AlbertTokenizer.english()
-    tokenizer.save_pretrained(folder)
     with lzma.open(LINES, "rt", encoding="utf-8") as file:
         texts = [json.loads(line)["text"] for line in file]
+    if added:
+        tokenizer.add_tokens(TOKENS)
+        tokenizer.add_tokens(EXACT_TOKENS, normalized=False)
+        # Where a run of one character is cut, splits of equal scores differ: "!" + "!!!" and "!!!" + "!". Where a
+        # number is, so does the digit-comma rule, which their file has only in scores: "21,4", also without tokens.
+        mixed = [text for text in texts if not re.search(r"(.)\1{7}|\d,\d", text)]
+        texts += [with_tokens(text, random.Random(index)) for index, text in enumerate(mixed)]
+    tokenizer.save_pretrained(folder)
     ids = {text: row.tolist() for text, row in zip(texts, tokenizer.encode_batch(texts))}
     (folder / "ids.json").write_text(json.dumps({"ids": ids, "special": tokenizer.pieces[:5]}), encoding="utf-8")
 
@@ -105,6 +128,7 @@ def write_tokenizer(folder: pathlib.Path) -> None:
 def main(root: pathlib.Path) -> None:
     """Writes everything."""
     write_tokenizer(root / "tokenizer")
+    write_tokenizer(root / "tokenizer with added tokens", added=True)
     inputs = make_inputs()
     for title, config in CONFIGS.items():
         for name in MODELS:
@@ -113,6 +137,9 @@ def main(root: pathlib.Path) -> None:
             # KerasHub's masked-LM head has an epsilon of its own.
             kerashub = config.replace(masked_lm_layer_norm_eps=1e-5)
             write(root / title / "AlbertForMaskedLM, epsilon 1e-5", make_model("AlbertForMaskedLM", kerashub), inputs)
+            resized = make_model("AlbertForMaskedLM", config.replace(vocab_size=config.vocab_size // 2))
+            resized.resize_token_embeddings(config.vocab_size)
+            write(root / title / "AlbertForMaskedLM, resized", resized, inputs)
         (root / title / "albert_config.json").write_text(json.dumps(config.to_dict()))
     np.savez(root / "inputs.npz", **inputs)
     print(f"albert_tf: {len(CONFIGS)} configs, {len(MODELS)} models each")

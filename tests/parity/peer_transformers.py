@@ -33,6 +33,7 @@ MODELS = {
     ),
     "AlbertForMaskedLM": ("AlbertForMaskedLM", {"logits": "logits"}),
     "AlbertForMaskedLM, epsilon 1e-5": ("AlbertForMaskedLM", {"logits": "logits"}),
+    "AlbertForMaskedLM, resized": ("AlbertForMaskedLM", {"logits": "logits"}),
     "AlbertForSequenceClassification": ("AlbertForSequenceClassification", {"logits": "logits"}),
     "AlbertForTokenClassification": ("AlbertForTokenClassification", {"logits": "logits"}),
     "AlbertForQuestionAnswering": (
@@ -80,9 +81,10 @@ def compare_tokenizer(findings, folder: pathlib.Path, config: str) -> None:
         theirs = getattr(transformers, name).from_pretrained(folder)
         found = theirs(texts, add_special_tokens=False)["input_ids"]
         differing = sum(ids != plain[text] for text, ids in zip(texts, found, strict=True))
-        findings.add_number(config, f"{name}: ids differ on so many of {len(texts)} lines", differing)
+        title = f"{name}, {folder.name}"
+        findings.add_number(config, f"{title}: ids differ on so many of {len(texts)} lines", differing)
         types = theirs(["a film"], ["a book"])["token_type_ids"]
-        findings.add_number(config, f"{name}: token types differ", int(types != [[0, 0, 0, 0, 1, 1, 1]]))
+        findings.add_number(config, f"{title}: token types differ", int(types != [[0, 0, 0, 0, 1, 1, 1]]))
 
 
 def main(root: pathlib.Path) -> None:
@@ -96,7 +98,8 @@ def main(root: pathlib.Path) -> None:
             if not (config.parent / name).is_dir():
                 continue
             compare(findings, config.parent, name, inputs)
-    compare_tokenizer(findings, root / "tokenizer", "one group, tanh GELU")
+    for folder in ("tokenizer", "tokenizer with added tokens"):
+        compare_tokenizer(findings, root / folder, "one group, tanh GELU")
     findings.write()
 
 

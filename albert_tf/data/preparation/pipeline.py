@@ -50,6 +50,7 @@ from albert_tf.data.shard_files import write_document_shard, write_records
 from albert_tf.files.atomic import atomic_open, exclusive_lock
 from albert_tf.files.text import find_files
 from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.added_tokens_files import read_token_lines
 from albert_tf.tokenization.files import VOCABULARY_FILE, english_model_file, find_vocabulary
 
 if TYPE_CHECKING:
@@ -149,6 +150,8 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
     files = [file for file in find_files(options.inputs) if file.resolve() not in copies]
     options = options.model_copy(update={"num_shards": options.num_shards or default_num_shards(files)})
     tokenizer = AlbertTokenizer.from_pretrained(vocabulary, options.do_lower_case)
+    if options.add_tokens is not None:
+        tokenizer.add_tokens(read_token_lines(options.add_tokens))
     recipe = _recipe(options, files, tokenizer)
     with exclusive_lock(options.output_dir):
         existing, workspace = open_folder(options.output_dir, recipe), Workspace(options.output_dir)

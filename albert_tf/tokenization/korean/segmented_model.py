@@ -61,6 +61,15 @@ class SegmentedModel:
     def decode(self, ids: list[int]) -> str:
         return self._model.decode(ids)
 
+    def clean(self, text: str) -> str:
+        return self._model.clean(text)
+
+    def clean_with_origins(self, text: str) -> tuple[str, np.ndarray]:
+        return self._model.clean_with_origins(text)
+
+    def clean_in_graph(self) -> NoReturn:
+        self.in_graph()
+
     def in_graph(self, *, with_offsets: bool = False) -> NoReturn:
         raise ValueError(
             "A tokenizer inside a TensorFlow graph must work without a segmenter. "

@@ -17,9 +17,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text
 
-from albert_tf.tokenization.interface import RaggedPieces
+from albert_tf.tokenization.interface import CleanedInGraph, RaggedPieces
 from albert_tf.tokenization.ragged import positions_in_rows, rows_of, sums
-from albert_tf.tokenization.sentencepiece.digit_comma import DigitCommaTable
+from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START, DigitCommaTable
 from albert_tf.tokenization.sentencepiece.offsets import PieceParts
 from albert_tf.tokenization.sentencepiece.pieces import starts_character
 from albert_tf.tokenization.sentencepiece.proto import FIRST_BYTE_ID, WORD_START_ID, bytes_as_pieces
@@ -119,6 +119,25 @@ class SpansInGraph(tf.Module):
         last = tf.maximum(tf.reduce_max(tf.cast(limits, tf.int32), axis=1), 0)  # [B], 0 where the text is empty
         begins_bare = tf.equal(tf.squeeze(ids[:, :1].to_tensor(shape=[None, 1]), axis=1), WORD_START_ID)
         return tf.concat([origins, last[:, tf.newaxis]], axis=1), begins_bare
+
+
+class SentencePieceCleanUp(tf.Module):
+    """`SentencePieceModel.clean` in a graph, from tf.string [B]."""
+
+    def __init__(self, model_proto: bytes):
+        super().__init__()
+        self._bytes = _create_op(bytes_as_pieces(model_proto, keep_white_space=True), tf.int32)
+        self._written = [b"", WORD_START.encode(), *(bytes([byte]) for byte in range(256))]
+
+    def __call__(self, texts: tf.Tensor) -> CleanedInGraph:
+        ids, starts, _ = (rows.with_row_splits_dtype(tf.int32) for rows in self._bytes.tokenize_with_offsets(texts))
+        written = ids.with_values(tf.gather(self._written, ids.values))
+        counts = tf.strings.length(written.values)
+        origins = tf.repeat(tf.cast(starts.values, tf.int32), counts)
+        splits = tf.gather(sums(counts), ids.row_splits)
+        return CleanedInGraph(
+            tf.strings.reduce_join(written, axis=-1), tf.RaggedTensor.from_row_splits(origins, splits, validate=False)
+        )
 
 
 def _create_op(model_proto: bytes, out_type: tf.DType) -> tensorflow_text.SentencepieceTokenizer:

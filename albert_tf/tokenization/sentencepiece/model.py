@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import astuple
@@ -14,7 +15,7 @@ import sentencepiece
 from albert_tf.files.atomic import atomic_write
 from albert_tf.tokenization.files import TOKENIZERS_FILE, TokenizerOptions, write_folder
 from albert_tf.tokenization.hangul import joins_loose_letters, warn_of_lost_hangul
-from albert_tf.tokenization.interface import EncodedWithOffsets, SpecialTokens, raise_not_text
+from albert_tf.tokenization.interface import CleanInGraph, EncodedWithOffsets, SpecialTokens, raise_not_text
 from albert_tf.tokenization.sentencepiece.charsmap import changes, compile_clean_up
 from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START, apply_digit_comma, build_digit_comma_table
 from albert_tf.tokenization.sentencepiece.huggingface_json import tokenizers_file
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from albert_tf.tokenization.sentencepiece.graph import SentencePieceInGraph
 
 _ALL_CORES = -1
+_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class SentencePieceModel:
@@ -127,6 +129,18 @@ class SentencePieceModel:
         inside = [known.get(piece.removeprefix(WORD_START), index) for index, piece in enumerate(self.pieces)]
         return SpecialTokens(ids, np.array(inside, np.int32))
 
+    def clean(self, text: str) -> str:
+        return self._normalizer.Normalize(_LONE_SURROGATES.sub("\ufffd", text))
+
+    def clean_with_origins(self, text: str) -> tuple[str, np.ndarray]:
+        cleaned, origins = self._normalizer.Normalize(_LONE_SURROGATES.sub("\ufffd", text), with_offsets=True)
+        return cleaned, np.array(origins, np.int64)
+
+    def clean_in_graph(self) -> CleanInGraph:
+        from albert_tf.tokenization.sentencepiece.graph import SentencePieceCleanUp
+
+        return SentencePieceCleanUp(self._compiled_proto)
+
     def decode(self, ids: list[int]) -> str:
         return self.processor.Decode(ids)
 
@@ -145,6 +159,11 @@ class SentencePieceModel:
     def _is_plain_unigram(self) -> bool:
         unused = any(map(self.processor.IsUnused, range(len(self.pieces))))
         return is_unigram(self._model_proto) and not unused and not self._byte_ids
+
+    @functools.cached_property
+    def _normalizer(self) -> sentencepiece.SentencePieceNormalizer:
+        keeps_white_space = dict.fromkeys(("add_dummy_prefix", "escape_whitespaces", "remove_extra_whitespaces"), False)
+        return sentencepiece.SentencePieceNormalizer(model_proto=self._compiled_proto, **keeps_white_space)
 
     @functools.cached_property
     def _user_defined(self) -> frozenset[str]:

@@ -34,7 +34,12 @@ _FIELDS: dict[str, dict[str, tuple[int, str, str | None]]] = {
         "eos_id": (42, "INT32", None),
         "pad_id": (43, "INT32", None),
     },
-    "NormalizerSpec": {"precompiled_charsmap": (2, "BYTES", None), "remove_extra_whitespaces": (4, "BOOL", None)},
+    "NormalizerSpec": {
+        "precompiled_charsmap": (2, "BYTES", None),
+        "add_dummy_prefix": (3, "BOOL", "true"),
+        "remove_extra_whitespaces": (4, "BOOL", "true"),
+        "escape_whitespaces": (5, "BOOL", "true"),
+    },
 }
 _PARTS = {"pieces": "Piece", "trainer_spec": "TrainerSpec", "normalizer_spec": "NormalizerSpec"}
 
@@ -132,14 +137,18 @@ def unigram_model(
     return _as_unigram(model, unk_id, byte_fallback)
 
 
-def bytes_as_pieces(model_proto: bytes, user_defined: Sequence[str]) -> bytes:
+def bytes_as_pieces(model_proto: bytes, user_defined: Sequence[str] = (), *, keep_white_space: bool = False) -> bytes:
     """Returns a model with the same clean-up that gives one piece for each byte of the cleaned text.
 
     Byte b has the id `FIRST_BYTE_ID + b`. A word start is one piece, as a model must have one such piece, and so are
-    user-defined pieces, with the ids that follow, since the clean-up leaves them as they are.
+    user-defined pieces, with the ids that follow, since the clean-up leaves them as they are. With `keep_white_space`
+    spaces are bytes like others.
     """
     base = _parse(model_proto)
     model = _Model(trainer_spec=base.trainer_spec, normalizer_spec=base.normalizer_spec)
+    if keep_white_space:
+        spec = model.normalizer_spec
+        spec.add_dummy_prefix = spec.remove_extra_whitespaces = spec.escape_whitespaces = False
     model.pieces.add(piece="<unk>", type=_UNKNOWN)
     model.pieces.add(piece=WORD_START, score=-1.0)
     for byte in range(256):

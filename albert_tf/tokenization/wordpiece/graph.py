@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text
 
-from albert_tf.tokenization.interface import RaggedPieces
+from albert_tf.tokenization.interface import CleanedInGraph, RaggedPieces
 from albert_tf.tokenization.ragged import follows_in_row, sums
 from albert_tf.tokenization.wordpiece.cleanup import CODE_POINTS, SPACE, CleanUp, Part
 from albert_tf.tokenization.wordpiece.longest_match import LongestMatch
@@ -180,6 +180,22 @@ class CleanUpInGraph(tf.Module):
             tf.equal(tf.bitwise.bitwise_and(tf.boolean_mask(codes, kept), 1), 1),
             tf.cast(tf.where(kept)[:, 0], tf.int32),
         )
+
+
+class WordPieceCleanUp(tf.Module):
+    """`WordPieceModel.clean` in a graph, from tf.string [B]."""
+
+    def __init__(self, clean_up: CleanUp):
+        super().__init__()
+        self._clean_up = CleanUpInGraph(clean_up)
+
+    def __call__(self, texts: tf.Tensor) -> CleanedInGraph:
+        cleaned = self._clean_up(decode(texts))
+        rows, starts = cleaned.characters, find_spans(texts, cleaned)[:, 0]
+        lengths = tf.strings.length(tf.strings.unicode_encode(rows.values[:, tf.newaxis], "UTF-8"))
+        splits = tf.gather(sums(lengths), rows.row_splits)
+        origins = tf.RaggedTensor.from_row_splits(tf.repeat(starts, lengths), splits, validate=False)
+        return CleanedInGraph(tf.strings.unicode_encode(rows, "UTF-8"), origins)
 
 
 def decode(texts: tf.Tensor) -> tf.RaggedTensor:

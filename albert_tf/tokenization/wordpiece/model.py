@@ -3,14 +3,14 @@
 import functools
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from albert_tf.tokenization.hangul import warn_of_lost_letters
-from albert_tf.tokenization.interface import EncodedWithOffsets, SpecialTokens
+from albert_tf.tokenization.interface import CleanInGraph, EncodedWithOffsets, SpecialTokens
 from albert_tf.tokenization.wordpiece.cleanup import CharacterTable, CleanUp, as_characters
 from albert_tf.tokenization.wordpiece.longest_match import MAX_WORD_LENGTH, LongestMatch
 from albert_tf.tokenization.wordpiece.offsets import CleanedText, locate_pieces
@@ -102,6 +102,18 @@ class WordPieceModel:
     def special_tokens(self) -> SpecialTokens:
         return SpecialTokens({self.pieces[index]: index for index in astuple(self.special)})
 
+    def clean(self, text: str) -> str:
+        return self._characters.prepare(text).translate(self._characters_table)
+
+    def clean_with_origins(self, text: str) -> tuple[str, np.ndarray]:
+        cleaned = CleanedText.of(text, self._characters)
+        return cleaned.text, cleaned.origins
+
+    def clean_in_graph(self) -> CleanInGraph:
+        from albert_tf.tokenization.wordpiece.graph import WordPieceCleanUp
+
+        return WordPieceCleanUp(self._characters)
+
     def decode(self, ids: list[int]) -> str:
         hidden = set(self._special_ids()) - {self.special.unk}
         pieces = [self.pieces[index] for index in ids if index not in hidden]
@@ -135,6 +147,15 @@ class WordPieceModel:
             last = words[-1:] if self.options.bare_final else []
             words = [*(word + END_MARK for word in words[: len(words) - len(last)]), *last]
         return [self._match(word) for word in words]
+
+    @functools.cached_property
+    def _characters(self) -> CleanUp:
+        """The clean-up without the spaces around separate words."""
+        return replace(self._clean_up, split_punctuation=False, split_chinese=False)
+
+    @functools.cached_property
+    def _characters_table(self) -> CharacterTable:
+        return CharacterTable(self._characters)
 
     @functools.cached_property
     def _piece_lengths(self) -> np.ndarray:
