@@ -23,14 +23,13 @@ from albert_tf.files.atomic import atomic_write, exclusive_lock
 from albert_tf.files.hub import model_folder
 from albert_tf.models.base import AlbertBase
 from albert_tf.optimizers import assign_rules
-from albert_tf.tasks import TASKS, Task
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.added_tokens_files import read_token_lines
-from albert_tf.trainer import tasks
 from albert_tf.trainer.adapters import add_adapters
 from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, SaveState, StopAtBadLoss
 from albert_tf.trainer.checkpoint_files import latest_valid_checkpoint
 from albert_tf.trainer.devices import Devices, connect, explain_out_of_memory
+from albert_tf.trainer.examples import make_task, row_of
 from albert_tf.trainer.finetune_callbacks import Evaluate, FirstTenth, index_of_best, is_exhausted
 from albert_tf.trainer.finetune_report import FinetuneReport, read_report
 from albert_tf.trainer.fit_loop import FitLoop, TrainingStopped
@@ -47,20 +46,11 @@ from albert_tf.trainer.run_folder import (
     write_recipe,
 )
 from albert_tf.trainer.run_state import TrainingState
-from albert_tf.trainer.task_options import FinetuneOptions, TaskOptions
+from albert_tf.trainer.task_options import FinetuneOptions
 from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask, predictor_of
 from albert_tf.trainer.tensorboard import TensorBoardLog
 from albert_tf.trainer.throughput import SpeedLog
 from albert_tf.trainer.validation import checked
-
-
-def make_task(options: TaskOptions) -> FinetuneTask:
-    """The task that the options name."""
-    return getattr(tasks, str(_row(options).finetuning))(options)
-
-
-def _row(options: TaskOptions) -> Task:
-    return next(row for row in TASKS if row.name == options.task)
 
 
 def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneReport:
@@ -357,7 +347,7 @@ def _tokenizer(options: FinetuneOptions) -> AlbertTokenizer:
 
 
 def _model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBase:
-    kind, arguments = getattr(models, _row(options).model), {**arguments, "dtype": options.dtype_policy}
+    kind, arguments = getattr(models, row_of(options).model), {**arguments, "dtype": options.dtype_policy}
     rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), options.dropout)
     values: dict[str, Any] = {**rates, "classifier_dropout_prob": options.head_dropout, "share": options.share}
     changes = {name: value for name, value in values.items() if value is not None}

@@ -19,7 +19,7 @@ from albert_tf.files.json import read_toml
 from albert_tf.tasks import TASKS
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer import FinetuneOptions
-from albert_tf.trainer.finetuning import make_task
+from albert_tf.trainer.examples import make_task
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from albert_tf.export import classify, load_folder
 from albert_tf.metrics import ConstantScore, MultiLabelScores, multi_label_scores
 from albert_tf.trainer import FinetuneOptions, finetune, finetune_grid
 from albert_tf.trainer.evaluation import evaluate_folder
-from albert_tf.trainer.finetuning import make_task
+from albert_tf.trainer.examples import make_task
 from albert_tf.trainer.tasks.baseline import tfidf_outputs
 from albert_tf.trainer.tasks.text_classification import LabelEvaluation, write_predictions
 from tests.cli.terminal import mistake, output_of

@@ -123,8 +123,9 @@ def _of_passage(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
             f"{row.where}: `questions`, `options` and `answers` must be lists of the same length; {_CURE}."
         )
     answers = row.fields.get("answers") or [None] * len(fields[0] or ())
-    for number, parts in enumerate(zip(*(field or () for field in fields[:2]), answers)):
-        yield _checked(row, row.fields.get("article"), *parts, labelled, f"{row.where}, question {number}")
+    for number, (question, options, answer) in enumerate(zip(*(field or () for field in fields[:2]), answers)):
+        place = f"{row.where}, question {number}"
+        yield _checked(row, row.fields.get("article"), question, options, answer, labelled, place)
 
 
 def _of_question(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:

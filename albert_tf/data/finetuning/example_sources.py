@@ -8,7 +8,7 @@ import json
 import os
 import pathlib
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from albert_tf.data.finetuning.class_labels import named
@@ -79,7 +79,7 @@ def _of_folder(folder: pathlib.Path, role: str) -> str | os.PathLike:
     )
 
 
-def _split(splits: Mapping[str, Any], role: str, where: str) -> str:
+def _split(splits: Collection[Any], role: str, where: str) -> str:
     wanted = _SPLITS.get(role, _SPLITS["dev"])
     found = [name for name in wanted if name in splits]
     if not found:

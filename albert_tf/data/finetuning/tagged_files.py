@@ -168,10 +168,9 @@ def _of_spans(row: Row, values: Any) -> TaggedText:
 
 def _span(place: str, value: Any) -> tuple[int, int, str]:
     """Start, end and label of a span: an object, or a list of the three."""
+    parts: list[Any] = list(value) if isinstance(value, list | tuple) else []
     if isinstance(value, Mapping):
-        parts = value_of(value, *_START), value_of(value, *_END), value.get("label")
-    else:
-        parts = tuple(value) if isinstance(value, list | tuple) else ()
+        parts = [value_of(value, *_START), value_of(value, *_END), value.get("label")]
     if [type(part) for part in parts] != [int, int, str] or not parts[2]:
         raise ValueError(f"{place}: a span must have integers `start` and `end` and a `label`. Received: {value}.")
     return parts[0], parts[1], str(parts[2])
