@@ -11,7 +11,7 @@ from albert_tf.tokenization.files import CONFIG_FILE, TokenizerOptions, read_con
 from albert_tf.tokenization.interface import PieceModel
 from albert_tf.tokenization.korean.kiwi import load_segmenter
 from albert_tf.tokenization.korean.segmented_model import SegmentedModel
-from albert_tf.tokenization.sentencepiece.huggingface_json import read_unigram
+from albert_tf.tokenization.sentencepiece.huggingface_json import read_tokenizers_file
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
 from albert_tf.tokenization.wordpiece.model import WordPieceModel
 from albert_tf.tokenization.wordpiece.vocabulary import (
@@ -45,12 +45,12 @@ def _load(file: Path, given: dict[str, Any]) -> PieceModel:
     content = read_json(file, cure="save the tokenizer again")
     model = content.get("model")
     kind = model.get("type") if isinstance(model, dict) else None
-    if kind == "Unigram":
-        return _sentencepiece(file, *read_unigram(content, file), given)
+    if kind in ("Unigram", "BPE"):
+        return _sentencepiece(file, *read_tokenizers_file(content, file), given)
     if kind == "WordPiece":
         return _wordpiece(file, *read_wordpiece(content, file), given)
     raise ValueError(
-        f"{file} has a model of type {kind!r}; only Unigram and WordPiece are supported. Use the published "
+        f"{file} has a model of type {kind!r}; only Unigram, BPE and WordPiece are supported. Use the published "
         "spiece.model or vocab.txt."
     )
 

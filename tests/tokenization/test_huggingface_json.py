@@ -88,7 +88,7 @@ WORDPIECE = {"type": "WordPiece", "continuing_subword_prefix": "##", "vocab": {"
         ("[]", "tokenizer.json holds list where an object"),
         ("[" * 100_000, "tokenizer.json is not valid JSON"),
         ("{}", "tokenizer.json has a model of type None"),
-        (json.dumps({"model": {"type": "BPE"}}), "tokenizer.json has a model of type 'BPE'"),
+        (json.dumps({"model": {"type": "WordLevel"}}), "tokenizer.json has a model of type 'WordLevel'"),
         (json.dumps({"model": {"type": "Unigram"}}), "tokenizer.json is no tokenizer of the tokenizers library"),
         (json.dumps({"model": WORDPIECE}), "tokenizer.json is no WordPiece tokenizer .*normalizer"),
         (json.dumps({"model": WORDPIECE | {"vocab": {"a": 5}}}), "the ids of its pieces have gaps"),
