@@ -6,9 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+from albert_tf.files.origins import name_of
+
 _SAMPLE_BYTES = 1 << 16
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"))
 _MARKS += ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+# What systems and spreadsheets write, which is likelier than others that fit as well.
+_COMMON = ("cp949", "cp932", "gb18030", "big5", "cp1252", "cp1251", "cp1250", "cp1253", "cp1254", "cp1255", "cp1256")
+# Files that are no text, by their first bytes.
+_BINARY = {
+    b"PK\x03\x04": "a spreadsheet or another zip archive; save it as CSV",
+    b"\x1f\x8b": "compressed; decompress it",
+}
 
 
 def encoding_of(path: Path, encoding: str | None = None) -> str:
@@ -19,22 +28,27 @@ def encoding_of(path: Path, encoding: str | None = None) -> str:
         encoding: name of a codec of Python; None: that of the file's byte-order mark, otherwise UTF-8.
 
     Raises:
-        ValueError: there is no such encoding, or the file is UTF-8 although another one is given.
+        ValueError: there is no such encoding, or the file is of another one.
     """
     with path.open("rb") as file:
         sample = file.read(_SAMPLE_BYTES)
+    marked = next((name for mark, name in _MARKS if sample.startswith(mark)), None)
     if encoding is None:
-        return next((name for mark, name in _MARKS if sample.startswith(mark)), "utf-8")
+        if marked is None and (b"\x1b$" in sample or sample.count(0) > len(sample) // 4):
+            likely = "iso2022_jp" if b"\x1b$" in sample else "utf-16-le" if sample[:1] != b"\0" else "utf-16-be"
+            raise ValueError(f"{name_of(path)} may be {likely}: set `encoding` (--encoding {likely}).")
+        return marked or "utf-8"
     try:
         codec = codecs.lookup(encoding)
         "".encode(encoding)  # codecs such as hex are not of text
-    except LookupError:
+    except (LookupError, ValueError):
         raise ValueError(
             f"`encoding` must be the name of an encoding, such as utf-8, utf-16 or cp949. Received: {encoding!r}."
         ) from None
     if codec.name not in ("utf-8", "utf-8-sig", "ascii") and not sample.isascii() and _is_utf8(sample):
-        raise ValueError(f"{path} is UTF-8, not {encoding}; leave out `encoding` (--encoding).")
-    return encoding
+        raise ValueError(f"{name_of(path)} is UTF-8, not {encoding}; leave out `encoding` (--encoding).")
+    family = codec.name.removesuffix("-le").removesuffix("-be")
+    return marked if marked and marked.removesuffix("-sig") == family else encoding
 
 
 def text_lines(path: Path, encoding: str | None = None, newline: str = "\n") -> Iterator[str]:
@@ -92,25 +106,44 @@ def _is_utf8(sample: bytes) -> bool:
 
 def _undecodable(path: Path, name: str, error: UnicodeError) -> str:
     """One sentence on the first line that cannot be decoded, and what encoding it may have."""
-    offset, where, sample = 0, "", b""
+    offset, place, sample = 0, "", b""
     with path.open("rb") as file:
+        start = file.read(4)
+        if what := next((what for magic, what in _BINARY.items() if start.startswith(magic)), None):
+            return f"{name_of(path)} is {what}."
+        file.seek(0)
         if not name.startswith("utf-8"):
-            sample, where = file.read(_SAMPLE_BYTES), f" ({error})"
+            sample, place = file.read(_SAMPLE_BYTES), f" ({error})"
         while not sample and (line := file.readline()):
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError as wrong:
-                where = f": byte 0x{line[wrong.start]:02x} at byte offset {offset + wrong.start}"
+                place = f": byte 0x{line[wrong.start]:02x} at byte offset {offset + wrong.start}"
                 sample = line + file.read(_SAMPLE_BYTES)
             offset += len(line)
     likely = _likely(sample[: sample.rfind(b"\n") + 1] or sample, name)
-    cure = f"it may be {' or '.join(likely)}: set `encoding` (--encoding {likely[0]}), or c" if likely else "c"
-    return f"{path} is not {name.removesuffix('-sig').upper()}{where}; {cure}onvert the file to UTF-8."
+    cure = "convert the file to UTF-8"
+    if likely:
+        line = sample.decode(likely, "replace").strip().split("\n")[0].strip()
+        cure = (
+            f"it may be {likely}, in which the line is {line[:30]!r}: set `encoding` (--encoding {likely}), or {cure}"
+        )
+    return f"{name_of(path)} is not {name.removesuffix('-sig').upper()}{place}; {cure}."
 
 
-def _likely(sample: bytes, name: str) -> list[str]:
-    """The encodings that a sample may have, the most likely one first."""
+def _likely(sample: bytes, name: str) -> str | None:
+    """The encoding that a sample most likely has."""
     from charset_normalizer import from_bytes
 
-    found = [match.encoding for match in from_bytes(sample)]
-    return [encoding for encoding in found if encoding not in (codecs.lookup(name).name, "ascii")][:2]
+    groups = [(match.encoding, *match.could_be_from_charset) for match in from_bytes(sample)]  # of equal texts
+    given = (codecs.lookup(name).name, "ascii")
+    found = [min(group, key=lambda name: (name not in _COMMON, *_rank(name))) for group in groups]
+    found = [encoding for encoding in found if encoding not in given]
+    is_western = sum(byte < 128 for byte in sample) > 0.7 * len(sample)  # letters of one byte among others
+    if is_western and found and found[0] not in _COMMON:
+        found.insert(0, "cp1252")
+    return next((encoding for encoding in found if encoding in _COMMON), found[0] if found else None)
+
+
+def _rank(name: str) -> tuple[int, ...]:
+    return (_COMMON.index(name),) if name in _COMMON else ()

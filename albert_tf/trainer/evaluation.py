@@ -46,7 +46,7 @@ def evaluate_folder(
         ValueError: the folder holds no such model, or the examples do not fit it; the message names their line.
     """
     task, model = _load(pathlib.Path(folder), changes, batch_size)
-    examples = task.read_dev(pathlib.Path(as_file(data)))
+    examples = task.read_dev(pathlib.Path(as_file(data, "dev", task.options.table)))
     with _stored_ids(task):
         evaluate = task.evaluator(model, examples)
     evaluation = evaluate()
@@ -83,7 +83,7 @@ def predict_folder(
         ValueError: as `evaluate_folder`.
     """
     task, model = _load(pathlib.Path(folder), changes, batch_size, loaded)
-    examples = task.read_unlabelled(pathlib.Path(as_file(data)))
+    examples = task.read_unlabelled(pathlib.Path(as_file(data, "dev", task.options.table)))
     with _stored_ids(task):
         predict = task.predictor(model, examples)
     task.write_predictions(pathlib.Path(output), examples, predict())

@@ -35,7 +35,8 @@ def load_examples(data: Any, task: str = "sequence_classification", split: str =
     >>> examples[0].starts
     (16,)
     """
-    reader, path = make_task(checked(TaskOptions, {"task": task, **options})), pathlib.Path(as_file(data, split))
+    given = checked(TaskOptions, {"task": task, **options})
+    reader, path = make_task(given), pathlib.Path(as_file(data, split, given.table))
     return reader.read(path) if split == "train" else reader.read_dev(path)
 
 

@@ -26,7 +26,9 @@ TaskName = Literal[
 
 
 def _as_file(data: Any, info: pydantic.ValidationInfo) -> Any:
-    return str(as_file(data, info.field_name or "dev"))  # in JSON, paths are strings
+    names = ("header", "encoding", "delimiter")
+    table = TableFormat(**{name: info.data[name] for name in names if name in info.data})
+    return str(as_file(data, info.field_name or "dev", table))  # in JSON, paths are strings
 
 
 Examples = Annotated[pathlib.Path, pydantic.BeforeValidator(_as_file)]

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import itertools
 import string
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,12 +14,13 @@ from albert_tf.data.finetuning.forms import Examples, Form, read_examples, strin
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import Row
 from albert_tf.files.json import read_json
+from albert_tf.files.origins import name_of
 
 _CURE = "give RACE's files, or rows with `context`, `question`, `choices` and `label`"
-_CONTEXT, _CHOICES = ("context", "article", "passage"), ("choices", "options", "endings")
-_LABEL = ("label", "answer", "answerKey", "answer_key")
+_CONTEXT, _CHOICES = ("context", "article", "passage", "flores_passage"), ("choices", "options", "endings")
+_LABEL = ("label", "answer", "answerKey", "answer_key", "cop", "correct_answer_num")
 # Names of the columns of choices that have one each, before a number.
-_NUMBERED = ("ending", "choice", "option", "alternative", "answer")
+_NUMBERED = ("ending", "choice", "option", "alternative", "answer", "mc_answer", "sol", "op")
 # What COPA's `question` stands for.
 _COPA = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
 _UNKNOWN = -1
@@ -46,8 +48,9 @@ def read_choices(path: str | Path, labelled: bool = True, table: TableFormat | N
         form, found = read_examples(path, _forms(labelled), table, "multiple choice")
     questions = Examples(found)
     if not questions:
-        raise ValueError(f"{path} has no questions; {_CURE}.")
-    questions = _of_equal_numbers(path, questions, table.drop_ragged)
+        raise ValueError(f"{name_of(path)} has no questions; {_CURE}.")
+    questions, counted = _counted(_of_equal_numbers(path, questions, table.drop_ragged))
+    form += counted
     questions.form = f"{len(questions):,} questions ({form})"
     return questions
 
@@ -69,7 +72,8 @@ def _of_equal_numbers(path: Path, questions: Examples[ChoiceQuestion], drop_ragg
         )
     left_out = sum(counts.values()) - counts[usual]
     warnings.warn(
-        f"{path}: {left_out:,} questions were left out, because they have not {usual} choices, as {first[other]}.",
+        f"{name_of(path)}: {left_out:,} questions were left out, because they have not {usual} choices, as "
+        f"{first[other]}.",
         stacklevel=3,
     )
     return Examples(question for question in questions if len(question.choices) == usual)
@@ -90,13 +94,14 @@ def _forms(labelled: bool) -> list[Form[ChoiceQuestion]]:
         Form("a row a question", ("question", choices), of(_of_question)),
         Form("SWAG", ("sent1", "sent2", "ending0"), of(_of_swag)),
         Form("WinoGrande", ("sentence", "option1", "option2"), of(_of_winogrande)),
+        Form("PIQA", ("goal", "sol1", "sol2"), of(_of_piqa)),
         Form("COPA", ("premise", "question", "choice1|alternative_1"), of(_of_copa)),
         Form("a passage and its endings", (context, f"{choices}|ending0|ending1|ending_0|ending_1"), of(_of_endings)),
         Form("a row a question, a column a choice", ("question", _FIRST), of(_of_question)),
     ]
 
 
-_FIRST = "|".join([*(f"{name}{gap}{n}" for name in _NUMBERED for gap in ("", "_") for n in (0, 1)), "A", "a"])
+_FIRST = "|".join([*(f"{name}{gap}{n}" for name in _NUMBERED for gap in ("", "_") for n in "01Aa"), "A", "a"])
 
 
 def _of_folder(path: Path, labelled: bool) -> Iterator[ChoiceQuestion]:
@@ -159,8 +164,12 @@ def _of_copa(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
 
 
 def _of_winogrande(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
-    named = {"text": _choices(row), "label": ["1", "2"]}
+    named = {"text": _choices(row), "label": ["1", "2"]}  # from 1
     yield _checked(row, "", row.fields["sentence"], named, _label(row), labelled)
+
+
+def _of_piqa(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+    yield _checked(row, "", row.fields["goal"], _choices(row), _label(row), labelled)
 
 
 def _label(row: Row) -> Any:
@@ -173,12 +182,18 @@ def _choices(row: Row) -> Any:
     return _numbered(row.fields) if choices is None else choices
 
 
-def _numbered(fields: Mapping[str, Any]) -> list[Any]:
-    names = [[f"{name}{gap}{n}" for n in range(10)] for name in _NUMBERED for gap in ("", "_")]
-    names += [list(string.ascii_uppercase[:10]), list(string.ascii_lowercase[:10])]
-    for columns in names:
-        if found := [fields[column] for column in columns if fields.get(column) is not None]:
-            return found
+def _numbered(fields: Mapping[str, Any]) -> Any:
+    """The choices of the columns of one kind, and the names of those whose data sets count from 1."""
+    letters = [string.ascii_uppercase, string.ascii_lowercase]
+    numbers = [[str(n) for n in range(start, 100)] for start in (0, 1)]
+    prefixes = ["", *(f"{name}{gap}" for name in _NUMBERED for gap in ("", "_"))]
+    for prefix, ends in itertools.product(prefixes, [*letters, *numbers]):
+        columns = itertools.takewhile(lambda column: column in fields, (f"{prefix}{end}" for end in ends))
+        if prefix + ends[0] in fields and (prefix or not ends[0].isdigit()):
+            found = [fields[column] for column in columns]
+            found = found[: max((n for n, value in enumerate(found, 1) if value is not None), default=0)]
+            is_from_one = prefix == "mc_answer" or (prefix == "answer" and ends[0] == "A")  # Belebele, SocialIQA
+            return {"text": found, "label": [str(n) for n in range(1, 1 + len(found))]} if is_from_one else found
     return []
 
 
@@ -190,17 +205,38 @@ def _checked(
         raise ValueError(f"{place}: passage and question must be strings; {_CURE}.")
     if len(texts) < 2 or not all(isinstance(choice, str) for choice in texts):
         raise ValueError(f"{place}: there must be at least two choices, all of them strings; {_CURE}.")
-    meanings = _meanings(label, texts, names)
-    if len(meanings) > 1:
-        raise ValueError(f"{place}: the answer {label!r} may be a choice or its number; give a number of JSON, from 0.")
-    index = min(meanings, default=None)
+    index, is_number = _index(place, label, texts, names)
     if index is None and (labelled or label not in (None, "", _UNKNOWN)):
-        letters = string.ascii_uppercase[: len(texts)]
-        raise ValueError(
-            f"{place}: the answer must be a number from 0 to {len(texts) - 1}, or a letter from A to {letters[-1]}, "
-            f"or one of the choices. Received: {label!r}."
-        )
-    return ChoiceQuestion(place, context, question, tuple(texts), _UNKNOWN if index is None else index, _group_of(row))
+        raise _wrong_answer(place, len(texts), label)
+    kind = _Numbered if is_number else ChoiceQuestion
+    return kind(place, context, question, tuple(texts), _UNKNOWN if index is None else index, _group_of(row))
+
+
+class _Numbered(ChoiceQuestion):
+    """A question whose answer is a number, from 0 or from 1, which the whole file tells."""
+
+
+def _wrong_answer(place: str, count: int, label: Any) -> ValueError:
+    letters = string.ascii_uppercase[:count]
+    return ValueError(
+        f"{place}: the answer must be a number from 0 to {count - 1}, or a letter from A to {letters[-1]}, "
+        f"or one of the choices. Received: {label!r}."
+    )
+
+
+def _counted(questions: Examples[ChoiceQuestion]) -> tuple[Examples[ChoiceQuestion], str]:
+    """The questions with answers from 0, and a remark if they were counted from 1.
+
+    They were if all numbers from 1 to that of the choices occur, and no 0.
+    """
+    numbered = [(one.label, len(one.choices), one.id) for one in questions if isinstance(one, _Numbered)]
+    beyond = next(((label, count, place) for label, count, place in numbered if label == count), None)
+    if beyond is None:
+        return questions, ""
+    if {label for label, *_ in numbered} != set(range(1, beyond[1] + 1)):
+        raise _wrong_answer(beyond[2], beyond[1], beyond[0])
+    moved = (dataclasses.replace(one, label=one.label - 1) if isinstance(one, _Numbered) else one for one in questions)
+    return Examples(moved), ", answers counted from 1"
 
 
 def _texts_and_names(choices: Any) -> tuple[list[Any], list[Any]]:
@@ -216,18 +252,24 @@ def _texts_and_names(choices: Any) -> tuple[list[Any], list[Any]]:
     return list(choices), list(names or [])
 
 
-def _meanings(label: Any, texts: list[str], names: list[Any]) -> set[int]:
-    """The choices that a label can mean: by its name, otherwise by text, letter or number."""
+def _index(place: str, label: Any, texts: list[str], names: list[Any]) -> tuple[int | None, bool]:
+    """Which choice a label means by its name, text, letter or number, None if none; and whether it is a number."""
     if label in names:
-        return {names.index(label)}
-    found = {label} if type(label) is int else set()
+        return names.index(label), False
+    found = {index for index, text in enumerate(texts) if text == label}
+    if isinstance(label, str) and len(label) == 1 and label.isascii() and label.isalpha():
+        found |= {string.ascii_uppercase.index(label.upper())} & set(range(len(texts)))
+    number = int(label) if _is_number(label) and 0 <= int(label) <= len(texts) else None
+    if len(found | ({number} - {None})) > 1:
+        raise ValueError(f"{place}: the answer {label!r} may be a choice or its number; give the names of choices.")
+    return (number, True) if number is not None else (min(found, default=None), False)
+
+
+def _is_number(label: Any) -> bool:
+    """Whether a label is an integer, also as text or, of a column in which some are missing, as a float."""
     if isinstance(label, str):
-        found |= {index for index, text in enumerate(texts) if text == label}
-        if len(label) == 1 and label.isascii() and label.isalpha():
-            found.add(string.ascii_uppercase.index(label.upper()))
-        elif label.strip().isdecimal():
-            found.add(int(label))
-    return {index for index in found if 0 <= index < len(texts)}
+        return label.strip().isdecimal()
+    return type(label) is int or (isinstance(label, float) and label.is_integer())
 
 
 def _group_of(row: Row) -> str:

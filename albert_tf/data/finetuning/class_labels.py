@@ -16,6 +16,14 @@ def features_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, Feature]:
         return {}
 
 
+def with_names(fields: Mapping[str, Any], features: Mapping[str, Feature], place: str) -> dict[str, Any]:
+    """The fields of a row with class labels by name; raises ValueError, which names `place`, if one has none."""
+    try:
+        return {name: named(value, features.get(name)) for name, value in fields.items()}
+    except (IndexError, TypeError) as error:
+        raise ValueError(f"{place}: a class label is not the number of one of its names ({error}).") from None
+
+
 def named(value: Any, feature: Feature) -> Any:
     """A value with its class labels by name; None for the label of a row without one, -1.
 
@@ -32,7 +40,10 @@ def named(value: Any, feature: Feature) -> Any:
         return value
     kind, inner = feature.get(_KIND), feature.get("feature")
     if kind == "ClassLabel":
-        return feature["names"][value] if value >= 0 else None
+        names = feature["names"]
+        if isinstance(value, float) or value >= len(names):
+            raise IndexError(f"{value}, of {len(names)} names")
+        return names[value] if value >= 0 else None
     if isinstance(value, dict):  # a Sequence of dicts is stored as a dict of lists
         fields = (
             {name: [each] for name, each in inner.items()}

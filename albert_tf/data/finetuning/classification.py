@@ -12,8 +12,9 @@ import numpy as np
 
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tables import Row, describe_table, listed, read_rows, where
+from albert_tf.data.finetuning.tables import Row, describe_table, listed, read_rows
 from albert_tf.files.json import nearest
+from albert_tf.files.origins import name_of, where
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def read_texts(path: str | Path, columns: Columns | None = None, table: TableFor
         lines.append(row.line)
         labels.append(sys.intern(label_of(row, columns)))
     if not labels:
-        raise ValueError(f"{path} has no rows; is it the right file?")
+        raise ValueError(f"{name_of(path)} has no rows; is it the right file?")
     form = ", ".join([f"{len(labels):,} {'texts' if pairs is None else 'pairs'}", *describe_table(path, table)])
     return LabelledTexts(path, lines, texts, pairs, labels, columns.separator, form)
 

@@ -1,5 +1,6 @@
 """Where examples come from: a path, a URL, a folder of a data set's splits, or tables in memory."""
 
+import dataclasses
 import datetime
 import decimal
 import functools
@@ -7,21 +8,28 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from albert_tf.data.finetuning.class_labels import named
-from albert_tf.data.finetuning.tables import ORIGINS, is_table, listed, read_rows
+from albert_tf.data.finetuning.class_labels import with_names
+from albert_tf.data.finetuning.table_format import TableFormat
+from albert_tf.data.finetuning.tables import is_table, listed, read_rows
 from albert_tf.files.atomic import could_not_write
+from albert_tf.files.origins import ORIGINS
 from albert_tf.files.urls import is_url, local_copy
 
 _ROWS_AT_ONCE = 1000
 # The splits that are taken for an option, the first one that is there; "dev" also stands for files to evaluate on.
 _SPLITS = {"train": ("train",), "dev": ("validation", "valid", "val", "dev", "test")}
+_NAMES = {name for names in _SPLITS.values() for name in names}
+# The split in the name of a file, such as train-00000-of-00002, KorQuAD_v1.0_dev or dev-v1.1.
+_SPLIT = re.compile(rf"(?:^|[-_.])({'|'.join(_NAMES)})(?:[-_.]?v?[\d.]+(?:-of-\d+)?)?$")
+_SUFFIXES = (".tsv", ".csv", ".json", ".jsonl", ".parquet", ".txt", ".conll", ".conllu", ".bio", ".iob")
 
 
-def as_file(data: Any, role: str = "dev") -> str | os.PathLike:
+def as_file(data: Any, role: str = "dev", table: TableFormat | None = None) -> str | os.PathLike:
     """The path of a file of examples. Tables in memory are written to a JSONL file that is removed when Python ends.
 
     Args:
@@ -29,6 +37,7 @@ def as_file(data: Any, role: str = "dev") -> str | os.PathLike:
             are written by name; a DatasetDict, or the folder where one was saved, or a folder with a file for each of
             its splits; or an iterable of dicts. Missing values are null.
         role: which split is taken, `"train"` or `"dev"`: the one for evaluation, preferably "validation".
+        table: how the files of a split of several are read.
 
     Returns:
         A path; files of tables are named after their content, so that equal tables have one file.
@@ -43,40 +52,65 @@ def as_file(data: Any, role: str = "dev") -> str | os.PathLike:
         ORIGINS[path] = str(data)
         return path
     if isinstance(data, str | os.PathLike):
-        return _of_folder(pathlib.Path(data), role) if pathlib.Path(data).is_dir() else data
+        if not str(data):
+            raise ValueError("A path of examples must not be empty.")
+        return _of_folder(pathlib.Path(data), role, table or TableFormat()) if _is_folder(data) else data
     if isinstance(data, Mapping):
         name = _split(data, role, f"The {type(data).__name__}")
         return _written(data[name], f"the split {name!r}")
     return _written(data, _name_of(data))
 
 
-def _of_folder(folder: pathlib.Path, role: str) -> str | os.PathLike:
+def _is_folder(path: str | os.PathLike) -> bool:
+    try:
+        return "\0" not in str(path) and pathlib.Path(path).is_dir()
+    except (OSError, ValueError) as error:  # too long, or with a NUL
+        raise ValueError(f"{str(path)[:60]!r} is no path ({error.args[-1]}); check it.") from None
+
+
+def _of_folder(folder: pathlib.Path, role: str, table: TableFormat) -> str | os.PathLike:
     """A data set that `datasets` saved, or the file or the shards of a split; other folders as they are."""
     if any((folder / name).is_file() for name in ("dataset_dict.json", "state.json")):
-        try:
-            from datasets import load_from_disk
-        except ImportError:
-            raise ValueError(f"{folder} is a data set of `datasets`; pip install datasets to read it.") from None
-        try:
-            data = load_from_disk(str(folder))
-        except Exception as error:  # damaged Arrow files raise errors of several libraries
-            raise ValueError(f"{folder} is not a data set, or is damaged ({error}); save it again.") from None
-        if not isinstance(data, Mapping):
-            return _written(data, f"the data set {folder}")
-        name = _split(data, role, str(folder))
-        return _written(data[name], f"the split {name!r} of {folder}")
+        return _saved_by_datasets(folder, role)
     files: dict[str, list[pathlib.Path]] = {}
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and is_table(path)):
-        known = [name for names in _SPLITS.values() for name in names if path.name.lower().startswith(name)]
-        files.setdefault(known[0] if known else path.name, []).append(path)
-    if not any(name in files for names in _SPLITS.values() for name in names):
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        if (
+            path.suffix.lower() in _SUFFIXES
+            and path.is_file()
+            and not any(part.startswith((".", "_")) for part in parts)
+        ):
+            match = _SPLIT.search(path.stem.lower())
+            split = match[1] if match else parts[0].lower() if len(parts) > 1 else path.name
+            files.setdefault(split if split in _NAMES else path.name, []).append(path)
+    if not _NAMES & files.keys():
         return folder  # such as one of RACE
-    shards = files[_split(files, role, str(folder))]
+    split = _split(files, role, str(folder))
+    shards = files[split]
+    if (folder / split).is_dir() and all(path.suffix == ".txt" for path in shards):
+        return folder / split  # of RACE
+    if len({(path.parent, path.suffix) for path in shards}) > 1 or (len(shards) > 1 and not is_table(shards[0])):
+        raise ValueError(f"{folder} has several files of the split {split!r}: {listed(map(str, shards))}; pass one.")
     if len(shards) == 1:
         return shards[0]
-    return _written(
-        (dict(row.fields) for shard in shards for row in read_rows(shard)), f"the files {shards[0]} and so on"
-    )
+    table = dataclasses.replace(table, rename={})  # columns are renamed when the rows are read again
+    return _written((dict(row.fields) for path in shards for row in read_rows(path, table)), f"the files of {folder}")
+
+
+def _saved_by_datasets(folder: pathlib.Path, role: str) -> pathlib.Path:
+    try:
+        from datasets import load_from_disk
+    except ImportError:
+        raise ValueError(f"{folder} is a data set of `datasets`; pip install datasets to read it.") from None
+    try:
+        data = load_from_disk(str(folder))
+    except Exception as error:  # damaged Arrow files raise errors of several libraries
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{folder} is not a data set, or is damaged ({reason}); save it again.") from None
+    if not isinstance(data, Mapping):
+        return _written(data, f"the data set {folder}")
+    name = _split(data, role, str(folder))
+    return _written(data[name], f"the split {name!r} of {folder}")
 
 
 def _split(splits: Collection[Any], role: str, where: str) -> str:
@@ -95,7 +129,7 @@ def _written(data: Any, origin: str) -> pathlib.Path:
     try:
         with open(handle, "wb") as file:
             for number, row in enumerate(_rows(data)):
-                line = (json.dumps(row, default=functools.partial(_plain, number, origin)) + "\n").encode()
+                line = _line(row, number, origin)
                 content.update(line)
                 file.write(line)
         final = path.replace(path.with_name(f"{type(data).__name__}-{content.hexdigest()[:16]}.jsonl"))
@@ -105,6 +139,14 @@ def _written(data: Any, origin: str) -> pathlib.Path:
         path.unlink(missing_ok=True)
     ORIGINS[final] = origin
     return final
+
+
+def _line(row: Any, number: int, origin: str) -> bytes:
+    try:
+        return (json.dumps(row, default=functools.partial(_plain, number, origin)) + "\n").encode()
+    except (RecursionError, TypeError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ValueError(f"row {number} of {origin} cannot be written as JSON ({reason}); convert it.") from None
 
 
 @functools.cache
@@ -123,6 +165,8 @@ def _rows(data: Any) -> Iterator[Any]:
             return _pandas_rows(data)
         if hasattr(data, "features") and hasattr(data, "iter"):
             return _dataset_rows(data)
+        if type(data).__name__ == "LazyFrame":
+            data = data.collect()
         if hasattr(data, "iter_slices"):  # polars
             return (row for part in data.iter_slices(_ROWS_AT_ONCE) for row in part.to_dicts())
         if hasattr(data, "to_batches"):  # Arrow
@@ -160,9 +204,9 @@ def _dataset_rows(dataset: Any) -> Iterator[dict[str, Any]]:
     features = dataset.features.to_dict() if dataset.features else {}
     if getattr(dataset, "format", {}).get("type") != "custom":  # set_transform
         dataset = dataset.with_format(None)
-    for part in dataset.iter(_ROWS_AT_ONCE):
-        for values in zip(*part.values()):
-            yield {name: named(value, features.get(name)) for name, value in zip(part, values)}
+    rows = (dict(zip(part, values)) for part in dataset.iter(_ROWS_AT_ONCE) for values in zip(*part.values()))
+    for number, row in enumerate(rows):
+        yield with_names(row, features, f"row {number} of the Dataset")
 
 
 def _plain(number: int, origin: str, value: Any) -> Any:

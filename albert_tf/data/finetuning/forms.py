@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import Row, describe_table, listed, read_rows
+from albert_tf.files.origins import name_of
 
 Example = TypeVar("Example")
 
@@ -61,7 +62,7 @@ def read_examples(
     rows = read_rows(path, table)
     first = next(rows, None)
     if first is None:
-        raise ValueError(f"{path} has no rows; is it the right file?")
+        raise ValueError(f"{name_of(path)} has no rows; is it the right file?")
     form = next((form for form in forms if not form.missing(first.fields)), None)
     if form is None:
         raise ValueError(_unknown(first, forms, task))
@@ -89,8 +90,9 @@ def _unknown(row: Row, forms: Sequence[Form], task: str) -> str:
 
 
 def value_of(fields: Mapping[str, Any], *names: str) -> Any:
-    """The first of some columns that a row has, None if it has none of them."""
-    return next((fields[name] for name in names if name in fields), None)
+    """The first of some columns that is not empty, otherwise the first that a row has; None if it has none of them."""
+    values = [fields[name] for name in names if name in fields]
+    return next((value for value in values if value not in (None, "", [], {})), values[0] if values else None)
 
 
 def string_of(row: Row, *names: str) -> str:

@@ -1,6 +1,7 @@
 """Reads questions about passages in the forms of SQuAD, KorQuAD, KLUE-MRC and XQuAD, nested or a row each."""
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -9,12 +10,14 @@ from albert_tf.data.finetuning.forms import Examples, Form, read_examples, strin
 from albert_tf.data.finetuning.questions import Question
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import Row
+from albert_tf.files.origins import name_of
 
 Misplaced = Literal["refuse", "drop"]
 
 _CONTEXT, _ANSWER, _ID = ("context", "passage", "paragraph"), ("answers", "answer", "answer_text"), ("id", "guid")
+_IMPOSSIBLE = (True, "True", "true", "TRUE", "1")
 # Of an answer whose start the file does not give.
-_UNKNOWN = -2
+_UNKNOWN = -(1 << 62)
 
 
 def read_questions(
@@ -26,7 +29,7 @@ def read_questions(
         path: a table, see `read_rows`, whose rows are articles of SQuAD 1.1 or 2.0 (as those of KorQuAD 1.0, KLUE-MRC
             and XQuAD), its paragraphs, or questions with `context`, `question` and `answers`. Answers are a dict of the
             lists `text` and `answer_start`, a list of dicts, or texts; where they do not tell their starts, answers are
-            searched in their passages, and the first occurrence is taken.
+            searched in their passages, and the first occurrence is taken, as a word of its own if there is one.
         misplaced: what to do if an answer is not in its passage at `answer_start`: refuse the file, or drop the
             position, so that the answer still counts in scores but is not trained on.
         table: TableFormat.
@@ -35,51 +38,64 @@ def read_questions(
         ValueError: the file is in none of these forms, has no questions, has two questions of one id or an empty
             passage, or an answer is misplaced; the message names the file and the question.
     """
-    path = Path(path)
-    form, found = read_examples(path, _FORMS, table or TableFormat(), "question answering")
+    path, answered = Path(path), _Answered()
+    form, found = read_examples(path, answered.forms, table or TableFormat(), "question answering")
     questions, seen, wrong, ambiguous = Examples[Question](), set(), [], 0
     for question in found:
         if question.id in seen:
-            raise ValueError(f"{path} has two questions with the id {question.id!r}; give each its own.")
+            raise ValueError(f"{name_of(path)} has two questions with the id {question.id!r}; give each its own.")
         seen.add(question.id)
         starts = _starts_in_passage(question)
-        ambiguous += bool(starts) and question.starts[0] == _UNKNOWN and _occurs_again(question, starts[0])
+        ambiguous += bool(starts) and question.starts[0] == _UNKNOWN and _is_ambiguous(question, starts[0])
         if -1 in starts:
             wrong.append(f"{question.id} ({question.answers[starts.index(-1)][:30]!r})")
         questions.append(dataclasses.replace(question, starts=starts))
     if not questions:
-        raise ValueError(f"{path} has no questions; is it the right file?")
+        raise ValueError(f"{name_of(path)} has no questions; is it the right file?")
     if wrong and misplaced == "refuse":
         raise ValueError(
-            f"{path}: the answers of {len(wrong):,} questions are not in their passages at `answer_start`, as of "
-            f"{', '.join(wrong[:3])}; correct them, or set `misplaced_answers` to 'drop'."
+            f"{name_of(path)}: the answers of {len(wrong):,} questions are not in their passages at `answer_start`, as "
+            f"of {', '.join(wrong[:3])}; correct them, or set `misplaced_answers` to 'drop'."
         )
-    searched = f"; of {ambiguous:,} answers without a start, the first of several occurrences" if ambiguous else ""
+    searched = f"; {ambiguous:,} answers without a start occur again, or within words" if ambiguous else ""
     questions.form = f"{len(questions):,} questions ({form}{searched})"
     return questions
 
 
-def _of_article(row: Row) -> Iterator[Question]:
-    for number, paragraph in enumerate(_list(row, "paragraphs")):
-        yield from _of_paragraph(_inner(row, paragraph, f"paragraphs[{number}]"))
+class _Answered:
+    """The forms of questions; it knows whether the questions of a file have answers."""
 
+    def __init__(self):
+        self._known: dict[bool, str] = {}  # where the first question with and without an answer column is
+        context, answer = "|".join(_CONTEXT), "|".join(_ANSWER)
+        self.forms = (
+            Form("SQuAD, one row an article", ("paragraphs",), self._of_article),
+            Form("SQuAD, one row a paragraph", (context, "qas"), self._of_paragraph),
+            Form("SQuAD, one row a question", (context, "question", answer), self._of_row),
+            Form("questions without answers", (context, "question"), self._of_row),
+        )
 
-def _of_paragraph(row: Row) -> Iterator[Question]:
-    context = _context(row)
-    for number, question in enumerate(_list(row, "qas")):
-        yield _question(_inner(row, question, f"qas[{number}]"), context)
+    def _of_article(self, row: Row) -> Iterator[Question]:
+        for number, paragraph in enumerate(_list(row, "paragraphs")):
+            yield from self._of_paragraph(_inner(row, paragraph, f"paragraphs[{number}]"))
 
+    def _of_paragraph(self, row: Row) -> Iterator[Question]:
+        context = _context(row)
+        for number, content in enumerate(_list(row, "qas")):
+            question = _inner(row, content, f"qas[{number}]")
+            is_known = question.fields.get("is_impossible") in _IMPOSSIBLE or any(
+                name in question.fields for name in _ANSWER
+            )
+            self._known.setdefault(is_known, question.where)
+            if len(self._known) == 2:
+                raise ValueError(
+                    f"{self._known[False]}: the question has no `answers`, unlike that of {self._known[True]}; correct "
+                    "it, or give an empty list if the passage has no answer."
+                )
+            yield _question(question, context)
 
-def _of_row(row: Row) -> Iterator[Question]:
-    yield _question(row, _context(row), str(row.line - 1))
-
-
-_FORMS = (
-    Form("SQuAD, one row an article", ("paragraphs",), _of_article),
-    Form("SQuAD, one row a paragraph", ("|".join(_CONTEXT), "qas"), _of_paragraph),
-    Form("SQuAD, one row a question", ("|".join(_CONTEXT), "question", "|".join(_ANSWER)), _of_row),
-    Form("questions without answers", ("|".join(_CONTEXT), "question"), _of_row),
-)
+    def _of_row(self, row: Row) -> Iterator[Question]:
+        yield _question(row, _context(row), str(row.line - 1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,11 +136,7 @@ def _question(row: Row, context: str, number: str | None = None) -> Question:
     identifier = number if identifier is None else str(identifier)
     if identifier is None:
         raise ValueError(f"{row.where} has no `id`; give each question one.")
-    answers = (
-        []
-        if row.fields.get("is_impossible") in (True, "True", "true")
-        else _answers(row, value_of(row.fields, *_ANSWER))
-    )
+    answers = [] if row.fields.get("is_impossible") in _IMPOSSIBLE else _answers(row, value_of(row.fields, *_ANSWER))
     texts, starts = zip(*answers) if answers else ((), ())
     return Question(identifier, string_of(row, "question"), context, texts, starts)
 
@@ -156,13 +168,15 @@ def _integer(start: Any) -> int | None:
     """A start as an integer, also from a table of texts; None if it is not one."""
     if isinstance(start, str) and start.strip().isdecimal():
         return int(start)
+    if isinstance(start, float) and start.is_integer():  # of a column in which some are missing
+        return int(start)
     return start if type(start) is int else None
 
 
 def _starts_in_passage(question: Question) -> tuple[int, ...]:
     """The starts, -1 for answers that are not in the passage there."""
     return tuple(
-        question.context.find(answer)
+        _search(question.context, answer)
         if answer and start == _UNKNOWN
         else start
         if answer and start >= 0 and question.context.startswith(answer, start)
@@ -171,5 +185,19 @@ def _starts_in_passage(question: Question) -> tuple[int, ...]:
     )
 
 
-def _occurs_again(question: Question, start: int) -> bool:
-    return start >= 0 and question.context.find(question.answers[0], start + 1) >= 0
+def _search(context: str, answer: str) -> int:
+    """Where an answer is in a passage: best as words of its own, then at the start of a word, then anywhere; or -1."""
+    found = [match.start() for match in re.finditer(f"(?={re.escape(answer)})", context)]
+    return min(found, key=lambda start: (_word_rank(context, start, len(answer)), start), default=-1)
+
+
+def _word_rank(context: str, start: int, length: int) -> int:
+    """2 within a word, 1 at its start, 0 if a word ends with it, too."""
+    before, after = context[start - 1 : start], context[start + length : start + length + 1]
+    return 2 if before.isalnum() and context[start].isalnum() else int(after.isalnum())
+
+
+def _is_ambiguous(question: Question, start: int) -> bool:
+    """Whether a searched answer occurs again, or within a word."""
+    answer, context = question.answers[0], question.context
+    return start >= 0 and (context.count(answer) > 1 or _word_rank(context, start, len(answer)) == 2)

@@ -18,6 +18,7 @@ from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import describe_table, listed, read_rows
+from albert_tf.files.origins import name_of
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
@@ -69,7 +70,7 @@ def known_columns(path: Path, columns: Columns, table: TableFormat) -> Columns:
     pair = next((pair for pair in _PAIRS if all(name in fields for name in pair)), None)
     if pair is None:
         raise ValueError(
-            f"`pair_column` must be given for pairs of sentences. Received: None, and {path} with "
+            f"`pair_column` must be given for pairs of sentences. Received: None, and {name_of(path)} with "
             f"the columns {listed(fields)}."
         )
     label = columns.label if columns.label in fields else next((name for name in _LABELS if name in fields), "label")
@@ -119,7 +120,7 @@ def read_sentences(
         similarities.append(similarity)
     if not similarities:
         known = f" with the label {positive_label!r}; its labels are {listed(sorted(labels))}" if labels else ""
-        raise ValueError(f"{path} has no rows{known}; is it the right file?")
+        raise ValueError(f"{name_of(path)} has no rows{known}; is it the right file?")
     form = f"{len(similarities):,} rows of {', '.join(column for column, _ in names)}"
     form = ", ".join([form, *describe_table(path, table)])
     return SentenceRows(sentences, len(names), np.array(similarities, np.float32), form)

@@ -9,9 +9,12 @@ from pathlib import Path
 
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.files.encodings import encoding_of, text_lines
+from albert_tf.files.origins import name_of, where
 
 TAB_SUFFIXES = (".tsv", ".txt")
 _MAX_FIELD = 2**31 - 1  # characters of a field of a CSV file, instead of the 128 KiB of Python's module
+# A field as spreadsheets write it if there are quotes in the text.
+_DOUBLED = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
 _QUOTED = re.compile('"[^"]*"')
 # A first line that spreadsheets write and read.
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*')
@@ -20,8 +23,9 @@ _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*')
 def separated_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[str, str]]]:
     """Yields the number of the first line and the fields by column of each row; errors as `read_rows`."""
     delimiter = delimiter_of(path, table)
-    is_tabs = delimiter == "\t" and path.suffix.lower() in TAB_SUFFIXES
-    rows = _tab_fields(path, table) if is_tabs else _csv_fields(path, table, delimiter)
+    is_plain = delimiter == "\t" and path.suffix.lower() in TAB_SUFFIXES and table.delimiter is None
+    is_plain = is_plain and not _SEPARATOR_LINE.fullmatch(next(text_lines(path, table.encoding), ""))
+    rows = _tab_fields(path, table) if is_plain else _csv_fields(path, table, delimiter)
     if not table.header:
         # Rows may differ in length: only the selected columns are required.
         yield from ((line, {str(n): field for n, field in enumerate(fields)}) for line, fields in rows)
@@ -35,15 +39,15 @@ def separated_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[s
             ragged.append(str(line))
         else:
             raise ValueError(
-                f"{path}, line {line}, has {len(fields)} fields, but the header has {len(names)}; correct or delete "
-                f"the line, or set --no-header if there is no header; a recipe of `finetune` with ragged_rows = 'drop' "
-                f"leaves out such lines."
+                f"{where(path, line)}, has {len(fields)} fields, but the header has {len(names)}; correct or delete "
+                f"the line, or set --no-header if there is no header{_quoted_cure(is_plain, fields)}; a recipe of "
+                f"`finetune` with ragged_rows = 'drop' leaves out such lines."
             )
     if ragged:
         shown = f"{', '.join(ragged[:3])}{', ...' if len(ragged) > 3 else ''}"
         warnings.warn(
-            f"{path}: {len(ragged):,} rows were left out, because they have more or fewer fields than the header: "
-            f"lines {shown}.",
+            f"{name_of(path)}: {len(ragged):,} rows were left out, because they have more or fewer fields than the "
+            f"header: lines {shown}.",
             stacklevel=2,
         )
 
@@ -72,8 +76,13 @@ def describe_separated(path: Path, table: TableFormat) -> list[str]:
     ]
 
 
+def _quoted_cure(is_plain: bool, fields: list[str]) -> str:
+    is_quoted = is_plain and any(field.startswith('"') for field in fields)
+    return ", or --delimiter tab if fields are in quotes" if is_quoted else ""
+
+
 def _tab_fields(path: Path, table: TableFormat) -> Iterator[tuple[int, list[str]]]:
-    columns = blank = 0
+    columns = blank = quoted = 0
     for line, content in enumerate(text_lines(path, table.encoding), start=1):
         content = content.removesuffix("\n").removesuffix("\r")
         if not content:  # in a table of one column an empty field, unless only such lines follow
@@ -83,7 +92,14 @@ def _tab_fields(path: Path, table: TableFormat) -> Iterator[tuple[int, list[str]
         blank, fields = 0, content.split("\t")
         if content.strip() or len(fields) == columns:
             columns = columns or len(fields)
+            quoted += any(_DOUBLED.fullmatch(field) for field in fields)
             yield line, fields
+    if quoted:
+        warnings.warn(
+            f"{name_of(path)}: {quoted:,} rows have fields in quotes with doubled quotes in them, which are kept as "
+            "they are; set `delimiter` to 'tab' (--delimiter tab) to read them as a spreadsheet wrote them.",
+            stacklevel=2,
+        )
 
 
 def _csv_fields(path: Path, table: TableFormat, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -97,7 +113,7 @@ def _csv_fields(path: Path, table: TableFormat, delimiter: str) -> Iterator[tupl
             line = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(
-            f"{path}, line {line}, is not valid CSV ({error}): close quotes, and double them inside a field, or save "
+            f"{where(path, line)}, is not valid CSV ({error}): close quotes, and double them inside a field, or save "
             "the table as .tsv."
         ) from None
     finally:
@@ -108,5 +124,5 @@ def _unique(path: Path, names: list[str]) -> list[str]:
     names = [name.strip() for name in names]
     repeated = [name for name, count in collections.Counter(names).items() if name and count > 1]
     if repeated:
-        raise ValueError(f"The header of {path} has two columns {repeated[0]!r}; rename one of them.")
+        raise ValueError(f"The header of {name_of(path)} has two columns {repeated[0]!r}; rename one of them.")
     return names

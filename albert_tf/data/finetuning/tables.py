@@ -6,28 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from albert_tf.data.finetuning.class_labels import features_of, named
+from albert_tf.data.finetuning.class_labels import features_of, with_names
 from albert_tf.data.finetuning.separated import TAB_SUFFIXES, describe_separated, separated_rows
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.files.encodings import encoding_of, text_lines, utf8_file
+from albert_tf.files.encodings import Utf8Reader, encoding_of, text_lines, utf8_file
 from albert_tf.files.json import nearest, parse_json
+from albert_tf.files.origins import is_in_memory, name_of, where
 
 _SEPARATED = (*TAB_SUFFIXES, ".csv")
 _SUFFIXES = (*_SEPARATED, ".jsonl", ".json", ".parquet")
-_UNITS = {".json": "element", ".parquet": "row"}
-_ROWS_AT_ONCE = 1000
+_ROWS_AT_ONCE, _SAMPLE = 1000, 1 << 16
+# Of an object that another one follows, as no JSON document has it; and of hundreds of values within each other.
+_JSON_LINES = re.compile(rb"^\s*\{.*\}[ \t]*\r?\n\s*\{", re.DOTALL)
+_DEEP = re.compile(rb'(?:[\[{]\s*(?:"[^"]{0,99}"\s*:\s*)?){256}')
 _CORRECT = "correct or delete it"
-
-# What the rows of a file are called, which was made of something else, such as a DataFrame.
-ORIGINS: dict[Path, str] = {}
-
-
-def where(source: Path, line: int) -> str:
-    """A row for error messages: file and line, or the number of a row in memory, from 0."""
-    origin = ORIGINS.get(source, str(source))
-    if source in ORIGINS and "://" not in origin:
-        return f"row {line - 1} of {origin}"
-    return f"{origin}, {_UNITS.get(source.suffix.lower(), 'line')} {line}"
 
 
 @dataclass(frozen=True)
@@ -54,7 +46,7 @@ class Row:
         if column not in self.fields:
             # The rows of a table with a header have the same columns.
             has_names = self.source.suffix.lower() in _SEPARATED and "0" not in self.fields
-            place = self.source if has_names else f"{self.where},"
+            place = name_of(self.source) if has_names else f"{self.where},"
             raise ValueError(
                 f"{place} has no column {column!r}; its columns are {listed(self.fields)}"
                 f"{nearest(column, self.fields)} Choose one with {option}."
@@ -64,6 +56,8 @@ class Row:
     def text(self, column: str, option: str) -> str:
         """As `field`; raises ValueError also if the field, of JSON, is not a string."""
         text = self.field(column, option)
+        if text is None:
+            raise ValueError(f"{self.where}: {column} is empty; fill it in or delete the row.")
         if not isinstance(text, str):
             raise ValueError(f"{self.where}: {column}={text!r} is not a string; put it in quotes.")
         return text
@@ -93,9 +87,11 @@ def read_rows(path: Path, table: TableFormat | None = None) -> Iterator[Row]:
             message names the file and the line.
     """
     table, suffix = table or TableFormat(), path.suffix.lower()
-    _check_exists(path, "give a table")
+    check_exists(path, "give a table")
+    if is_in_memory(path):
+        table = TableFormat(rename=table.rename)
     if suffix not in _SUFFIXES:
-        raise ValueError(f"{path} is not a table of a known format; convert it to {listed(_SUFFIXES)}.")
+        raise ValueError(f"{name_of(path)} is not a table of a known format; convert it to {listed(_SUFFIXES)}.")
     if suffix in _SEPARATED:
         found = separated_rows(path, table)
     elif suffix == ".parquet":
@@ -107,6 +103,8 @@ def read_rows(path: Path, table: TableFormat | None = None) -> Iterator[Row]:
 
 def describe_table(path: Path, table: TableFormat) -> list[str]:
     """What is unusual of a text file: its separator, its encoding."""
+    if is_in_memory(path):
+        return []
     if path.suffix.lower() in _SEPARATED:
         return describe_separated(path, table)
     encoding = "utf-8" if path.suffix.lower() == ".parquet" else encoding_of(path, table.encoding)
@@ -119,9 +117,7 @@ def _renamed(rows: Iterator[Row], names: Mapping[str, str]) -> Iterator[Row]:
         for name in names if is_first else ():
             row.field(name, "--rename-columns")  # raises
         is_first = False
-        kept = (
-            {name: value for name, value in row.fields.items() if name not in names.values()} if names else row.fields
-        )
+        kept = {name: value for name, value in row.fields.items() if name in names or name not in names.values()}
         yield Row(row.source, row.line, {names.get(name, name): value for name, value in kept.items()})
 
 
@@ -141,7 +137,8 @@ def _lines_of_json(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[s
     for line, content in enumerate(text_lines(path, table.encoding), start=1):
         if content.strip():
             place = where(path, line)
-            yield line, _object(parse_json(content, f"{place},", object, _CORRECT), place)
+            cure = "rename the file to .json" if line == 1 and content.lstrip()[:1] == "[" else _CORRECT
+            yield line, _object(parse_json(content, f"{place},", object, cure), place)
 
 
 def _json_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -149,40 +146,63 @@ def _json_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[str, 
     import ijson
 
     with utf8_file(path, table.encoding) as file:
-        prefix = "item" if file.read(1024).lstrip().startswith(b"[") else "data.item"
-    number, cure = 0, "give a list of objects, or an object with such a list as `data`"
+        start = file.read(_SAMPLE)
+    if _JSON_LINES.search(start):
+        yield from _lines_of_json(path, table)
+        return
+    prefix = "item" if start.lstrip().startswith(b"[") else "data.item"
+    number, cure = 0, "give a list of objects, an object with such a list as `data`, or JSON lines"
     with utf8_file(path, table.encoding) as file:
         try:
-            for number, fields in enumerate(ijson.items(file, prefix, use_float=True), start=1):
+            for number, fields in enumerate(ijson.items(_Shallow(file, path), prefix, use_float=True), start=1):
                 yield number, _object(fields, where(path, number))
         except ijson.JSONError as error:
             reason = re.sub(r"\s+", " ", str(error).split("(right here)")[0]).strip()
             place = f" after element {number}" if number else ""
-            raise ValueError(f"{path} is not valid JSON{place} ({reason[:100]}); {cure}.") from None
+            raise ValueError(f"{name_of(path)} is not valid JSON{place} ({reason[:100]}); {cure}.") from None
     if not number:
-        raise ValueError(f"{path} has no rows; {cure}.")
+        raise ValueError(f"{name_of(path)} has no rows; {cure}.")
+
+
+class _Shallow:
+    """A file whose JSON is not nested deeply, which would take much memory; others raise ValueError."""
+
+    def __init__(self, file: Utf8Reader, path: Path):
+        self._file, self._path = file, path
+
+    def read(self, size: int = -1) -> bytes:
+        """See `Utf8Reader`."""
+        content = self._file.read(size)
+        if _DEEP.search(content):
+            raise ValueError(f"{name_of(self._path)} is not valid JSON (nested too deeply); {_CORRECT}.")
+        return content
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     import pyarrow as pa
     from pyarrow import parquet
 
+    number = 0
     try:
         file = parquet.ParquetFile(path)
         features = features_of(file.schema_arrow.metadata)
         for batch in file.iter_batches(_ROWS_AT_ONCE):
             for fields in batch.to_pylist():
-                yield _object({name: named(value, features.get(name)) for name, value in fields.items()}, str(path))
+                number += 1
+                place = where(path, number)
+                yield _object(with_names(fields, features, place), place)
     except (pa.ArrowException, OSError) as error:
+        reason = re.sub(r"\s+", " ", str(error)).strip()[:200]
         raise ValueError(
-            f"{path} is not a Parquet file, or is damaged ({error}); write or download it again."
+            f"{name_of(path)} is not a Parquet file, or is damaged ({reason}); write or download it again."
         ) from None
 
 
-def _check_exists(path: Path, cure: str) -> None:
+def check_exists(path: Path, cure: str) -> None:
+    """Raises ValueError unless the path is a file."""
     if not path.is_file():
         problem = "is a folder" if path.is_dir() else "is not a file" if path.exists() else "does not exist"
-        raise ValueError(f"{path} {problem}; {cure}.")
+        raise ValueError(f"{name_of(path)} {problem}; {cure}.")
 
 
 def listed(names: Iterable[str]) -> str:

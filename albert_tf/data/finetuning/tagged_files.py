@@ -1,6 +1,7 @@
 """Reads tagged texts: rows of words and tags or of labelled spans, and files with a word or a character a line."""
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,17 @@ import numpy as np
 
 from albert_tf.data.finetuning.forms import Examples, Form, read_examples, string_of, value_of
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tables import Row, is_table, listed
+from albert_tf.data.finetuning.tables import Row, check_exists, is_table, listed, read_rows
 from albert_tf.data.finetuning.tagged import OUTSIDE, TAG, TaggedText
 from albert_tf.files.encodings import text_lines
+from albert_tf.files.origins import name_of, where
 
 _WORDS, _TAGS = ("words", "tokens"), ("tags", "ner_tags", "labels")
 _SPANS = ("spans", "entities", "ents", "label", "labels")
+# Tags of other styles, which would be taken for labels; and names of columns in a header.
+_MISWRITTEN = re.compile("[BIESLUM]([_:].*)?|.*[-_][BIESLUM]")
+_HEADERS = ("tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags", "ner tag", "entity", "ne")
+_ROWS_TO_LOOK_AT = 1000
 _START, _END = ("start", "start_offset"), ("end", "end_offset")
 _CURE = "give CoNLL's columns (.conll, .tsv, .txt), or JSON lines with `text` and `spans`, or `words` and `tags`"
 
@@ -44,8 +50,10 @@ def read_tagged(
     """
     path, table, tags = Path(path), table or TableFormat(), _Tags(names)
     left_out: list[str] = []
+    check_exists(path, _CURE)
     if is_table(path) and path.suffix.lower() != ".tsv":
-        form, found = read_examples(path, _forms(labelled, tags, left_out), table, "token classification")
+        forms = _forms(labelled, tags, left_out, _has_characters(path, table))
+        form, found = read_examples(path, forms, table, "token classification")
     elif not labelled and path.suffix.lower() == ".txt":
         form, found = "a text a line", _plain_texts(path, table)
     else:
@@ -53,7 +61,7 @@ def read_tagged(
         form, found = lines.form, lines.texts(tags)
     texts = Examples(found)
     if not texts or (labelled and not any(text.text.strip() for text in texts)):
-        raise ValueError(f"{path} has no texts{', only empty ones' if texts else ''}; {_CURE}.")
+        raise ValueError(f"{name_of(path)} has no texts{', only empty ones' if texts else ''}; {_CURE}.")
     tags.check()
     left = f"; {len(left_out):,} left out that were not accepted, as {left_out[0]}" if left_out else ""
     texts.form = f"{len(texts):,} texts ({form}{left})"
@@ -72,6 +80,7 @@ class _Tags:
         self._bare: tuple[str, str] | None = None  # the first tag without a prefix, and where it is
         self._prefixed: tuple[str, str] | None = None
         self._has_outside = False
+        self.labels: set[str] = set()  # those without prefixes
 
     def of(self, place: str, tags: Sequence[Any]) -> list[str]:
         """The tags of the words of a text; labels without prefixes get B- and I-."""
@@ -81,8 +90,15 @@ class _Tags:
                 self._has_outside = True
             elif TAG.fullmatch(tag):
                 self._prefixed = self._prefixed or (tag, place)
+            elif _MISWRITTEN.fullmatch(tag):
+                raise ValueError(
+                    f"{place}: the tag {tag!r} must be written as B-label, I-label or O; convert the tags."
+                )
+            elif tag.lower() in _HEADERS and self._bare is None:
+                raise ValueError(f"{place}: {tag!r} is the name of a column, not a tag; delete the line.")
             else:
                 self._bare = self._bare or (tag, place)
+                self.labels.add(tag)
         if self._bare and self._prefixed:
             (bare, first), (tag, second) = self._bare, self._prefixed
             raise ValueError(f"{first}: the tag {bare!r} has no prefix, unlike {tag!r} of {second}; correct it.")
@@ -114,33 +130,46 @@ class _Tags:
         return self._names[tag]
 
 
-def _forms(labelled: bool, tags: _Tags, left_out: list[str]) -> list[Form[TaggedText]]:
-    words, spans = "|".join(_WORDS), "|".join(_SPANS)
+def _forms(labelled: bool, tags: _Tags, left_out: list[str], has_characters: bool) -> list[Form[TaggedText]]:
+    words, spans = "|".join(_WORDS), "|".join([*_SPANS, "_input_hash"])  # Prodigy leaves out spans where there are none
 
     def of_words(row: Row) -> Iterator[TaggedText]:
-        yield _of_words(row, tags, labelled)
+        if not labelled and "text" in row.fields and not _are_strings(value_of(row.fields, *_WORDS)):
+            yield from of_spans(row)  # such as Prodigy's, whose tokens are objects
+        else:
+            yield _of_words(row, tags, labelled, _of_characters if has_characters else _joined)
 
     def of_spans(row: Row) -> Iterator[TaggedText]:
         if row.fields.get("answer", "accept") != "accept":  # of Prodigy
             left_out.append(row.where)
             return
-        yield _of_spans(row, value_of(row.fields, *_SPANS) if labelled else [])
+        yield _of_spans(row, (value_of(row.fields, *_SPANS) or []) if labelled else [])
 
     tagged = [
-        Form("words and tags", (words, "|".join(_TAGS)), of_words),
+        Form(f"{'characters' if has_characters else 'words'} and tags", (words, "|".join(_TAGS)), of_words),
         Form("texts and labelled spans", ("text", spans), of_spans),
     ]
-    return tagged if labelled else [Form("words", (words,), of_words), Form("texts", ("text",), of_spans)]
+    return tagged if labelled else [Form("texts or words", (f"text|{words}",), of_words)]
 
 
-def _of_words(row: Row, tags: _Tags, labelled: bool) -> TaggedText:
+def _has_characters(path: Path, table: TableFormat) -> bool:
+    """Whether the tokens of rows are characters, among them spaces, as those of KLUE-NER are."""
+    tokens = (value_of(row.fields, *_WORDS) for row in itertools.islice(read_rows(path, table), _ROWS_TO_LOOK_AT))
+    found = [row for row in tokens if _are_strings(row)]
+    return any(" " in row for row in found) and all(len(token) == 1 for row in found for token in row)
+
+
+def _are_strings(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
+def _of_words(row: Row, tags: _Tags, labelled: bool, make: Callable[..., TaggedText]) -> TaggedText:
     words, values = value_of(row.fields, *_WORDS), value_of(row.fields, *_TAGS)
     if not labelled:
         values = [OUTSIDE] * len(words if isinstance(words, list) else ())
-    is_list = isinstance(words, list) and isinstance(values, list) and all(isinstance(word, str) for word in words)
-    if not is_list or len(words) != len(values) or not words:
+    if not _are_strings(words) or not isinstance(values, list) or len(words) != len(values) or not words:
         raise ValueError(f"{row.where}: `words` and `tags` must be lists of strings of the same length; {_CURE}.")
-    return _joined(row.where, words, tags.of(row.where, values))
+    return make(row.where, words, tags.of(row.where, values))
 
 
 def _joined(place: str, words: Sequence[str], tags: Sequence[str]) -> TaggedText:
@@ -197,8 +226,14 @@ class _Lines:
 
     def __init__(self, path: Path, table: TableFormat, labelled: bool):
         self._path, self._table, self._labelled, self._columns = path, table, labelled, 0
-        self._is_characters = self._has_characters()
-        columns = next((len(_fields(line)) for line in self._lines() if line.strip() and line[0] != "#"), 0)
+        first = list(itertools.islice(self._lines(), _ROWS_TO_LOOK_AT))
+        # A space is no word of other files.
+        self._is_characters = any(line.startswith(" \t") for line in first)
+        rows = [_fields(line) for line in first if line.strip() and line[0] != "#"]
+        rows = [row for row in rows if row[0] != "-DOCSTART-"][:4]
+        if len(rows) > 1 and len(rows[0]) > 2 and [row[0] for row in rows] == [str(n + 1) for n in range(len(rows))]:
+            raise ValueError(f"{path} numbers its words in the first column; remove it, and keep the word and its tag.")
+        columns = len(rows[0]) if rows else 0
         self.form = "a character a line, as in KLUE-NER" if self._is_characters else f"a word a line, {columns} columns"
 
     def texts(self, tags: _Tags) -> Iterator[TaggedText]:
@@ -208,12 +243,12 @@ class _Lines:
         own: list[str] = []
         first = 0
         for number, line in enumerate(itertools.chain(self._lines(), [""]), start=1):
-            if not line.strip("\n\r") or (not self._is_characters and not line.strip()):
+            if self._ends_text(line):
                 if words:
-                    place = f"{self._path}, line {first}"
+                    place = where(self._path, first)
                     yield make(place, words, tags.of(place, own))
                 words, own = [], []
-            elif unit := self._unit(number, line, bool(words)):
+            elif unit := self._unit(number, line, bool(words), tags):
                 first = first if words else number
                 words.append(unit[0])
                 own.append(unit[1])
@@ -221,37 +256,36 @@ class _Lines:
     def _lines(self) -> Iterator[str]:
         return (line.rstrip("\r\n") for line in text_lines(self._path, self._table.encoding))
 
-    def _has_characters(self) -> bool:
-        """Whether the words of the first text are single characters, among them a space."""
-        lines = itertools.dropwhile(lambda line: not line.strip() or line.startswith("##"), self._lines())
-        words = [line.split("\t")[0] for line in itertools.takewhile(lambda line: line.strip("\r\n"), lines)]
-        return " " in words and all(len(word) == 1 for word in words)
-
-    def _unit(self, number: int, line: str, is_inside: bool) -> tuple[str, str] | None:
-        """The word or character of a line and its tag; None for a comment."""
-        fields = line.split("\t") if self._is_characters else _fields(line.strip())
-        # The first line of a file that begins with "#" is a word if a tag follows.
-        is_word = len(fields) == self._columns if self._columns else TAG.fullmatch(fields[-1])
+    def _ends_text(self, line: str) -> bool:
         if self._is_characters:
-            is_word = len(fields[0]) == 1
-        if fields[0] == "-DOCSTART-" or (line.startswith("#") and not is_inside and not is_word):
+            return not line or line.startswith(("## ", "##\t"))
+        return not line.strip() or line.startswith("-DOCSTART-")
+
+    def _unit(self, number: int, line: str, is_inside: bool, tags: _Tags) -> tuple[str, str] | None:
+        """The word or character of a line and its tag; None for a comment."""
+        fields = line.split("\t") if self._is_characters else _fields(line)
+        # The first line of a text that begins with "#" is a word if a tag follows.
+        is_word = TAG.fullmatch(fields[-1]) or fields[-1] in tags.labels or not self._labelled
+        is_word = is_word and (not self._columns or len(fields) == self._columns)
+        if line.startswith("#") and not is_inside and not is_word and not self._is_characters:
             return None
-        word = fields[0] if self._is_characters else fields[0].strip()
+        word = fields[0] if self._is_characters else fields[0].strip(" ")
         if not word or (self._labelled and (len(fields) < 2 or not fields[-1].strip())):
             raise ValueError(
-                f"{self._path}, line {number}: a word and its tag are expected. Received: {line[:40]!r}; {_CURE}."
+                f"{where(self._path, number)}: a word and its tag are expected. Received: {line[:40]!r}; {_CURE}."
             )
         self._columns = self._columns or len(fields)
         if len(fields) != self._columns:
             raise ValueError(
-                f"{self._path}, line {number}, has {len(fields)} columns, but those before have {self._columns}; "
+                f"{where(self._path, number)}, has {len(fields)} columns, but those before have {self._columns}; "
                 "correct the line."
             )
         return word, fields[-1].strip() if self._labelled else OUTSIDE
 
 
 def _fields(line: str) -> list[str]:
-    return line.split("\t") if "\t" in line else line.split()
+    line = line.strip(" \t")
+    return line.split("\t") if "\t" in line else re.split(" +", line)
 
 
 def _of_characters(place: str, characters: Sequence[str], tags: Iterable[str]) -> TaggedText:

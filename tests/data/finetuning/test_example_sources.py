@@ -14,8 +14,10 @@ import polars
 import pyarrow
 import pytest
 
+from albert_tf.data.finetuning.class_labels import with_names
 from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.data.finetuning.example_sources import as_file
+from albert_tf.data.finetuning.table_format import TableFormat
 
 
 def rows_of(data):
@@ -117,7 +119,7 @@ def test_more_rows_than_are_written_at_once_keep_their_order():
 
 def test_errors_name_the_row():
     frame = pandas.DataFrame({"sentence": ["a", None], "label": [0, 1]})
-    with pytest.raises(ValueError, match=r"^row 1 of the DataFrame: sentence=None is not a string"):
+    with pytest.raises(ValueError, match=r"^row 1 of the DataFrame: sentence is empty; fill it in"):
         read_texts(as_file(frame), Columns(text="sentence"))
     with pytest.raises(ValueError, match=r"^row 0 of the DataFrame, has no column 'text'; its columns are 'sentence'"):
         read_texts(as_file(frame))
@@ -180,6 +182,61 @@ def test_a_split_is_taken_by_its_role(tmp_path):
     (folder / "train-00001.jsonl").unlink()
     with pytest.raises(ValueError, match=r"files has no split train, only 'test', 'validation'; pass one"):
         as_file(folder, "train")
+
+
+FOLDERS = {
+    "a file a split": (["train.tsv", "dev.tsv"], "train.tsv", "dev.tsv"),
+    "released files": (["KorQuAD_v1.0_train.json", "dev-v1.1.json"], "KorQuAD_v1.0_train.json", "dev-v1.1.json"),
+    "folders of splits": (["train/0000.parquet", "test/0000.parquet"], "train/0000.parquet", "test/0000.parquet"),
+    "hidden copies": ([".ipynb_checkpoints/train-1.tsv", "train.tsv", "val.tsv"], "train.tsv", "val.tsv"),
+    "CoNLL": (["train.txt", "valid.txt", "test.txt"], "train.txt", "valid.txt"),
+    "RACE": (["train/high/1.txt", "train/high/2.txt", "dev/high/1.txt"], "train", "dev"),
+    "other names": (["testimonials.csv", "value_counts.csv"], ".", "."),
+}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_which_file_of_a_folder_is_a_split(tmp_path, name):
+    files, *expected = FOLDERS[name]
+    for file in files:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    assert [as_file(tmp_path, role) for role in ("train", "dev")] == [tmp_path / path for path in expected]
+
+
+@pytest.mark.parametrize("files", [["train.csv", "train.jsonl"], ["ko/train-0.jsonl", "en/train-0.jsonl"]])
+def test_a_split_of_different_files_is_refused(tmp_path, files):
+    for file in files:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    with pytest.raises(ValueError, match=r"has several files of the split 'train': .*; pass one"):
+        as_file(tmp_path, "train")
+
+
+def test_shards_are_read_as_their_options_say(tmp_path):
+    for number in range(2):
+        (tmp_path / f"train-{number}.csv").write_bytes(f"텍스트;label\n글{number};1\n".encode("cp949"))
+    table = TableFormat(encoding="cp949", rename={"텍스트": "text"})
+    assert list(read_texts(as_file(tmp_path, "train", table), table=table).texts) == ["글0", "글1"]
+
+
+def test_rows_that_cannot_be_written_are_named():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value, message in (({"a": deep}, "nested too deeply"), ({("a",): 1}, "keys must be str")):
+        with pytest.raises(ValueError, match=f"row 1 of the examples cannot be written as JSON .*{message}"):
+            as_file([{"text": "a"}, value])
+    feature = {"label": {"_type": "ClassLabel", "names": ["a", "b"]}}
+    for value in (5, 1.5):
+        with pytest.raises(ValueError, match=rf"row 7: a class label is not the number of .* \({value}, of 2 names\)"):
+            with_names({"label": value}, feature, "row 7")
+
+
+@pytest.mark.parametrize("path", ["", "a" * 5000])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(ValueError, match=r"must not be empty|is no path"):
+        as_file(path)
 
 
 def test_a_damaged_data_set_is_named(tmp_path):

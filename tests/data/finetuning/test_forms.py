@@ -6,6 +6,7 @@ import datasets
 import pytest
 
 from albert_tf.data.finetuning.choice_files import read_choices
+from albert_tf.data.finetuning.choices import ChoiceQuestion
 from albert_tf.data.finetuning.classification import Columns
 from albert_tf.data.finetuning.example_sources import as_file
 from albert_tf.data.finetuning.question_files import read_questions
@@ -54,10 +55,33 @@ def test_questions(tmp_path, form, suffix):
     assert (question.context, question.answers, question.starts) == (CONTEXT, answers, starts)
 
 
+@pytest.mark.parametrize(
+    ("context", "answer", "start"),
+    [("The party has art.", "art", 14), ("The party is over.", "art", 5), ("부서울과 서울에서", "서울", 5)],
+)
+def test_an_answer_is_searched_as_a_word(tmp_path, context, answer, start):
+    (question,) = read_questions(write(tmp_path, [{"context": context, "question": "?", "answer": answer}], "jsonl"))
+    assert question.starts == (start,)
+
+
+def test_tables_say_what_is_impossible_and_numbers_may_be_floats(tmp_path):
+    lines = "context,question,answer,answer_start,is_impossible\nab,q,a,0.0,FALSE\nab,r,a,0,TRUE\n"
+    (tmp_path / "a.csv").write_text(lines.replace("0.0", "0"), encoding="utf-8")
+    assert [question.answers for question in read_questions(tmp_path / "a.csv")] == [("a",), ()]
+    (question,) = read_questions(write(tmp_path, [{**ROW, "answer": "1874", "answer_start": 25.0}], "jsonl"))
+    assert question.starts == (25,)
+
+
+def test_a_question_without_answers_among_others_is_named(tmp_path):
+    questions = [{"id": "1", "question": "?", "answers": []}, {"id": "2", "question": "?", "anwers": []}]
+    with pytest.raises(ValueError, match=r"qas\[1\]: the question has no `answers`, unlike that of .*qas\[0\]"):
+        read_questions(write(tmp_path, [{"context": "a", "qas": questions}], "json"))
+
+
 def test_what_questions_were_recognised_as(tmp_path):
     rows = [{**ROW, "answer": "Anna"}, {**ROW, "answer": "1874"}]
     questions = read_questions(write(tmp_path, rows, "jsonl"))
-    expected = "2 questions (SQuAD, one row a question; of 1 answers without a start, the first of several occurrences)"
+    expected = "2 questions (SQuAD, one row a question; 1 answers without a start occur again, or within words)"
     assert questions.form == expected
     assert [question.id for question in questions] == ["0", "1"]
 
@@ -132,6 +156,55 @@ def test_klue_ner(tmp_path):
     assert [text.text for text in read_tagged(path, labelled=False)] == ["김 영은 부산에", "#가"]
 
 
+KLUE_ROWS = [
+    {"tokens": list("김 영은"), "ner_tags": ["B-PS", "I-PS", "I-PS", "O"]},
+    {"tokens": list("부산"), "ner_tags": ["B-LC", "I-LC"]},
+]
+
+
+def test_klue_ner_of_the_hub(tmp_path):
+    for suffix in ("jsonl", "memory"):
+        texts = read_tagged(write(tmp_path, KLUE_ROWS, suffix))
+        assert [(text.text, text.spans) for text in texts] == [("김 영은", ((0, 3, "PS"),)), ("부산", ((0, 2, "LC"),))]
+        assert texts.form == "2 texts (characters and tags)"
+
+
+def test_a_klue_file_whose_first_text_has_no_space(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("## a\t\n마\tB-PS\n## b\t\n가\tO\n \tO\n나\tO\n", encoding="utf-8")
+    assert [text.text for text in read_tagged(path)] == ["마", "가 나"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a B\nb I\nc O\n", "line 1: the tag 'B' must be written as B-label"),
+        ("a B_PER\nb O\n", "'B_PER' must be written as B-label"),
+        ("a PER-B\nb O\n", "'PER-B' must be written as B-label"),
+        ("word tag\nAnna PER\nsang O\n", "'tag' is the name of a column"),
+        ("1\tAnna\tB-PER\tO\n2\tsang\tO\tO\n", "numbers its words in the first column; remove it"),
+    ],
+)
+def test_columns_of_other_styles_are_refused(tmp_path, content, message):
+    (tmp_path / "a.conll").write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        read_tagged(tmp_path / "a.conll")
+
+
+def test_comments_and_documents_end_texts(tmp_path):
+    (tmp_path / "a.conll").write_text(
+        "# newdoc\nAnna PER\n-DOCSTART- O\nsang O\n\n# newdoc\n#tag O\nBob PER\n\nNew\u00a0York PER\n", encoding="utf-8"
+    )
+    assert [text.text for text in read_tagged(tmp_path / "a.conll")] == ["Anna", "sang", "#tag Bob", "New\u00a0York"]
+
+
+def test_prodigy_leaves_out_spans_and_has_tokens(tmp_path):
+    rows = [{"text": TEXT, "_input_hash": 1, "tokens": [{"text": "Anna"}]}]
+    rows += [{"text": TEXT, "_input_hash": 2, "spans": OBJECTS}]
+    assert [text.spans for text in read_tagged(write(tmp_path, rows, "jsonl"))] == [(), SPANS]
+    assert [text.text for text in read_tagged(write(tmp_path, rows, "jsonl"), labelled=False)] == [TEXT, TEXT]
+
+
 def test_what_was_not_accepted_is_counted(tmp_path):
     rows = [{"text": TEXT, "spans": OBJECTS, "answer": answer} for answer in ("accept", "reject", "ignore")]
     texts = read_tagged(write(tmp_path, rows, "jsonl"))
@@ -175,6 +248,16 @@ CHOICES = {
     ),
     "KoBEST HellaSwag": ({"context": "c", "ending_1": "x", "ending_2": "y", "label": 1}, ("c", "y")),
     "WinoGrande": ({"sentence": "a _ b", "option1": "x", "option2": "y", "answer": "2"}, ("", "a y b")),
+    "PIQA": ({"goal": "g", "sol1": "x", "sol2": "y", "label": 1}, ("", "g y")),
+    "SocialIQA": (
+        {"context": "c", "question": "q", "answerA": "x", "answerB": "y", "answerC": "z", "label": "2"},
+        ("c", "q y"),
+    ),
+    "Belebele": (
+        {"flores_passage": "c", "question": "q", "mc_answer1": "x", "mc_answer2": "y", "correct_answer_num": "2"},
+        ("c", "q y"),
+    ),
+    "MedMCQA": ({"question": "q", "opa": "x", "opb": "y", "opc": "z", "opd": "w", "cop": 3}, ("", "q w")),
     "columns of letters": ({"question": "q", "A": "x", "B": "y", "answer": "B"}, ("", "q y")),
     "the text of the answer": ({"question": "q", "choices": ["x", "y y"], "answer": "y y"}, ("", "q y y")),
 }
@@ -186,7 +269,8 @@ def test_choices(tmp_path, form, suffix):
     row, (context, statement) = CHOICES[form]
     (question,) = read_choices(write(tmp_path, [row], suffix))
     assert (question.context, question.statements()[question.label]) == (context, statement)
-    unlabelled = {name: value for name, value in row.items() if name not in ("answer", "answerKey", "label")}
+    labels = ("answer", "answerKey", "label", "cop", "correct_answer_num")
+    unlabelled = {name: value for name, value in row.items() if name not in labels}
     (question,) = read_choices(write(tmp_path, [unlabelled], suffix), labelled=False)
     assert question.label == -1
 
@@ -198,6 +282,38 @@ def test_other_numbers_of_choices_are_refused_or_counted(tmp_path):
         read_choices(path)
     with pytest.warns(UserWarning, match="1 questions were left out, because they have not 2 choices"):
         assert len(read_choices(path, table=TableFormat(drop_ragged=True))) == 2
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [([0, 1, 2], [0, 1, 2]), ([1, 2, 3], [0, 1, 2]), (["1", "3", "2"], [0, 2, 1]), ([1.0, 2.0, 3.0], [0, 1, 2])],
+)
+def test_answers_are_counted_from_0_or_from_1(tmp_path, labels, expected):
+    rows = [{"question": "q", "A": "x", "B": "y", "C": "z", "answer": label} for label in labels]
+    questions = read_choices(write(tmp_path, rows, "jsonl"))
+    assert [question.label for question in questions] == expected
+    assert ("counted from 1" in questions.form) == (expected[0] != int(labels[0]))
+
+
+@pytest.mark.parametrize("labels", [[0, 3], [1, 3], [3]])
+def test_numbers_beyond_the_choices_are_refused(tmp_path, labels):
+    rows = [{"question": "q", "choices": ["x", "y", "z"], "label": label} for label in labels]
+    with pytest.raises(ValueError, match=rf"line {len(rows)}: the answer must be a number from 0 to 2, .*Received: 3"):
+        read_choices(write(tmp_path, rows, "jsonl"))
+
+
+def test_columns_of_choices_keep_their_places(tmp_path):
+    rows = [{"question": "q", **{f"choice{n}": f"c{n}" for n in range(1, 13)}, "choice13": None, "label": 11}]
+    (question,) = read_choices(write(tmp_path, rows, "jsonl"))
+    assert question.choices[question.label] == "c12"
+    rows = [{"question": "q", "A": "x", "B": None, "C": "z", "answer": "C"}]
+    with pytest.raises(ValueError, match="all of them strings"):
+        read_choices(write(tmp_path, rows, "jsonl"))
+
+
+def test_a_blank_within_a_word_stays_where_another_one_stands_alone():
+    question = ChoiceQuestion("", "", "The cat_lady saw _ run.", ("him", "her"), 0)
+    assert question.statements() == ["The cat_lady saw him run.", "The cat_lady saw her run."]
 
 
 @pytest.mark.parametrize(
@@ -243,6 +359,15 @@ def test_bad_rows_are_named(tmp_path, read, rows, message):
 def test_numbers_that_are_not_those_of_tags(tmp_path):
     with pytest.raises(ValueError, match=r"line 1: the tag 4 is not the number of one of 'O', 'B-PER', .* from 0"):
         read_tagged(write(tmp_path, [{"tokens": ["a"], "ner_tags": [4]}], "jsonl"), names=NAMES)
+
+
+def test_columns_can_change_names(tmp_path):
+    rows = [{"question": CONTEXT, "context": "Who?", "answer": "1874"}]
+    table = TableFormat(rename={"question": "context", "context": "question"})
+    (question,) = read_questions(write(tmp_path, rows, "jsonl"), table=table)
+    assert (question.text, question.context) == ("Who?", CONTEXT)
+    with pytest.raises(ValueError, match="must give different names"):
+        TableFormat(rename={"a": "text", "b": "text"})
 
 
 def test_columns_are_renamed_for_every_task(tmp_path):

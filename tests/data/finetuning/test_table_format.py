@@ -67,7 +67,7 @@ def test_another_encoding_is_named_and_can_be_given(tmp_path, suffix):
         "json": f"[{','.join(lines)}]",
     }[suffix]
     path.write_bytes(content.encode("cp949"))
-    with pytest.raises(ValueError, match=r"is not UTF-8: byte 0x\w\w at .*; it may be cp949.*--encoding cp949"):
+    with pytest.raises(ValueError, match=r"is not UTF-8: byte 0x\w\w at .*; it may be cp949, in .*--encoding cp949"):
         read(path)
     assert read(path, encoding="cp949") == (ROWS, "8 texts, in cp949")
 
@@ -92,6 +92,62 @@ def test_a_file_that_the_given_encoding_cannot_read(tmp_path):
     path.write_bytes(table(",").encode("cp949"))
     with pytest.raises(ValueError, match=r"a\.csv is not UTF-16"):
         read(path, encoding="utf-16")
+
+
+LATIN = "text;label\nDas Wetter ist schön, die Straße ist naß.;gut\nschön;gut\n"
+LIKELY = {
+    "cp1252": LATIN,
+    "cp1251": "Это хороший фильм, мне понравилось\n" * 3,
+    "cp932": "text,label\nこの映画は本当に面白かったです,良い\n",
+    "gb18030": "这部电影很好看，我很喜欢。\n" * 3,
+}
+
+
+@pytest.mark.parametrize("encoding", LIKELY)
+def test_the_encodings_of_spreadsheets_are_told_apart(tmp_path, encoding):
+    (tmp_path / "a.csv").write_bytes(LIKELY[encoding].encode(encoding))
+    with pytest.raises(ValueError, match=f"it may be {encoding}, in which the line is"):
+        read(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"PK\x03\x04\xff\xff", "is a spreadsheet or another zip archive; save it as CSV"),
+        (b"\x1f\x8b\xff\xff", "is compressed; decompress it"),
+        ("text\tlabel\n".encode("utf-16-le"), r"may be utf-16-le: set `encoding` \(--encoding utf-16-le\)"),
+        ("text,label\n映画,1\n".encode("iso2022_jp"), "may be iso2022_jp"),
+    ],
+)
+def test_files_of_other_kinds_are_named(tmp_path, content, message):
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read(tmp_path / "a.csv")
+
+
+def test_a_byte_order_mark_is_no_text_where_the_encoding_is_given(tmp_path):
+    (tmp_path / "a.csv").write_bytes("text,label\na,1\n".encode("utf-8-sig"))
+    assert read(tmp_path / "a.csv", encoding="utf-8")[0] == [("a", "1")]
+
+
+def test_fields_in_quotes_of_a_tsv_file_are_noticed(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text('text\tlabel\n"he said ""hi"""\t1\n', encoding="utf-8")
+    with pytest.warns(UserWarning, match="1 rows have fields in quotes .*--delimiter tab"):
+        assert read(path)[0] == [('"he said ""hi"""', "1")]
+    assert read(path, delimiter="tab")[0] == [('he said "hi"', "1")]
+
+
+def test_json_lines_in_a_json_file_and_a_list_in_json_lines(tmp_path):
+    lines = '{"text": "a", "label": 1}\n{"text": "b", "label": 2}\n'
+    (tmp_path / "a.json").write_text(lines, encoding="utf-8")
+    assert read(tmp_path / "a.json")[0] == [("a", "1"), ("b", "2")]
+    (tmp_path / "a.jsonl").write_text('[{"text": "a", "label": 1}]\n', encoding="utf-8")
+    with pytest.raises(ValueError, match="is not a JSON object"):
+        read(tmp_path / "a.jsonl")
+    (tmp_path / "b.json").write_text(f'[{{"text": {"[" * 100_000}', encoding="utf-8")
+    with pytest.raises(ValueError, match="nested too deeply"):
+        read(tmp_path / "b.json")
 
 
 @pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n"])

@@ -1,0 +1,24 @@
+"""What files are called in messages that were made of something else, such as a DataFrame or a URL."""
+
+from pathlib import Path
+
+# By the path of the file.
+ORIGINS: dict[Path, str] = {}
+_UNITS = {".json": "element", ".parquet": "row"}
+
+
+def is_in_memory(path: Path) -> bool:
+    """Whether the file was made of a table in memory."""
+    return path in ORIGINS and "://" not in ORIGINS[path]
+
+
+def name_of(path: Path) -> str:
+    """The file as its user calls it."""
+    return ORIGINS.get(path, str(path))
+
+
+def where(path: Path, line: int) -> str:
+    """A row for messages: file and line, or the number of a row in memory, from 0."""
+    if is_in_memory(path):
+        return f"row {line - 1} of {name_of(path)}"
+    return f"{name_of(path)}, {_UNITS.get(path.suffix.lower(), 'line')} {line}"
