@@ -229,12 +229,16 @@ def _counted(questions: Examples[ChoiceQuestion]) -> tuple[Examples[ChoiceQuesti
 
     They were if all numbers from 1 to that of the choices occur, and no 0.
     """
-    numbered = [(one.label, len(one.choices), one.id) for one in questions if isinstance(one, _Numbered)]
-    beyond = next(((label, count, place) for label, count, place in numbered if label == count), None)
+    labels: set[int] = set()
+    beyond: ChoiceQuestion | None = None
+    for one in questions:
+        if isinstance(one, _Numbered):
+            labels.add(one.label)
+            beyond = one if beyond is None and one.label == len(one.choices) else beyond
     if beyond is None:
         return questions, ""
-    if {label for label, *_ in numbered} != set(range(1, beyond[1] + 1)):
-        raise _wrong_answer(beyond[2], beyond[1], beyond[0])
+    if labels != set(range(1, beyond.label + 1)):
+        raise _wrong_answer(beyond.id, len(beyond.choices), beyond.label)
     moved = (dataclasses.replace(one, label=one.label - 1) if isinstance(one, _Numbered) else one for one in questions)
     return Examples(moved), ", answers counted from 1"
 
