@@ -2,10 +2,12 @@
 
 import json
 import os
+import pathlib
 import re
 
 import pytest
 
+import albert_tf
 from tests.toy_task import write_classifier, write_mood_table, write_pretrained
 
 from .terminal import mistake
@@ -133,7 +135,8 @@ def test_a_file_without_permission(files, call, monkeypatch):
     path.write_text("[]") if path.suffix else path.mkdir(exist_ok=True)
     mistake(*call)  # imports what is needed while Python's own files can be read
     path.chmod(0)
-    traversed = [folder for folder in (files, *files.parents) if folder.stat().st_uid == os.geteuid()]
+    folders = {files, *files.parents, *pathlib.Path(albert_tf.__file__).parents}
+    traversed = [folder for folder in folders if folder.stat().st_uid == os.geteuid()]
     modes = {folder: folder.stat().st_mode for folder in traversed}
     user = os.geteuid()
     try:
