@@ -38,6 +38,7 @@ def recipe_of(pipeline, files, examples, **model):
     return {**small_recipe(pipeline, **SHORT), "model": model, "data": {"examples": str(examples)}}
 
 
+@pytest.mark.exhaustive
 def test_pretraining_and_fine_tuning_add_the_tokens_of_a_file(pipeline, files, examples, tmp_path):
     report = pretrain(parse_recipe(recipe_of(pipeline, files, examples)), tmp_path / "run", show_progress=False)
     once = finetune(options_for(files, tmp_path / "once", add_tokens=files / "tokens.txt"))

@@ -115,6 +115,7 @@ def test_a_run_that_is_stopped_twice_at_the_same_step_keeps_its_best_weights(fil
     assert finetune(options).kept_evaluation == 1
 
 
+@pytest.mark.exhaustive
 def test_texts_are_tokenized_once_for_a_run_that_is_resumed_and_for_all_runs_of_a_grid(files, tmp_path, monkeypatch):
     written = []
     original = stored_arrays._write
