@@ -23,7 +23,10 @@ HOOKS = {("albert_tf.models.base", "albert_tf.training_step")}
 # Keras alone, so that these run on all its backends; but for the dropout layer, which asks for its replica's number,
 # for the faster form of a training step, and for the order in which TensorFlow adds up gradients.
 KERAS_ONLY = ("config.py", "costs.py", "keras_internals.py", "layers/", "models/", "optimizers/")
-ABOUT_TENSORFLOW = ("layers/dropout.py", "layers/islands.py", "models/layer_calls.py")
+ABOUT_TENSORFLOW = (
+    *("layers/dropout.py", "layers/fused_normalization.py", "layers/islands.py"),
+    "models/layer_calls.py",
+)
 # The one module that knows what of Keras is private; private names elsewhere are the package's own, or Python's.
 ABOUT_KERAS = "keras_internals.py"
 OF_PYTHON = {"_asdict", "_fields", "_replace", "_exit"}

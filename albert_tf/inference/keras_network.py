@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from albert_tf.inference.network import INPUTS, P_MASK
+from albert_tf.layers.fused_normalization import fused_normalization, is_fast_here
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.models.base import AlbertBase
 
@@ -46,6 +47,10 @@ class KerasNetwork:
     def _call(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         return self.model(inputs, training=False)
 
+    def _call_fused(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        with fused_normalization(is_fast_here()):
+            return self._call(inputs)
+
     def _call_in_graph(self, inputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Calls the model in the graph for inputs of these names, whatever their shape."""
         import tensorflow as tf
@@ -53,7 +58,7 @@ class KerasNetwork:
         tensors, names = {name: tf.convert_to_tensor(array) for name, array in inputs.items()}, tuple(sorted(inputs))
         if names not in self._graphs:
             shapes = {name: tf.TensorSpec([None] * array.ndim, array.dtype) for name, array in inputs.items()}
-            self._graphs[names] = tf.function(self._call, autograph=False, input_signature=[shapes])
+            self._graphs[names] = tf.function(self._call_fused, autograph=False, input_signature=[shapes])
             if not self._traces_first:
                 return self._call(tensors)
         return self._graphs[names](tensors)

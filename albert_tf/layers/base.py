@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
+from albert_tf.layers import fused_normalization
 from albert_tf.layers.dropout import Dropout
 
 
@@ -54,7 +55,10 @@ class AlbertLayer(keras.layers.Layer):
     def add_and_normalize(self, x, residual, use_islands: bool):
         """`self.layer_norm` of `x + residual`, [B L, D] each."""
         if not use_islands:
-            return self.layer_norm(ops.add(x, residual))
+            total = ops.add(x, residual)
+            if fused_normalization.is_on():
+                return fused_normalization.normalize(total, self.layer_norm)
+            return self.layer_norm(total)
         from albert_tf.layers import islands
 
         return islands.add_and_normalize(x, residual, self.layer_norm)

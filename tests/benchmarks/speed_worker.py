@@ -46,9 +46,8 @@ def main() -> None:
 
 def ours(options, ids, labels):
     """The Keras model of this package."""
-    import tensorflow as tf
-
     import albert_tf
+    from albert_tf.inference.keras_network import KerasNetwork
 
     policy = "float32" if options.dtype == "float32" else "mixed_bfloat16"
     config = albert_tf.AlbertConfig.from_preset("base_v2")
@@ -57,9 +56,8 @@ def ours(options, ids, labels):
     if options.work == "training":
         model.compile(albert_tf.optimizers.AdamW(1e-5))
         return keras_step(model, (inputs, labels))
-    function = tf.function(lambda inputs: model(inputs, training=False)["logits"])
-    inputs = {name: tf.constant(array) for name, array in inputs.items()}
-    return lambda: function(inputs).numpy()
+    network = KerasNetwork(model, traces_first=True)  # of `pipeline` and `predict`
+    return lambda: network.compute(inputs)
 
 
 def keras_hub(options, ids, labels):

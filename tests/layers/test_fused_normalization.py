@@ -1,0 +1,65 @@
+"""Proves that the fused form of layer normalisation is the plain one, and where it is used."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import AlbertConfig, AlbertForSequenceClassification
+from albert_tf.inference.keras_network import KerasNetwork
+from albert_tf.layers.fused_normalization import fused_normalization, is_fast_here, normalize
+
+CONFIG = AlbertConfig.from_preset("tiny").replace(num_hidden_layers=3)
+
+
+def ragged(rows, length):
+    chance = np.random.default_rng(0)
+    mask = (np.arange(length) < chance.integers(1, length + 1, [rows, 1])).astype("int32")
+    ids = chance.integers(5, CONFIG.vocab_size, [rows, length]).astype("int32") * mask
+    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+
+
+def graph_of(model, is_on):
+    @tf.function(autograph=False)
+    def call(inputs):
+        with fused_normalization(is_on):
+            return model(inputs, training=False)["logits"]
+
+    return call
+
+
+@pytest.mark.parametrize(("dtype", "distance"), [("float32", 1e-6), ("bfloat16", 0.04)])
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-5])
+def test_it_is_keras_layer_normalisation(dtype, distance, epsilon):
+    chance = np.random.default_rng(0)
+    layer = keras.layers.LayerNormalization(
+        epsilon=epsilon, dtype="float32" if dtype == "float32" else "mixed_bfloat16"
+    )
+    layer.build([None, 48])
+    layer.gamma.assign(chance.normal(1, 0.3, 48))
+    layer.beta.assign(chance.normal(0, 0.3, 48))
+    for rows in (1, 7, 130):
+        x = tf.cast(chance.normal(1, 3, [rows, 48]), dtype)
+        found = tf.function(lambda x: normalize(x, layer))(x)
+        np.testing.assert_allclose(tf.cast(found, "float32"), tf.cast(layer(x), "float32"), atol=distance, rtol=0)
+
+
+@pytest.mark.parametrize(("policy", "distance"), [("float32", 2e-6), ("mixed_bfloat16", 0.02)])
+@pytest.mark.parametrize("shape", [(1, 9), (6, 33)])
+def test_models_have_the_same_outputs(policy, distance, shape):
+    model = AlbertForSequenceClassification(CONFIG, num_labels=3, dtype=policy)
+    inputs = ragged(*shape)
+    plain, fused = (graph_of(model, is_on)(inputs).numpy() for is_on in (False, True))
+    np.testing.assert_allclose(fused, plain, atol=distance, rtol=0)
+
+
+def test_predictions_use_it_where_it_is_fast():
+    model = AlbertForSequenceClassification(CONFIG, num_labels=3)
+    network = KerasNetwork(model, traces_first=True)
+    network.compute(ragged(2, 9))
+    (graph,) = network._graphs.values()
+    kinds = [operation.type for operation in graph.get_concrete_function().graph.get_operations()]
+    assert kinds.count("FusedBatchNormV3") == (2 * CONFIG.num_hidden_layers if is_fast_here() else 0)
+    step = tf.function(lambda inputs: model(inputs, training=False)["logits"], autograph=False)
+    kinds = [operation.type for operation in step.get_concrete_function(ragged(2, 9)).graph.get_operations()]
+    assert "FusedBatchNormV3" not in kinds
