@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.costs import Width, encoder_flops
-from albert_tf.layers.fused_normalization import fused_normalization, is_fast_here
+from albert_tf.layers.fused_inference import fast_forms, fused_inference
 from albert_tf.models import AlbertForSequenceClassification
 from albert_tf.optimizers import AdamW
 from albert_tf.progress import counted
@@ -123,7 +123,7 @@ def _make_calls(
     model.compile(AdamW(1e-5))
 
     def infer(ids):
-        with fused_normalization(is_fast_here()):  # as `predict` computes
+        with fused_inference(*fast_forms()):  # as `predict` computes
             return model({"input_ids": ids}, training=False)["logits"]
 
     inference = tf.function(infer, autograph=False)

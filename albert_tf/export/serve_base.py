@@ -14,7 +14,7 @@ import tensorflow as tf
 from albert_tf.export.checks import SAMPLES, relative_difference
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.inference.network import INPUTS
-from albert_tf.layers.fused_normalization import fused_normalization
+from albert_tf.layers.fused_inference import fused_inference
 
 # Of longer texts, `attention` returns the part between the first tokens: it grows with the square of their number.
 MAX_ATTENTION_TOKENS = 64
@@ -44,7 +44,7 @@ class ServedModel(tf.Module):
         self._with_attention = False
         # A scope for calls of the model, in which the weights of a frozen one are constants.
         self._scope: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext
-        self._has_fused_normalization = False
+        self._forms: tuple[str, ...] = ()
 
     def add_attention(self) -> None:
         """Adds the signature `attention`."""
@@ -63,11 +63,11 @@ class ServedModel(tf.Module):
         constants = [(variable, tf.convert_to_tensor(variable.value)) for variable in self._loaded.model.weights]
         self.weights = []
         self._scope = lambda: keras.StatelessScope(constants)
-        self._has_fused_normalization = True  # of graphs with variables, GPUs run more
+        self._forms = ("normalization",)  # which is exact wherever the graph runs
 
     def use_xla(self) -> None:
         """Compiles the network, not the operations on strings, for each shape of its inputs."""
-        self._has_fused_normalization = False  # XLA fuses the plain form itself
+        self._forms = ()  # XLA fuses the plain form itself
         compiled = tf.function(self.network, jit_compile=True, autograph=False)
         self.compute = lambda inputs: compiled(inputs)  # a function of its own would be saved beside the signatures
 
@@ -125,7 +125,7 @@ class ServedModel(tf.Module):
 
     def outputs(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """The model's numbers for tokens."""
-        with self._scope(), fused_normalization(self._has_fused_normalization):
+        with self._scope(), fused_inference(*self._forms):
             return self.compute(inputs)
 
     def answer(self, encoded: Mapping[str, tf.Tensor], texts: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:

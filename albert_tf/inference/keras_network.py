@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 from albert_tf.inference.network import INPUTS, P_MASK
-from albert_tf.layers.fused_normalization import fused_normalization, is_fast_here
+from albert_tf.layers.fused_inference import fast_forms, fused_inference
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.models.base import AlbertBase
 
@@ -48,7 +48,7 @@ class KerasNetwork:
         return self.model(inputs, training=False)
 
     def _call_fused(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        with fused_normalization(is_fast_here()):
+        with fused_inference(*fast_forms()):
             return self._call(inputs)
 
     def _call_in_graph(self, inputs: Mapping[str, np.ndarray]) -> dict[str, Any]:

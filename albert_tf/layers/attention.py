@@ -11,7 +11,7 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers import fused_attention
+from albert_tf.layers import fused_attention, fused_inference
 from albert_tf.layers.base import AlbertLayer, flat_linear
 from albert_tf.layers.block_local import attend_in_blocks
 
@@ -159,9 +159,10 @@ class AttentionBlock(AlbertLayer):
 
     def _attend(self, query, key, value, bias, dropout, training):
         """The context [..., L, H] and the probabilities [..., L, M] of full attention."""
-        logits = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), "float32")  # [..., L, M]
+        dtype = self.compute_dtype if fused_inference.is_used("logits") else "float32"
+        logits = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), dtype)  # [..., L, M]
         if bias is not None:
-            logits = logits + ops.cast(bias, "float32")
+            logits = logits + ops.cast(bias, dtype)
         probabilities = ops.cast(ops.softmax(logits, axis=-1), self.compute_dtype)
         return ops.matmul(dropout(probabilities, training=training), value), probabilities
 

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers import fused_normalization
+from albert_tf.layers import fused_inference
 from albert_tf.layers.dropout import Dropout
 
 
@@ -56,8 +56,8 @@ class AlbertLayer(keras.layers.Layer):
         """`self.layer_norm` of `x + residual`, [B L, D] each."""
         if not use_islands:
             total = ops.add(x, residual)
-            if fused_normalization.is_on():
-                return fused_normalization.normalize(total, self.layer_norm)
+            if fused_inference.is_used("normalization"):
+                return fused_inference.normalize(total, self.layer_norm)
             return self.layer_norm(total)
         from albert_tf.layers import islands
 

@@ -1,4 +1,4 @@
-"""Proves that the fused form of layer normalisation is the plain one, and where it is used."""
+"""Proves that the forms for oneDNN compute what the plain ones do, and where they are used."""
 
 import keras
 import numpy as np
@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from albert_tf import AlbertConfig, AlbertForSequenceClassification
 from albert_tf.inference.keras_network import KerasNetwork
-from albert_tf.layers.fused_normalization import fused_normalization, is_fast_here, normalize
+from albert_tf.layers.fused_inference import FORMS, fast_forms, fused_inference, normalize
 
 CONFIG = AlbertConfig.from_preset("tiny").replace(num_hidden_layers=3)
 
@@ -19,10 +19,10 @@ def ragged(rows, length):
     return {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
 
 
-def graph_of(model, is_on):
+def graph_of(model, *forms):
     @tf.function(autograph=False)
     def call(inputs):
-        with fused_normalization(is_on):
+        with fused_inference(*forms):
             return model(inputs, training=False)["logits"]
 
     return call
@@ -49,7 +49,7 @@ def test_it_is_keras_layer_normalisation(dtype, distance, epsilon):
 def test_models_have_the_same_outputs(policy, distance, shape):
     model = AlbertForSequenceClassification(CONFIG, num_labels=3, dtype=policy)
     inputs = ragged(*shape)
-    plain, fused = (graph_of(model, is_on)(inputs).numpy() for is_on in (False, True))
+    plain, fused = (graph_of(model, *forms)(inputs).numpy() for forms in ((), FORMS))
     np.testing.assert_allclose(fused, plain, atol=distance, rtol=0)
 
 
@@ -59,7 +59,7 @@ def test_predictions_use_it_where_it_is_fast():
     network.compute(ragged(2, 9))
     (graph,) = network._graphs.values()
     kinds = [operation.type for operation in graph.get_concrete_function().graph.get_operations()]
-    assert kinds.count("FusedBatchNormV3") == (2 * CONFIG.num_hidden_layers if is_fast_here() else 0)
+    assert kinds.count("FusedBatchNormV3") == (2 * CONFIG.num_hidden_layers if fast_forms() else 0)
     step = tf.function(lambda inputs: model(inputs, training=False)["logits"], autograph=False)
     kinds = [operation.type for operation in step.get_concrete_function(ragged(2, 9)).graph.get_operations()]
     assert "FusedBatchNormV3" not in kinds
