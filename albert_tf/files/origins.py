@@ -1,10 +1,22 @@
-"""What files are called in messages that were made of something else, such as a DataFrame or a URL."""
+"""Files that were made of something else, such as a DataFrame or a URL, and what they are called in messages."""
 
+import functools
+import tempfile
 from pathlib import Path
 
 # By the path of the file.
 ORIGINS: dict[Path, str] = {}
 _UNITS = {".json": "element", ".parquet": "row"}
+
+
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory(prefix="albert_tf-", ignore_cleanup_errors=True)
+
+
+def process_folder() -> Path:
+    """A folder for such files, which is removed when Python ends."""
+    return Path(_folder().name)
 
 
 def is_in_memory(path: Path) -> bool:

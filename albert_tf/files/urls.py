@@ -1,9 +1,10 @@
 """Files behind URLs, through fsspec."""
 
-import functools
 import pathlib
 import tempfile
 from typing import Any
+
+from albert_tf.files.origins import ORIGINS, process_folder
 
 _CURE = "check the URL and the connection, or download the file"
 
@@ -24,7 +25,7 @@ def local_copy(url: str) -> pathlib.Path:
     except ImportError:
         raise ValueError(f"{url} needs fsspec; pip install 'albert-tf[cloud]'.") from None
     name = url.rsplit("/", 1)[-1].split("?")[0] or "file"
-    path = pathlib.Path(tempfile.mkdtemp(dir=_folder().name)) / name
+    path = pathlib.Path(tempfile.mkdtemp(dir=process_folder())) / name
     try:
         filesystem, remote = fsspec.url_to_fs(url)
         filesystem.get_file(remote, str(path))
@@ -33,9 +34,5 @@ def local_copy(url: str) -> pathlib.Path:
     except Exception as error:  # of many kinds, by protocol
         reason = (str(error).splitlines() or [""])[0][:200] or type(error).__name__
         raise ValueError(f"{url} could not be read ({type(error).__name__}: {reason}); {_CURE}.") from None
+    ORIGINS[path] = url
     return path
-
-
-@functools.cache
-def _folder() -> tempfile.TemporaryDirectory:
-    return tempfile.TemporaryDirectory(prefix="albert_tf-", ignore_cleanup_errors=True)

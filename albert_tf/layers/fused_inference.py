@@ -38,19 +38,19 @@ def is_used(form: str) -> bool:
 
 
 def fast_forms() -> tuple[str, ...]:
-    """The forms that are fast on this machine: all of them, or none."""
-    return FORMS if is_fast_here() else ()
-
-
-def is_fast_here() -> bool:
-    """Whether TensorFlow computes on this machine's CPU, and with oneDNN."""
-    if keras.backend.backend() != "tensorflow" or not keras.distribution.list_devices()[0].startswith("cpu"):
-        return False
+    """The forms that are fast on this machine: all of them where TensorFlow computes on a CPU with oneDNN, or none."""
+    if keras.backend.backend() != "tensorflow" or not runs_on_cpu():
+        return ()
     try:  # TensorFlow has no public name for it
         from tensorflow.python.util._pywrap_util_port import IsMklEnabled
     except ImportError:
-        return False
-    return IsMklEnabled()
+        return ()
+    return FORMS if IsMklEnabled() else ()
+
+
+def runs_on_cpu() -> bool:
+    """Whether there is no accelerator."""
+    return keras.distribution.list_devices()[0].startswith("cpu")
 
 
 def normalize(x, layer_norm: keras.layers.LayerNormalization):

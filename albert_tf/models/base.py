@@ -12,6 +12,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_internals import DotNotTrackScope, layers_within, reshape_variable
 from albert_tf.layers.base import not_quantizable
+from albert_tf.layers.fused_inference import runs_on_cpu
 from albert_tf.models import variable_paths
 from albert_tf.models.checked_model import CheckedModel
 from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits, without_accuracy
@@ -370,11 +371,6 @@ class AlbertBase(CheckedModel):
 def _replicas(model) -> int:
     strategy = getattr(model, "distribute_strategy", None)  # only TensorFlow's trainer has one
     return strategy.num_replicas_in_sync if strategy is not None else 1
-
-
-def runs_on_cpu() -> bool:
-    """Whether there is no accelerator."""
-    return keras.distribution.list_devices()[0].startswith("cpu")
 
 
 def _without_xla(jit_compile):

@@ -5,12 +5,12 @@ import dataclasses
 import itertools
 import string
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from albert_tf.data.finetuning.choices import ChoiceQuestion
-from albert_tf.data.finetuning.forms import Examples, Form, read_examples, string_of, value_of
+from albert_tf.data.finetuning.forms import Examples, Form, read_examples, value_of
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import Row
 from albert_tf.files.json import read_json
@@ -21,7 +21,7 @@ _CONTEXT, _CHOICES = ("context", "article", "passage", "flores_passage"), ("choi
 _LABEL = ("label", "answer", "answerKey", "answer_key", "cop", "correct_answer_num")
 # Names of the columns of choices that have one each, before a number.
 _NUMBERED = ("ending", "choice", "option", "alternative", "answer", "mc_answer", "sol", "op")
-# What COPA's `question` stands for.
+# The questions that a word in COPA's column `question` stands for.
 _COPA = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
 _UNKNOWN = -1
 
@@ -85,18 +85,20 @@ def _forms(labelled: bool) -> list[Form[ChoiceQuestion]]:
     def of(make: Any) -> Any:
         return lambda row: make(row, labelled)
 
+    stem = of(_of_columns(("fact1",), ("question_stem", "question.stem")))
+    hellaswag, endings = of(_of_columns(("ctx_a", "ctx"), ("ctx_b",))), of(_of_columns(_CONTEXT, ()))
     return [
         Form("RACE, a row a passage", ("questions", "options", "answers"), of(_of_passage)),
-        Form("ARC, as published", ("question.stem", "question.choices"), of(_of_stem)),
-        Form("OpenBookQA", ("question_stem", "choices"), of(_of_stem)),
-        Form("HellaSwag", ("ctx_a", "endings"), of(_of_hellaswag)),
-        Form("HellaSwag", ("ctx", "endings"), of(_of_hellaswag)),
+        Form("ARC, as published", ("question.stem", "question.choices"), stem),
+        Form("OpenBookQA", ("question_stem", "choices"), stem),
+        Form("HellaSwag", ("ctx_a", "endings"), hellaswag),
+        Form("HellaSwag", ("ctx", "endings"), hellaswag),
         Form("a row a question", ("question", choices), of(_of_question)),
-        Form("SWAG", ("sent1", "sent2", "ending0"), of(_of_swag)),
+        Form("SWAG", ("sent1", "sent2", "ending0"), of(_of_columns(("sent1",), ("sent2",)))),
         Form("WinoGrande", ("sentence", "option1", "option2"), of(_of_winogrande)),
-        Form("PIQA", ("goal", "sol1", "sol2"), of(_of_piqa)),
+        Form("PIQA", ("goal", "sol1", "sol2"), of(_of_columns((), ("goal",)))),
         Form("COPA", ("premise", "question", "choice1|alternative_1"), of(_of_copa)),
-        Form("a passage and its endings", (context, f"{choices}|ending0|ending1|ending_0|ending_1"), of(_of_endings)),
+        Form("a passage and its endings", (context, f"{choices}|ending0|ending1|ending_0|ending_1"), endings),
         Form("a row a question, a column a choice", ("question", _FIRST), of(_of_question)),
     ]
 
@@ -138,23 +140,15 @@ def _of_question(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
     yield _checked(row, "" if context is None else context, question, _choices(row), _label(row), labelled)
 
 
-def _of_stem(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
-    stem, choices = row.fields.get("question_stem", row.fields.get("question.stem")), row.fields.get("question.choices")
-    context = row.fields.get("fact1", "")
-    yield _checked(row, context, stem, _choices(row) if choices is None else choices, _label(row), labelled)
+def _of_columns(context: Sequence[str], question: Sequence[str]) -> Callable[[Row, bool], Iterator[ChoiceQuestion]]:
+    """Reads rows with these names of the columns of context and question; one that a row has not is empty."""
 
+    def read(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+        known = [[name for name in names if name in row.fields] for names in (context, question)]
+        given, asked = (value_of(row.fields, *names) if names else "" for names in known)
+        yield _checked(row, given, asked, _choices(row), _label(row), labelled)
 
-def _of_hellaswag(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
-    context, begun = string_of(row, "ctx_a", "ctx"), row.fields.get("ctx_b", "")
-    yield _checked(row, context, begun, _choices(row), _label(row), labelled)
-
-
-def _of_swag(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
-    yield _checked(row, row.fields["sent1"], row.fields["sent2"], _choices(row), _label(row), labelled)
-
-
-def _of_endings(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
-    yield _checked(row, value_of(row.fields, *_CONTEXT), "", _choices(row), _label(row), labelled)
+    return read
 
 
 def _of_copa(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
@@ -168,17 +162,13 @@ def _of_winogrande(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
     yield _checked(row, "", row.fields["sentence"], named, _label(row), labelled)
 
 
-def _of_piqa(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
-    yield _checked(row, "", row.fields["goal"], _choices(row), _label(row), labelled)
-
-
 def _label(row: Row) -> Any:
     return value_of(row.fields, *_LABEL)
 
 
 def _choices(row: Row) -> Any:
     """The choices of a row: its list, or its columns with a choice each."""
-    choices = value_of(row.fields, *_CHOICES)
+    choices = value_of(row.fields, *_CHOICES, "question.choices")
     return _numbered(row.fields) if choices is None else choices
 
 
@@ -213,7 +203,7 @@ def _checked(
 
 
 class _Numbered(ChoiceQuestion):
-    """A question whose answer is a number, from 0 or from 1, which the whole file tells."""
+    """A question whose answer was given as a number; only the whole file shows whether they count from 0 or from 1."""
 
 
 def _wrong_answer(place: str, count: int, label: Any) -> ValueError:

@@ -15,18 +15,18 @@ from typing import Any
 
 from albert_tf.data.finetuning.class_labels import with_names
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tables import is_table, listed, read_rows
+from albert_tf.data.finetuning.tables import TABLE_SUFFIXES, is_table, listed, read_rows
 from albert_tf.files.atomic import could_not_write
-from albert_tf.files.origins import ORIGINS
+from albert_tf.files.origins import ORIGINS, process_folder
 from albert_tf.files.urls import is_url, local_copy
 
 _ROWS_AT_ONCE = 1000
-# The splits that are taken for an option, the first one that is there; "dev" also stands for files to evaluate on.
+# Names of splits by role, in the order of preference; files to evaluate on have the role "dev", too.
 _SPLITS = {"train": ("train",), "dev": ("validation", "valid", "val", "dev", "test")}
 _NAMES = {name for names in _SPLITS.values() for name in names}
 # The split in the name of a file, such as train-00000-of-00002, KorQuAD_v1.0_dev or dev-v1.1.
 _SPLIT = re.compile(rf"(?:^|[-_.])({'|'.join(_NAMES)})(?:[-_.]?v?[\d.]+(?:-of-\d+)?)?$")
-_SUFFIXES = (".tsv", ".csv", ".json", ".jsonl", ".parquet", ".txt", ".conll", ".conllu", ".bio", ".iob")
+_SUFFIXES = (*TABLE_SUFFIXES, ".conll", ".conllu", ".bio", ".iob")
 
 
 def as_file(data: Any, role: str = "dev", table: TableFormat | None = None) -> str | os.PathLike:
@@ -48,9 +48,7 @@ def as_file(data: Any, role: str = "dev", table: TableFormat | None = None) -> s
         OSError: the disk is full.
     """
     if is_url(data):
-        path = local_copy(str(data))
-        ORIGINS[path] = str(data)
-        return path
+        return local_copy(str(data))
     if isinstance(data, str | os.PathLike):
         if not str(data):
             raise ValueError("A path of examples must not be empty.")
@@ -65,7 +63,7 @@ def _is_folder(path: str | os.PathLike) -> bool:
     try:
         return "\0" not in str(path) and pathlib.Path(path).is_dir()
     except (OSError, ValueError) as error:  # too long, or with a NUL
-        raise ValueError(f"{str(path)[:60]!r} is no path ({error.args[-1]}); check it.") from None
+        raise ValueError(f"{str(path)[:60]!r} is not a path ({error.args[-1]}); check it.") from None
 
 
 def _of_folder(folder: pathlib.Path, role: str, table: TableFormat) -> str | os.PathLike:
@@ -124,7 +122,7 @@ def _split(splits: Collection[Any], role: str, where: str) -> str:
 def _written(data: Any, origin: str) -> pathlib.Path:
     """Writes the rows of a table in memory to a file, whose rows are then called those of `origin`."""
     content = hashlib.sha256()
-    handle, name = tempfile.mkstemp(dir=_folder().name)
+    handle, name = tempfile.mkstemp(dir=process_folder())
     path = pathlib.Path(name)
     try:
         with open(handle, "wb") as file:
@@ -147,11 +145,6 @@ def _line(row: Any, number: int, origin: str) -> bytes:
     except (RecursionError, TypeError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise ValueError(f"row {number} of {origin} cannot be written as JSON ({reason}); convert it.") from None
-
-
-@functools.cache
-def _folder() -> tempfile.TemporaryDirectory:
-    return tempfile.TemporaryDirectory(prefix="albert_tf-", ignore_cleanup_errors=True)
 
 
 def _name_of(data: Any) -> str:

@@ -40,9 +40,7 @@ class Examples(StoredRows[Example]):
         form: what the file was recognised as.
     """
 
-    def __init__(self, rows: Iterable[Example] = (), form: str = ""):
-        super().__init__(rows)
-        self.form = form
+    form = ""
 
 
 def read_examples(
@@ -57,7 +55,7 @@ def read_examples(
         task: name of the task, for messages.
 
     Raises:
-        ValueError: the file has none of the forms; the iterator raises it if a row has not that of the first one.
+        ValueError: the file has none of the forms; the iterator raises it if a later row has another one.
     """
     rows = read_rows(path, table)
     first = next(rows, None)
@@ -81,7 +79,7 @@ def _examples(form: Form[Example], rows: Iterable[Row]) -> Iterator[Example]:
 
 
 def _unknown(row: Row, forms: Sequence[Form], task: str) -> str:
-    """What a row of none of the forms has, and what would be recognised."""
+    """The error for a row of none of the forms: its columns, and those that are recognised."""
     known = "; ".join(f"{form.name}: {', '.join(column.split('|')[0] for column in form.columns)}" for form in forms)
     return (
         f"{row.where}, has none of the forms of {task}; its columns are {listed(row.fields) or 'none'}. Rename them to "
@@ -90,7 +88,7 @@ def _unknown(row: Row, forms: Sequence[Form], task: str) -> str:
 
 
 def value_of(fields: Mapping[str, Any], *names: str) -> Any:
-    """The first of some columns that is not empty, otherwise the first that a row has; None if it has none of them."""
+    """The value of the first of some columns that is not empty, otherwise of the first that is there, or None."""
     values = [fields[name] for name in names if name in fields]
     return next((value for value in values if value not in (None, "", [], {})), values[0] if values else None)
 

@@ -54,7 +54,7 @@ def separated_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[s
 
 def delimiter_of(path: Path, table: TableFormat) -> str:
     """The separator of a table: the given one, or that of its suffix unless the header has just another one."""
-    default = "\t" if path.suffix.lower() in TAB_SUFFIXES else ","
+    default = _usual_delimiter(path)
     if table.delimiter is not None:
         return table.delimiter
     header = next((line for line in text_lines(path, table.encoding) if line.strip()), "")
@@ -66,10 +66,14 @@ def delimiter_of(path: Path, table: TableFormat) -> str:
     return others[0] if len(others) == 1 else default
 
 
+def _usual_delimiter(path: Path) -> str:
+    return "\t" if path.suffix.lower() in TAB_SUFFIXES else ","
+
+
 def describe_separated(path: Path, table: TableFormat) -> list[str]:
     """What is unusual of a table: its separator and its encoding."""
     delimiter, encoding = delimiter_of(path, table), encoding_of(path, table.encoding)
-    is_usual = delimiter == ("\t" if path.suffix.lower() in TAB_SUFFIXES else ",")
+    is_usual = delimiter == _usual_delimiter(path)
     return [
         *([] if is_usual else [f"separated by {'tabs' if delimiter == chr(9) else repr(delimiter)}"]),
         *([] if encoding.startswith("utf-8") else [f"in {encoding}"]),

@@ -14,7 +14,7 @@ from albert_tf.files.json import nearest, parse_json
 from albert_tf.files.origins import is_in_memory, name_of, where
 
 _SEPARATED = (*TAB_SUFFIXES, ".csv")
-_SUFFIXES = (*_SEPARATED, ".jsonl", ".json", ".parquet")
+TABLE_SUFFIXES = (*_SEPARATED, ".jsonl", ".json", ".parquet")
 _ROWS_AT_ONCE, _SAMPLE = 1000, 1 << 16
 # Of an object that another one follows, as no JSON document has it; and of hundreds of values within each other.
 _JSON_LINES = re.compile(rb"^\s*\{.*\}[ \t]*\r?\n\s*\{", re.DOTALL)
@@ -65,7 +65,7 @@ class Row:
 
 def is_table(path: Path) -> bool:
     """Whether the suffix is one of the tables that `read_rows` reads."""
-    return path.suffix.lower() in _SUFFIXES and path.suffix.lower() != ".txt"
+    return path.suffix.lower() in TABLE_SUFFIXES and path.suffix.lower() != ".txt"
 
 
 def read_rows(path: Path, table: TableFormat | None = None) -> Iterator[Row]:
@@ -90,8 +90,8 @@ def read_rows(path: Path, table: TableFormat | None = None) -> Iterator[Row]:
     check_exists(path, "give a table")
     if is_in_memory(path):
         table = TableFormat(rename=table.rename)
-    if suffix not in _SUFFIXES:
-        raise ValueError(f"{name_of(path)} is not a table of a known format; convert it to {listed(_SUFFIXES)}.")
+    if suffix not in TABLE_SUFFIXES:
+        raise ValueError(f"{name_of(path)} is not a table of a known format; convert it to {listed(TABLE_SUFFIXES)}.")
     if suffix in _SEPARATED:
         found = separated_rows(path, table)
     elif suffix == ".parquet":
@@ -157,7 +157,7 @@ def _json_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[str, 
             for number, fields in enumerate(ijson.items(_Shallow(file, path), prefix, use_float=True), start=1):
                 yield number, _object(fields, where(path, number))
         except ijson.JSONError as error:
-            reason = re.sub(r"\s+", " ", str(error).split("(right here)")[0]).strip()
+            reason = " ".join(str(error).split("(right here)")[0].split())
             place = f" after element {number}" if number else ""
             raise ValueError(f"{name_of(path)} is not valid JSON{place} ({reason[:100]}); {cure}.") from None
     if not number:
@@ -192,7 +192,7 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
                 place = where(path, number)
                 yield _object(with_names(fields, features, place), place)
     except (pa.ArrowException, OSError) as error:
-        reason = re.sub(r"\s+", " ", str(error)).strip()[:200]
+        reason = " ".join(str(error).split())[:200]
         raise ValueError(
             f"{name_of(path)} is not a Parquet file, or is damaged ({reason}); write or download it again."
         ) from None
