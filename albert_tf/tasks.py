@@ -8,9 +8,10 @@ import dataclasses
 from collections.abc import Collection
 from typing import Literal
 
-# How AlbertForSentenceEmbedding makes a vector of a text, and what it minimises.
+# How AlbertForSentenceEmbedding makes a vector of a text, what it minimises, and its last layer if it has one.
 Pooling = Literal["mean", "cls", "max", "mean_sqrt_len"]
 Objective = Literal["similarity", "ranking", "triplet"]
+Activation = Literal["tanh", "relu", "gelu", "linear"]
 
 
 @dataclasses.dataclass(frozen=True)

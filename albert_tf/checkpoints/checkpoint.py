@@ -13,7 +13,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.tasks import HEADS
 
 # The parts of a model that can be initialized anew.
-_RENEWABLE = HEADS | {"pooler"}
+_RENEWABLE = HEADS | {"pooler", "dense"}
 
 
 @dataclasses.dataclass(frozen=True)

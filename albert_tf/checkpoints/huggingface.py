@@ -16,7 +16,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint, from_tensors, infer_hea
 from albert_tf.checkpoints.config_files import read_config
 from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import for_file, joined, num_file_groups
-from albert_tf.checkpoints.sentence_modules import SENTENCE_SETTINGS, read_sentence_settings, save_sentence_modules
+from albert_tf.checkpoints.sentence_modules import DENSE, SENTENCE_SETTINGS, read_sentence_modules, save_sentence_modules
 from albert_tf.config import AlbertConfig
 from albert_tf.files.atomic import atomic_write, write_json
 from albert_tf.files.hub import HUGGING_FACE_WEIGHTS as WEIGHTS_FILES
@@ -53,7 +53,8 @@ def read_huggingface(folder: pathlib.Path, weights: pathlib.Path) -> Checkpoint:
         else:
             config = config.replace(embedding_projection=True)
     arrays = from_tensors(folder, config, tensors, "huggingface")
-    settings = {**infer_head_settings(arrays, settings), **read_sentence_settings(folder, config)}
+    own, dense = read_sentence_modules(folder, config, _read_file)
+    settings, arrays = {**infer_head_settings(arrays, settings), **own}, {**arrays, **dense}
     return Checkpoint(folder, config, arrays, settings)
 
 
@@ -75,6 +76,8 @@ def save_huggingface(
     warn_of_differences(config, arrays, "huggingface")
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    dense = {path: arrays[path] for path in DENSE if path in arrays}  # in a file of its own
+    arrays = {path: array for path, array in arrays.items() if path not in dense}
     tensors = for_file(config, arrays, "huggingface")
     if not config.has_projection:
         tensors[f"{_PROJECTION}.weight"] = np.eye(config.hidden_size, dtype=np.float32)
@@ -87,7 +90,7 @@ def save_huggingface(
     atomic_write(folder / WEIGHTS_FILES[0], safetensors.numpy.save(tensors, metadata={"format": "pt"}))
     write_json(folder / CONFIG_FILE, published, sort_keys=True)
     if sentence is not None:
-        save_sentence_modules(folder, config.hidden_size, **sentence)
+        save_sentence_modules(folder, config.hidden_size, sentence, dense)
 
 
 def _read_file(path: pathlib.Path) -> dict[str, np.ndarray]:

@@ -67,12 +67,10 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
     source = model_folder(source)
     checkpoint = checkpoints.read(source)
     parts = {path.removeprefix("encoder/").split("/")[0] for path in checkpoint.arrays}
-    normalize = bool(checkpoint.settings.get(checkpoints.SENTENCE_SETTINGS, {}).get("normalize"))
-    pooling = checkpoint.settings.get(checkpoints.SENTENCE_SETTINGS, {}).get("pooling", "mean")
-    if pooling != "mean":
-        raise ValueError(
-            f"Modules for TF Hub embed texts by the mean. Received: pooling={pooling!r}; export a SavedModel."
-        )
+    sentence = checkpoint.settings.get(checkpoints.SENTENCE_SETTINGS, {})
+    if sentence.get("pooling", "mean") != "mean" or "dense_size" in sentence:
+        options = {name: sentence[name] for name in ("pooling", "dense_size") if name in sentence}
+        raise ValueError(f"Modules for TF Hub embed texts by the mean. Received: {options}; export a SavedModel.")
     tokenizer = AlbertTokenizer.from_pretrained(source)
     # It has all parts that modules may have; heads that the checkpoint lacks are not exported.
     kind = AlbertForPreTraining if "pooler" in parts else AlbertForMaskedLM
@@ -81,7 +79,7 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
     longest = model.config.max_position_embeddings
     seq_length = min(DEFAULT_LENGTH, longest) if seq_length is None else seq_length
     check_length("seq_length", seq_length, longest)
-    functions = _Functions(model, parts, normalize)
+    functions = _Functions(model, parts, bool(sentence.get("normalize")))
     with temporary_folder(output) as partial:
         tokenizer.save_pretrained(partial / "vocabulary")
         encoder, signatures = _make_encoder(functions, find_vocabulary(partial / "vocabulary"), tokenizer)

@@ -159,6 +159,8 @@ def _load(source: pathlib.Path, max_length: int | None) -> _Loaded:
     if max_length is not None:
         check_length("max_length", max_length, longest)
         settings = dataclasses.replace(settings, max_length=max_length)
+    if settings.dense_size is not None:
+        raise ValueError(f"{source} has a layer after pooling, which ONNX files do not support; export a SavedModel.")
     if settings.task == "sentence_embedding":  # pooling is left to the program that uses the file
         has_pooler = "encoder/pooler/kernel" in checkpoint.arrays
         model = models.AlbertEncoder.from_pretrained(source, add_pooling_layer=has_pooler)

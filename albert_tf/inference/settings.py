@@ -26,6 +26,7 @@ class Settings:
         takes_pairs: whether a classifier of texts takes pairs.
         normalize: whether sentence embeddings have length 1.
         pooling: how sentence embeddings are made of the outputs for tokens, as in AlbertForSentenceEmbedding.
+        dense_size: length of sentence embeddings, if there is a layer after pooling.
         doc_stride: distance in tokens of the starts of two windows of a long text. None: 128, or a third of
             `max_length` if that is less.
         max_question_length, max_answer_length: as in fine-tuning; None: the defaults.
@@ -43,6 +44,7 @@ class Settings:
     takes_pairs: bool = False
     normalize: bool = False
     pooling: Pooling = "mean"
+    dense_size: int | None = None
     doc_stride: int | None = None
     max_question_length: int | None = None
     max_answer_length: int | None = None
@@ -103,6 +105,6 @@ _CHECKS = {
     "problem": (_is_string, "a string"),
     "pooling": (lambda value: value in get_args(Pooling), f"one of {', '.join(get_args(Pooling))}"),
     **dict.fromkeys(("takes_pairs", "tags_words", "normalize"), _FLAG),
-    **dict.fromkeys(("doc_stride", "max_question_length", "max_answer_length"), _COUNT),
+    **dict.fromkeys(("dense_size", "doc_stride", "max_question_length", "max_answer_length"), _COUNT),
     "no_answer_threshold": (lambda value: value is None or type(value) in (int, float), "a number or null"),
 }

@@ -1,6 +1,6 @@
 """A model that turns sentences into vectors, close to each other for sentences of similar meaning.
 
-Letters: B batch, T texts of a row, L sequence, D hidden.
+Letters: B batch, T texts of a row, L sequence, D hidden, or the units of the last layer if the model has one.
 """
 
 from typing import Any, get_args
@@ -14,7 +14,7 @@ from albert_tf.models.base import AlbertBase
 from albert_tf.models.encoder import AlbertEncoder
 from albert_tf.models.inputs import TEXT_INPUTS, Field
 from albert_tf.models.losses import correct, cross_entropy, weighted_mean
-from albert_tf.tasks import Objective, Pooling
+from albert_tf.tasks import Activation, Objective, Pooling
 
 # As in sentence-transformers: cosines are multiplied by _SCALE before the softmax; a positive text must be closer than
 # a negative one by _MARGIN.
@@ -44,6 +44,9 @@ class AlbertForSentenceEmbedding(AlbertBase):
         pooling: str. What makes an embedding of the outputs for tokens, in the words of sentence-transformers: their
             `"mean"`, that of the first token (`"cls"`), the largest of each unit (`"max"`), or their sum divided by the
             square root of their number (`"mean_sqrt_len"`).
+        dense_size: int. Units of a dense layer after pooling, as in folders of sentence-transformers with a module
+            `Dense`; by default there is none.
+        dense_activation: str. Its activation: `"tanh"`, `"relu"`, `"gelu"` or `"linear"`.
 
     Call arguments:
         inputs: dict as for AlbertEncoder, without packed rows; every tensor is [B, L] or [B, T, L].
@@ -76,15 +79,19 @@ class AlbertForSentenceEmbedding(AlbertBase):
         normalize: bool = False,
         max_length: int | None = None,
         pooling: Pooling = "mean",
+        dense_size: int | None = None,
+        dense_activation: Activation = "tanh",
         **kwargs,
     ):
         super().__init__(config, **kwargs)
-        if pooling not in get_args(Pooling):
-            raise ValueError(f"`pooling` must be one of {', '.join(get_args(Pooling))}. Received: pooling={pooling!r}.")
-        self.pooling = pooling
-        if objective not in _TEXTS:
-            raise ValueError(f"`objective` must be one of {', '.join(_TEXTS)}. Received: objective={objective!r}.")
-        self.objective, self.normalize = objective, bool(normalize)
+        given = {"pooling": pooling, "objective": objective, "dense_activation": dense_activation}
+        for (name, value), names in zip(given.items(), map(get_args, (Pooling, Objective, Activation))):
+            if value not in names:
+                raise ValueError(f"`{name}` must be one of {', '.join(names)}. Received: {name}={value!r}.")
+        if dense_size is not None and (type(dense_size) is not int or dense_size < 1):
+            raise ValueError(f"`dense_size` must be an integer of at least 1. Received: dense_size={dense_size!r}.")
+        self.pooling, self.objective, self.normalize = pooling, objective, bool(normalize)
+        self.dense_size, self.dense_activation = dense_size, dense_activation
         self.max_length = config.max_position_embeddings if max_length is None else max_length
         if isinstance(max_length, bool) or not 3 <= self.max_length <= config.max_position_embeddings:
             raise ValueError(
@@ -92,6 +99,10 @@ class AlbertForSentenceEmbedding(AlbertBase):
                 f"Received: max_length={max_length!r}."
             )
         self.encoder = AlbertEncoder(config, add_pooling_layer=False, name="encoder", dtype=self.dtype_policy)
+        self.dense = None
+        if dense_size is not None:
+            self.dense = keras.layers.Dense(dense_size, dense_activation, dtype="float32", name="dense")
+            self.dense.build((None, config.hidden_size))
         self.build_parts(self.encoder)
 
     def label_fields(self):
@@ -109,7 +120,7 @@ class AlbertForSentenceEmbedding(AlbertBase):
         }
         embedding = self.pool(self.encoder(rows, training=training)["sequence_output"], rows.get("attention_mask"))
         if has_texts:
-            embedding = ops.reshape(embedding, (-1, ops.shape(ids)[1], self.config.hidden_size))
+            embedding = ops.reshape(embedding, (-1, ops.shape(ids)[1], self.dense_size or self.config.hidden_size))
         return {"sentence_embedding": embedding}
 
     def pool(self, sequence_output, attention_mask=None):
@@ -126,6 +137,7 @@ class AlbertForSentenceEmbedding(AlbertBase):
             count = ops.maximum(ops.sum(mask, axis=1), 1e-9)
             divisor = count if self.pooling == "mean" else ops.sqrt(count)
             embedding = ops.sum(sequence_output * mask, axis=1) / divisor
+        embedding = embedding if self.dense is None else self.dense(embedding)
         return _unit(embedding) if self.normalize else embedding
 
     def loss_terms(self, y, outputs, sample_weight=None):
@@ -170,10 +182,11 @@ class AlbertForSentenceEmbedding(AlbertBase):
 
     def get_config(self):
         own = {"objective": self.objective, "normalize": self.normalize, "max_length": self.max_length}
-        return {**super().get_config(), **own, "pooling": self.pooling}
+        dense = {"dense_size": self.dense_size, "dense_activation": self.dense_activation}
+        return {**super().get_config(), **own, "pooling": self.pooling, **dense}
 
     def head_settings(self) -> dict[str, Any]:
-        names = ("normalize", "max_length", "pooling")
+        names = ("normalize", "max_length", "pooling", *(("dense_size", "dense_activation") if self.dense else ()))
         return {checkpoints.SENTENCE_SETTINGS: {name: getattr(self, name) for name in names}}
 
     @classmethod

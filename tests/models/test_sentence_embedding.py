@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from albert_tf import AlbertConfig, AlbertForSentenceEmbedding, checkpoints
 from albert_tf.inference.network import Computed
@@ -51,6 +52,69 @@ def test_poolings_of_sentence_transformers(golden, tmp_path, pooling):
     task = SentenceEmbedding(None, Settings("sentence_embedding", 24, pooling=pooling))
     pooled = task.with_embeddings(Computed(np.arange(6), inputs, outputs)).outputs["sentence_embedding"]
     np.testing.assert_allclose(pooled, expected, atol=TOLERANCE, rtol=0)
+
+
+@pytest.fixture
+def dense_folder(golden, tmp_path):
+    """A folder of sentence-transformers with all modules: Transformer, Pooling, Dense, Normalize."""
+    folder = golden("sentence_transformers").folder
+    shutil.copytree(folder, tmp_path / "dense")
+    return shutil.copytree(folder / "dense", tmp_path / "dense", dirs_exist_ok=True)
+
+
+def test_a_dense_module_of_sentence_transformers(golden, dense_folder, tmp_path):
+    case, dense = golden("sentence_transformers"), np.load(dense_folder / "io.npz")
+    model = AlbertForSentenceEmbedding.from_pretrained(dense_folder)
+    assert (model.dense_size, model.dense_activation, model.pooling, model.normalize) == (12, "gelu", "cls", True)
+    inputs = inputs_of(case, range(6))
+    np.testing.assert_allclose(model(inputs)["sentence_embedding"], dense["embeddings"], atol=TOLERANCE, rtol=0)
+    rows = model({name: array.reshape(3, 2, -1) for name, array in inputs.items()})["sentence_embedding"]
+    np.testing.assert_allclose(np.reshape(rows, (6, 12)), dense["embeddings"], atol=TOLERANCE, rtol=0)
+    model.save_pretrained(tmp_path / "saved")
+    model.save(tmp_path / "model.keras")
+    checkpoints.write(checkpoints.read(dense_folder), tmp_path / "converted", "huggingface")
+    for file in ("2_Dense/config.json", "2_Dense/model.safetensors"):
+        assert (tmp_path / "converted" / file).read_bytes() == (tmp_path / "saved" / file).read_bytes()
+    modules = json.loads((tmp_path / "saved/modules.json").read_text(encoding="utf-8"))
+    assert [module["path"] for module in modules] == ["", "1_Pooling", "2_Dense", "3_Normalize"]
+    for name in ("saved", "converted", "model.keras"):
+        copy = AlbertForSentenceEmbedding.from_pretrained(tmp_path / name)
+        assert copy.get_config() == {**model.get_config(), "name": copy.name}
+        for path, array in model.arrays_by_path().items():
+            np.testing.assert_array_equal(copy.arrays_by_path()[path], array)
+    with pytest.raises(ValueError, match="Google format has no name for dense/bias"):
+        checkpoints.write(checkpoints.read(dense_folder), tmp_path / "google", "google")
+
+
+def test_a_dense_layer_is_trained(dense_folder):
+    model = AlbertForSentenceEmbedding.from_pretrained(dense_folder, objective="ranking")
+    model.compile("sgd")
+    before = model.dense.get_weights()
+    model.fit(np.random.default_rng(0).integers(5, 100, [4, 2, 6]), verbose=0)
+    assert not np.array_equal(model.dense.get_weights()[0], before[0])
+    smaller = AlbertForSentenceEmbedding.from_pretrained(dense_folder, dense_size=None)
+    assert "dense/kernel" not in smaller.arrays_by_path()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"activation_function": "torch.nn.modules.activation.Mish"}, "has the activation .*Mish, but one of Tanh"),
+        ({"module_input_name": "token_embeddings"}, "applies to `token_embeddings`"),
+        ({"size": 3}, r"tensors of the shapes .*\(12, 32\).* are expected"),
+        ({"size": None}, "2_Dense has no model.safetensors"),
+    ],
+)
+def test_dense_modules_that_cannot_be_used(dense_folder, change, message):
+    folder = dense_folder / "2_Dense"
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | change), encoding="utf-8")
+    if "size" in change:
+        (folder / "model.safetensors").unlink()
+    if change.get("size"):
+        save_file({"linear.weight": np.ones((12, 3), "float32")}, folder / "model.safetensors")
+    with pytest.raises(ValueError, match=message):
+        AlbertForSentenceEmbedding.from_pretrained(dense_folder)
 
 
 @pytest.mark.parametrize(

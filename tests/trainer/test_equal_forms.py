@@ -32,6 +32,10 @@ CHOICES = [
     for number in range(COUNT)
 ]
 LABELLED = [{"text": f"{('anna', 'bruno')[n % 2]} was by the river", "label": "ab"[n % 2]} for n in range(COUNT)]
+PAIRS = [
+    {"sentence1": f"{('anna', 'bruno')[n % 2]} was by the river", "sentence2": "anna was old", "score": (n % 3) / 2}
+    for n in range(COUNT)
+]
 
 
 def lines(rows):
@@ -101,6 +105,13 @@ FORMS = {
         "pandas": lambda: pandas.DataFrame(LABELLED),
         "polars": lambda: polars.DataFrame(LABELLED),
         "classes": lambda: classes(LABELLED, "label", datasets.ClassLabel(names=["a", "b"])),
+    },
+    "sentence_embedding": {
+        "JSON lines": ("a.jsonl", lines(PAIRS)),
+        "tabs": ("a.tsv", pandas.DataFrame(PAIRS).to_csv(index=False, sep="\t")),
+        "polars": lambda: polars.DataFrame(PAIRS),
+        "a Dataset": lambda: datasets.Dataset.from_list(PAIRS),
+        "dicts": lambda: iter(PAIRS),
     },
 }
 

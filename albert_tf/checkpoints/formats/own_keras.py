@@ -62,8 +62,8 @@ def _settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if arguments.get("problem") in PROBLEM_TYPES:
         settings["problem_type"] = PROBLEM_TYPES[arguments["problem"]]
     if "normalize" in arguments:
-        names = ("objective", "normalize", "max_length", "pooling")
-        settings[SENTENCE_SETTINGS] = {name: arguments[name] for name in names if name in arguments}
+        names = ("objective", "normalize", "max_length", "pooling", "dense_size", "dense_activation")
+        settings[SENTENCE_SETTINGS] = {name: arguments[name] for name in names if arguments.get(name) is not None}
     elif "objective" in arguments:
         settings["objective"] = arguments["objective"]
     if arguments.get("head") == "beam":

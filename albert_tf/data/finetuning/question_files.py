@@ -41,21 +41,21 @@ def read_questions(
     path, answered = Path(path), _Answered()
     form, found = read_examples(path, answered.forms, table or TableFormat(), "question answering")
     questions, seen, wrong, ambiguous = Examples[Question](), set(), [], 0
-    for question in found:
+    for row, question in found:
         if question.id in seen:
-            raise ValueError(f"{name_of(path)} has two questions with the id {question.id!r}; give each its own.")
+            raise ValueError(f"{row.where}: the id {question.id!r} is that of an earlier question; give each its own.")
         seen.add(question.id)
         starts = _starts_in_passage(question)
         ambiguous += bool(starts) and question.starts[0] == _UNKNOWN and _is_ambiguous(question, starts[0])
         if -1 in starts:
-            wrong.append(f"{question.id} ({question.answers[starts.index(-1)][:30]!r})")
+            wrong.append(f"{row.where} ({question.answers[starts.index(-1)][:30]!r})")
         questions.append(dataclasses.replace(question, starts=starts))
     if not questions:
         raise ValueError(f"{name_of(path)} has no questions; is it the right file?")
     if wrong and misplaced == "refuse":
         raise ValueError(
-            f"{name_of(path)}: the answers of {len(wrong):,} questions are not in their passages at `answer_start`, as "
-            f"of {', '.join(wrong[:3])}; correct them, or set `misplaced_answers` to 'drop'."
+            f"{wrong[0]}: the answer is not in its passage at `answer_start`, one of {len(wrong):,} such questions; "
+            "correct them, or set `misplaced_answers` to 'drop'."
         )
     searched = f"; {ambiguous:,} answers without a start occur again, or within words" if ambiguous else ""
     questions.form = f"{len(questions):,} questions ({form}{searched})"
@@ -75,11 +75,11 @@ class _Answered:
             Form("questions without answers", (context, "question"), self._of_row),
         )
 
-    def _of_article(self, row: Row) -> Iterator[Question]:
+    def _of_article(self, row: Row) -> Iterator[tuple[Row, Question]]:
         for number, paragraph in enumerate(_list(row, "paragraphs")):
             yield from self._of_paragraph(_inner(row, paragraph, f"paragraphs[{number}]"))
 
-    def _of_paragraph(self, row: Row) -> Iterator[Question]:
+    def _of_paragraph(self, row: Row) -> Iterator[tuple[Row, Question]]:
         context = _context(row)
         for number, content in enumerate(_list(row, "qas")):
             question = _inner(row, content, f"qas[{number}]")
@@ -92,10 +92,10 @@ class _Answered:
                     f"{self._known[False]}: the question has no `answers`, unlike that of {self._known[True]}; correct "
                     "it, or give an empty list if the passage has no answer."
                 )
-            yield _question(question, context)
+            yield question, _question(question, context)
 
-    def _of_row(self, row: Row) -> Iterator[Question]:
-        yield _question(row, _context(row), str(row.line - 1))
+    def _of_row(self, row: Row) -> Iterator[tuple[Row, Question]]:
+        yield row, _question(row, _context(row), str(row.line - 1))
 
 
 @dataclasses.dataclass(frozen=True)

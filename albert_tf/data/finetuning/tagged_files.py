@@ -1,5 +1,6 @@
 """Reads tagged texts: rows of words and tags or of labelled spans, and files with a word or a character a line."""
 
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -82,22 +83,22 @@ class _Tags:
         self._has_outside = False
         self.labels: set[str] = set()  # those without prefixes
 
-    def of(self, place: str, tags: Sequence[Any]) -> list[str]:
-        """The tags of the words of a text; labels without prefixes get B- and I-."""
-        found = [self._name(place, tag) for tag in tags]
-        for tag in found:
+    def of(self, place_of: Callable[[int], str], tags: Sequence[Any]) -> list[str]:
+        """The tags of the words of a text; labels without prefixes get B- and I-. `place_of` names a word's place."""
+        found = [self._name(place_of, index, tag) for index, tag in enumerate(tags)]
+        for index, tag in enumerate(found):
             if tag == OUTSIDE:
                 self._has_outside = True
             elif TAG.fullmatch(tag):
-                self._prefixed = self._prefixed or (tag, place)
+                self._prefixed = self._prefixed or (tag, place_of(index))
             elif _MISWRITTEN.fullmatch(tag):
                 raise ValueError(
-                    f"{place}: the tag {tag!r} must be written as B-label, I-label or O; convert the tags."
+                    f"{place_of(index)}: the tag {tag!r} must be written as B-label, I-label or O; convert the tags."
                 )
             elif tag.lower() in _HEADERS and self._bare is None:
-                raise ValueError(f"{place}: {tag!r} is the name of a column, not a tag; delete the line.")
+                raise ValueError(f"{place_of(index)}: {tag!r} is the name of a column, not a tag; delete the line.")
             else:
-                self._bare = self._bare or (tag, place)
+                self._bare = self._bare or (tag, place_of(index))
                 self.labels.add(tag)
         if self._bare and self._prefixed:
             (bare, first), (tag, second) = self._bare, self._prefixed
@@ -116,9 +117,10 @@ class _Tags:
                 f"for other words. Received: {tag!r}."
             )
 
-    def _name(self, place: str, tag: Any) -> str:
+    def _name(self, place_of: Callable[[int], str], index: int, tag: Any) -> str:
         if isinstance(tag, str):
             return tag
+        place = place_of(index)
         if type(tag) is not int:
             raise ValueError(f"{place}: a tag must be a name or a number. Received: {tag!r}.")
         if self._names is None:
@@ -169,7 +171,7 @@ def _of_words(row: Row, tags: _Tags, labelled: bool, make: Callable[..., TaggedT
         values = [OUTSIDE] * len(words if isinstance(words, list) else ())
     if not _are_strings(words) or not isinstance(values, list) or len(words) != len(values) or not words:
         raise ValueError(f"{row.where}: `words` and `tags` must be lists of strings of the same length; {_CURE}.")
-    return make(row.where, words, tags.of(row.where, values))
+    return make(row.where, words, tags.of(lambda index: f"{row.where}, tags[{index}]", values))
 
 
 def _joined(place: str, words: Sequence[str], tags: Sequence[str]) -> TaggedText:
@@ -245,13 +247,16 @@ class _Lines:
         for number, line in enumerate(itertools.chain(self._lines(), [""]), start=1):
             if self._ends_text(line):
                 if words:
-                    place = where(self._path, first)
-                    yield make(place, words, tags.of(place, own))
+                    places = functools.partial(self._place, first)
+                    yield make(places(0), words, tags.of(places, own))
                 words, own = [], []
             elif unit := self._unit(number, line, bool(words), tags):
                 first = first if words else number
                 words.append(unit[0])
                 own.append(unit[1])
+
+    def _place(self, first: int, index: int) -> str:
+        return where(self._path, first + index)
 
     def _lines(self) -> Iterator[str]:
         return (line.rstrip("\r\n") for line in text_lines(self._path, self._table.encoding))

@@ -57,7 +57,8 @@ class SentenceEmbedding(TextTask):
         return array
 
     def specs(self, width):
-        return {_EMBEDDING: TensorSpec(NUMBER, (None, width)), _SEQUENCE: TensorSpec(NUMBER, (None, None, width))}
+        size = self.settings.dense_size or width
+        return {_EMBEDDING: TensorSpec(NUMBER, (None, size)), _SEQUENCE: TensorSpec(NUMBER, (None, None, width))}
 
 
 def _pooled(outputs: np.ndarray, mask: np.ndarray, pooling: str) -> np.ndarray:

@@ -178,7 +178,7 @@ def test_a_klue_file_whose_first_text_has_no_space(tmp_path):
     ("content", "message"),
     [
         ("a B\nb I\nc O\n", "line 1: the tag 'B' must be written as B-label"),
-        ("a B_PER\nb O\n", "'B_PER' must be written as B-label"),
+        ("b O\na B_PER\n", "line 2: the tag 'B_PER' must be written as B-label"),
         ("a PER-B\nb O\n", "'PER-B' must be written as B-label"),
         ("word tag\nAnna PER\nsang O\n", "'tag' is the name of a column"),
         ("1\tAnna\tB-PER\tO\n2\tsang\tO\tO\n", "numbers its words in the first column; remove it"),
@@ -254,7 +254,7 @@ def test_bad_rows_are_named(tmp_path, read, rows, message):
 
 
 def test_numbers_that_are_not_those_of_tags(tmp_path):
-    with pytest.raises(ValueError, match=r"line 1: the tag 4 is not the number of one of 'O', 'B-PER', .* from 0"):
+    with pytest.raises(ValueError, match=r"line 1, tags\[0\]: the tag 4 is not the number of one of 'O', 'B-PER', .* from 0"):
         read_tagged(write(tmp_path, [{"tokens": ["a"], "ner_tags": [4]}], "jsonl"), names=NAMES)
 
 

@@ -182,15 +182,15 @@ def asked(identifier="q", **changes):
     ("questions", "message"),
     [
         ([], "has no questions"),
-        ([asked(), asked()], "two questions with the id 'q'"),
+        ([asked(), asked()], r"qas\[1\]: the id 'q' is that of an earlier question"),
         ([asked(answers=[{"text": "Jane", "answer_start": 0.5}])], r"qas\[0\]: every answer must .* `answer_start`"),
         ([asked(question=None)], r"element 1, paragraphs\[0\]\.qas\[0\]: question='None' is not a string"),
         (["who?"], r"element 1, paragraphs\[0\]\.qas\[0\], is not an object"),
         ([asked(answers=[["Jane"]])], r"qas\[0\]: answers must be texts, each with a start"),
         ([asked(answers={"text": ["Jane"], "answer_start": [0, 1]})], "answers must be texts, each with a start"),
-        ([asked(answers="Janet")], r"of 1 questions are not .* as of q \('Janet'\)"),
-        ([asked(answers=[{"text": "Jane", "answer_start": 5}])], r"of 1 questions are not .* as of q \('Jane'\)"),
-        ([asked(answers=[{"text": "", "answer_start": 0}])], "of 1 questions are not"),
+        ([asked(answers="Janet")], r"element 1, paragraphs\[0\]\.qas\[0\] \('Janet'\): .* one of 1 such"),
+        ([asked(answers=[{"text": "Jane", "answer_start": 5}])], r"qas\[0\] \('Jane'\): the answer is not in its passage"),
+        ([asked(answers=[{"text": "", "answer_start": 0}])], "the answer is not in its passage at `answer_start`"),
     ],
 )
 def test_wrong_files_are_refused(tmp_path, questions, message):
