@@ -26,6 +26,7 @@ class Task:
         inference: class of `albert_tf.inference.tasks` that makes predictions of the model's outputs.
         uses_pooler: whether the model computes from `pooled_output`.
         finetuning: class of `albert_tf.trainer.tasks` that trains and evaluates it; None if there is none.
+        optional_heads: further parts that the model fills if its settings tell.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Task:
     inference: str
     uses_pooler: bool = False
     finetuning: str | None = None
+    optional_heads: frozenset[str] = frozenset()
 
 
 # Several models have a `classifier`; without an architecture in the file, the first row that fits is taken.
@@ -98,9 +100,10 @@ TASKS = (
         serving="serve_embedding.ServedEmbedding",
         inference="SentenceEmbedding",
         finetuning="SentenceEmbedding",
+        optional_heads=frozenset({"dense"}),
     ),
 )
-HEADS = frozenset().union(*(task.heads for task in TASKS))
+HEADS = frozenset().union(*(task.heads | task.optional_heads for task in TASKS))
 
 
 def find_task(parts: Collection[str], architectures: Collection[str] = ()) -> Task | None:
@@ -127,4 +130,5 @@ def find_task(parts: Collection[str], architectures: Collection[str] = ()) -> Ta
 
 def smallest_task(head: str) -> Task:
     """The task with the fewest variables besides this head, preferably without a pooler."""
-    return min((task for task in TASKS if head in task.heads), key=lambda task: (len(task.heads), task.uses_pooler))
+    tasks = (task for task in TASKS if head in task.heads | task.optional_heads)
+    return min(tasks, key=lambda task: (len(task.heads), task.uses_pooler))

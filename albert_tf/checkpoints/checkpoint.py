@@ -13,7 +13,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.tasks import HEADS
 
 # The parts of a model that can be initialized anew.
-_RENEWABLE = HEADS | {"pooler", "dense"}
+_RENEWABLE = HEADS | {"pooler"}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,12 @@ from albert_tf.checkpoints.checkpoint import Checkpoint, from_tensors, infer_hea
 from albert_tf.checkpoints.config_files import read_config
 from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import for_file, joined, num_file_groups
-from albert_tf.checkpoints.sentence_modules import DENSE, SENTENCE_SETTINGS, read_sentence_modules, save_sentence_modules
+from albert_tf.checkpoints.sentence_modules import (
+    DENSE,
+    SENTENCE_SETTINGS,
+    read_sentence_modules,
+    save_sentence_modules,
+)
 from albert_tf.config import AlbertConfig
 from albert_tf.files.atomic import atomic_write, write_json
 from albert_tf.files.hub import HUGGING_FACE_WEIGHTS as WEIGHTS_FILES

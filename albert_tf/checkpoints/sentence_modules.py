@@ -83,7 +83,12 @@ def save_sentence_modules(
         arrays: those of `DENSE`; empty if the model has no such layer.
     """
     folder = pathlib.Path(folder)
-    kinds = ["Transformer", "Pooling", *(["Dense"] if arrays else []), *(["Normalize"] if settings["normalize"] else [])]
+    kinds = [
+        "Transformer",
+        "Pooling",
+        *(["Dense"] if arrays else []),
+        *(["Normalize"] if settings["normalize"] else []),
+    ]
     modules = []
     for index, kind in enumerate(kinds):
         path = f"{index}_{kind}" if index else ""

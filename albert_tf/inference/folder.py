@@ -69,7 +69,9 @@ class ModelFolder(Predictor):
 def settings_of(model: AlbertBase, options: dict[str, Any]) -> Settings:
     """The settings of a task model with some options, `max_length` among them."""
     task = next(row.name for row in TASKS if row.model == type(model).__name__)
-    own = {name: getattr(model, name) for name in ("problem", "normalize", "pooling", "dense_size") if hasattr(model, name)}
+    own = {
+        name: getattr(model, name) for name in ("problem", "normalize", "pooling", "dense_size") if hasattr(model, name)
+    }
     return Settings(task, labels=tuple(getattr(model, "labels", None) or ()), **own, **options)
 
 

@@ -11,6 +11,7 @@ from albert_tf import AlbertConfig, AlbertForSentenceEmbedding, checkpoints
 from albert_tf.inference.network import Computed
 from albert_tf.inference.settings import Settings
 from albert_tf.inference.tasks import SentenceEmbedding
+from albert_tf.verify import check_weights
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "tests/golden/sentence_transformers"
@@ -227,3 +228,7 @@ def test_wrong_arguments_and_rows():
     model.compile("sgd")
     with pytest.raises(ValueError, match="got no labels"):
         model.fit(np.ones((4, 2, 5), int), verbose=0)
+
+
+def test_a_dense_layer_is_verified(dense_folder):
+    assert check_weights(checkpoints.read(dense_folder)) == "Every tensor is used: encoder, dense."
