@@ -12,13 +12,13 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.export.checks import SAMPLES, relative_difference
+from albert_tf.inference.constant_weights import MAX_BYTES, ConstantWeights
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.inference.network import INPUTS
-from albert_tf.layers.fused_inference import fused_inference
+from albert_tf.layers.fused_inference import FORMS, fused_inference
 
 # Of longer texts, `attention` returns the part between the first tokens: it grows with the square of their number.
 MAX_ATTENTION_TOKENS = 64
-_MAX_BYTES = (1 << 31) - (1 << 24)  # of a protocol buffer, with room for the tokenizer
 
 
 class ServedModel(tf.Module):
@@ -56,14 +56,28 @@ class ServedModel(tf.Module):
         self._with_attention = True
 
     def freeze(self) -> None:
-        """Makes the weights constants, which all signatures share."""
+        """Makes the weights constants, which all signatures share; in bfloat16 those of the graph itself.
+
+        oneDNN packs the latter once, see `constant_weights.py`.
+        """
+        model = self._loaded.model
         size = sum(variable.dtype.size * variable.shape.num_elements() for variable in self.weights)
-        if size > _MAX_BYTES:
+        if size > MAX_BYTES:
             raise ValueError(f"A frozen graph must not be larger than 2 GB. Received: weights of {size:,} bytes.")
-        constants = [(variable, tf.convert_to_tensor(variable.value)) for variable in self._loaded.model.weights]
+        constants = [(variable, tf.convert_to_tensor(variable.value)) for variable in model.weights]
         self.weights = []
         self._scope = lambda: keras.StatelessScope(constants)
         self._forms = ("normalization",)  # which is exact wherever the graph runs
+        if model.compute_dtype == "bfloat16":
+            self._forms, weights = FORMS, ConstantWeights(model)
+
+            def compute(inputs):
+                with weights():
+                    return self.network(inputs)
+
+            # Once in the file for all signatures with these inputs.
+            constant = tf.function(compute, autograph=False)
+            self.compute = lambda inputs: constant(inputs)
 
     def use_xla(self) -> None:
         """Compiles the network, not the operations on strings, for each shape of its inputs."""

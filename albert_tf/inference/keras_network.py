@@ -1,15 +1,22 @@
 """A Keras model that computes batches of any shape."""
 
+import contextlib
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
 import numpy as np
 
+from albert_tf.inference.constant_weights import ConstantWeights, are_fast
 from albert_tf.inference.network import INPUTS, P_MASK
 from albert_tf.layers.fused_inference import fast_forms, fused_inference
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.models.base import AlbertBase
+
+_Graphs = dict[tuple[str, ...], Callable[..., dict[str, Any]]]
+# After so many batches in a graph, one with constant weights is made, whose making takes the time of about 20.
+BATCHES_BEFORE_CONSTANTS = 16
 
 
 class KerasNetwork:
@@ -20,13 +27,17 @@ class KerasNetwork:
         traces_first: whether on TensorFlow the first batch is already computed in a graph. Tracing takes the time of
             about four texts; a graph is 1.5 to 10 times as fast, as it fuses operations. With False only the second
             batch traces it, which is faster for a single one.
+
+    In bfloat16 on CPUs with oneDNN, the weights become constants after some batches, until they change.
     """
 
     name = "keras"
 
     def __init__(self, model: AlbertBase, traces_first: bool = False):
         self.model, self._traces_first = model, traces_first
-        self._graphs: dict[tuple[str, ...], Callable[..., dict[str, Any]]] = {}
+        self._graphs: _Graphs = {}
+        self._constants: tuple[ConstantWeights, _Graphs] | None = None
+        self._num_batches = 0
         takes_positions = isinstance(model, AlbertForMaskedLM | AlbertForPreTraining)
         others = {P_MASK: getattr(model, "head", "") == "beam", "masked_lm_positions": takes_positions}
         self._inputs = (*INPUTS, *(name for name, is_taken in others.items() if is_taken))
@@ -47,8 +58,10 @@ class KerasNetwork:
     def _call(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         return self.model(inputs, training=False)
 
-    def _call_fused(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        with fused_inference(*fast_forms()):
+    def _call_fused(
+        self, scope: Callable[[], contextlib.AbstractContextManager], inputs: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        with scope(), fused_inference(*fast_forms()):
             return self._call(inputs)
 
     def _call_in_graph(self, inputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -56,9 +69,21 @@ class KerasNetwork:
         import tensorflow as tf
 
         tensors, names = {name: tf.convert_to_tensor(array) for name, array in inputs.items()}, tuple(sorted(inputs))
-        if names not in self._graphs:
+        scope, graphs = self._current_constants() or (contextlib.nullcontext, self._graphs)
+        is_first = graphs is self._graphs and names not in graphs
+        if names not in graphs:
             shapes = {name: tf.TensorSpec([None] * array.ndim, array.dtype) for name, array in inputs.items()}
-            self._graphs[names] = tf.function(self._call_fused, autograph=False, input_signature=[shapes])
-            if not self._traces_first:
-                return self._call(tensors)
-        return self._graphs[names](tensors)
+            call = functools.partial(self._call_fused, scope)
+            graphs[names] = tf.function(call, autograph=False, input_signature=[shapes])
+        return self._call(tensors) if is_first and not self._traces_first else graphs[names](tensors)
+
+    def _current_constants(self) -> tuple[ConstantWeights, _Graphs] | None:
+        """The weights as constants and graphs with them if this pays; renewed some batches after the weights changed."""
+        current = self._constants
+        if current and not current[0].are_current():
+            current, self._num_batches = None, 0
+        self._num_batches += 1
+        if self._num_batches > BATCHES_BEFORE_CONSTANTS and not current and are_fast(self.model):
+            current = ConstantWeights(self.model), {}
+        self._constants = current
+        return current

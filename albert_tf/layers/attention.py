@@ -19,7 +19,7 @@ from albert_tf.layers.block_local import attend_in_blocks
 class AttentionWeights(NamedTuple):
     """The weights of one attention block in compute dtype, with query, key and value concatenated."""
 
-    qkv_kernel: Any  # [D, 3 D], query part divided by sqrt(H)
+    qkv_kernel: Any  # [D, 3 D], query part multiplied by `_scales()[0]`
     qkv_bias: Any  # [3 D]
     output_kernel: Any  # [D, D]
     output_bias: Any  # [D]
@@ -102,7 +102,7 @@ class AttentionBlock(AlbertLayer):
 
     def prepare(self) -> AttentionWeights:
         """Casts, scales and concatenates the weights, once per step."""
-        scale = 1.0 / math.sqrt(self.config.head_size)
+        scale, _ = self._scales()
         kernels = (self.query.kernel * scale, self.key.kernel, self.value.kernel)
         biases = (self.query.bias * scale, self.key.bias, self.value.bias)
         return AttentionWeights(
@@ -111,6 +111,11 @@ class AttentionBlock(AlbertLayer):
             self.in_compute_dtype(self.output_projection.kernel),
             self.in_compute_dtype(self.output_projection.bias),
         )
+
+    def _scales(self) -> tuple[float, float]:
+        """Factors of queries and of logits; their product is 1 / sqrt(H)."""
+        scale = 1.0 / math.sqrt(self.config.head_size)
+        return (1.0, scale) if fused_inference.is_used("logits") else (scale, 1.0)
 
     def call(
         self,
@@ -159,8 +164,11 @@ class AttentionBlock(AlbertLayer):
 
     def _attend(self, query, key, value, bias, dropout, training):
         """The context [..., L, H] and the probabilities [..., L, M] of full attention."""
-        dtype = self.compute_dtype if fused_inference.is_used("logits") else "float32"
-        logits = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), dtype)  # [..., L, M]
+        logits = ops.matmul(query, ops.swapaxes(key, -1, -2))  # [..., L, M]
+        if fused_inference.is_used("logits"):  # one operation of oneDNN, with the addition of a bias
+            dtype, logits = self.compute_dtype, logits * self._scales()[1]
+        else:
+            dtype, logits = "float32", ops.cast(logits, "float32")
         if bias is not None:
             logits = logits + ops.cast(bias, dtype)
         probabilities = ops.cast(ops.softmax(logits, axis=-1), self.compute_dtype)

@@ -18,6 +18,7 @@ FORMS = {
     "bfloat16": {"precision": "bfloat16"},
     "frozen": {"frozen": True},
     "xla": {"xla": True},
+    "frozen_bfloat16": {"precision": "bfloat16", "frozen": True},
     "all": {"precision": "bfloat16", "frozen": True, "xla": True},
 }
 TEXTS = ("One short text.", "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more of them ", "many words " * 40, "five")
@@ -50,6 +51,7 @@ def nodes_of(folder):
         ("classifier", "bfloat16"),
         pytest.param("pairs", "frozen", marks=pytest.mark.exhaustive),
         pytest.param("classifier", "xla", marks=pytest.mark.exhaustive),
+        pytest.param("pairs", "frozen_bfloat16", marks=pytest.mark.exhaustive),
         pytest.param("pairs", "all", marks=pytest.mark.exhaustive),
     ],
 )
@@ -72,16 +74,19 @@ def test_answers_are_the_models(reports, folders, kind, form):
 @pytest.mark.parametrize(
     "kind", ["regression", "pretrained", "questions", "questions_beam", "tags", "choices", "embedding"]
 )
-def test_every_task_has_all_forms(reports, kind):
-    assert 1e-5 < reports[kind, "all"].largest_difference <= saved_model.BFLOAT16_TOLERANCE
+@pytest.mark.parametrize("form", ["all", "frozen_bfloat16"])
+def test_every_task_has_all_forms(reports, kind, form):
+    assert 1e-5 < reports[kind, form].largest_difference <= saved_model.BFLOAT16_TOLERANCE
 
 
-@pytest.mark.parametrize("form", ["frozen", pytest.param("all", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "form", ["frozen", *(pytest.param(form, marks=pytest.mark.exhaustive) for form in ("frozen_bfloat16", "all"))]
+)
 def test_frozen_weights_are_constants_and_stored_once(reports, form):
     report = reports["pairs", form]
     nodes, _ = nodes_of(report.folder)
     assert not {node.op for node in nodes} & {"VarHandleOp", "ReadVariableOp", "ResourceGather", "VariableV2"}
-    dtype = tf.bfloat16 if form == "all" else tf.float32
+    dtype = tf.float32 if form == "frozen" else tf.bfloat16
     constants = [node.attr["value"].tensor for node in nodes if node.op == "Const"]
     size = sum(len(tensor.tensor_content) for tensor in constants if tensor.dtype == dtype.as_datatype_enum)
     assert size == pytest.approx(WEIGHTS * dtype.size, rel=0.01)
@@ -145,7 +150,7 @@ def test_what_cannot_be_exported(folders, tmp_path, monkeypatch):
         ValueError, match=r"in bfloat16 differ by .*\. Nothing was written; export the model in float32"
     ):
         export_saved_model(folders["classifier"], tmp_path, "m", precision="bfloat16")
-    monkeypatch.setattr(serve_base, "_MAX_BYTES", 1000)
+    monkeypatch.setattr(serve_base, "MAX_BYTES", 1000)
     with pytest.raises(ValueError, match=r"frozen graph must not be larger than 2 GB\. Received: weights of 1,9"):
         export_saved_model(folders["classifier"], tmp_path, "m", frozen=True)
     assert not any(tmp_path.rglob("saved_model.pb"))

@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf import AlbertConfig, AlbertForSequenceClassification
-from albert_tf.inference.keras_network import KerasNetwork
+from albert_tf.inference.constant_weights import ConstantWeights
+from albert_tf.inference.keras_network import BATCHES_BEFORE_CONSTANTS, KerasNetwork
 from albert_tf.layers.fused_inference import FORMS, fast_forms, fused_inference, normalize
 
 CONFIG = AlbertConfig.from_preset("tiny").replace(num_hidden_layers=3)
@@ -51,6 +52,29 @@ def test_models_have_the_same_outputs(policy, distance, shape):
     inputs = ragged(*shape)
     plain, fused = (graph_of(model, *forms)(inputs).numpy() for forms in ((), FORMS))
     np.testing.assert_allclose(fused, plain, atol=distance, rtol=0)
+
+
+def test_weights_are_constants_until_they_change():
+    model = AlbertForSequenceClassification(CONFIG, num_labels=3, dtype="mixed_bfloat16")
+    network, inputs = KerasNetwork(model, traces_first=True), ragged(5, 17)
+    first = network.compute(inputs)["logits"]
+    for _ in range(BATCHES_BEFORE_CONSTANTS):
+        found = network.compute(inputs)["logits"]
+    assert (network._constants is not None) == bool(fast_forms())
+    np.testing.assert_allclose(found, first, atol=0.02, rtol=0)
+    for dtype in ("float32", "bfloat16"):  # of the variables
+        own = AlbertForSequenceClassification(CONFIG, num_labels=3, dtype=dtype)
+        weights = ConstantWeights(own)
+        assert weights.are_current()
+        own.set_weights(own.get_weights())
+        assert weights.are_current()
+        own.classifier.bias.assign(own.classifier.bias + 1)
+        assert not weights.are_current()
+    model.compile("sgd")
+    model.fit(inputs, np.arange(5) % 3, verbose=0)
+    changed = network.compute(inputs)["logits"]
+    np.testing.assert_allclose(changed, model.predict_on_batch(inputs)["logits"], atol=0.02, rtol=0)
+    assert np.abs(changed - found).max() > 0.02
 
 
 def test_predictions_use_it_where_it_is_fast():
