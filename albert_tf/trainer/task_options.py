@@ -190,12 +190,15 @@ class FinetuneOptions(TaskOptions):
     (1e-5), very small ones higher rates (1e-3) and more epochs.
 
     Args:
-        pretrained: folder with a checkpoint of any format and its vocabulary.
+        pretrained: folder with a checkpoint of any format and its vocabulary. With a teacher, by default the teacher.
         train: training examples; see the guide to data for the formats. A file, a folder or a URL, a pandas or polars
             DataFrame, a Dataset or DatasetDict of Hugging Face, or an iterable of dicts.
         dev: examples to evaluate on, likewise.
         output: folder to write.
         add_tokens: file of tokens to add to the vocabulary, one a line, such as markers or the words of a domain.
+        teacher: folder of a model that was fine-tuned for the same task, labels and vocabulary. The model also imitates
+            its outputs and hidden states, see `albert_tf.models.distillation`; best with fewer layer calls.
+        num_hidden_layers: number of calls of the shared block, fewer for speed. None: the pretrained model's.
         from_scratch: use only config and vocabulary of `pretrained`, not its weights, as a baseline.
         epochs: passes over `train`.
         batch_size: texts, or windows of long texts and passages, per update.
@@ -227,6 +230,8 @@ class FinetuneOptions(TaskOptions):
     dev: Examples
     output: pathlib.Path
     add_tokens: pathlib.Path | None = None
+    teacher: pathlib.Path | None = None
+    num_hidden_layers: Count | None = None
     from_scratch: bool = False
     epochs: int = pydantic.Field(default=3, ge=1)
     batch_size: Count = 32
@@ -249,6 +254,12 @@ class FinetuneOptions(TaskOptions):
     strategy: Strategy = "one_device"
     dtype_policy: DtypePolicy = "float32"
     remat: Remat = "none"
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _start_from_teacher(cls, values: Any) -> Any:
+        is_left_out = isinstance(values, dict) and values.get("teacher") and values.get("pretrained") is None
+        return {**values, "pretrained": values["teacher"]} if is_left_out else values
 
     @pydantic.model_validator(mode="after")
     def _check_task(self):
@@ -295,6 +306,11 @@ class FinetuneOptions(TaskOptions):
             raise ValueError(
                 "`lora_rank` must be None with `from_scratch`, whose random weights it would never train. Received: "
                 f"lora_rank={self.lora_rank}."
+            )
+        if self.teacher is not None and self.remat != "none":
+            raise ValueError(
+                "`remat` must be 'none' with a teacher, whose hidden states are compared with those of the model. "
+                f"Received: remat={self.remat!r}; gradient_accumulation_steps saves memory as well."
             )
         if self.batch_size % self.gradient_accumulation_steps:
             raise ValueError(
