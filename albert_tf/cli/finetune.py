@@ -52,9 +52,7 @@ def run(
     max_question_length: Annotated[int | None, _passages("Longer questions are cut.", "64, or 128 of choices")] = None,
     max_answer_length: Annotated[int | None, _passages("Maximum number of tokens of an answer.", 30)] = None,
     scorer: Annotated[str | None, _passages("squad, or korquad, whose F1 counts characters.", "squad")] = None,
-    misplaced_answers: Annotated[
-        str | None, _passages("Answers that are not in their passages: refuse or drop.", "refuse")
-    ] = None,
+    misplaced_answers: Annotated[str | None, _passages("Answers not in passages: refuse or drop.", "refuse")] = None,
     objective: Annotated[str | None, _sentences("similarity, ranking or triplet.", "similarity")] = None,
     negative_column: Annotated[str | None, _sentences("Column of sentences that differ.")] = None,
     largest_label: Annotated[float | None, _sentences("Similarities are from 0 to this number.", 1)] = None,
