@@ -44,14 +44,16 @@ def main():
         }.items():
             folder = output / f"{name.replace(', ', '_').replace(' ', '_')}-{seed}"
             reports.setdefault(name, []).append(finetuned(folder, seed=seed, **options, **arguments))
-    speeds = milliseconds({name: runs[0].folder for name, runs in reports.items()}, arguments["max_length"])
-    print("| model | calls | score | of each seed | training, s | 32 texts, ms |\n|---|---|---|---|---|---|")
+    updates, predictions = milliseconds(
+        {name: runs[0].folder for name, runs in reports.items()}, arguments["max_length"]
+    )
+    print("| model | calls | score | of each seed | update, ms | 32 texts, ms |\n|---|---|---|---|---|---|")
     for name, runs in reports.items():
         scores = [run.score_by_evaluation[-1] for run in runs]
         calls = json.loads((runs[0].folder / "config.json").read_text(encoding="utf-8"))["num_hidden_layers"]
         each = ", ".join(f"{score:.4f}" for score in scores)
-        seconds = statistics.median(run.seconds for run in runs)
-        print(f"| {name} | {calls} | {statistics.mean(scores):.4f} | {each} | {seconds:.0f} | {speeds[name]:.1f} |")
+        times = f"{updates[name]:.1f} | {predictions[name]:.1f}"
+        print(f"| {name} | {calls} | {statistics.mean(scores):.4f} | {each} | {times} |")
 
 
 def finetuned(output: Path, **options):
@@ -60,21 +62,26 @@ def finetuned(output: Path, **options):
     return finetune(FinetuneOptions(output=output, keep="last", **options))
 
 
-def milliseconds(folders: dict[str, Path], length: int, rounds: int = 15) -> dict[str, float]:
-    """Least time of `predict_on_batch` for 32 texts of this length, all models in turns."""
+def milliseconds(folders: dict[str, Path], length: int, rounds: int = 15) -> tuple[dict[str, float], ...]:
+    """Least times of an update with 32 texts of this length, and of their prediction, all models in turns."""
+    import keras
     import numpy as np
 
     from albert_tf import AlbertForSequenceClassification
 
     models = {name: AlbertForSequenceClassification.from_pretrained(folder) for name, folder in folders.items()}
-    ids = np.random.default_rng(0).integers(5, 1000, (32, length)).astype("int32")
-    times = {name: [] for name in models}
+    for name, model in models.items():
+        model.compile(keras.optimizers.SGD(0.0), teacher=models["teacher"] if name == "student" else None)
+    ids, labels = np.random.default_rng(0).integers(5, 1000, (32, length)).astype("int32"), np.zeros(32, "int32")
+    steps = (lambda model: model.train_on_batch(ids, labels)), (lambda model: model.predict_on_batch(ids))
+    times = tuple({name: [] for name in models} for _ in steps)
     for _ in range(rounds):
         for name, model in models.items():
-            begun = time.perf_counter()
-            model.predict_on_batch(ids)
-            times[name].append(time.perf_counter() - begun)
-    return {name: 1000 * min(found) for name, found in times.items()}
+            for step, found in zip(steps, times):
+                begun = time.perf_counter()
+                step(model)
+                found[name].append(time.perf_counter() - begun)
+    return tuple({name: 1000 * min(seconds) for name, seconds in found.items()} for found in times)
 
 
 if __name__ == "__main__":
