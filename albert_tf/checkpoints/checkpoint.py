@@ -55,8 +55,9 @@ def with_sharing(checkpoint: Checkpoint, config: AlbertConfig) -> Checkpoint:
     ):
         if after % before:
             raise ValueError(
-                f"`share` must not make layers share weights that differ in {checkpoint.source}. Received: "
-                f"share={config.share!r}, which needs {after} sets of {name} weights instead of {before}."
+                f"`share` must not make layers share weights that differ in {checkpoint.source}, nor "
+                f"`num_hidden_layers` leave them out. Received: share={config.share!r}, num_hidden_layers="
+                f"{config.num_hidden_layers}, which need {after} sets of {name} weights instead of {before}."
             )
         blocks = {path: arrays.pop(path) for path in checkpoint.arrays if path.startswith(f"encoder/{name}_")}
         for path, array in blocks.items():

@@ -52,9 +52,7 @@ def run(
     max_question_length: Annotated[int | None, _passages("Longer questions are cut.", "64, or 128 of choices")] = None,
     max_answer_length: Annotated[int | None, _passages("Maximum number of tokens of an answer.", 30)] = None,
     scorer: Annotated[str | None, _passages("squad, or korquad, whose F1 counts characters.", "squad")] = None,
-    misplaced_answers: Annotated[
-        str | None, _passages("Answers that are not in their passages: refuse or drop.", "refuse")
-    ] = None,
+    misplaced_answers: Annotated[str | None, _passages("Answers not in passages: refuse or drop.", "refuse")] = None,
     objective: Annotated[str | None, _sentences("similarity, ranking or triplet.", "similarity")] = None,
     negative_column: Annotated[str | None, _sentences("Column of sentences that differ.")] = None,
     largest_label: Annotated[float | None, _sentences("Similarities are from 0 to this number.", 1)] = None,
@@ -66,6 +64,8 @@ def run(
     head_dropout: Annotated[float | None, _training("Of the head's input.", "the model's, mostly 0.1")] = None,
     weight_decay: Annotated[float | None, _training("Weight decay, except for biases and layer norms.", 0.01)] = None,
     optimizer: Annotated[str | None, _training("adamw or lamb.", "adamw")] = None,
+    num_hidden_layers: Annotated[int | None, _training("Calls of the shared block.", "the model's")] = None,
+    teacher: Annotated[Path | None, _training("Fine-tuned model to imitate; by default also the start.")] = None,
     from_scratch: Annotated[bool | None, _training("Start from random weights.", False)] = None,
     evaluations_per_epoch: Annotated[int | None, _training("How often to evaluate and save.", 1)] = None,
     keep: Annotated[str | None, _training("Weights to keep: best (evaluation) or last.", "best")] = None,
@@ -85,6 +85,8 @@ def run(
 
     Example: albert-tf finetune model --train train.tsv --dev dev.tsv --output out
 
+    Example: albert-tf finetune --teacher out --num-hidden-layers 6 --train train.tsv --dev dev.tsv --output fast
+
     Example: albert-tf finetune model --task question_answering --train train-v1.1.json --dev dev-v1.1.json --output out
     """
     _finetune(_merged(recipe, _given(locals())), seeds, not quiet)
@@ -103,7 +105,7 @@ def _merged(recipe: Path | None, given: dict[str, Any]) -> dict[str, Any]:
 
 def _given(arguments: dict[str, Any]) -> dict[str, Any]:
     """The options of the run that were given on the command line."""
-    if arguments["pretrained"] is None and arguments["recipe"] is None:
+    if all(arguments[name] is None for name in ("pretrained", "teacher", "recipe")):
         raise ValueError("A model's folder or name must be given: albert-tf finetune MODEL --train TABLE ...")
     table = ("rename_columns", "encoding", "delimiter")
     own = ("recipe", "seeds", "quiet", *table)
@@ -131,7 +133,8 @@ def _finetune(values: dict[str, Any], seeds: int | None, show_progress: bool) ->
             raise ValueError("Either `seed` in the recipe's grid or `--seeds` must be given. Received: both.")
         grid = {**grid, "seed": list(range(options.seed, options.seed + seeds))}
     check_exists(options.train, options.dev, *filter(None, [options.add_tokens]))
-    options = options.model_copy(update={"pretrained": checkpoint_folder(options.pretrained)})
+    names = [name for name in ("pretrained", "teacher") if getattr(options, name) is not None]
+    options = options.model_copy(update={name: checkpoint_folder(getattr(options, name)) for name in names})
     with progress_line("start", shown=show_progress):  # TensorFlow is imported only after the options were checked
         from albert_tf.trainer import finetune, finetune_grid
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+from collections.abc import Mapping
 from typing import Any, Self
 
 import keras
@@ -16,6 +17,7 @@ from albert_tf.layers.fused_inference import runs_on_cpu
 from albert_tf.models import variable_paths
 from albert_tf.models.checked_model import CheckedModel
 from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits, without_accuracy
+from albert_tf.models.distillation import Distillation, Imitation
 from albert_tf.models.inputs import is_overridden
 from albert_tf.models.layer_calls import remat_span
 from albert_tf.models.losses import WeightedMean
@@ -37,6 +39,8 @@ class AlbertBase(CheckedModel):
     architecture = ""
     # Prefix of its variables' paths in checkpoints.
     root = ""
+    # How a student imitates the outputs of a teacher, by their names.
+    imitated: Mapping[str, Imitation] = {}
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(**kwargs)
@@ -47,6 +51,7 @@ class AlbertBase(CheckedModel):
             )
         self.config = config
         self._compiled_losses, self._rows_of_last_batch = None, 0
+        self.distillation: Distillation | None = None
 
     def build_parts(self, *parts: keras.layers.Layer) -> None:
         """Builds these layers; called at the end of `__init__`."""
@@ -111,6 +116,7 @@ class AlbertBase(CheckedModel):
         gradient_accumulation_steps: int = 1,
         remat: str | int = "none",
         scan_layers: bool = False,
+        teacher: "AlbertBase | None" = None,
         **kwargs,
     ):
         """As `keras.Model.compile`; without `loss` the model minimises the loss of its task.
@@ -128,6 +134,8 @@ class AlbertBase(CheckedModel):
                 those of each layer call (`"block"`), or those of this many consecutive layer calls at once.
             scan_layers: bool. Whether the layers are a loop in the graph, so that it does not grow with depth and is
                 traced and compiled in the time of one layer. For deep networks whose layers share all weights.
+            teacher: a model of the same class whose outputs and hidden states are imitated in `fit`, beside the loss;
+                see `models/distillation.py`. It is neither trained nor saved; `evaluate` gives the loss alone.
 
         Raises:
             ValueError: an argument is invalid, is not supported by the backend or the devices, or the optimizer
@@ -142,6 +150,7 @@ class AlbertBase(CheckedModel):
         encoder.scan_layers = bool(scan_layers)
         if scan_layers:
             encoder.check_scan()
+        self.distillation = None if teacher is None else Distillation(self, teacher)
         losses = keras.tree.map_structure(on_logits, loss)
         if loss is None:
             if loss_weights is not None:
@@ -181,8 +190,8 @@ class AlbertBase(CheckedModel):
 
     def get_compile_config(self):
         config = super().get_compile_config()
-        if not config:  # never compiled
-            return config
+        if not config or self.distillation is not None:  # a file holds no teacher, so compile it again to go on
+            return {}
         encoder: Any = getattr(self, "encoder", self)
         own = {"gradient_accumulation_steps": self.gradient_accumulation_steps, "remat": self.remat}
         return {**config, **own, "scan_layers": encoder.scan_layers}

@@ -23,6 +23,8 @@ class AlbertClassifier(AlbertBase):
     Labels are int [B] or [B, L]; labels of -100 are ignored by loss and accuracy.
     """
 
+    imitated = {"logits": "classes"}
+
     def loss_terms(self, y, outputs, sample_weight=None):
         return {"cross_entropy": label_loss(y, outputs["logits"], sample_weight)}
 

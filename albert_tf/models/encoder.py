@@ -14,7 +14,7 @@ from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock,
 from albert_tf.layers.heads import gather_positions
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.inputs import ENCODER_INPUTS
-from albert_tf.models.layer_calls import call_in_loop, call_recomputed, with_prepared_weights
+from albert_tf.models.layer_calls import call_in_loop, call_recomputed, is_recorded, record, with_prepared_weights
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -101,7 +101,8 @@ class AlbertEncoder(AlbertBase):
             hidden = self.projection(hidden)  # [B, L, D]
         use_islands = self.may_use_islands and training
         arguments = {"mask": prepare_mask(given.mask), "training": training, "use_islands": use_islands}
-        states, attentions, only_last = [hidden], [], not (output_hidden_states or output_attentions)
+        states, attentions = [hidden], []
+        only_last = not (output_hidden_states or output_attentions or is_recorded())
         if self.scan_layers and only_last:
             hidden = call_in_loop(self.transformer_blocks, hidden, **arguments)
         elif self.remat_span and training and only_last:
@@ -113,6 +114,7 @@ class AlbertEncoder(AlbertBase):
                     hidden, scores = hidden
                     attentions.append(scores)
                 states.append(hidden)
+            record(states)
         outputs: dict[str, Any] = {"sequence_output": hidden}
         if self.pooler is not None:
             positions = given.cls_positions

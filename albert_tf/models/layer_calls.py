@@ -7,6 +7,8 @@ with depth.
 Letters: B batch, L sequence, D hidden.
 """
 
+import contextlib
+import contextvars
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,6 +17,31 @@ from keras import ops, tree
 
 from albert_tf.keras_internals import layers_within
 from albert_tf.layers.transformer_block import BlockWeights, TransformerBlock
+
+# The list to which an encoder that is called in `recorded_states` adds its hidden states.
+_RECORDED: contextvars.ContextVar[list[Any] | None] = contextvars.ContextVar("recorded", default=None)
+
+
+@contextlib.contextmanager
+def recorded_states() -> Iterator[list[Any]]:
+    """A list of the hidden states of the encoder that a model calls in this context, as `output_hidden_states` does."""
+    states: list[Any] = []
+    token = _RECORDED.set(states)
+    try:
+        yield states
+    finally:
+        _RECORDED.reset(token)
+
+
+def is_recorded() -> bool:
+    """Whether hidden states are to be recorded."""
+    return _RECORDED.get() is not None
+
+
+def record(states: Sequence[Any]) -> None:
+    """Records the hidden states of a call of the encoder, where that is wanted."""
+    if (recorded := _RECORDED.get()) is not None:
+        recorded[:] = states
 
 
 def with_prepared_weights(

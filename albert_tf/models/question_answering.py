@@ -11,6 +11,7 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import BeamAnswerHead, ClassificationHead
 from albert_tf.models.base import AlbertBase
+from albert_tf.models.distillation import Imitation
 from albert_tf.models.encoder import AlbertEncoder
 from albert_tf.models.inputs import ENCODER_INPUTS, Field, only
 from albert_tf.models.losses import IGNORED_LABEL, WeightedMean, label_accuracy, label_loss, weighted_mean, weights_of
@@ -82,6 +83,9 @@ class AlbertForQuestionAnswering(AlbertBase):
             )
         else:
             raise ValueError(f"`head` must be 'span' or 'beam'. Received: head={head!r}.")
+        kind = "logits" if head == "span" else "log_probs"
+        edges: dict[str, Imitation] = {f"start_{kind}": "classes", f"end_{kind}": "classes"}
+        self.imitated = edges if head == "span" else {**edges, "cls_logits": "decisions"}
         self.build_parts(self.encoder, self.answers)
 
     def label_fields(self):

@@ -71,6 +71,7 @@ class AlbertForSentenceEmbedding(AlbertBase):
 
     architecture = "AlbertModel"
     input_fields = {name: field._replace(axes="BTL", optional_axis="T") for name, field in TEXT_INPUTS.items()}
+    imitated = {"sentence_embedding": "directions"}
 
     def __init__(
         self,

@@ -13,11 +13,14 @@ from albert_tf.checkpoints.names import PROBLEM_TYPES
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import ClassificationHead
 from albert_tf.models.classifier import NamedClassifier
+from albert_tf.models.distillation import Imitation
 from albert_tf.models.encoder import AlbertEncoder
 from albert_tf.models.inputs import ENCODER_INPUTS, Field
 from albert_tf.models.losses import IGNORED_LABEL, weighted_mean
 
 Problem = Literal["classification", "multi_label", "regression"]
+
+_IMITATIONS: dict[str, Imitation] = {"classification": "classes", "multi_label": "decisions", "regression": "numbers"}
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -82,6 +85,7 @@ class AlbertForSequenceClassification(NamedClassifier):
                 "problem='regression' to predict a number, or problem='multi_label' for a binary decision."
             )
         self.problem = problem
+        self.imitated = {"logits": _IMITATIONS[problem]}
         self.encoder = AlbertEncoder(config, name="encoder", dtype=self.dtype_policy)
         self.classifier = ClassificationHead(
             config, self.num_labels, config.classifier_dropout_prob, name="classifier", dtype=self.dtype_policy

@@ -44,6 +44,7 @@ class AlbertForTokenClassification(NamedClassifier):
 
     architecture = "AlbertForTokenClassification"
     input_fields = ENCODER_INPUTS
+    imitated = {"logits": "classes_of_tokens"}
 
     def __init__(
         self, config: AlbertConfig, num_labels: int | None = None, labels: Sequence[str] | None = None, **kwargs

@@ -16,7 +16,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf import checkpoints, models
+from albert_tf import checkpoints
 from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
 from albert_tf.files.atomic import atomic_write, exclusive_lock
@@ -24,12 +24,10 @@ from albert_tf.files.hub import model_folder
 from albert_tf.models.base import AlbertBase
 from albert_tf.optimizers import assign_rules
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.tokenization.added_tokens_files import read_token_lines
-from albert_tf.trainer.adapters import add_adapters
 from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, SaveState, StopAtBadLoss
 from albert_tf.trainer.checkpoint_files import latest_valid_checkpoint
 from albert_tf.trainer.devices import Devices, connect, explain_out_of_memory
-from albert_tf.trainer.examples import make_task, row_of
+from albert_tf.trainer.examples import make_task
 from albert_tf.trainer.finetune_callbacks import Evaluate, FirstTenth, index_of_best, is_exhausted
 from albert_tf.trainer.finetune_report import FinetuneReport, read_report
 from albert_tf.trainer.fit_loop import FitLoop, TrainingStopped
@@ -46,6 +44,7 @@ from albert_tf.trainer.run_folder import (
     write_recipe,
 )
 from albert_tf.trainer.run_state import TrainingState
+from albert_tf.trainer.starting_model import load_teacher, load_tokenizer, make_model, max_length
 from albert_tf.trainer.task_options import FinetuneOptions
 from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask, predictor_of
 from albert_tf.trainer.tensorboard import TensorBoardLog
@@ -90,22 +89,24 @@ def _removed_at_end(folder: pathlib.Path) -> Iterator[None]:
 
 
 def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib.Path) -> FinetuneReport:
-    options = options.model_copy(update={"pretrained": model_folder(options.pretrained)})
+    names = [name for name in ("pretrained", "teacher") if getattr(options, name) is not None]
+    options = options.model_copy(update={name: model_folder(getattr(options, name)) for name in names})
     devices = connect(options.strategy)
     task = make_task(options)
     task.stored_ids = stored_ids
     train, dev = task.read(options.train), task.read_dev(options.dev)
     arguments = task.model_arguments(train)
     keras.utils.set_random_seed(options.seed)
+    tokenizer = load_tokenizer(options)
     with devices.strategy.scope():
-        model = _model(options, arguments)
-    tokenizer = _tokenizer(options)
-    found = {"max_length": _max_length(options, model, tokenizer), "tag_words": task.tags_words(train)}
+        model = make_model(options, arguments)
+        teacher = load_teacher(options, model, tokenizer)
+    found = {"max_length": max_length(options, model, tokenizer), "tag_words": task.tags_words(train)}
     task.options = options.model_copy(update=found)
     with contextlib.ExitStack() as stack:
         if devices.is_chief:
             stack.enter_context(exclusive_lock(options.output))
-        recipe = _recipe(task, arguments, model, tokenizer)
+        recipe = _recipe(task, arguments, model, tokenizer, teacher)
         check_folder(options.output, recipe)
         if devices.is_chief:
             stack.enter_context(_removed_at_end(options.output / IDS_FOLDER))
@@ -118,7 +119,8 @@ def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib
         if show_progress:
             print(f"train: {train.form}\ndev: {dev.form}", file=sys.stderr)
         evaluate = task.evaluator(predictor_of(model, tokenizer, task.options), dev)
-        run = _Run(options, task, devices, model, recipe, task.training_examples(model, tokenizer, train), evaluate)
+        examples = task.training_examples(model, tokenizer, train)
+        run = _Run(options, task, devices, model, teacher, recipe, examples, evaluate)
         baseline = task.baseline_score(train, dev, model) if options.tfidf_baseline else None  # first: it may fail
         return run.finish(tokenizer, train, dev, run.train(show_progress), baseline)
 
@@ -144,6 +146,8 @@ def finetune_grid(
         plain = [re.sub(r"[^\w.+-]+", "_", str(value)) for value in values]
         name = "_".join(f"{option}-{value}" for option, value in zip(grid, plain))
         given = {**options.model_dump(), **dict(zip(grid, values)), "output": options.output / name}
+        if "teacher" in grid and options.pretrained == options.teacher:  # each run starts from its own teacher
+            del given["pretrained"]
         runs.append(checked(FinetuneOptions, given, "the grid"))
     with tempfile.TemporaryDirectory(prefix="albert_tf-") as ids:  # texts are tokenized once for all runs
         return [_finetune(run, show_progress, pathlib.Path(ids)) for run in runs]
@@ -157,6 +161,7 @@ class _Run:
     task: FinetuneTask
     devices: Devices
     model: AlbertBase
+    teacher: AlbertBase | None
     recipe: dict[str, Any]
     examples: TrainingExamples
     evaluate: Callable[[], Evaluation]
@@ -214,6 +219,7 @@ class _Run:
                 gradient_accumulation_steps=training.gradient_accumulation_steps,
                 remat=training.remat,
                 jit_compile=training.jit_compile,
+                teacher=self.teacher,
             )
             folder, metrics_file = options.output / CHECKPOINTS_FOLDER, options.output / METRICS_FILE
             state = TrainingState(folder, model, training, {"recipe": self.recipe}, metrics_file, higher_is_better=True)
@@ -338,55 +344,24 @@ def _optimizer(options: FinetuneOptions, steps: int) -> Any:
     return recipe.build(steps, options.batch_size)
 
 
-def _tokenizer(options: FinetuneOptions) -> AlbertTokenizer:
-    given = options.pretrained  # a folder, or the prefix of a checkpoint
-    tokenizer = AlbertTokenizer.from_pretrained(given if given.is_dir() else given.parent)
-    if options.add_tokens is not None:
-        tokenizer.add_tokens(read_token_lines(options.add_tokens))
-    return tokenizer
-
-
-def _model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBase:
-    kind, arguments = getattr(models, row_of(options).model), {**arguments, "dtype": options.dtype_policy}
-    rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), options.dropout)
-    values: dict[str, Any] = {**rates, "classifier_dropout_prob": options.head_dropout, "share": options.share}
-    changes = {name: value for name, value in values.items() if value is not None}
-    changes |= {"vocab_size": len(_tokenizer(options))} if options.add_tokens is not None else {}
-    if options.from_scratch:
-        file = checkpoints.read(options.pretrained)
-        model = kind(file.config.replace(**changes), **kind.arguments_from_file(dict(file.settings), arguments))
-    else:
-        model = kind.from_pretrained(options.pretrained, new_head=True, **changes, **arguments)
-    if options.lora_rank is not None:
-        add_adapters(model, options.lora_rank)
-    return model
-
-
-def _max_length(options: FinetuneOptions, model: AlbertBase, tokenizer: AlbertTokenizer) -> int:
-    config = model.config
-    tokenizer.check_fits(config.vocab_size)
-    if options.max_length is not None and options.max_length > config.max_position_embeddings:
-        raise ValueError(
-            f"`max_length` must not exceed the model's `max_position_embeddings`. Received: "
-            f"max_length={options.max_length}, max_position_embeddings={config.max_position_embeddings}."
-        )
-    return options.max_length or getattr(model, "max_length", config.max_position_embeddings)
-
-
 def _recipe(
-    task: FinetuneTask, arguments: dict[str, Any], model: AlbertBase, tokenizer: AlbertTokenizer
+    task: FinetuneTask,
+    arguments: dict[str, Any],
+    model: AlbertBase,
+    tokenizer: AlbertTokenizer,
+    teacher: AlbertBase | None,
 ) -> dict[str, Any]:
     """All options, with hashes of files instead of their paths."""
     options: Any = task.options
     unset = {name for name in ("rename_columns", "encoding", "delimiter", "pooling") if not getattr(options, name)}
-    left_out = {"output", "pretrained", "train", "dev", "add_tokens", *unset}
+    left_out = {"output", "pretrained", "teacher", "train", "dev", "add_tokens", *unset}
     values = options.model_dump(mode="json", exclude=left_out)
     files = {name: identity(getattr(options, name)) for name in ("train", "dev")}
-    started_from = {
-        "config": model.config.to_dict(),
-        "weights_sha256": checkpoints.digest(
-            {path: variable.numpy() for path, variable in model.variables_by_path().items()}
-        ),
-        "vocab_hash": tokenizer.vocab_hash,
-    }
-    return {**values, **files, "labels": arguments.get("labels"), "pretrained": started_from}
+    models = {"pretrained": {**_identity(model), "vocab_hash": tokenizer.vocab_hash}}
+    models |= {} if teacher is None else {"teacher": _identity(teacher)}
+    return {**values, **files, "labels": arguments.get("labels"), **models}
+
+
+def _identity(model: AlbertBase) -> dict[str, Any]:
+    arrays = {path: variable.numpy() for path, variable in model.variables_by_path().items()}
+    return {"config": model.config.to_dict(), "weights_sha256": checkpoints.digest(arrays)}

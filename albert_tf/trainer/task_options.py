@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import pydantic
+from pydantic_core import PydanticCustomError
 
 from albert_tf.config import Share
 from albert_tf.data.finetuning.choices import MAX_STATEMENT_LENGTH
@@ -31,7 +32,14 @@ def _as_file(data: Any, info: pydantic.ValidationInfo) -> Any:
     return str(as_file(data, info.field_name or "dev", table))  # in JSON, paths are strings
 
 
+def _start(path: Any) -> Any:
+    if path is None:  # nor is there a teacher
+        raise PydanticCustomError("missing", "Field required")
+    return str(path) if isinstance(path, pathlib.PurePath) else path  # in JSON, paths are strings
+
+
 Examples = Annotated[pathlib.Path, pydantic.BeforeValidator(_as_file)]
+Start = Annotated[pathlib.Path, pydantic.BeforeValidator(_start)]
 
 _QUESTIONS = ("question_answering", "question_answering_beam")
 _TABLES = ("sequence_classification", "sentence_embedding")
@@ -190,12 +198,15 @@ class FinetuneOptions(TaskOptions):
     (1e-5), very small ones higher rates (1e-3) and more epochs.
 
     Args:
-        pretrained: folder with a checkpoint of any format and its vocabulary.
+        teacher: folder of a model that was fine-tuned for the same task, labels and vocabulary. The model also imitates
+            its outputs and hidden states, see `albert_tf.models.distillation`; best with fewer layer calls.
+        pretrained: folder with a checkpoint of any format and its vocabulary. With a teacher, by default the teacher.
         train: training examples; see the guide to data for the formats. A file, a folder or a URL, a pandas or polars
             DataFrame, a Dataset or DatasetDict of Hugging Face, or an iterable of dicts.
         dev: examples to evaluate on, likewise.
         output: folder to write.
         add_tokens: file of tokens to add to the vocabulary, one a line, such as markers or the words of a domain.
+        num_hidden_layers: number of calls of the shared block, fewer for speed. None: the pretrained model's.
         from_scratch: use only config and vocabulary of `pretrained`, not its weights, as a baseline.
         epochs: passes over `train`.
         batch_size: texts, or windows of long texts and passages, per update.
@@ -222,11 +233,13 @@ class FinetuneOptions(TaskOptions):
         strategy, dtype_policy, remat: as in the `[training]` table of a pretraining recipe.
     """
 
-    pretrained: pathlib.Path
+    teacher: pathlib.Path | None = None
+    pretrained: Start = pydantic.Field(default_factory=lambda given: given.get("teacher"), validate_default=True)
     train: Examples
     dev: Examples
     output: pathlib.Path
     add_tokens: pathlib.Path | None = None
+    num_hidden_layers: Count | None = None
     from_scratch: bool = False
     epochs: int = pydantic.Field(default=3, ge=1)
     batch_size: Count = 32
@@ -295,6 +308,11 @@ class FinetuneOptions(TaskOptions):
             raise ValueError(
                 "`lora_rank` must be None with `from_scratch`, whose random weights it would never train. Received: "
                 f"lora_rank={self.lora_rank}."
+            )
+        if self.teacher is not None and self.remat != "none":
+            raise ValueError(
+                "`remat` must be 'none' with a teacher, whose hidden states are compared with those of the model. "
+                f"Received: remat={self.remat!r}; gradient_accumulation_steps saves memory as well."
             )
         if self.batch_size % self.gradient_accumulation_steps:
             raise ValueError(

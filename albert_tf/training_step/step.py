@@ -100,8 +100,7 @@ def _forward_and_backward(model, variables, weights, batch: Batch):
         each term, and the logs.
     """
     with tf.GradientTape() as tape:
-        outputs = model(batch.x, training=True)
-        terms = _loss_terms(model, batch, outputs, training=True)
+        outputs, terms = _forward(model, batch, training=True)
         loss = _loss_contribution(terms, sum_over_replicas(_weights(terms)) if weights is None else weights)
         scaled = model.optimizer.scale_loss(loss)
     gradients = {
@@ -123,7 +122,16 @@ def _dense(gradient, shape):
 
 def _loss_weights(model, batch: Batch):
     # Weights depend on labels only, so this forward pass is pruned if shapes are static.
-    return _weights(_loss_terms(model, batch, model(batch.x, training=False), training=False)), ()
+    return _weights(_forward(model, batch, training=False)[1]), ()
+
+
+def _forward(model, batch: Batch, training: bool) -> tuple[Any, dict[str, WeightedMean]]:
+    """The outputs, and the terms that `fit` minimises: those of the loss and of a teacher."""
+    if model.distillation is None:
+        outputs, taught = model(batch.x, training=training), {}
+    else:
+        outputs, taught = model.distillation.outputs_and_terms(model, batch.x, training)
+    return outputs, {**_loss_terms(model, batch, outputs, training), **taught}
 
 
 def _loss_terms(model, batch: Batch, outputs, training: bool) -> dict[str, WeightedMean]:

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
-from albert_tf import AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf import AlbertForPreTraining, AlbertForSequenceClassification, AlbertForTokenClassification
 from albert_tf.optimizers import Lamb
 from tests.models.small import CONFIG as TWO_LAYERS
 from tests.models.small import make_inputs, make_pretraining_batch
@@ -77,6 +77,16 @@ class Distilled(AlbertForSequenceClassification):
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
         return loss + 0.1 * keras.ops.mean(keras.ops.abs(y_pred["logits"]))
+
+
+def distilled():
+    keras.utils.set_random_seed(1)
+    # Tokens without padding differ in number between devices.
+    teacher = AlbertForTokenClassification(CONFIG.replace(num_hidden_layers=2, initializer_range=0.3), num_labels=3)
+    model = AlbertForTokenClassification(CONFIG, num_labels=3)
+    model.compile(keras.optimizers.SGD(0.1), teacher=teacher)
+    inputs = make_inputs(ROWS)
+    return model, weighted(inputs, np.random.default_rng(2).integers(0, 3, inputs["input_ids"].shape))
 
 
 def own_loss():
@@ -155,7 +165,7 @@ def main():
         return {"one": fit(make, one, validate), "two": fit(on_two or make, two, validate)}
 
     results = {make.__name__: both(make, validate=True) for make in (pretraining, keras_loss)}
-    for make in (overflowing, clipping, by_weights, own_loss):
+    for make in (overflowing, clipping, by_weights, own_loss, distilled):
         results[make.__name__] = both(make)
     results["microbatches_of_one"] = both(partial(microbatches_of_one, 1), partial(microbatches_of_one, 2))
     results["pretraining"]["four_steps_in_one"] = fit(lambda: pretraining(steps_per_execution=4), two, validate=False)

@@ -9,7 +9,7 @@ import pytest
 pytestmark = pytest.mark.exhaustive  # a process of its own with many fits on two devices
 # Updates of each run.
 RUNS = {
-    **dict.fromkeys(("pretraining", "keras_loss", "by_weights"), 12),
+    **dict.fromkeys(("pretraining", "keras_loss", "by_weights", "distilled"), 12),
     **dict.fromkeys(("clipping", "microbatches_of_one", "overflowing", "own_loss"), 10),
 }
 

@@ -1,0 +1,72 @@
+"""What a fine-tuning run starts from: the pretrained model, its tokenizer, and a teacher."""
+
+from typing import Any
+
+from albert_tf import checkpoints, models
+from albert_tf.inference.folder import load_folder
+from albert_tf.models.base import AlbertBase
+from albert_tf.models.distillation import check_teacher
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.added_tokens_files import read_token_lines
+from albert_tf.trainer.adapters import add_adapters
+from albert_tf.trainer.examples import row_of
+from albert_tf.trainer.task_options import FinetuneOptions
+
+
+def load_tokenizer(options: FinetuneOptions) -> AlbertTokenizer:
+    """The pretrained model's tokenizer, with the tokens to add."""
+    given = options.pretrained  # a folder, or the prefix of a checkpoint
+    tokenizer = AlbertTokenizer.from_pretrained(given if given.is_dir() else given.parent)
+    if options.add_tokens is not None:
+        tokenizer.add_tokens(read_token_lines(options.add_tokens))
+    return tokenizer
+
+
+def make_model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBase:
+    """The model to train; `arguments` are those of its constructor."""
+    kind, arguments = getattr(models, row_of(options).model), {**arguments, "dtype": options.dtype_policy}
+    rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), options.dropout)
+    values: dict[str, Any] = {**rates, "classifier_dropout_prob": options.head_dropout, "share": options.share}
+    values["num_hidden_layers"] = options.num_hidden_layers
+    changes = {name: value for name, value in values.items() if value is not None}
+    changes |= {"vocab_size": len(load_tokenizer(options))} if options.add_tokens is not None else {}
+    if options.from_scratch:
+        file = checkpoints.read(options.pretrained)
+        model = kind(file.config.replace(**changes), **kind.arguments_from_file(dict(file.settings), arguments))
+    else:
+        model = kind.from_pretrained(options.pretrained, new_head=True, **changes, **arguments)
+    if options.lora_rank is not None:
+        add_adapters(model, options.lora_rank)
+    return model
+
+
+def max_length(options: FinetuneOptions, model: AlbertBase, tokenizer: AlbertTokenizer) -> int:
+    """Maximum number of ids of an example; raises ValueError if model, tokenizer and options do not match."""
+    config = model.config
+    tokenizer.check_fits(config.vocab_size)
+    if options.max_length is not None and options.max_length > config.max_position_embeddings:
+        raise ValueError(
+            f"`max_length` must not exceed the model's `max_position_embeddings`. Received: "
+            f"max_length={options.max_length}, max_position_embeddings={config.max_position_embeddings}."
+        )
+    return options.max_length or getattr(model, "max_length", config.max_position_embeddings)
+
+
+def load_teacher(options: FinetuneOptions, student: AlbertBase, tokenizer: AlbertTokenizer) -> AlbertBase | None:
+    """The teacher, None if there is to be none.
+
+    Raises:
+        ValueError: it was not trained for the student's task, labels and vocabulary, or has another width.
+    """
+    if options.teacher is None:
+        return None
+    loaded = load_folder(options.teacher, options.dtype_policy)
+    teacher, labels = loaded.model, getattr(student, "labels", ())
+    if labels and type(teacher) is type(student) and set(labels) == set(teacher.labels):  # in another order
+        teacher = type(student).from_pretrained(options.teacher, dtype=options.dtype_policy, labels=labels)
+    check_teacher(student, teacher)
+    if loaded.tokenizer.vocab_hash != tokenizer.vocab_hash:
+        raise ValueError(
+            f"`teacher` must have the vocabulary of the model. Received: teacher={options.teacher}; train one with it."
+        )
+    return teacher
