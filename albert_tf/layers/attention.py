@@ -138,7 +138,8 @@ class AttentionBlock(AlbertLayer):
         else:
             # A single transpose for all three; unstacking and its gradient are then free.
             query, key, value = ops.unstack(ops.transpose(joined, (2, 0, 3, 1, 4)), 3)  # [B, N, L, H] each
-            context, probabilities = self._attend_by_heads(query, key, value, bias, training, is_fused)
+            ways = {"is_fused": is_fused, "use_islands": use_islands}
+            context, probabilities = self._attend_by_heads(query, key, value, bias, training, **ways)
             context = ops.transpose(context, (0, 2, 1, 3))
         context = ops.reshape(context, (-1, heads * size))  # [B L, D]
         projected = flat_linear(context, weights.output_kernel, weights.output_bias)
@@ -152,27 +153,35 @@ class AttentionBlock(AlbertLayer):
         has_dropout = training and self.config.attention_probs_dropout_prob > 0
         return fused_attention.is_available() and is_mask and not has_dropout
 
-    def _attend_by_heads(self, query, key, value, bias, training, is_fused):
+    def _attend_by_heads(self, query, key, value, bias, training, is_fused, use_islands):
         """The context [B, N, L, H] and the probabilities."""
         if bias is not None and keras.backend.standardize_dtype(bias.dtype) == "bool":
             bias = mask_to_bias(bias)
         if self.config.attention == "full":
-            return self._attend(query, key, value, bias, self.probability_dropout, training)
+            return self._attend(query, key, value, bias, self.probability_dropout, training, use_islands)
         if bias is None:
             bias = ops.zeros((ops.shape(key)[0], 1, 1, ops.shape(key)[2]))
         return self._attend_in_blocks(query, key, value, bias, training, is_fused)
 
-    def _attend(self, query, key, value, bias, dropout, training):
+    def _attend(self, query, key, value, bias, dropout, training, use_islands=False):
         """The context [..., L, H] and the probabilities [..., L, M] of full attention."""
         logits = ops.matmul(query, ops.swapaxes(key, -1, -2))  # [..., L, M]
+        if use_islands and self.compute_dtype == "bfloat16" and fused_inference.fast_forms():
+            from albert_tf.layers import islands
+
+            probabilities = islands.softmax(logits, bias)
+        else:
+            probabilities = self._probabilities(logits, bias)
+        return ops.matmul(dropout(probabilities, training=training), value), probabilities
+
+    def _probabilities(self, logits, bias):
+        dtype = "float32"
         if fused_inference.is_used("logits"):  # one operation of oneDNN, with the addition of a bias
             dtype, logits = self.compute_dtype, logits * self._scales()[1]
-        else:
-            dtype, logits = "float32", ops.cast(logits, "float32")
+        logits = ops.cast(logits, dtype)
         if bias is not None:
             logits = logits + ops.cast(bias, dtype)
-        probabilities = ops.cast(ops.softmax(logits, axis=-1), self.compute_dtype)
-        return ops.matmul(dropout(probabilities, training=training), value), probabilities
+        return ops.cast(ops.softmax(logits, axis=-1), self.compute_dtype)
 
     def _attend_in_blocks(self, query, key, value, bias, training, is_fused):
         if is_fused:

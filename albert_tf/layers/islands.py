@@ -51,6 +51,30 @@ def add_and_normalize(x, residual, layer_norm: keras.layers.LayerNormalization):
     return program(x, residual, *weights) if _is_fixed(x) else operations(keras.ops.add(x, residual), *weights)
 
 
+def softmax(logits, bias=None):
+    """The softmax of `logits + bias`, [B, N, L, M] in bfloat16 and [B, 1, 1 or L, M] or None.
+
+    There are no copies in float32; oneDNN computes a softmax of any type in float32. Steps of base are 1.07 (8 x 128)
+    and 1.1 times (2 x 512) as fast with AMX.
+    """
+
+    @tf.custom_gradient
+    def program(logits):
+        probabilities = tf.nn.softmax(logits)
+        backward = _softmax_gradient if _is_fixed(logits) else _softmax_gradient.python_function
+        return probabilities, lambda gradient: backward(probabilities, gradient)
+
+    return program(logits if bias is None else logits + tf.cast(bias, logits.dtype))
+
+
+@_compiled
+def _softmax_gradient(probabilities, gradient):
+    probabilities, scaled = tf.cast(probabilities, tf.float32), tf.cast(gradient, tf.float32)
+    scaled *= probabilities
+    to_logits = scaled - probabilities * tf.reduce_sum(scaled, axis=-1, keepdims=True)
+    return tf.cast(to_logits, gradient.dtype)
+
+
 @tf.custom_gradient
 def _gelu_operations(x):
     factor = _SLOPE + (_SLOPE * _CUBIC) * (x * x)
