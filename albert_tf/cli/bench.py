@@ -6,6 +6,7 @@ import typer
 
 from albert_tf.cli.paths import ConfigSource, read_config
 from albert_tf.cli.tables import AsJson, print_json, print_table
+from albert_tf.processor import has_amx
 from albert_tf.progress import progress_line
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ def run(
     model: ConfigSource = "base_v2",
     batch_size: Annotated[int, typer.Option(help="Sequences per batch.", min=1)] = 8,
     sequence_length: Annotated[int, typer.Option(help="Tokens per sequence.", min=1)] = 128,
-    dtype: Annotated[str, typer.Option(help="Data type of computation: float32 or bfloat16.")] = "float32",
+    dtype: Annotated[
+        str, typer.Option(help="Data type of computation: float32 or bfloat16; auto: bfloat16 on a CPU with AMX.")
+    ] = "auto",
     rounds: Annotated[int, typer.Option(help="Timed calls of each kind.", min=1)] = 9,
     profile: Annotated[bool, typer.Option("--profile", help="Show the operations that take most of the time.")] = False,
     as_json: AsJson = False,
@@ -29,8 +32,9 @@ def run(
     Example: albert-tf bench base_v2 --batch-size 8 --sequence-length 128
     """
     config = read_config(model)
-    if dtype not in ("float32", "bfloat16"):
-        raise ValueError(f"`--dtype` must be float32 or bfloat16. Received: {dtype}.")
+    if dtype not in ("auto", "float32", "bfloat16"):
+        raise ValueError(f"`--dtype` must be auto, float32 or bfloat16. Received: {dtype}.")
+    width = ("bfloat16" if has_amx() else "float32") if dtype == "auto" else dtype
     if sequence_length > config.max_position_embeddings:
         raise ValueError(
             f"`--sequence-length` must be at most max_position_embeddings={config.max_position_embeddings}. Received: "
@@ -39,8 +43,8 @@ def run(
     with progress_line("bench"):
         from albert_tf.bench import profile_model, time_model
 
-        found = (profile_model if profile else time_model)(config, batch_size, sequence_length, dtype, rounds)
-    title = f"{model}, {batch_size} x {sequence_length} tokens, {dtype}"
+        found = (profile_model if profile else time_model)(config, batch_size, sequence_length, width, rounds)
+    title = f"{model}, {batch_size} x {sequence_length} tokens, {width}"
     if as_json:
         print_json(found)
     elif isinstance(found, dict):

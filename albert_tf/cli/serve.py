@@ -23,7 +23,11 @@ def run(
     grpc_port: Annotated[int | None, typer.Option(help="Port of gRPC; default: none.", min=0, max=65535)] = None,
     engine: Annotated[str, typer.Option(help="auto, tensorflow, openvino or onnxruntime.")] = "auto",
     precision: Annotated[
-        str, typer.Option(help="Precision of ONNX models: float32, bfloat16 (OpenVINO), float16 or int8.")
+        str,
+        typer.Option(
+            help="Precision of ONNX models: float32, bfloat16 (OpenVINO), float16 or int8; auto: bfloat16 if the CPU "
+            "has AMX, else the most exact."
+        ),
     ] = "auto",
     threads: Annotated[int | None, typer.Option(help="Threads of TensorFlow; default: one per core.", min=1)] = None,
     max_batch_size: Annotated[int, typer.Option(help="Rows of a batch.", min=1)] = 32,

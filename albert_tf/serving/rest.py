@@ -163,6 +163,7 @@ async def _models(state: ServerState, _: Request) -> Response:
             "name": name,
             "version": str(served.version.number),
             "engine": served.engine.name,
+            "precision": served.engine.precision,
             "signatures": {key: dataclasses.asdict(signature) for key, signature in served.engine.signatures.items()},
         }
         for name, served in sorted(state.models.served.items())

@@ -20,7 +20,7 @@ _DTYPES = ("string", "int32", "float32")
 class SavedModelEngine:
     """A SavedModel in memory, see `albert_tf.serving.engine.Engine`."""
 
-    name = "tensorflow"
+    name, precision = "tensorflow", ""
 
     def __init__(self, restored: Any):
         self._restored = restored  # owns the variables

@@ -154,7 +154,8 @@ async def _start_grpc(state: ServerState, options: ServerOptions):
 
 def _started(listening: socket.socket, grpc_port: int | None, host: str, models: ServedModels) -> str:
     served = ", ".join(
-        f"{name} {model.version.number} ({model.engine.name})" for name, model in sorted(models.served.items())
+        f"{name} {model.version.number} ({', '.join(filter(None, (model.engine.name, model.engine.precision)))})"
+        for name, model in sorted(models.served.items())
     )
     grpc = "" if grpc_port is None else f", gRPC at {_in_url(host)}:{grpc_port}"
     return f"http://{_in_url(host)}:{listening.getsockname()[1]}/{grpc} serves {served}"

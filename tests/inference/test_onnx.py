@@ -10,7 +10,8 @@ import pytest
 
 from albert_tf.inference import load_onnx
 from albert_tf.inference.onnx_network import p_mask_of
-from albert_tf.serving.engine import OnnxEngine
+from albert_tf.processor import has_amx
+from albert_tf.serving.engine import OnnxEngine, load_engine
 
 TEXTS = ("One short text.", "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more of them ", "many words " * 40)
 LONG = "The old man went by the house of Anna Smith in Berlin, with very cold rain. " * 6
@@ -130,6 +131,14 @@ def test_bfloat16_is_of_openvino_and_near_float32(onnx_folders, engines):
     np.testing.assert_allclose(found, expected, rtol=0, atol=0.02)  # equal where the processor has no bfloat16
     with pytest.raises(ValueError, match=r"`engine` must be 'openvino' for precision='bfloat16'"):
         load_onnx(onnx_folders["classifier"], "onnxruntime", "bfloat16")
+
+
+def test_the_server_computes_in_bfloat16_where_the_processor_has_units_for_it(onnx_folders):
+    expected = {"openvino": "bfloat16" if has_amx() else "float32", "onnxruntime": "float32"}
+    for name, precision in expected.items():
+        engine = load_engine(onnx_folders["classifier"], name)
+        assert (engine.name, engine.precision) == (name, precision)
+    assert load_engine(onnx_folders["classifier"], precision="float32").precision == "float32"
 
 
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
