@@ -29,7 +29,7 @@ class ToyEngine:
     A batch with a text that begins with "bad" raises ValueError, which quotes it, one with "crash" RuntimeError.
     """
 
-    name = "toy"
+    name, precision = "toy", ""
     signatures = {
         "serving_default": Signature(
             {"text": TEXT}, {"label": TEXT, "score": NUMBER, "probabilities": TensorSpec("float32", (None, 2))}
