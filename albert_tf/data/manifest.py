@@ -177,7 +177,7 @@ class VocabularyRecord(_Record):
             mask_token_id=vocabulary.mask_token_id,
             start_of_word=_pack(vocabulary.start_of_word),
             end_of_word=_pack(vocabulary.end_of_word),
-            files=tuple(HashedFile.of(path) for path in sorted(folder.iterdir())),
+            files=tuple(HashedFile.of(path) for path in sorted(folder.iterdir(), key=lambda path: path.name)),
         )
 
 

@@ -10,6 +10,7 @@ import io
 import pathlib
 import re
 import secrets
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -245,6 +246,15 @@ def make_folder(folder: Any) -> None:
     """Makes a folder with those above it; remote storage has none, and its buckets are never made."""
     if not is_remote(folder):
         folder.mkdir(parents=True, exist_ok=True)
+
+
+def remove_tree(folder: Any) -> None:
+    """Removes a folder with all that is in it, if it exists."""
+    if not is_remote(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    with explained(folder, "be written"), contextlib.suppress(FileNotFoundError):
+        retried(lambda: folder.fs.rm(folder.path, recursive=True))
 
 
 def retried(function: Callable[[], Result]) -> Result:
