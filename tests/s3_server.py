@@ -2,11 +2,14 @@
 
 import contextlib
 import os
+import socket
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
+AWAY_SECONDS = 10
 _BUSY = b"<?xml version='1.0'?><Error><Code>ServiceUnavailable</Code><Message>Busy</Message></Error>"
 _REFUSED = b"<?xml version='1.0'?><Error><Code>InvalidAccessKeyId</Code><Message>No such key</Message></Error>"
 
@@ -15,7 +18,7 @@ class FaultyS3:
     """moto's server, whose answers fail as `fault` says.
 
     Faults: "busy" (503 to each third request), "cut" (every other object of more than 8 KiB ends in the middle, and
-    its connection closes), "refused" (no key is known); "" is none.
+    its connection closes), "refused" (no key is known), "away" (the port is closed for ten seconds); "" is none.
     """
 
     def __init__(self, port: int = 0):
@@ -51,8 +54,10 @@ class FaultyS3:
 
     def _answer(self, environ, start_response):
         if environ["PATH_INFO"].startswith("/-/"):
-            self.fault = environ["PATH_INFO"].removeprefix("/-/")
-            start_response("204 No Content", [])
+            return self._set(environ["PATH_INFO"].removeprefix("/-/"), start_response)
+        if self.fault == "away":  # on a connection that was open before
+            self.failed += 1
+            environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
             return []
         self.requests += 1
         if self.fault == "refused" or (self.fault == "busy" and self.requests % 3 == 0):
@@ -66,6 +71,21 @@ class FaultyS3:
         if self.fault == "cut" and environ["REQUEST_METHOD"] == "GET" and self.requests % 2:
             return self._cut(b"".join(answer))
         return answer
+
+    def _set(self, fault: str, start_response) -> list[bytes]:
+        """Answers with how often the last fault occurred."""
+        failed = str(self.failed).encode()
+        self.fault, self.failed = fault, 0
+        if fault == "away":
+            threading.Thread(target=self._leave).start()
+        start_response("200 OK", [("Content-Length", str(len(failed))), ("Connection", "close")])
+        return [failed]
+
+    def _leave(self) -> None:
+        self.stop()
+        time.sleep(AWAY_SECONDS)
+        self.fault = ""
+        self.start()
 
     def _cut(self, content: bytes) -> Iterator[bytes]:
         if len(content) <= 8192:
@@ -92,9 +112,10 @@ def environment(url: str) -> Iterator[dict[str, str]]:
                 os.environ[name] = value
 
 
-def set_fault(url: str, fault: str) -> None:
-    """Tells a server in another process how to fail."""
-    urllib.request.urlopen(f"{url}/-/{fault}").close()
+def set_fault(url: str, fault: str) -> int:
+    """Tells a server in another process how to fail; returns how often it has failed since the last call."""
+    with urllib.request.urlopen(f"{url}/-/{fault}") as answer:
+        return int(answer.read())
 
 
 if __name__ == "__main__":

@@ -6,8 +6,10 @@ under the same names, `.../s3/bucket/key` for `s3://bucket/key`, so that message
 """
 
 import contextlib
+import functools
 import io
 import pathlib
+import random
 import re
 import secrets
 import shutil
@@ -69,9 +71,24 @@ def location(path: Any) -> pathlib.Path:
             from upath import UPath
         except ImportError:
             raise ValueError(f"{url} needs fsspec and universal-pathlib; {_INSTALL}.") from None
-        remote: Any = UPath(url, **_OPTIONS.get(url.partition(":")[0], {}))
+        protocol = url.partition(":")[0]
+        if protocol == "s3":
+            _draw_waits_apart()
+        remote: Any = UPath(url, **_OPTIONS.get(protocol, {}))
         _check_root(remote)
     return remote
+
+
+@functools.cache
+def _draw_waits_apart() -> None:
+    """Lets botocore draw its waits from a generator of its own: Python's is what the seeds of weights are drawn from.
+
+    Without it, a run whose server was busy while its model was made would begin with other weights.
+    """
+    from botocore.retries.standard import ExponentialBackoff
+
+    drawn, start = random.Random().random, ExponentialBackoff.__init__
+    start.__defaults__ = tuple(drawn if value == random.random else value for value in start.__defaults__ or ())
 
 
 def _check_root(remote: Any) -> None:

@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 
 from albert_tf.files.urls import location
-from tests.s3_server import environment
+from tests.s3_server import AWAY_SECONDS, environment, set_fault
 from tests.small_pipeline import LENGTH, NOVEL, VOCAB_SIZE, SmallPipeline, small_recipe
 
 from .terminal import output_of
@@ -70,18 +70,18 @@ def texts(folder: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
     return folder / "texts", folder / "table.tsv"
 
 
-def commands(root: str, recipe: pathlib.Path) -> dict[str, tuple]:
+def commands(root: str, recipe: pathlib.Path) -> dict[str, list[str]]:
     """The commands up to an export; all paths are below `root`."""
-    prepare = ("--split-sentences", "--max-seq-length", LENGTH, "--dupe-factor", 2, "--num-shards", 3)
-    return {
-        "train": ("train-tokenizer", f"{root}/texts", "--output", f"{root}/vocabulary", "--vocab-size", VOCAB_SIZE),
-        "prepare": ("prepare", f"{root}/texts", "--output", f"{root}/examples", *prepare)
-        + ("--tokenizer", f"{root}/vocabulary"),
-        "pretrain": ("pretrain", recipe, "--output", f"{root}/run", "--examples", f"{root}/examples"),
-        "finetune": ("finetune", f"{root}/run/model", "--output", f"{root}/task", "--train", f"{root}/table.tsv")
-        + ("--dev", f"{root}/table.tsv", "--epochs", 2, "--learning-rate", "1e-3", "--max-length", LENGTH),
-        "export": ("export", f"{root}/task", "--name", "task", "--output", f"{root}/exports"),
+    words = {
+        "train": f"train-tokenizer {root}/texts --output {root}/vocabulary --vocab-size {VOCAB_SIZE}",
+        "prepare": f"prepare {root}/texts --output {root}/examples --tokenizer {root}/vocabulary --split-sentences "
+        f"--max-seq-length {LENGTH} --dupe-factor 2 --num-shards 3",
+        "pretrain": f"pretrain {recipe} --output {root}/run --examples {root}/examples",
+        "finetune": f"finetune {root}/run/model --output {root}/task --train {root}/table.tsv --dev {root}/table.tsv "
+        f"--epochs 2 --learning-rate 1e-3 --max-length {LENGTH}",
+        "export": f"export {root}/task --name task --output {root}/exports",
     }
+    return {name: line.split() for name, line in words.items()}
 
 
 def test_chain(bucket, tmp_path):
@@ -135,3 +135,37 @@ def served(bucket: str, folder: pathlib.Path) -> list:
     for row, one in zip(answer, expected, strict=True):
         assert row == pytest.approx(list(one["prediction"]["probabilities"].values()), abs=1e-6)
     return expected
+
+
+FAULTS = ("busy", "cut", "away")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_retried(fault, bucket, server, tmp_path):
+    """The server fails while each command works; the results are as ever."""
+    import s3fs
+
+    root = f"{bucket}/{fault}"
+    folder, table = texts(tmp_path)
+    s3fs.S3FileSystem().put(str(folder), f"{root}/texts", recursive=True)
+    s3fs.S3FileSystem().put(str(table), f"{root}/table.tsv")
+    values = small_recipe(SmallPipeline(*["unused"] * 4))
+    del values["data"]
+    recipe = write_recipe(tmp_path / "recipe.toml", values)
+    here, there = commands(str(tmp_path), recipe), commands(root, recipe)
+    for name, command in there.items():
+        output_of(*here[name])
+        set_fault(server, fault)
+        began = time.monotonic()
+        output_of(*command)
+        failed = set_fault(server, "") if fault != "away" else AWAY_SECONDS
+        print(f"{fault}: {name}: done, {failed} failures, {time.monotonic() - began:.1f} s")
+        assert failed or fault == "cut", "the fault did not happen"
+        time.sleep(max(0, began + AWAY_SECONDS + 1 - time.monotonic()) if fault == "away" else 0)
+    for name in (
+        "vocabulary/spiece.model",
+        "examples/manifest.json",
+        "run/model/model.safetensors",
+        "run/results.json",
+    ):
+        assert location(f"{root}/{name}").read_bytes() == (tmp_path / name).read_bytes(), name
