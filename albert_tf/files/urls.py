@@ -27,7 +27,11 @@ _IN_A_PATH = re.compile(r"([a-z][a-z0-9+.-]+):/([^/].*)", re.DOTALL)
 _COPIES, MIRRORS = "urls", "mirrors"
 # botocore waits up to a minute in all, so that a server may be away for ten seconds; other libraries do by default.
 _RETRIES = {"retries": {"mode": "standard", "max_attempts": 8}, "connect_timeout": 10}
-_OPTIONS: dict[str, dict[str, Any]] = {"s3": {"use_listings_cache": False, "config_kwargs": _RETRIES}}
+# Listings are not kept, because other processes write too.
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "s3": {"use_listings_cache": False, "config_kwargs": _RETRIES},
+    "gs": {"use_listings_cache": False},
+}
 _WAITS = (1, 2, 4, 8)  # seconds before the next try
 _known_roots: set[str] = set()
 _copies: dict[pathlib.Path, str] = {}  # what was known of a file when it was copied

@@ -10,12 +10,14 @@ import time
 import urllib.request
 
 import pytest
+import s3fs
 
+from albert_tf.files import urls
 from albert_tf.files.urls import location
 from tests.s3_server import AWAY_SECONDS, environment, set_fault
 from tests.small_pipeline import LENGTH, NOVEL, VOCAB_SIZE, SmallPipeline, small_recipe
 
-from .terminal import output_of
+from .terminal import mistake, output_of
 from .test_main_path import write_recipe
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -37,8 +39,6 @@ def server():
 
 @pytest.fixture
 def bucket(server, request):
-    import s3fs
-
     name = request.node.name.replace("_", "-").partition("[")[0][:60]
     filesystem = s3fs.S3FileSystem()
     if not filesystem.exists(name):
@@ -85,8 +85,6 @@ def commands(root: str, recipe: pathlib.Path) -> dict[str, list[str]]:
 
 
 def test_chain(bucket, tmp_path):
-    import s3fs
-
     folder, table = texts(tmp_path)
     filesystem = s3fs.S3FileSystem()
     filesystem.put(str(folder), f"{bucket}/texts", recursive=True)
@@ -143,8 +141,6 @@ FAULTS = ("busy", "cut", "away")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_retried(fault, bucket, server, tmp_path):
     """The server fails while each command works; the results are as ever."""
-    import s3fs
-
     root = f"{bucket}/{fault}"
     folder, table = texts(tmp_path)
     s3fs.S3FileSystem().put(str(folder), f"{root}/texts", recursive=True)
@@ -169,3 +165,50 @@ def test_retried(fault, bucket, server, tmp_path):
         "run/results.json",
     ):
         assert location(f"{root}/{name}").read_bytes() == (tmp_path / name).read_bytes(), name
+
+
+# What each command says of a bucket that does not exist, of one in which nothing is, and of keys that are not known.
+REFUSALS = {
+    "prepare {url}/texts --output {local}/new": ("there is no {root}", "neither a file nor a folder with .txt"),
+    "prepare {text} --output {url}/new": ("there is no {root}", ""),
+    "train-tokenizer {url}/texts --output {local}/new": ("there is no {root}", "neither a file nor a folder with .txt"),
+    "pretrain {recipe} --examples {url}/examples --output {local}/new": ("there is no {root}", "has no manifest.json"),
+    "predict {url}/model text": ("there is no {root}", "does not exist; check the URL"),
+    "evaluate {url}/model --data {text}": ("there is no {root}", "does not exist; check the URL"),
+    "export {url}/model --name a": ("there is no {root}", "does not exist; check the URL"),
+    "serve {url}/exports": ("there is no {root}", "does not exist; check the URL"),
+    "finetune {url}/model --train {text} --dev {text} --output {local}/new": ("there is no {root}", "does not exist"),
+    "finetune {local} --train {url}/a.tsv --dev {text} --output {local}/new": ("there is no {root}", "does not exist"),
+}
+
+
+@pytest.mark.parametrize("command", REFUSALS)
+def test_refused(command, bucket, server, tmp_path, monkeypatch):
+    """One sentence, and nothing is written."""
+    texts(tmp_path)
+    values = small_recipe(SmallPipeline(*["unused"] * 4))
+    del values["data"]
+    recipe = write_recipe(tmp_path / "recipe.toml", values)
+    local = {"local": tmp_path, "text": tmp_path / "texts/train.txt", "recipe": recipe}
+    absent, empty = REFUSALS[command]
+    for url, expected in (("s3://no-such-bucket", absent.format(root="s3://no-such-bucket")), (bucket, empty)):
+        if expected:
+            sentence = mistake(*command.format(url=url, **local).split())
+            print(f"{command.split()[0]}: {sentence}")
+            assert expected in sentence
+    for fault, expected in (("refused", "access was refused"), ("no credentials", "needs credentials")):
+        s3fs.S3FileSystem.clear_instance_cache()
+        urls._known_roots.clear()
+        with monkeypatch.context() as patch:
+            if fault == "refused":
+                set_fault(server, fault)
+            else:
+                for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+                    patch.delenv(name)
+                patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+            sentence = mistake(*command.format(url=bucket, **local).split())
+        set_fault(server, "")
+        print(f"{command.split()[0]}: {sentence}")
+        assert expected in sentence
+    s3fs.S3FileSystem.clear_instance_cache()
+    assert not (tmp_path / "new").exists()
