@@ -9,8 +9,8 @@ import sys
 import time
 import urllib.request
 
+import fsspec
 import pytest
-import s3fs
 
 from albert_tf.files import urls
 from albert_tf.files.urls import location
@@ -40,7 +40,7 @@ def server():
 @pytest.fixture
 def bucket(server, request):
     name = request.node.name.replace("_", "-").partition("[")[0][:60]
-    filesystem = s3fs.S3FileSystem()
+    filesystem = fsspec.filesystem("s3")
     if not filesystem.exists(name):
         filesystem.mkdir(name)
     return f"s3://{name}"
@@ -86,7 +86,7 @@ def commands(root: str, recipe: pathlib.Path) -> dict[str, list[str]]:
 
 def test_chain(bucket, tmp_path):
     folder, table = texts(tmp_path)
-    filesystem = s3fs.S3FileSystem()
+    filesystem = fsspec.filesystem("s3")
     filesystem.put(str(folder), f"{bucket}/texts", recursive=True)
     filesystem.put(str(table), f"{bucket}/table.tsv")
     values = small_recipe(SmallPipeline(*["unused"] * 4), num_train_steps=400)
@@ -143,8 +143,8 @@ def test_retried(fault, bucket, server, tmp_path):
     """The server fails while each command works; the results are as ever."""
     root = f"{bucket}/{fault}"
     folder, table = texts(tmp_path)
-    s3fs.S3FileSystem().put(str(folder), f"{root}/texts", recursive=True)
-    s3fs.S3FileSystem().put(str(table), f"{root}/table.tsv")
+    fsspec.filesystem("s3").put(str(folder), f"{root}/texts", recursive=True)
+    fsspec.filesystem("s3").put(str(table), f"{root}/table.tsv")
     values = small_recipe(SmallPipeline(*["unused"] * 4))
     del values["data"]
     recipe = write_recipe(tmp_path / "recipe.toml", values)
@@ -197,7 +197,7 @@ def test_refused(command, bucket, server, tmp_path, monkeypatch):
             print(f"{command.split()[0]}: {sentence}")
             assert expected in sentence
     for fault, expected in (("refused", "access was refused"), ("no credentials", "needs credentials")):
-        s3fs.S3FileSystem.clear_instance_cache()
+        fsspec.filesystem("s3").clear_instance_cache()
         urls._known_roots.clear()
         with monkeypatch.context() as patch:
             if fault == "refused":
@@ -210,5 +210,5 @@ def test_refused(command, bucket, server, tmp_path, monkeypatch):
         set_fault(server, "")
         print(f"{command.split()[0]}: {sentence}")
         assert expected in sentence
-    s3fs.S3FileSystem.clear_instance_cache()
+    fsspec.filesystem("s3").clear_instance_cache()
     assert not (tmp_path / "new").exists()

@@ -5,6 +5,7 @@ import pathlib
 import random
 import shutil
 
+import fsspec
 import pytest
 
 from albert_tf.data.shard_cache import ShardCache
@@ -29,10 +30,8 @@ def server():
 @pytest.fixture
 def bucket(server, request):
     """The URL of a bucket of its own."""
-    import s3fs
-
     name = f"bucket-{hashlib.sha256(request.node.name.encode()).hexdigest()[:8]}"
-    s3fs.S3FileSystem().mkdir(name)
+    fsspec.filesystem("s3").mkdir(name)
     return f"s3://{name}"
 
 
