@@ -103,7 +103,7 @@ def _check_root(remote: Any) -> None:
     try:
         remote.fs.info(remote.path)
     except FileNotFoundError as error:
-        if "bucket" in str(error) or (remote.protocol == "gs" and not remote.fs.exists(root)):
+        if "bucket does not exist" in str(error) or (remote.protocol == "gs" and not remote.fs.exists(root)):
             raise ValueError(f"{remote}: there is no {root}; create it, or check the URL.") from None
     _known_roots.add(root)
 

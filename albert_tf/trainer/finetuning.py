@@ -92,20 +92,18 @@ def _removed_at_end(folder: pathlib.Path) -> Iterator[None]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib.Path | None = None) -> FinetuneReport:
+def _finetune(options: FinetuneOptions, show_progress: bool, ids: pathlib.Path | None = None) -> FinetuneReport:
     output, pretrained = location(options.output), model_folder(options.pretrained)
     devices = connect(options.strategy)
     with run_folder(output, devices.is_chief) as folder:
         options = options.model_copy(update={"pretrained": pretrained, "output": folder})
-        report = _finetune_on(devices, options, show_progress, stored_ids or folder / IDS_FOLDER)
+        report = _finetune_on(devices, options, show_progress, ids or folder / IDS_FOLDER)
     return report.model_copy(update={"folder": output})
 
 
-def _finetune_on(
-    devices: Devices, options: FinetuneOptions, show_progress: bool, stored_ids: pathlib.Path
-) -> FinetuneReport:
+def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool, ids: pathlib.Path) -> FinetuneReport:
     task = make_task(options)
-    task.stored_ids = stored_ids
+    task.stored_ids = ids
     train, dev = task.read(options.train), task.read_dev(options.dev)
     arguments = task.model_arguments(train)
     keras.utils.set_random_seed(options.seed)
