@@ -4,7 +4,7 @@ import pathlib
 import re
 from typing import Any
 
-from albert_tf.files.urls import as_url, is_remote, local_copy, location
+from albert_tf.files.urls import as_url, explained, is_remote, local_copy, location
 
 # Weights in order of preference; of these, only the first that a model has is downloaded.
 HUGGING_FACE_WEIGHTS = tuple(
@@ -90,12 +90,11 @@ def _behind_url(path: Any, weights: bool) -> pathlib.Path:
         return path
     if path.is_dir():
         return local_copy(path, lambda name: not name.startswith(_OF_RUNS) and (weights or _is_small(name)))
-    if not path.parent.is_dir():
-        raise ValueError(f"{path} does not exist; check the URL.")
+    with explained(path):
+        if not path.fs.glob(f"{path.path}*"):
+            raise ValueError(f"{path} does not exist; check the URL.")
     names = (path.name, f"{path.name}.")
     beside = local_copy(path.parent, lambda name: name.startswith(names) or ("/" not in name and _is_small(name)))
-    if not any(file.name.startswith(names) for file in beside.iterdir()):
-        raise ValueError(f"{path} does not exist; check the URL.")
     return beside / path.name
 
 

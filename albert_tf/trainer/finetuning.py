@@ -34,7 +34,7 @@ from albert_tf.trainer.devices import Devices, connect, explain_out_of_memory
 from albert_tf.trainer.examples import make_task, row_of
 from albert_tf.trainer.finetune_callbacks import Evaluate, FirstTenth, index_of_best, is_exhausted
 from albert_tf.trainer.finetune_report import FinetuneReport, read_report
-from albert_tf.trainer.fit_loop import FitLoop, TrainingStopped
+from albert_tf.trainer.fit_loop import FitLoop, TrainingStopped, removed_at_end
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe
 from albert_tf.trainer.recipe import MAX_COUNT, TrainingRecipe
 from albert_tf.trainer.run_folder import (
@@ -78,20 +78,6 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
     return _finetune(options, show_progress)
 
 
-@contextlib.contextmanager
-def _removed_at_end(folder: pathlib.Path) -> Iterator[None]:
-    """Removes a folder, but not if the run was stopped, and will be resumed."""
-    is_over = True
-    try:
-        yield
-    except TrainingStopped:
-        is_over = False
-        raise
-    finally:
-        if is_over:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 def _finetune(options: FinetuneOptions, show_progress: bool, ids: pathlib.Path | None = None) -> FinetuneReport:
     output, pretrained = location(options.output), model_folder(options.pretrained)
     devices = connect(options.strategy)
@@ -118,7 +104,7 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
         recipe = _recipe(task, arguments, model, tokenizer)
         check_folder(options.output, recipe)
         if devices.is_chief:
-            stack.enter_context(_removed_at_end(options.output / IDS_FOLDER))
+            stack.enter_context(removed_at_end(options.output / IDS_FOLDER))
         stack.enter_context(devices.explain_worker_failure())
         saved = latest_valid_checkpoint(options.output / CHECKPOINTS_FOLDER)
         devices.check_agreement({"recipe": recipe, "checkpoint": None if saved is None else saved.metadata})
