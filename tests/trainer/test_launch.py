@@ -181,7 +181,9 @@ def test_workers_that_were_told_to_stop_do_not_start_again():
 
 
 def test_a_signal_ends_the_pause_before_a_restart():
-    process = start(sys.executable, LAUNCHER, "--restarts", 9, "1", sys.executable, "-S", "-c", "import sys; sys.exit(1)")
+    process = start(
+        sys.executable, LAUNCHER, "--restarts", 9, "1", sys.executable, "-S", "-c", "import sys; sys.exit(1)"
+    )
     while " in 3 s, restart 3 of 9" not in process.stdout.readline():
         assert process.poll() is None
     process.terminate()

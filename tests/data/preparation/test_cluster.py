@@ -11,16 +11,16 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import distributed
 import pytest
 
 from tests.small_pipeline import REPOSITORY
 from tests.trainer.runs import start
 
-distributed = pytest.importorskip("distributed", reason="needs the extra of Beam for Dask: apache-beam[dask]")
 pytestmark = pytest.mark.exhaustive  # processes that wait for each other
 PREPARE = [sys.executable, "-c", "from albert_tf.cli.app import main; main()", "prepare"]
 NOVELS = sorted((REPOSITORY / "training/sample_data/novels").glob("*.txt"))
-OPTIONS = "--split-sentences --document-gap 2 --max-seq-length 128 --num-shards 4 --quiet".split()
+OPTIONS = ("--split-sentences", "--document-gap", 2, "--max-seq-length", 128, "--num-shards", 4, "--quiet")
 # A task for each file and for each shard; by default Beam puts 128 of them into one.
 RUNNER = "--runner=apache_beam.runners.dask.dask_runner.DaskRunner --dask_partition_size=1 --dask_client_address="
 
