@@ -1,7 +1,7 @@
 """The arithmetic of the page on scale: what a corpus and a run take, for each size and machine.
 
-Measured numbers are those of `tests/benchmarks/results/`; prices, shares of the peak that were not measured, and what many
-chips lose are assumptions, which the page names.
+Measured numbers are those of `tests/benchmarks/results/`; prices, shares of the peak that were not measured, and what
+many chips lose are assumptions, which the page names.
 """
 
 import dataclasses

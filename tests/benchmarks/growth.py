@@ -5,7 +5,8 @@
     python -m tests.benchmarks.growth resume training/sample_data/novels/*.txt
     python -m tests.benchmarks.growth hosts training/sample_data/novels/*.txt
 
-Texts of any size are made of the paragraphs given, drawn at random, twenty a document, so that no document repeats.
+Texts of any size are made of the paragraphs given, drawn at random, twenty a document (two for `shards`), so that no
+document repeats.
 """
 
 import argparse
@@ -22,12 +23,12 @@ from tests.benchmarks.preparation_memory import COMMAND, family, held
 
 PARAGRAPHS = 20
 FILE_BYTES = 10**7
-LENGTH, BATCH = 128, 4096
+BATCH = 4096
 HOSTS = 64
 
 
-def make_corpus(texts: list[Path], megabytes: float, folder: Path) -> Path:
-    """Writes documents of random paragraphs, files of 10 MB."""
+def make_corpus(texts: list[Path], megabytes: float, folder: Path, count: int = PARAGRAPHS) -> Path:
+    """Writes documents of `count` random paragraphs, files of 10 MB."""
     paragraphs = [
         paragraph
         for text in texts
@@ -40,14 +41,14 @@ def make_corpus(texts: list[Path], megabytes: float, folder: Path) -> Path:
         size, number = 0, number + 1
         with (folder / f"{number:06d}.txt").open("w", encoding="utf-8") as file:
             while size < min(FILE_BYTES, left):
-                size += file.write("\n\n".join(chance.choices(paragraphs, k=PARAGRAPHS)) + "\n\n\n")
+                size += file.write("\n\n".join(chance.choices(paragraphs, k=count)) + "\n\n\n")
         left -= size
     return folder
 
 
-def prepare(corpus: Path, output: Path, *options: object) -> tuple[float, float, int]:
+def prepare(corpus: Path, output: Path, length: int, *options: object) -> tuple[float, float, int]:
     """Runs the command; returns seconds of wall and of processors, and the peak of all processes' memory in bytes."""
-    fixed = ["--split-sentences", "--document-gap", 2, "--max-seq-length", LENGTH, "--quiet"]
+    fixed = ["--split-sentences", "--document-gap", 2, "--max-seq-length", length, "--quiet"]
     command = [sys.executable, "-c", COMMAND, "prepare", corpus, "--output", output, *fixed, *options]
     begun, before, peak = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN), 0
     with subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL) as process:
@@ -71,12 +72,12 @@ def size_of(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.glob("*.tfrecord"))
 
 
-def grow_prepare(texts: list[Path], megabytes: list[float], folder: Path, passes: int) -> None:
+def grow_prepare(texts: list[Path], megabytes: list[float], length: int, folder: Path, passes: int) -> None:
     """Time and memory for texts of each size."""
     row("text", "tokens", "shards", "processor, microseconds a token", "wall", "peak memory", "bytes written a token")
     for size in megabytes:
         corpus, output = make_corpus(texts, size, folder / f"corpus-{size:g}"), folder / f"examples-{size:g}"
-        wall, processor, peak = prepare(corpus, output, "--dupe-factor", passes, "--num-processes", 2)
+        wall, processor, peak = prepare(corpus, output, length, "--dupe-factor", passes, "--num-processes", 2)
         manifest = Manifest.load(output)
         examples = manifest.statistics.tokens
         row(
@@ -101,15 +102,15 @@ def open_and_read(make, count: int, **options) -> tuple[float, float]:
     return first, count / (time.perf_counter() - begun - first)
 
 
-def grow_shards(texts: list[Path], megabytes: float, folder: Path) -> None:
+def grow_shards(texts: list[Path], megabytes: float, length: int, folder: Path) -> None:
     """The same text in few shards and in 10,000."""
     from albert_tf.data import pretraining_dataset
 
-    corpus = make_corpus(texts, megabytes, folder / "corpus")
+    corpus = make_corpus(texts, megabytes, folder / "corpus", count=2)  # enough documents for all shards
     row("shards", "examples", "bytes a shard", "prepare", "first batch", "examples a second", "memory")
     for shards in (8, 1000, 10_000):
         output = folder / f"examples-{shards}"
-        wall, _, _ = prepare(corpus, output, "--dupe-factor", 2, "--num-shards", shards, "--num-processes", 2)
+        wall, _, _ = prepare(corpus, output, length, "--dupe-factor", 2, "--num-shards", shards, "--num-processes", 2)
         manifest, batch = Manifest.load(output), 256
         count = manifest.statistics.examples // batch - 1
         first, speed = open_and_read(lambda output=output: pretraining_dataset(output, 256), count)
@@ -125,7 +126,7 @@ def grow_shards(texts: list[Path], megabytes: float, folder: Path) -> None:
         )
 
 
-def both_formats(texts: list[Path], megabytes: float, folder: Path):
+def both_formats(texts: list[Path], megabytes: float, length: int, folder: Path):
     """Folders of examples and of documents of the same text, and the functions that read them."""
     from albert_tf.data import documents_dataset, pretraining_dataset
 
@@ -134,15 +135,15 @@ def both_formats(texts: list[Path], megabytes: float, folder: Path):
         ("examples", pretraining_dataset, ("--dupe-factor", 10)),
         ("documents", documents_dataset, ("--format", "documents")),
     ):
-        prepare(corpus, folder / kind, *options, "--num-processes", 2)
+        prepare(corpus, folder / kind, length, *options, "--num-processes", 2)
         manifest = Manifest.load(folder / kind)
         yield kind, manifest.statistics.examples, lambda read=read, kind=kind, **more: read(folder / kind, **more)
 
 
-def grow_resume(texts: list[Path], megabytes: float, folder: Path) -> None:
+def grow_resume(texts: list[Path], megabytes: float, length: int, folder: Path) -> None:
     """Seconds until the first batch, from the start of an epoch to its end."""
     row("format", "examples skipped in the epoch", "first batch", "examples skipped a second")
-    for kind, examples, read in both_formats(texts, megabytes, folder):
+    for kind, examples, read in both_formats(texts, megabytes, length, folder):
         start, _ = open_and_read(read, 1, batch_size=32)
         for share in (0, 0.5, 1):
             step = max(int(share * examples / 32) - 2, 0)
@@ -151,16 +152,16 @@ def grow_resume(texts: list[Path], megabytes: float, folder: Path) -> None:
             row(kind, f"{32 * step:,}", f"{first:.2f} s", speed)
 
 
-def grow_hosts(texts: list[Path], megabytes: float, folder: Path) -> None:
-    """How fast one of so many hosts comes by its rows of the batches, in examples of all hosts."""
+def grow_hosts(texts: list[Path], megabytes: float, length: int, folder: Path) -> None:
+    """How fast one of so many hosts comes by its rows of the batches, in examples of all hosts; the best of three."""
     from albert_tf.data.sharding import InputShard
 
     row("format", "hosts", "examples a second of all hosts", "tokens a second of all hosts")
-    for kind, examples, read in both_formats(texts, megabytes, folder):
+    for kind, examples, read in both_formats(texts, megabytes, length, folder):
         for hosts in (1, 8, HOSTS):
-            count = max(examples // BATCH - 2, 2)
-            _, speed = open_and_read(read, count, batch_size=BATCH, shard=InputShard(hosts - 1, hosts))
-            row(kind, hosts, f"{speed * BATCH:,.0f}", f"{speed * BATCH * LENGTH:,.0f}")
+            count, shard = max(examples // BATCH - 2, 2), InputShard(hosts - 1, hosts)
+            speed = max(open_and_read(read, count, batch_size=BATCH, shard=shard)[1] for _ in range(3))
+            row(kind, hosts, f"{speed * BATCH:,.0f}", f"{speed * BATCH * length:,.0f}")
 
 
 def main() -> None:
@@ -169,18 +170,16 @@ def main() -> None:
     parser.add_argument("what", choices=("prepare", "shards", "resume", "hosts"))
     parser.add_argument("texts", nargs="+", type=Path, help="text files, running text with paragraphs")
     parser.add_argument("--megabytes", type=float, nargs="+", default=[20])
+    parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--passes", type=int, default=1)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        folder, (size, *_) = Path(name), arguments.megabytes
+        folder, sizes, length = Path(name), arguments.megabytes, arguments.length
         if arguments.what == "prepare":
-            grow_prepare(arguments.texts, arguments.megabytes, folder, arguments.passes)
-        elif arguments.what == "shards":
-            grow_shards(arguments.texts, size, folder)
-        elif arguments.what == "resume":
-            grow_resume(arguments.texts, size, folder)
+            grow_prepare(arguments.texts, sizes, length, folder, arguments.passes)
         else:
-            grow_hosts(arguments.texts, size, folder)
+            grow = {"shards": grow_shards, "resume": grow_resume, "hosts": grow_hosts}[arguments.what]
+            grow(arguments.texts, sizes[0], length, folder)
 
 
 if __name__ == "__main__":

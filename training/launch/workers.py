@@ -8,11 +8,11 @@ The recipe says `strategy = "multi_worker"`. The first line tries out on one mac
 processes. The second starts one on each host, in a folder of the same name as this one, which all see (a shared disk),
 and where the command is found; hosts reach each other at port 12345, or at another: `host-a:5000,host-b:5000`.
 
-Each line that a worker prints begins with its index. Ctrl-C and SIGTERM go to all workers, which save and stop. When one
-worker fails, the others are stopped: by SIGTERM, and ten seconds later by SIGKILL. With `--restarts N` all are then
-started again, at most N times, and go on from the newest checkpoint; not after Ctrl-C or SIGTERM, and not where the worker
-ended with status 2, as `albert-tf` does after a mistake that would only repeat itself. Ends with 0, or with the exit status
-of the worker that failed first, such as 143 after SIGTERM.
+Each line that a worker prints begins with its index. Ctrl-C and SIGTERM go to all workers, which save and stop. When
+one worker fails, the others are stopped: by SIGTERM, and ten seconds later by SIGKILL. With `--restarts N` all are then
+started again, at most N times, and go on from the newest checkpoint; not after Ctrl-C or SIGTERM, and not where the
+worker ended with status 2, as `albert-tf` does after a mistake that would only repeat itself. Ends with 0, or with the
+exit status of the worker that failed first, such as 143 after SIGTERM.
 """
 
 import argparse
