@@ -5,7 +5,7 @@
     python -m tests.benchmarks.growth resume training/sample_data/novels/*.txt
     python -m tests.benchmarks.growth hosts training/sample_data/novels/*.txt
 
-Texts of any size are made of the paragraphs given, drawn at random, twenty a document (two for `shards`), so that no
+Texts of any size are made of the paragraphs given, drawn at random, twenty a document (one for `shards`), so that no
 document repeats.
 """
 
@@ -72,12 +72,14 @@ def size_of(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.glob("*.tfrecord"))
 
 
-def grow_prepare(texts: list[Path], megabytes: list[float], length: int, folder: Path, passes: int) -> None:
-    """Time and memory for texts of each size."""
+def grow_prepare(texts: list[Path], megabytes: list[float], length: int, folder: Path, shards: int) -> None:
+    """Time and memory for texts of each size, one pass."""
     row("text", "tokens", "shards", "processor, microseconds a token", "wall", "peak memory", "bytes written a token")
     for size in megabytes:
         corpus, output = make_corpus(texts, size, folder / f"corpus-{size:g}"), folder / f"examples-{size:g}"
-        wall, processor, peak = prepare(corpus, output, length, "--dupe-factor", passes, "--num-processes", 2)
+        wall, processor, peak = prepare(
+            corpus, output, length, "--dupe-factor", 1, "--num-shards", shards, "--num-processes", 2
+        )
         manifest = Manifest.load(output)
         examples = manifest.statistics.tokens
         row(
@@ -106,7 +108,7 @@ def grow_shards(texts: list[Path], megabytes: float, length: int, folder: Path) 
     """The same text in few shards and in 10,000."""
     from albert_tf.data import pretraining_dataset
 
-    corpus = make_corpus(texts, megabytes, folder / "corpus", count=2)  # enough documents for all shards
+    corpus = make_corpus(texts, megabytes, folder / "corpus", count=1)  # enough documents for all shards
     row("shards", "examples", "bytes a shard", "prepare", "first batch", "examples a second", "memory")
     for shards in (8, 1000, 10_000):
         output = folder / f"examples-{shards}"
@@ -171,12 +173,12 @@ def main() -> None:
     parser.add_argument("texts", nargs="+", type=Path, help="text files, running text with paragraphs")
     parser.add_argument("--megabytes", type=float, nargs="+", default=[20])
     parser.add_argument("--length", type=int, default=128)
-    parser.add_argument("--passes", type=int, default=1)
+    parser.add_argument("--shards", type=int, default=0, help="for `prepare`; 0: those of its default")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder, sizes, length = Path(name), arguments.megabytes, arguments.length
         if arguments.what == "prepare":
-            grow_prepare(arguments.texts, sizes, length, folder, arguments.passes)
+            grow_prepare(arguments.texts, sizes, length, folder, arguments.shards)
         else:
             grow = {"shards": grow_shards, "resume": grow_resume, "hosts": grow_hosts}[arguments.what]
             grow(arguments.texts, sizes[0], length, folder)
