@@ -7,6 +7,7 @@ from albert_tf.checkpoints.config_files import CURE
 from albert_tf.config import AlbertConfig
 from albert_tf.files.atomic import write_json
 from albert_tf.files.json import read_json
+from albert_tf.files.urls import location, make_folder
 from albert_tf.tasks import Pooling
 
 SENTENCE_SETTINGS = "sentence_embedding"
@@ -60,10 +61,10 @@ def save_sentence_modules(
         max_length: maximum number of ids of a text.
         pooling: as in AlbertForSentenceEmbedding.
     """
-    folder = pathlib.Path(folder)
+    folder = location(folder)
     paths = {"Transformer": "", "Pooling": _POOLING_FOLDER, **({"Normalize": _NORMALIZE_FOLDER} if normalize else {})}
     for path in filter(None, paths.values()):
-        (folder / path).mkdir(exist_ok=True)
+        make_folder(folder / path)
     modules = [
         {"idx": index, "name": str(index), "path": path, "type": _TYPES + kind}
         for index, (kind, path) in enumerate(paths.items())

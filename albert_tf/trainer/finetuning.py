@@ -21,6 +21,8 @@ from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
 from albert_tf.files.atomic import atomic_write, exclusive_lock
 from albert_tf.files.hub import model_folder
+from albert_tf.files.origins import name_of
+from albert_tf.files.urls import location
 from albert_tf.models.base import AlbertBase
 from albert_tf.optimizers import assign_rules
 from albert_tf.tokenization import AlbertTokenizer
@@ -43,6 +45,7 @@ from albert_tf.trainer.run_folder import (
     check_folder,
     identity,
     read_metrics,
+    run_folder,
     write_recipe,
 )
 from albert_tf.trainer.run_state import TrainingState
@@ -72,7 +75,7 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         TrainingStopped: SIGTERM or Ctrl-C was received before the last update; the state of the run was saved.
         RuntimeError: a step does not fit in memory.
     """
-    return _finetune(options, show_progress, options.output / IDS_FOLDER)
+    return _finetune(options, show_progress)
 
 
 @contextlib.contextmanager
@@ -89,9 +92,18 @@ def _removed_at_end(folder: pathlib.Path) -> Iterator[None]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib.Path) -> FinetuneReport:
-    options = options.model_copy(update={"pretrained": model_folder(options.pretrained)})
+def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib.Path | None = None) -> FinetuneReport:
+    output, pretrained = location(options.output), model_folder(options.pretrained)
     devices = connect(options.strategy)
+    with run_folder(output, devices.is_chief) as folder:
+        options = options.model_copy(update={"pretrained": pretrained, "output": folder})
+        report = _finetune_on(devices, options, show_progress, stored_ids or folder / IDS_FOLDER)
+    return report.model_copy(update={"folder": output})
+
+
+def _finetune_on(
+    devices: Devices, options: FinetuneOptions, show_progress: bool, stored_ids: pathlib.Path
+) -> FinetuneReport:
     task = make_task(options)
     task.stored_ids = stored_ids
     train, dev = task.read(options.train), task.read_dev(options.dev)
@@ -265,7 +277,7 @@ class _Run:
             state.restore(best)
         evaluation = self.evaluations.get(kept) or self.evaluate()
         report = FinetuneReport(
-            folder=options.output,
+            folder=pathlib.Path(name_of(options.output)),
             scores=evaluation.scores,
             main_score=self.task.main_score,
             score_by_evaluation=tuple(history),
