@@ -1,6 +1,5 @@
 """URLs as paths, against a real S3 server on loopback."""
 
-
 import pytest
 
 from tests.s3_server import FaultyS3, environment
