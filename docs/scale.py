@@ -15,13 +15,13 @@ PUBLISHED_UPDATES = 125_000
 SIZES = ("base_v2", "large_v2", "xlarge_v2", "xxlarge_v2")
 CORPORA = {"1 GB": 1e9, "10 GB": 1e10, "100 GB": 1e11, "1 TB": 1e12, "10 TB": 1e13}
 
-# Measured, growth_AMD-EPYC_2026-11-26.md: English with the published vocabulary, and `prepare`.
-BYTES_PER_TOKEN = 4.11
-PREPARE_SECONDS_PER_TOKEN = 1.26e-6
-EXAMPLE_BYTES_PER_TOKEN, DOCUMENT_BYTES_PER_TOKEN = 7.67, 4.1
+# Measured, growth_2026-11-26.md: English with the published vocabulary, and `prepare` at 512 tokens.
+BYTES_PER_TOKEN = 4.08
+PREPARE_SECONDS_PER_TOKEN = 0.83e-6
+EXAMPLE_BYTES_PER_TOKEN, DOCUMENT_BYTES_PER_TOKEN = 7.58, 4.2
 SHARD_TEXT = 2**28
-# Measured there: tokens of all hosts that one process of 64 gets through in a second.
-HOST_CAPS = {"examples": 20e6, "documents": 20e6}
+# Measured there: tokens of all hosts that one of 1 or 8 hosts gets through in a second.
+HOST_CAPS = {"examples": {1: 30e6, 8: 66e6}, "documents": {1: 4.2e6, 8: 17e6}}
 # Measured, gpu_NVIDIA-H100_2026-11-26.md and, for xxlarge, gpu_NVIDIA-H200_2026-11-26.md: share of the rate of a large
 # matrix product, training at 512 tokens in bfloat16. Between the two, the lower one.
 SHARES = {"base_v2": 0.50, "large_v2": 0.50, "xlarge_v2": 0.50, "xxlarge_v2": 0.86}
@@ -145,7 +145,7 @@ def network() -> Table:
             number(gradients, "B/s"),
             number(speed * EXAMPLE_BYTES_PER_TOKEN, "B/s"),
             number(speed * DOCUMENT_BYTES_PER_TOKEN, "B/s"),
-            *(f"{speed / HOST_CAPS[kind]:.0%}" for kind in HOST_CAPS),
+            *(f"{speed / caps[machine.hosts]:.0%}" for caps in HOST_CAPS.values()),
         )
 
     return titles, [row(size, name) for size in SIZES for name in MACHINES]
