@@ -78,7 +78,7 @@ class KerasNetwork:
         return self._call(tensors) if is_first and not self._traces_first else graphs[names](tensors)
 
     def _current_constants(self) -> tuple[ConstantWeights, _Graphs] | None:
-        """The weights as constants and graphs with them if this pays; renewed some batches after the weights changed."""
+        """Constant weights and graphs with them if this pays; renewed some batches after the weights changed."""
         current = self._constants
         if current and not current[0].are_current():
             current, self._num_batches = None, 0
