@@ -76,23 +76,30 @@ def location(path: Any) -> pathlib.Path:
         except ImportError:
             raise ValueError(f"{url} needs fsspec and universal-pathlib; {_INSTALL}.") from None
         protocol = url.partition(":")[0]
-        if protocol == "s3":
-            _draw_waits_apart()
+        _draw_waits_apart(protocol)
         remote: Any = UPath(url, **_OPTIONS.get(protocol, {}))
         _check_root(remote)
     return remote
 
 
 @functools.cache
-def _draw_waits_apart() -> None:
-    """Lets botocore draw its waits from a generator of its own: Python's is what the seeds of weights are drawn from.
+def _draw_waits_apart(protocol: str) -> None:
+    """Lets botocore and gcsfs draw their waits from a generator of their own, not from that of the seeds of weights.
 
     Without it, a run whose server was busy while its model was made would begin with other weights.
     """
-    from botocore.retries.standard import ExponentialBackoff
+    drawn = random.Random()
+    if protocol == "s3":
+        from botocore.retries.standard import ExponentialBackoff
 
-    drawn, start = random.Random().random, ExponentialBackoff.__init__
-    start.__defaults__ = tuple(drawn if value == random.random else value for value in start.__defaults__ or ())
+        defaults = ExponentialBackoff.__init__.__defaults__ or ()
+        ExponentialBackoff.__init__.__defaults__ = tuple(
+            drawn.random if value == random.random else value for value in defaults
+        )
+    elif protocol == "gs":
+        import gcsfs.retry
+
+        vars(gcsfs.retry)["random"] = drawn
 
 
 def _check_root(remote: Any) -> None:

@@ -79,6 +79,8 @@ def commands(root: str, recipe: pathlib.Path) -> dict[str, list[str]]:
         "pretrain": f"pretrain {recipe} --output {root}/run --examples {root}/examples",
         "finetune": f"finetune {root}/run/model --output {root}/task --train {root}/table.tsv --dev {root}/table.tsv "
         f"--epochs 2 --learning-rate 1e-3 --max-length {LENGTH}",
+        "distill": f"finetune --teacher {root}/task --num-hidden-layers 1 --output {root}/student "
+        f"--train {root}/table.tsv --dev {root}/table.tsv --epochs 1 --learning-rate 1e-3 --max-length {LENGTH}",
         "export": f"export {root}/task --name task --output {root}/exports",
     }
     return {name: line.split() for name, line in words.items()}
@@ -106,11 +108,17 @@ def test_chain(bucket, tmp_path):
     killed.communicate()
     assert not location(f"{bucket}/run/results.json").exists()
     assert "400 updates" in finish(start(*there["pretrain"], TMPDIR=str(tmp_path)))
-    for name in ("finetune", "export"):
+    for name in ("finetune", "distill", "export"):
         finish(start(*there[name]))
     same = ["vocabulary/spiece.model", "examples/manifest.json", "run/model/model.safetensors"]
     same += [f"examples/pretraining-0000{shard}-of-00003.tfrecord" for shard in range(3)]
-    same += ["run/results.json", "run/model/config.json", "task/model.safetensors", "task/config.json"]
+    same += [
+        "run/results.json",
+        "run/model/config.json",
+        "task/model.safetensors",
+        "task/config.json",
+        "student/model.safetensors",
+    ]
     for name in same:
         assert location(f"{bucket}/{name}").read_bytes() == (tmp_path / name).read_bytes(), name
     assert not list(tmp_path.glob("albert_tf-*")), "copies were left"

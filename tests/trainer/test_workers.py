@@ -82,7 +82,7 @@ def workers_of(launcher: subprocess.Popen) -> list[int]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
 def test_three_workers_of_which_one_dies_five_times_end_by_themselves_with_the_same_bits(pipeline, tmp_path):
-    recipe = recipe_for(pipeline, "multi_worker", num_train_steps=300, evaluate_every=50, batch_size=12)
+    recipe = recipe_for(pipeline, "multi_worker", num_train_steps=80, evaluate_every=40, batch_size=12)
     file, chance = write_recipe(tmp_path / "three.toml", recipe), random.Random(time.time())
     whole, run = tmp_path / "whole", tmp_path / "killed"
     done = start(sys.executable, LAUNCHER, 3, *PRETRAIN, file, "--output", whole)
@@ -93,11 +93,12 @@ def test_three_workers_of_which_one_dies_five_times_end_by_themselves_with_the_s
     dead: set[int] = set()
     for kill in range(5):
         if kill in (1, 2, 4):  # while they start
-            time.sleep(chance.uniform(1, 8))
+            time.sleep(chance.uniform(0.5, 3))
         else:
             wait_for_checkpoint(run, newest_step(run) + 5, launcher, seconds=100)
-            time.sleep(chance.uniform(0, 0.5))
+            time.sleep(chance.uniform(0, 0.2))
         while len(alive := set(workers_of(launcher)) - dead) < 3:
+            assert launcher.poll() is None, launcher.communicate()[0]
             time.sleep(0.05)
         victim = chance.choice(sorted(alive))
         os.kill(victim, signal.SIGKILL)
