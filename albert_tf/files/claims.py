@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from albert_tf.files.urls import explained
+from albert_tf.files.urls import explained, make_folder
 
 MARKER = ".albert_tf-writer"
 BEAT_SECONDS = 5.0
@@ -74,7 +74,8 @@ class Claim:
 
     def _read(self) -> dict[str, Any] | None:
         try:
-            found = json.loads(self._marker.read_bytes())
+            # In one request: `read_bytes` asks for the state first, and fails if the writer changes it meanwhile.
+            found = json.loads(self._marker.fs.cat_file(self._marker.path))
         except (FileNotFoundError, json.JSONDecodeError):
             return None
         return found if isinstance(found, dict) and {"token", "host", "process"} <= found.keys() else None
@@ -90,7 +91,8 @@ class Claim:
 
 @contextlib.contextmanager
 def claimed(folder: Any) -> Iterator[Claim]:
-    """Holds a folder behind a URL for the time of the block; raises ValueError as `Claim.take`."""
+    """Holds a folder behind a URL for the time of the block; raises ValueError as `Claim.take`, or if it is a file."""
+    make_folder(folder)  # raises if it is a file
     claim = Claim(folder)
     claim.take()
     try:

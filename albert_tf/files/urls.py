@@ -8,6 +8,7 @@ under the same names, `.../s3/bucket/key` for `s3://bucket/key`, so that message
 import contextlib
 import functools
 import io
+import logging
 import pathlib
 import random
 import re
@@ -76,17 +77,18 @@ def location(path: Any) -> pathlib.Path:
         except ImportError:
             raise ValueError(f"{url} needs fsspec and universal-pathlib; {_INSTALL}.") from None
         protocol = url.partition(":")[0]
-        _draw_waits_apart(protocol)
+        _adapt_library(protocol)
         remote: Any = UPath(url, **_OPTIONS.get(protocol, {}))
         _check_root(remote)
     return remote
 
 
 @functools.cache
-def _draw_waits_apart(protocol: str) -> None:
+def _adapt_library(protocol: str) -> None:
     """Lets botocore and gcsfs draw their waits from a generator of their own, not from that of the seeds of weights.
 
-    Without it, a run whose server was busy while its model was made would begin with other weights.
+    Without it, a run whose server was busy while its model was made would begin with other weights. Tracebacks that
+    gcsfs logs are not shown, except where an application collects logs, because its errors are raised too.
     """
     drawn = random.Random()
     if protocol == "s3":
@@ -100,6 +102,7 @@ def _draw_waits_apart(protocol: str) -> None:
         import gcsfs.retry
 
         vars(gcsfs.retry)["random"] = drawn
+        logging.getLogger("gcsfs").addHandler(logging.NullHandler())
 
 
 def _check_root(remote: Any) -> None:
@@ -271,9 +274,15 @@ def upload(file: pathlib.Path, remote: Any) -> None:
 
 
 def make_folder(folder: Any) -> None:
-    """Makes a folder with those above it; remote storage has none, and its buckets are never made."""
+    """Makes a folder with those above it; remote storage has none, and its buckets are never made.
+
+    Raises:
+        ValueError: there is a remote file of this name.
+    """
     if not is_remote(folder):
         folder.mkdir(parents=True, exist_ok=True)
+    elif folder.fs.isfile(folder.path):
+        raise ValueError(f"{folder} is a file; give another folder.")
 
 
 def remove_tree(folder: Any) -> None:

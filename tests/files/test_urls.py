@@ -16,7 +16,9 @@ from albert_tf.files.json import read_json
 from albert_tf.files.mirrors import mirrored, upload_changes
 from albert_tf.files.text import find_files, read_lines
 from albert_tf.files.urls import as_url, borrowed, file_infos, local_copy, location, with_urls
+from tests.cli.terminal import output_of
 from tests.s3_server import FaultyS3, environment
+from tests.small_pipeline import NOVEL
 
 
 @pytest.fixture(scope="module")
@@ -118,14 +120,20 @@ def test_a_folder_is_uploaded_metadata_last(bucket, monkeypatch):
 
 def test_two_writers_of_one_folder(bucket, monkeypatch):
     monkeypatch.setattr(claims, "BEAT_SECONDS", 0.1)
+    put(f"{bucket}/file")
+    with pytest.raises(ValueError, match=f"^{bucket}/file is a file; give another folder"):
+        claims.claimed(location(f"{bucket}/file")).__enter__()
     with claims.claimed(location(f"{bucket}/run")) as first:
         with pytest.raises(ValueError, match=r"is being written by another process .*give another folder"):
             claims.Claim(location(f"{bucket}/run")).take()
         first.check()
+    monkeypatch.setattr(claims, "BEAT_SECONDS", 60)  # so that it does not overwrite the marker that comes now
+    with claims.claimed(location(f"{bucket}/run")) as first:
         put(f"{bucket}/run/{claims.MARKER}", '{"token": "other", "host": "far", "process": 1}')
         with pytest.raises(ValueError, match=r"another process \(process 1 on far\)"):
             first.check()
     assert location(f"{bucket}/run/{claims.MARKER}").exists(), "that of the other one stays"
+    monkeypatch.setattr(claims, "BEAT_SECONDS", 0.1)
     with claims.claimed(location(f"{bucket}/run")):  # the other one does not change it: it was killed
         pass
     assert not location(f"{bucket}/run/{claims.MARKER}").exists()
@@ -180,6 +188,38 @@ def test_retries_leave_the_seeds_of_weights_alone(bucket, server):
     server.fault = ""
     assert server.failed
     assert random.getstate() == state
+
+
+@pytest.fixture
+def google_bucket(monkeypatch):
+    """The URL of a bucket of an emulator of Google Cloud Storage."""
+    from gcp_storage_emulator.server import create_server
+
+    with create_server("127.0.0.1", 0, in_memory=True, default_bucket="corpus") as emulator:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{emulator._api._httpd.server_port}")
+        fsspec.filesystem("gs").clear_instance_cache()
+        yield "gs://corpus"
+    fsspec.filesystem("gs").clear_instance_cache()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")  # by gcsfs
+def test_buckets_of_google(google_bucket, tmp_path):
+    put(f"{google_bucket}/texts/a.txt", NOVEL.read_text(encoding="utf-8")[:20_000])
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts/a.txt").write_bytes(location(f"{google_bucket}/texts/a.txt").read_bytes())
+    written = []
+    for root in (tmp_path, google_bucket):
+        options = ["--split-sentences", "--max-seq-length", "64", "--dupe-factor", "2", "--num-shards", "2"]
+        output_of("prepare", f"{root}/texts", "--output", f"{root}/examples", *options)
+        folder = local_copy(f"{root}/examples")
+        written.append({file.relative_to(folder): file.read_bytes() for file in folder.rglob("*.*")})
+    assert written[0] == written[1]
+    with mirrored(f"{google_bucket}/run") as folder:
+        (folder / "recipe.json").write_text("{}")
+    assert sorted(file_infos(location(f"{google_bucket}/run"))) == ["recipe.json"]
+    with pytest.raises(ValueError, match="there is no gs://none; create it"):
+        location("gs://none/a")
 
 
 def test_local_paths_need_no_library(run_python, tmp_path):
