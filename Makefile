@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Without bytecode, each of the tests' processes compiles TensorFlow's sources again, for ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: docs release-check bench-peers quickstart nsmc ablations new-words test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving parity-tfa parity-google parity-peers parity-hub parity-web test-backends test-keras
+.PHONY: docs release-check bench-peers quickstart nsmc ablations new-words test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving test-cluster parity-tfa parity-google parity-peers parity-hub parity-web test-backends test-keras
 
 $(STAMP): pyproject.toml setup.py
 	@echo "installing into .venv, which takes some minutes the first time"
@@ -152,6 +152,10 @@ soak: $(STAMP)
 
 soak-serving: $(STAMP)
 	$(BIN)/python -m tests.serving.soak
+
+# A scheduler and two workers of Dask, of which one is killed.
+test-cluster: $(STAMP)
+	$(BIN)/python -m pytest tests/data/preparation/test_cluster.py
 
 clean:
 	rm -rf .venv .venv-parity-* .venv-jax .venv-torch .venv-keras-* build dist site *.egg-info runs

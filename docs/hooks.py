@@ -164,9 +164,33 @@ def commands() -> str:
     return "\n\n".join(help_of(command.NAME) for command in COMMANDS)
 
 
+def scale_corpora() -> str:
+    """What texts of each size become."""
+    from docs import scale
+
+    return table(*scale.corpora())
+
+
+def scale_runs() -> str:
+    """What runs take on each machine."""
+    from docs import scale
+
+    return table(*scale.runs())
+
+
+def scale_network() -> str:
+    """What runs read and send on each machine."""
+    from docs import scale
+
+    return table(*scale.network())
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     function.__name__: function
-    for function in (costs, presets, parameters, recipe_keys, finetune_keys, prepare_keys, commands)
+    for function in (
+        *(costs, presets, parameters, recipe_keys, finetune_keys, prepare_keys, commands),
+        *(scale_corpora, scale_runs, scale_network),
+    )
 }
 
 

@@ -7,6 +7,7 @@ import pytest
 import albert_tf
 
 HEAVY = ("tensorflow", "tensorflow_text", "keras", "numpy", "sentencepiece", "matplotlib", "pydantic")
+HEAVY += ("fsspec", "upath")
 RUNS = 3
 
 # Processor time of the whole process, its own start included: what else the machine does must not count.

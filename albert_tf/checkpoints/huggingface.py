@@ -26,6 +26,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.files.atomic import atomic_write, write_json
 from albert_tf.files.hub import HUGGING_FACE_WEIGHTS as WEIGHTS_FILES
 from albert_tf.files.json import read_json
+from albert_tf.files.urls import location, make_folder
 
 CONFIG_FILE = "config.json"
 _PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
@@ -69,7 +70,7 @@ def save_huggingface(
     """Writes both files, atomically, for this package and transformers.
 
     Args:
-        folder: created if it does not exist.
+        folder: path or URL, created if it does not exist.
         config: AlbertConfig.
         arrays: array by variable path.
         settings: further keys of `config.json`, such as `architectures`; or `SENTENCE_SETTINGS`, for which the files of
@@ -79,8 +80,8 @@ def save_huggingface(
         UserWarning: transformers would compute different outputs; see `differences.py`.
     """
     warn_of_differences(config, arrays, "huggingface")
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = location(folder)
+    make_folder(folder)
     dense = {path: arrays[path] for path in DENSE if path in arrays}  # in a file of its own
     arrays = {path: array for path, array in arrays.items() if path not in dense}
     tensors = for_file(config, arrays, "huggingface")

@@ -12,6 +12,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.files.atomic import atomic_write, write_json
 from albert_tf.files.hub import HUGGING_FACE_WEIGHTS as WEIGHTS_FILES
 from albert_tf.files.json import read_json
+from albert_tf.files.urls import location, make_folder
 
 SENTENCE_SETTINGS = "sentence_embedding"
 """Entry of `Checkpoint.settings` with the arguments of AlbertForSentenceEmbedding."""
@@ -82,7 +83,7 @@ def save_sentence_modules(
         settings: arguments of AlbertForSentenceEmbedding: `normalize`, `max_length`, and those that are not defaults.
         arrays: those of `DENSE`; empty if the model has no such layer.
     """
-    folder = pathlib.Path(folder)
+    folder = location(folder)
     kinds = [
         "Transformer",
         "Pooling",
@@ -92,7 +93,7 @@ def save_sentence_modules(
     modules = []
     for index, kind in enumerate(kinds):
         path = f"{index}_{kind}" if index else ""
-        (folder / path).mkdir(exist_ok=True)
+        make_folder(folder / path)
         modules.append({"idx": index, "name": str(index), "path": path, "type": _TYPES + kind})
     pooling = settings.get("pooling", "mean")
     modes = {f"pooling_mode_{mode}": name == pooling for mode, name in _POOLINGS.items()}

@@ -8,6 +8,8 @@ import typer
 
 from albert_tf.cli.paths import check_new_folder, checkpoint_folder
 from albert_tf.cli.tables import print_table
+from albert_tf.files.mirrors import mirrored
+from albert_tf.files.urls import location
 from albert_tf.progress import progress_line
 
 NAME = "convert"
@@ -30,20 +32,21 @@ def run(
         raise ValueError(f"`--to` must be google or huggingface. Received: {to}.")
     check_new_folder(folder)
     source = checkpoint_folder(source)
-    with progress_line("convert"):
+    with progress_line("convert"), mirrored(folder) as written:
         from albert_tf import checkpoints
         from albert_tf.trainer.run_folder import RECIPE_FILE, REPORT_FILE
         from albert_tf.verify import check_weights  # imports TensorFlow, so only after the arguments were checked
 
         checkpoint = checkpoints.read(source)
         check_weights(checkpoint)
-        placements = checkpoints.write(checkpoint, folder, to)
+        placements = checkpoints.write(checkpoint, written, to)
         for record in filter(Path.is_file, (source / RECIPE_FILE, source / REPORT_FILE)):
-            shutil.copy(record, folder)  # how `finetune` read texts, and its threshold
+            shutil.copy(record, written)  # how `finetune` read texts, and its threshold
+        vocabulary = _write_vocabulary(source, written, to)
     if list_tensors:
         rows = ((one.path, one.name, " x ".join(map(str, one.shape))) for one in placements)
         print_table("", ("variable", "tensor in the file", "shape"), rows, num_text_columns=2)
-    typer.echo(f"{len(placements)} tensors in {folder}, {_write_vocabulary(source, folder, to)}")
+    typer.echo(f"{len(placements)} tensors in {location(folder)}, {vocabulary}")
 
 
 def _write_vocabulary(source: Path, folder: Path, to: str) -> str:

@@ -8,6 +8,7 @@ import typer
 from albert_tf.cli.data_options import Delimiter, Encoding, Renames, table_options
 from albert_tf.cli.paths import check_data, existing_model
 from albert_tf.cli.tables import AsJson, print_json, print_table, score_rows
+from albert_tf.files.urls import location
 from albert_tf.progress import progress_line
 
 NAME = "evaluate"
@@ -43,6 +44,8 @@ def run(
     changes = {name: value for name, value in locals().items() if name not in own and value is not None}
     folder = existing_model(folder)
     check_data(data)
+    if predictions is not None:
+        location(predictions)  # raises if it is a URL that cannot be reached
     with progress_line("evaluate"):
         from albert_tf.trainer.evaluation import evaluate_folder  # imports TensorFlow: only after checks of the paths
 

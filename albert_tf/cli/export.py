@@ -7,6 +7,7 @@ import typer
 
 from albert_tf.cli.paths import checkpoint_folder
 from albert_tf.cli.tables import print_table
+from albert_tf.files.urls import location
 from albert_tf.progress import progress_line
 
 NAME = "export"
@@ -70,6 +71,7 @@ def run(
     for option, value in options.items():
         if form != "saved_model" and value not in (None, False, "float32"):
             raise ValueError(f"`--{option}` is only for `--format saved_model`; leave it out.")
+    location(output)  # raises if it is a URL that cannot be reached
     folder = checkpoint_folder(folder)
     arguments = {"source": folder, "output": output, "name": name, "version": version, "max_length": max_length}
     if is_onnx:

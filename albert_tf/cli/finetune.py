@@ -10,6 +10,7 @@ import typer
 from albert_tf.cli.data_options import Delimiter, Encoding, Renames, table_options
 from albert_tf.cli.paths import check_exists, checkpoint_folder
 from albert_tf.cli.tables import Quiet, print_table, score_rows, wrapped
+from albert_tf.files.urls import location
 from albert_tf.progress import progress_line
 
 NAME = "finetune"
@@ -133,6 +134,7 @@ def _finetune(values: dict[str, Any], seeds: int | None, show_progress: bool) ->
             raise ValueError("Either `seed` in the recipe's grid or `--seeds` must be given. Received: both.")
         grid = {**grid, "seed": list(range(options.seed, options.seed + seeds))}
     check_exists(options.train, options.dev, *filter(None, [options.add_tokens]))
+    location(options.output)  # raises if it is a URL that cannot be reached
     names = [name for name in ("pretrained", "teacher") if getattr(options, name) is not None]
     options = options.model_copy(update={name: checkpoint_folder(getattr(options, name)) for name in names})
     with progress_line("start", shown=show_progress):  # TensorFlow is imported only after the options were checked

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from albert_tf.files.urls import file_infos, is_remote, is_url, location
+
 if TYPE_CHECKING:
     from albert_tf.config import AlbertConfig
 
@@ -15,7 +17,12 @@ ConfigSource = Annotated[
 
 
 def check_new_folder(folder: Path) -> None:
-    """Raises ValueError unless `folder` is empty or can be created."""
+    """Raises ValueError unless `folder`, a path or URL, is empty or can be created."""
+    folder = location(folder)
+    if is_remote(folder):
+        if file_infos(folder):
+            raise ValueError(f"{folder} is not empty; use another folder, or empty this one.")
+        return
     if folder.is_dir():
         if any(folder.iterdir()):
             raise ValueError(f"{folder} is not empty; use another folder, or empty this one.")
@@ -30,21 +37,21 @@ def check_new_folder(folder: Path) -> None:
 
 def check_exists(*paths: Path) -> None:
     """Raises ValueError if a file or folder does not exist; commands call it before they import TensorFlow."""
-    for path in paths:
+    for path in map(location, paths):
         if not path.exists():
             raise ValueError(f"{path} does not exist; check the path.")
 
 
 def check_data(data: str) -> None:
-    """As `check_exists`, for a path that may be a URL."""
-    from albert_tf.files.urls import is_url
-
-    if not is_url(data):
+    """As `check_exists`; a file behind a URL is only looked for when it is read."""
+    if is_url(data):
+        location(data)  # raises
+    else:
         check_exists(Path(data))
 
 
 def existing_model(path: Path) -> Path:
-    """The folder of a model or an export or, for a model's name, where it is downloaded to; raises ValueError."""
+    """The folder of a model or an export or, for a URL or a name, where it is downloaded to; raises ValueError."""
     from albert_tf.files.hub import model_folder, name_hint
 
     path = model_folder(path)
@@ -54,7 +61,7 @@ def existing_model(path: Path) -> Path:
 
 
 def checkpoint_folder(path: Path) -> Path:
-    """The path of a checkpoint or, for a model's name, where it is downloaded to; does not import TensorFlow.
+    """The path of a checkpoint or, for a URL or a name, where it is downloaded to; does not import TensorFlow.
 
     Raises:
         ValueError: there is no checkpoint.

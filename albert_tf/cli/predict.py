@@ -15,6 +15,7 @@ import typer
 from albert_tf.cli.data_options import Delimiter, Encoding, Renames, table_options
 from albert_tf.cli.paths import check_data, existing_model
 from albert_tf.cli.tables import AsJson, print_json, print_table
+from albert_tf.files.urls import location
 from albert_tf.progress import progress_line
 
 NAME = "predict"
@@ -71,6 +72,7 @@ def run(
     columns, options = (text_column, pair_column, header), table_options(rename_columns, encoding, delimiter)
     is_default = str(output) == "-" and columns == ("text", None, True) and not options
     _check_options(data is not None, as_json or bool(pair), not is_default)
+    location(output)  # raises if it is a URL that cannot be reached
     folder = existing_model(folder)
     if data is None:
         _predict_texts(folder, texts or [], pair or [], precision, as_json)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from albert_tf.cli.tables import Quiet, print_table
+from albert_tf.files.urls import location
 from albert_tf.progress import progress_line
 
 NAME = "pretrain"
@@ -14,7 +15,7 @@ KEPT = "checkpoints, if there are any, are kept, and the same command resumes fr
 
 def run(
     recipe: Annotated[Path, typer.Argument(help="A recipe (.toml); see training/recipes.")],
-    output: Annotated[Path, typer.Option(help="Folder of the run; an interrupted run is resumed.")],
+    output: Annotated[Path, typer.Option(help="Folder or URL of the run; an interrupted run is resumed.")],
     examples: Annotated[Path | None, typer.Option(help="Folder of prepared examples; overrides the recipe.")] = None,
     documents: Annotated[Path | None, typer.Option(help="Folder of prepared documents; overrides the recipe.")] = None,
     heldout: Annotated[Path | None, typer.Option(help="Folder of held-out examples; overrides the recipe.")] = None,
@@ -32,6 +33,7 @@ def run(
 
     checked_recipe = load_recipe(recipe, examples=examples, documents=documents, heldout=heldout)
     checked_recipe.check_vocabulary()
+    location(output)  # raises if it is a URL that cannot be reached
     with progress_line("start", shown=not quiet):
         from albert_tf.trainer import pretrain  # imports TensorFlow, so only after the recipe has been checked
 

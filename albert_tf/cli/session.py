@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator
 
 from albert_tf.cli.tables import printable, wrapped
+from albert_tf.files.urls import of_a_library, with_urls
 
 PROGRAM = "albert-tf"
 _LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
@@ -53,6 +54,11 @@ def user_errors() -> Iterator[None]:
                 f"{error.name} is not installed; install albert-tf with its requirements, and the extra for this."
             )
             sys.exit(2)
+        except Exception as error:
+            if (sentence := of_a_library(error)) is None:
+                raise
+            print_sentence(sentence)
+            sys.exit(2)
         finally:
             if quiet in sys.meta_path:
                 sys.meta_path.remove(quiet)
@@ -60,7 +66,7 @@ def user_errors() -> Iterator[None]:
 
 def print_sentence(sentence: str) -> None:
     """Prints a sentence to standard error, after the name of the program."""
-    print(wrapped(f"{PROGRAM}: {printable(' '.join(sentence.split()))}", sys.stderr), file=sys.stderr)
+    print(wrapped(f"{PROGRAM}: {printable(with_urls(' '.join(sentence.split())))}", sys.stderr), file=sys.stderr)
 
 
 def _sentence(error: Exception) -> str:

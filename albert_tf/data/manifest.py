@@ -17,6 +17,7 @@ from albert_tf.data.options import ExampleOptions, Format
 from albert_tf.data.pretraining.examples import PretrainingExamples
 from albert_tf.files.atomic import sha256, write_json
 from albert_tf.files.json import read_json, verify_checksum, with_checksum
+from albert_tf.files.urls import location
 
 MANIFEST_NAME = "manifest.json"
 TOKENIZER_FOLDER = "tokenizer"
@@ -176,7 +177,7 @@ class VocabularyRecord(_Record):
             mask_token_id=vocabulary.mask_token_id,
             start_of_word=_pack(vocabulary.start_of_word),
             end_of_word=_pack(vocabulary.end_of_word),
-            files=tuple(HashedFile.of(path) for path in sorted(folder.iterdir())),
+            files=tuple(HashedFile.of(path) for path in sorted(folder.iterdir(), key=lambda path: path.name)),
         )
 
 
@@ -214,7 +215,7 @@ class Manifest(_Record):
     @classmethod
     def load(cls, folder: str | Path) -> "Manifest":
         """Reads the manifest of a folder; raises ValueError if it is missing or corrupt."""
-        path = Path(folder) / MANIFEST_NAME
+        path = location(folder) / MANIFEST_NAME
         if not path.is_file():
             raise ValueError(
                 f"{folder} is not a folder of prepared examples: it has no {MANIFEST_NAME}. Run `albert-tf prepare` "
@@ -231,7 +232,7 @@ def load_vocabulary(folder: str | Path) -> Vocabulary:
         packed = base64.b64decode(values[name])
         if len(packed) != -(-size // 8):
             raise ValueError(
-                f"{Path(folder) / MANIFEST_NAME}: `{name}` does not have {size:,} bits; prepare the folder again."
+                f"{location(folder) / MANIFEST_NAME}: `{name}` does not have {size:,} bits; prepare the folder again."
             )
         values[name] = np.unpackbits(np.frombuffer(packed, np.uint8), count=size).astype(bool)
     return Vocabulary(vocab_size=size, vocab_hash=manifest.recipe.vocab_hash, **values)
@@ -241,7 +242,7 @@ def read_tokenizer_files(folder: str | Path) -> dict[str, bytes]:
     """Reads the tokenizer's files in a folder, content by name; raises ValueError if one is missing or was changed."""
     contents = {}
     for file in Manifest.load(folder).vocabulary.files:
-        path = Path(folder) / TOKENIZER_FOLDER / Path(file.name).name  # cannot point outside the folder
+        path = location(folder) / TOKENIZER_FOLDER / Path(file.name).name  # cannot point outside the folder
         if not path.is_file():
             raise ValueError(f"{path} is missing; restore the file, or prepare the folder again.")
         if sha256(path) != file.sha256:

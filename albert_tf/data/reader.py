@@ -11,8 +11,10 @@ import tensorflow as tf
 from albert_tf.data.autotuning import PREFETCHED_BATCHES, without_autotuning
 from albert_tf.data.features import Feature, features_to_learn, split_roles
 from albert_tf.data.options import Objective
+from albert_tf.data.remote_shards import copied, read_and_give_back
 from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.data.sources import Source, check_expectations, complete_shards, find_shards, undamaged_shards
+from albert_tf.files.urls import is_remote
 
 _OPEN_SHARDS = 16
 
@@ -93,7 +95,8 @@ def pretraining_dataset(
     epochs, skipped = divmod(first_batch * batch_size, records) if records and repeat else (0, first_batch * batch_size)
 
     def read_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
-        return _epoch(paths, (tf.constant(seed, tf.int64), epoch) if shuffle else None, shuffle_buffer)
+        order = (tf.constant(seed, tf.int64), epoch) if shuffle else None
+        return _epoch(paths, order, shuffle_buffer, continues=repeat)
 
     dataset = (tf.data.Dataset.counter(epochs) if repeat else tf.data.Dataset.range(1)).flat_map(read_epoch)
     dataset = dataset.skip(skipped).batch(batch_size, drop_remainder=drop_remainder)
@@ -110,20 +113,34 @@ def pretraining_dataset(
     return without_autotuning(dataset)
 
 
-def _epoch(paths: list[Path], order: tuple[tf.Tensor, tf.Tensor] | None, shuffle_buffer: int) -> tf.data.Dataset:
+def _epoch(
+    paths: list[Path], order: tuple[tf.Tensor, tf.Tensor] | None, shuffle_buffer: int, continues: bool
+) -> tf.data.Dataset:
     """All records once, shuffled by `order` = (seed, epoch), or in the order of the files if it is None."""
-    dataset = tf.data.Dataset.from_tensor_slices([str(path) for path in paths])
-    seeds = None
-    if order is not None:
-        # `shuffle` also depends on the global seed, and takes no tensor if that is 0; this sets it in this graph only.
-        tf.random.set_seed(1)
-        # Stateless, so that the order of an epoch does not depend on earlier ones.
-        seeds = tf.random.stateless_uniform([2], tf.stack(order), None, None, tf.int64)
-        dataset = dataset.shuffle(len(paths), seed=seeds[0], reshuffle_each_iteration=False)
-    dataset = dataset.interleave(
-        tf.data.TFRecordDataset, cycle_length=min(len(paths), _OPEN_SHARDS), num_parallel_calls=tf.data.AUTOTUNE
-    )
+    dataset, read = _shard_names(paths, _seeds(order)), tf.data.TFRecordDataset
+    if any(map(is_remote, paths)):
+        following = _shard_names(paths, _seeds(order and (order[0], order[1] + 1))).take(_OPEN_SHARDS * continues)
+        dataset, read = copied(dataset, following), read_and_give_back
+    dataset = dataset.interleave(read, cycle_length=min(len(paths), _OPEN_SHARDS), num_parallel_calls=tf.data.AUTOTUNE)
+    seeds = _seeds(order)
     return dataset if seeds is None else dataset.shuffle(shuffle_buffer, seed=seeds[1], reshuffle_each_iteration=False)
+
+
+def _seeds(order: tuple[tf.Tensor, tf.Tensor] | None) -> tf.Tensor | None:
+    """Two seeds: of the order of the shards, and of that of the records."""
+    if order is None:
+        return None
+    # `shuffle` also depends on the global seed, and takes no tensor if that is 0; this sets it in this graph only.
+    tf.random.set_seed(1)
+    # Stateless, so that the order of an epoch does not depend on earlier ones.
+    return tf.random.stateless_uniform([2], tf.stack(order), None, None, tf.int64)
+
+
+def _shard_names(paths: list[Path], seeds: tf.Tensor | None) -> tf.data.Dataset:
+    dataset = tf.data.Dataset.from_tensor_slices([str(path) for path in paths])
+    if seeds is None:
+        return dataset
+    return dataset.shuffle(len(paths), seed=seeds[0], reshuffle_each_iteration=False)
 
 
 def _parser(sizes: Sizes, objective: Objective):

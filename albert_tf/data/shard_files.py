@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from albert_tf.data.corpus import TokenizedDocuments
+from albert_tf.files.urls import opened
 
 _LENGTH = struct.Struct("<Q")
 _CHECKSUM = struct.Struct("<I")
@@ -102,7 +103,7 @@ def read_records(path: Path) -> Iterator[bytes]:
         if not holds:
             raise DamagedShardError(ShardFault(path, number, reason))
 
-    with path.open("rb") as file:
+    with opened(path) as file:
         while header := file.read(12):
             check(len(header) == 12, "the file ends inside the record's header")
             check(masked_checksum(header[:8]) == header[8:], "the checksum of the record's length is wrong")

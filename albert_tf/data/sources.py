@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import tensorflow as tf
 from google.protobuf.message import DecodeError
@@ -13,7 +12,9 @@ from google.protobuf.message import DecodeError
 from albert_tf.data.features import PACKED_FEATURES, PRETRAINING_FEATURES, with_role
 from albert_tf.data.manifest import MANIFEST_NAME, Manifest, Shard
 from albert_tf.data.options import Format, Objective
+from albert_tf.data.shard_cache import SHARDS
 from albert_tf.data.shard_files import DamagedShardError, ShardFault, find_fault, read_records
+from albert_tf.files.urls import file_infos, is_remote, location
 
 Source = str | Path | Sequence[str | Path]
 
@@ -50,7 +51,7 @@ def find_shards(source: Source, expected: Format | None = "examples") -> Shards:
         if not paths:
             raise ValueError("`source` must be a folder or at least one TFRecord file. Received: no files. Add one.")
         return Shards(paths, _sizes_of_first_record(paths[0]), None)
-    folder, found = Path(cast("str | Path", source)), manifest.recipe.format
+    folder, found = location(source), manifest.recipe.format
     if expected not in (None, found):
         raise ValueError(
             f"{folder} holds {found}, not {expected}; run `albert-tf prepare --format {expected}`, or pass the folder "
@@ -68,11 +69,12 @@ def find_shards(source: Source, expected: Format | None = "examples") -> Shards:
 def _locate(source: Source) -> tuple[list[Path], Manifest | None]:
     """The files of a source, and the manifest if it is a folder."""
     if not isinstance(source, str | Path):
-        return [Path(path) for path in source], None
-    if Path(source).is_file():
-        return [Path(source)], None
-    manifest = Manifest.load(source)
-    return [Path(source, shard.name) for shard in manifest.shards], manifest
+        return [location(path) for path in source], None
+    path = location(source)
+    if path.is_file():
+        return [path], None
+    manifest = Manifest.load(path)
+    return [path / shard.name for shard in manifest.shards], manifest
 
 
 def _sizes_of_first_record(path: Path) -> dict[str, int]:
@@ -123,13 +125,21 @@ def check_expectations(
 
 def complete_shards(shards: Shards) -> list[Path]:
     """Returns the shards; raises ValueError if one is missing or, as its size shows, not that of the manifest."""
+    sizes = _file_sizes(shards.paths)
     for path, listed in zip(shards.paths, shards.listed, strict=True):
-        if not path.is_file():
+        if path not in sizes:
             raise ValueError(f"The shard {path} is missing; copy it there, or prepare the folder again.")
-        if listed and listed.bytes != path.stat().st_size:
+        if listed and listed.bytes != sizes[path]:
             fault = find_fault(path, listed.records, listed.bytes)
             raise _damaged([fault or ShardFault(path, 0, "it changed while it was read")])
     return shards.paths
+
+
+def _file_sizes(paths: Sequence[Path]) -> dict[Path, int]:
+    """Bytes of the files that exist; behind URLs, a folder is listed once instead of asking for each file."""
+    remote = {path.parent: file_infos(path.parent) for path in paths if is_remote(path)}
+    sizes = {path: remote[path.parent][path.name]["size"] for path in paths if path.name in remote.get(path.parent, ())}
+    return sizes | {path: path.stat().st_size for path in paths if not is_remote(path) and path.is_file()}
 
 
 def undamaged_shards(shards: Shards) -> list[Path]:
@@ -181,11 +191,15 @@ def name_damage(*sources: Source) -> Iterator[None]:
         *sources: the sources of the datasets that are read in the block.
 
     Raises:
-        ValueError: the block raised a read error and a shard is damaged.
+        ValueError: the block raised a read error and a shard is damaged, or could not be read from its URL.
     """
     try:
         yield
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+    except tf.errors.OpError as error:
+        if SHARDS.failure is not None:
+            raise SHARDS.failure from None
+        if not isinstance(error, tf.errors.DataLossError | tf.errors.InvalidArgumentError):
+            raise
         # An error of the generator that makes examples on the fly arrives as text.
         if not isinstance(error, tf.errors.DataLossError) and DamagedShardError.__name__ not in error.message:
             raise

@@ -17,8 +17,9 @@ from albert_tf.export.checks import SAMPLES, check_length
 from albert_tf.export.hub_preprocess import Preprocessor
 from albert_tf.export.saved_model import TOLERANCE
 from albert_tf.export.serve_base import traced
-from albert_tf.files.atomic import temporary_folder, tensorflow_writes
+from albert_tf.files.atomic import move, temporary_folder, tensorflow_writes
 from albert_tf.files.hub import model_folder
+from albert_tf.files.urls import location
 from albert_tf.keras_internals import TrainableSavedModel
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
@@ -61,7 +62,7 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
         ValueError: `output` exists; checkpoint or vocabulary is missing or damaged, or they do not match; outputs
             differ by more than 1e-5.
     """
-    output = pathlib.Path(output)
+    output = location(output)
     if output.exists():
         raise ValueError(f"`output` must not exist yet. Received: output={output}; give another folder, or remove it.")
     source = model_folder(source)
@@ -93,7 +94,7 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
                 f"The outputs of the SavedModels differ by {difference:.2e} from those of tokenizer and Keras model "
                 f"(tolerance {TOLERANCE}). Nothing was written; please report this as a bug."
             )
-        (partial / "hub").rename(output)
+        move(partial / "hub", output)
     return HubReport(output, tuple(sorted(signatures)), difference)
 
 

@@ -25,6 +25,7 @@ from albert_tf.export.web_page import check_web_task, write_web_page
 from albert_tf.files.atomic import atomic_write, temporary_folder, write_json
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
+from albert_tf.files.urls import location
 from albert_tf.inference.folder import load_folder
 from albert_tf.inference.keras_network import KerasNetwork
 from albert_tf.inference.network import P_MASK
@@ -96,7 +97,7 @@ def export_onnx(
         UserWarning: there is no `tokenizer.json` for this vocabulary, so transformers.js cannot read texts.
     """
     source = model_folder(source)
-    folder = version_folder(pathlib.Path(output), name, version)
+    folder = version_folder(location(output), name, version)
     loaded = _load(source, max_length)
     if web_page:
         check_web_task(f"{loaded.settings.task} with the beam head" if loaded.is_beam else loaded.settings.task)

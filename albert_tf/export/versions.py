@@ -2,9 +2,13 @@
 
 import errno
 import pathlib
+from typing import Any
+
+from albert_tf.files.atomic import move
+from albert_tf.files.urls import is_remote
 
 
-def version_folder(output: pathlib.Path, name: str, version: int | None) -> pathlib.Path:
+def version_folder(output: Any, name: str, version: int | None) -> Any:
     """The folder of a new version.
 
     Args:
@@ -28,11 +32,13 @@ def version_folder(output: pathlib.Path, name: str, version: int | None) -> path
     return output / name / str(version)
 
 
-def publish(partial: pathlib.Path, folder: pathlib.Path, may_increment: bool) -> pathlib.Path:
+def publish(partial: pathlib.Path, folder: Any, may_increment: bool) -> Any:
     """Renames a complete folder, so that a server never sees a partial version; returns its final name."""
     while True:
         try:
-            return partial.rename(folder)
+            if is_remote(folder) and folder.exists():
+                raise FileExistsError(errno.EEXIST, "exists")
+            return move(partial, folder)
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise

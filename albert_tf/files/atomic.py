@@ -11,32 +11,42 @@ import shutil
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
+from albert_tf.files.origins import process_folder
+from albert_tf.files.urls import is_remote, location, opened, upload
+
 try:
     import fcntl
 except ImportError:  # not a POSIX system
     fcntl = None
 
 
-def atomic_write(path: pathlib.Path, content: bytes) -> None:
+def atomic_write(path: Any, content: bytes) -> None:
     """Writes a file atomically, see `atomic_open`."""
     with atomic_open(path) as file:
         file.write(content)
 
 
-def write_json(path: pathlib.Path, value: Any, *, indent: int = 2, **options: Any) -> None:
+def write_json(path: Any, value: Any, *, indent: int = 2, **options: Any) -> None:
     """Writes a value as indented JSON atomically; `options` are those of `json.dumps`."""
     atomic_write(path, (json.dumps(value, indent=indent, **options) + "\n").encode("utf-8", "surrogatepass"))
 
 
 @contextlib.contextmanager
-def atomic_open(path: pathlib.Path) -> Iterator[BinaryIO]:
+def atomic_open(path: Any) -> Iterator[BinaryIO]:
     """Opens a temporary file in the same folder for writing, which replaces `path` once it is synced to disk.
 
     Temporary files of killed processes are removed first. As for other new files, the umask limits who may read it.
+    A URL is written at the end, from a temporary file.
 
     Raises:
         OSError: the file could not be written; the message names `path`, and an existing file is unchanged.
     """
+
+    path = location(path)
+    if is_remote(path):
+        with _uploaded(path) as file:
+            yield file
+        return
 
     def make(name: str) -> int:
         return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
@@ -60,8 +70,19 @@ def atomic_open(path: pathlib.Path) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def temporary_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Creates a folder beside `path`, for the caller to rename or to move files from, and removes it at the end.
+def _uploaded(remote: Any) -> Iterator[BinaryIO]:
+    temporary = process_folder() / f"upload-{secrets.token_hex(8)}"
+    try:
+        with temporary.open("wb", buffering=2**20) as file:
+            yield file
+        upload(temporary, remote)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def temporary_folder(path: Any) -> Iterator[pathlib.Path]:
+    """Creates a folder beside `path`, for the caller to `move` it or files of it, and removes it at the end.
 
     Temporary folders of killed processes are removed first. As for other new folders, the umask limits who may read it.
     """
@@ -72,6 +93,8 @@ def temporary_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
             with contextlib.suppress(FileNotFoundError):  # another process removed it before it was locked
                 return os.open(name, os.O_RDONLY)
 
+    if is_remote(path):
+        path = process_folder() / "folders" / path.name
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_temporary(path.with_name(glob.escape(path.name)))
     descriptor, temporary = _locked(path, make)
@@ -82,8 +105,23 @@ def temporary_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
         os.close(descriptor)
 
 
+def move(source: pathlib.Path, target: Any) -> Any:
+    """Renames a file or a folder or, if `target` is behind a URL, uploads it, metadata last; returns `target`."""
+    if not is_remote(target):
+        return source.rename(target) if source.is_dir() else source.replace(target)
+    files = [source] if source.is_file() else [file for file in source.rglob("*") if file.is_file()]
+    for file in sorted(files, key=last_if_metadata):
+        upload(file, target if file == source else target.joinpath(*file.relative_to(source).parts))
+    return target
+
+
+def last_if_metadata(file: pathlib.Path) -> tuple[bool, int]:
+    """Sorts files by when they were written, but after the others those that make a folder complete."""
+    return file.suffix in (".json", ".pb", ".index"), file.stat().st_mtime_ns
+
+
 @contextlib.contextmanager
-def tensorflow_writes(path: pathlib.Path) -> Iterator[None]:
+def tensorflow_writes(path: Any) -> Iterator[None]:
     """Turns TensorFlow's errors in writing `path`, such as a full disk, into an OSError that names it."""
     import tensorflow as tf
 
@@ -94,7 +132,7 @@ def tensorflow_writes(path: pathlib.Path) -> Iterator[None]:
         raise OSError(f"could not write {path} ({reason}); free space or choose another folder") from None
 
 
-def could_not_write(path: pathlib.Path, error: OSError) -> OSError:
+def could_not_write(path: Any, error: OSError) -> OSError:
     """Returns an OSError that names the file that was being written."""
     return OSError(error.errno, f"could not write the file ({error.strerror})", str(path))
 
@@ -121,9 +159,9 @@ def _locked(path: pathlib.Path, make: Callable[[str], int]) -> tuple[int, str]:
         os.close(descriptor)
 
 
-def remove_temporary(path: pathlib.Path) -> None:
+def remove_temporary(path: Any) -> None:
     """Removes temporary files and folders of `path`, whose name may be a pattern, if their writers are not alive."""
-    if fcntl is None:
+    if fcntl is None or is_remote(path):
         return
     for temporary in path.parent.glob(f".{path.name}.????????"):
         with contextlib.suppress(OSError):  # its writer is alive, or another process removed it
@@ -135,9 +173,9 @@ def remove_temporary(path: pathlib.Path) -> None:
                 os.close(descriptor)
 
 
-def sha256(path: pathlib.Path) -> str:
+def sha256(path: Any) -> str:
     """SHA-256 of a file's content, as hexadecimal digits."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

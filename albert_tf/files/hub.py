@@ -2,6 +2,9 @@
 
 import pathlib
 import re
+from typing import Any
+
+from albert_tf.files.urls import as_url, explained, is_remote, local_copy, location
 
 # Weights in order of preference; of these, only the first that a model has is downloaded.
 HUGGING_FACE_WEIGHTS = tuple(
@@ -17,28 +20,33 @@ _SMALL_FILES = {
     *(f"2_Dense/{name}" for name in ("config.json", "model.safetensors", "pytorch_model.bin")),
     *("metadata.json", "assets/tokenizer/vocabulary.spm"),
 }
+_READ_WITHOUT_WEIGHTS = (".json", ".txt", ".model", ".spm")
+_OF_RUNS = ("checkpoints/", "logs/", ".")  # in the folder of a run, but not of its model
 _NAME = re.compile(r"(?P<name>\w[\w.-]*/\w[\w.-]*)(@(?P<revision>[^@]+))?", re.ASCII)
 
 
 def model_folder(path: str | pathlib.Path, revision: str | None = None, *, weights: bool = True) -> pathlib.Path:
-    """Returns the path or, for the name of a model on huggingface.co, the folder that its files are downloaded to.
+    """Returns the path or, for a URL or the name of a model on huggingface.co, where its files are downloaded to.
 
     A path that exists is never taken for a name. Of others, `owner/name` is a path if there is a folder `owner`, and
     `owner/name@revision` is a name. Without a network, or with HF_HUB_OFFLINE=1, an earlier download is used.
 
     Args:
-        path: a path, or a name.
+        path: a path, a name, or the URL of a folder, a file or the prefix of a checkpoint.
         revision: branch, tag or commit. None: the newest.
         weights: whether weights are needed; else only config and vocabulary are downloaded.
 
     Raises:
         ValueError: there is no such model, it has no weights in a known format, or it cannot be downloaded.
     """
-    match = _NAME.fullmatch(pathlib.Path(path).as_posix())
-    if match is None or pathlib.Path(path).exists():
+    url = as_url(path)
+    if url is not None and _NAME.fullmatch(url.removeprefix("hf://")) is None:
+        return _behind_url(location(path), weights)
+    match = _NAME.fullmatch((url or pathlib.Path(path).as_posix()).removeprefix("hf://"))
+    if match is None or (url is None and pathlib.Path(path).exists()):
         return pathlib.Path(path)
     name, revision = match["name"], revision or match["revision"]
-    if revision is None and pathlib.Path(path).parent.is_dir():
+    if revision is None and url is None and pathlib.Path(path).parent.is_dir():
         return pathlib.Path(path)
     try:
         import huggingface_hub.errors as errors
@@ -75,6 +83,24 @@ def model_folder(path: str | pathlib.Path, revision: str | None = None, *, weigh
             f"{name} at {_site()} has no weights in a known format ({', '.join(_WEIGHTS)}); choose another model."
         )
     return folder
+
+
+def _behind_url(path: Any, weights: bool) -> pathlib.Path:
+    """The copy of a model's folder or, of a file or the prefix of a checkpoint, of the files that belong to it."""
+    if not is_remote(path):
+        return path
+    if path.is_dir():
+        return local_copy(path, lambda name: not name.startswith(_OF_RUNS) and (weights or _is_small(name)))
+    with explained(path):
+        if not path.fs.glob(f"{path.path}*"):
+            raise ValueError(f"{path} does not exist; check the URL.")
+    names = (path.name, f"{path.name}.")
+    beside = local_copy(path.parent, lambda name: name.startswith(names) or ("/" not in name and _is_small(name)))
+    return beside / path.name
+
+
+def _is_small(name: str) -> bool:
+    return name.endswith(_READ_WITHOUT_WEIGHTS)
 
 
 def name_hint(path: str | pathlib.Path) -> str:

@@ -8,6 +8,8 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from albert_tf.files.urls import location, opened
+
 MAX_BYTES = 64 << 20
 _CHECKSUM = "checksum"
 _KINDS = {dict: "an object", list: "a list"}
@@ -43,13 +45,13 @@ def read_toml(path: str | pathlib.Path, cure: str = "correct it") -> dict[str, A
 
 def read_bytes(path: str | pathlib.Path, cure: str = "check the path", max_bytes: int = MAX_BYTES) -> bytes:
     """Reads a file; raises ValueError if it cannot be read or has more than `max_bytes`."""
-    path = pathlib.Path(path)
+    path = location(path)
     if not path.exists():
         raise ValueError(f"{path} does not exist; {cure}.")
     if not path.is_file():
         raise ValueError(f"{path} is not a file; {cure}.")
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             # `read(max_bytes)` would allocate as many, even for a small file.
             content = file.read(min(path.stat().st_size, max_bytes) + 1)
     except OSError as error:

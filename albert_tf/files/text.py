@@ -2,11 +2,15 @@
 
 import glob
 import gzip
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+from albert_tf.files.urls import explained, file_infos, is_remote, location, opened
 
 MAX_LINE_BYTES = 16 * 2**20
 # Text compresses to about 1/3, repetitive logs to 1/100, and a decompression bomb to 1/1000.
@@ -31,7 +35,7 @@ def find_files(inputs: Iterable[str | Path]) -> list[Path]:
     """Finds the text files that `inputs` name.
 
     Args:
-        inputs: files, folders (all `*.txt` and `*.txt.gz` below them, sorted) or patterns such as `corpus/*.txt`
+        inputs: files, URLs, folders (all `*.txt` and `*.txt.gz` below them, sorted) or patterns such as `corpus/*.txt`
             (sorted).
 
     Returns:
@@ -42,20 +46,42 @@ def find_files(inputs: Iterable[str | Path]) -> list[Path]:
     """
     found: dict[Path, Path] = {}
     for name in inputs:
-        path = Path(name)
-        if path.is_dir():
+        path = location(name)
+        if is_remote(path):
+            files = _remote_files(path)
+        elif path.is_dir():
             files = sorted(match for ending in _ENDINGS for match in path.rglob(ending) if match.is_file())
             if not files:
                 raise ValueError(f"The folder {name} holds no .txt or .txt.gz files; correct the path.")
         elif path.is_file():
             files = [path]
         else:
-            files = sorted(Path(match) for match in glob.glob(str(name), recursive=True) if Path(match).is_file())
+            files = sorted(Path(match) for match in glob.glob(str(path), recursive=True) if Path(match).is_file())
             if not files:
                 raise ValueError(f"No file matches {str(name)!r}; correct the path or the pattern.")
         for file in files:
             found.setdefault(file.resolve(), file)
     return list(found.values())
+
+
+def _remote_files(path: Any) -> list[Any]:
+    """The files behind a URL, in the order of the same files on disk."""
+    url = str(path)
+    folder, pattern = path, url.partition("://")[2]
+    if set("*?[") & set(pattern):
+        start = re.split(r"/[^/]*[*?[]", pattern)[0]
+        with explained(url):
+            matches = [match.lstrip("/").removeprefix(f"{start}/") for match in path.fs.glob(path.path)]
+        names, folder = matches, location(f"{url.partition('://')[0]}://{start}")
+        problem = f"No file matches {url!r}; correct the URL or the pattern."
+    elif path.protocol in ("http", "https") or path.is_file():
+        return [path]
+    else:
+        names = [name for name in file_infos(path) if any(fnmatch(name, ending) for ending in _ENDINGS)]
+        problem = f"{url} is neither a file nor a folder with .txt or .txt.gz files; correct the URL."
+    if not names:
+        raise ValueError(problem)
+    return [folder / name for name in sorted(names, key=lambda name: name.split("/"))]
 
 
 def read_lines(
@@ -74,7 +100,7 @@ def read_lines(
         ValueError: the file is not UTF-8, is not a complete gzip file or expands more than `MAX_EXPANSION` times, or a
             line is too long; the message names the file and the byte or the line.
     """
-    with path.open("rb") as file:
+    with opened(path) as file:
         if path.suffix != ".gz":
             yield from _decoded(file, path, max_bytes, cure)
             return

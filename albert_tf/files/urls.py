@@ -1,38 +1,308 @@
-"""Files behind URLs, through fsspec."""
+"""Files and folders behind URLs, through fsspec and universal-pathlib, which are imported for a URL alone.
 
+`location` turns what a user passes into a path: a `pathlib.Path`, or for a URL a `UPath`, which has the same methods.
+What needs a file on disk takes a copy: `local_copy` for the life of the process, `borrowed` for a block. Copies lie
+under the same names, `.../s3/bucket/key` for `s3://bucket/key`, so that messages about them can be given as URLs.
+"""
+
+import contextlib
+import functools
+import io
+import logging
 import pathlib
-import tempfile
-from typing import Any
+import random
+import re
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from albert_tf.files.origins import ORIGINS, process_folder
 
-_CURE = "check the URL and the connection, or download the file"
+Result = TypeVar("Result")
+_INSTALL = "pip install 'albert-tf[cloud]'"
+# pathlib makes one slash of two.
+_IN_A_PATH = re.compile(r"([a-z][a-z0-9+.-]+):/([^/].*)", re.DOTALL)
+_COPIES, MIRRORS = "urls", "mirrors"
+# botocore waits up to a minute in all, so that a server may be away for ten seconds; other libraries do by default.
+_RETRIES = {"retries": {"mode": "standard", "max_attempts": 8}, "connect_timeout": 10}
+# Listings are not kept, because other processes write too.
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "s3": {"use_listings_cache": False, "config_kwargs": _RETRIES},
+    "gs": {"use_listings_cache": False},
+}
+_WAITS = (1, 2, 4, 8)  # seconds before the next try
+_known_roots: set[str] = set()
+_copies: dict[pathlib.Path, str] = {}  # what was known of a file when it was copied
+_copying = threading.RLock()
+
+
+def as_url(path: Any) -> str | None:
+    """The URL that this is, such as `s3://bucket/key`, also as a path of one slash; else None."""
+    if isinstance(path, pathlib.PurePath):
+        match = _IN_A_PATH.fullmatch(path.as_posix())
+        return f"{match[1]}://{match[2]}" if match else None
+    text = path if isinstance(path, str) else str(path) if is_remote(path) else ""
+    return text if "://" in text else None
 
 
 def is_url(path: Any) -> bool:
-    """Whether this is a string such as `https://...`, `s3://...` or `hf://...`."""
-    return isinstance(path, str) and "://" in path
+    """Whether this is a URL, as a string, as a path or as a UPath."""
+    return as_url(path) is not None
 
 
-def local_copy(url: str) -> pathlib.Path:
-    """Downloads a file to a temporary one of the same name, which is removed when Python ends.
+def is_remote(path: Any) -> bool:
+    """Whether this is a UPath of another machine, as `location` returns for URLs."""
+    return hasattr(path, "storage_options") and not isinstance(path, pathlib.PurePath)
+
+
+def location(path: Any) -> pathlib.Path:
+    """A path as pathlib's or, for a URL, as a UPath, which is used alike; of `file://`, the path.
 
     Raises:
-        ValueError: the file cannot be read, or a library that this needs is not installed.
+        ValueError: the bucket or repository does not exist or cannot be reached, or a library is not installed.
     """
+    url = as_url(path)
+    if url is None:
+        return pathlib.Path(path)
+    if url.startswith("file:"):
+        return pathlib.Path("/" + url.removeprefix("file:").lstrip("/"))
+    if is_remote(path):
+        return path
+    with explained(url):
+        try:
+            from upath import UPath
+        except ImportError:
+            raise ValueError(f"{url} needs fsspec and universal-pathlib; {_INSTALL}.") from None
+        protocol = url.partition(":")[0]
+        _adapt_library(protocol)
+        remote: Any = UPath(url, **_OPTIONS.get(protocol, {}))
+        _check_root(remote)
+    return remote
+
+
+@functools.cache
+def _adapt_library(protocol: str) -> None:
+    """Lets botocore and gcsfs draw their waits from a generator of their own, not from that of the seeds of weights.
+
+    Without it, a run whose server was busy while its model was made would begin with other weights. Tracebacks that
+    gcsfs logs are not shown, except where an application collects logs, because its errors are raised too.
+    """
+    drawn = random.Random()
+    if protocol == "s3":
+        from botocore.retries.standard import ExponentialBackoff
+
+        defaults = ExponentialBackoff.__init__.__defaults__ or ()
+        ExponentialBackoff.__init__.__defaults__ = tuple(
+            drawn.random if value == random.random else value for value in defaults
+        )
+    elif protocol == "gs":
+        import gcsfs.retry
+
+        vars(gcsfs.retry)["random"] = drawn
+        logging.getLogger("gcsfs").addHandler(logging.NullHandler())
+
+
+def _check_root(remote: Any) -> None:
+    """Raises an error unless the bucket exists and may be looked into, before any work begins."""
+    root = f"{remote.protocol}://{remote.path.lstrip('/').partition('/')[0]}"
+    if remote.protocol in ("http", "https") or root in _known_roots:
+        return
     try:
-        import fsspec
-    except ImportError:
-        raise ValueError(f"{url} needs fsspec; pip install 'albert-tf[cloud]'.") from None
-    name = url.rsplit("/", 1)[-1].split("?")[0] or "file"
-    path = pathlib.Path(tempfile.mkdtemp(dir=process_folder())) / name
+        remote.fs.info(remote.path)
+    except FileNotFoundError as error:
+        if "bucket does not exist" in str(error) or (remote.protocol == "gs" and not remote.fs.exists(root)):
+            raise ValueError(f"{remote}: there is no {root}; create it, or check the URL.") from None
+    _known_roots.add(root)
+
+
+@contextlib.contextmanager
+def explained(url: Any, doing: str = "be read") -> Iterator[None]:
+    """Turns the errors of all libraries into a ValueError of one sentence."""
     try:
-        filesystem, remote = fsspec.url_to_fs(url)
-        filesystem.get_file(remote, str(path))
-    except ImportError as error:
-        raise ValueError(f"{url} needs another library ({error}); pip install 'albert-tf[cloud]'.") from None
+        yield
     except Exception as error:  # of many kinds, by protocol
-        reason = (str(error).splitlines() or [""])[0][:200] or type(error).__name__
-        raise ValueError(f"{url} could not be read ({type(error).__name__}: {reason}); {_CURE}.") from None
-    ORIGINS[path] = url
-    return path
+        if isinstance(error, ValueError) and str(url) in str(error):  # explained already
+            raise
+        raise ValueError(_sentence(str(url), error, doing)) from None
+
+
+def _sentence(url: str, error: Exception, doing: str) -> str:
+    reason = (str(error).splitlines() or [""])[0][:200].rstrip(".") or type(error).__name__
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if isinstance(error, ImportError):
+        return f"{url} needs another library ({reason}); {_INSTALL}."
+    if "Credential" in type(error).__name__ or "Unable to locate credentials" in reason:
+        return f"{url} needs credentials, and none were found ({reason}); log in, or set those of this storage."
+    if isinstance(error, PermissionError) or {"GatedRepoError", "LocalTokenNotFoundError"} & names:
+        return f"{url} could not {doing}, because access was refused ({reason}); check the key and its rights."
+    if isinstance(error, FileNotFoundError) or {"RepositoryNotFoundError", "EntryNotFoundError"} & names:
+        return f"{url} does not exist{'' if reason in url else f' ({reason})'}; check the URL."
+    return f"{url} could not {doing} ({type(error).__name__}: {reason}); check the URL and the connection."
+
+
+def of_a_library(error: Exception) -> str | None:
+    """One sentence about an error of a library for URLs that nothing has explained; None for others."""
+    package = type(error).__module__.partition(".")[0]
+    known = ("botocore", "aiobotocore", "aiohttp", "gcsfs", "fsspec", "huggingface_hub", "s3fs", "google", "httpx")
+    return _sentence("A URL", error, "be read or written") if package in known else None
+
+
+def with_urls(text: str) -> str:
+    """A message with the URLs of copies instead of their paths."""
+    if _copies or _known_roots:
+        text = re.sub(rf"{re.escape(str(process_folder()))}/({_COPIES}|{MIRRORS}/\w+)/(\w+)/", r"\2://", text)
+    return re.sub(r"\b(s3|gs|hf|https?):/(?=[^/\s])", r"\1://", text)
+
+
+def place_of_copy(remote: Any, folder: str = _COPIES) -> pathlib.Path:
+    """Where the copy of a file or folder lies."""
+    parts = [remote.protocol, *re.sub(r"^\w+://", "", remote.path).partition("?")[0].split("/")]
+    if {"..", "."} & set(parts):
+        raise ValueError(f"{remote} has '..' in its name, which is no name of a file; rename it.")
+    return process_folder().joinpath(folder, *filter(None, parts))
+
+
+def local_copy(path: Any, wanted: Callable[[str], bool] = lambda name: True) -> pathlib.Path:
+    """Downloads a file or folder unless the copy that this process made is still like it; local paths as they are.
+
+    Copies are removed when Python ends.
+
+    Args:
+        path: a path or URL.
+        wanted: which files of a folder are needed, by their names below it.
+
+    Raises:
+        ValueError: it does not exist, has no files, or cannot be read, or a library is not installed.
+    """
+    remote: Any = location(path)
+    if not is_remote(remote):
+        return remote
+    with _copying, explained(remote):
+        copy = place_of_copy(remote)
+        found = retried(lambda: _files(remote))
+        names = {name: known for name, known in found.items() if not name or wanted(name)}
+        if not names:
+            raise ValueError(f"{remote} has no files{' that are needed' if found else ''}; check the URL.")
+        missing = [name for name, known in names.items() if not _is_copied(copy / name, known)]
+        if missing:
+            for name in missing:
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            sources, targets = [_below(remote, name) for name in missing], [str(copy / name) for name in missing]
+            retried(lambda: remote.fs.get(sources, targets))
+        for gone in [file for file in _copies if copy in file.parents and _name(file, copy) not in found]:
+            gone.unlink(missing_ok=True)
+            del _copies[gone]
+        _copies.update({copy / name: known for name, known in names.items()})
+    ORIGINS[copy] = str(remote)
+    return copy
+
+
+def _is_copied(file: pathlib.Path, known: str) -> bool:
+    return _copies.get(file) == known and file.is_file()
+
+
+def _name(file: pathlib.Path, folder: pathlib.Path) -> str:
+    return file.relative_to(folder).as_posix()
+
+
+def _below(remote: Any, name: str) -> str:
+    return f"{remote.path.rstrip('/')}/{name}" if name else remote.path
+
+
+def _files(remote: Any) -> dict[str, str]:
+    """The files below a folder by name, or the file under the name "", with what tells whether they have changed."""
+    info = remote.fs.info(remote.path)
+    if info["type"] != "directory" or remote.protocol in ("http", "https"):  # which has no folders
+        return {"": _state(info)}
+    return {name: _state(info) for name, info in file_infos(remote).items()}
+
+
+def file_infos(folder: Any) -> dict[str, dict[str, Any]]:
+    """What is known of all files below a remote folder, by name, in one listing; names that lead out are left out."""
+    start = folder.path.strip("/").removeprefix(f"{folder.protocol}://") + "/"
+    with explained(folder):
+        folder.fs.invalidate_cache()
+        try:
+            found = retried(lambda: folder.fs.find(folder.path, detail=True))
+        except FileNotFoundError:
+            return {}
+    names = {path.lstrip("/").removeprefix(start): info for path, info in found.items()}
+    return {name: info for name, info in names.items() if name and not {"", ".", ".."} & set(name.split("/"))}
+
+
+def _state(info: dict[str, Any]) -> str:
+    tags = [info[key] for key in ("ETag", "etag", "generation", "md5Hash", "blob_id") if info.get(key)]
+    return str([info.get("size"), *(tags or map(info.get, ("LastModified", "mtime", "updated", "created")))])
+
+
+@contextlib.contextmanager
+def borrowed(path: Any) -> Iterator[pathlib.Path]:
+    """A file on disk with the content of a file, for the time of the block."""
+    if not is_remote(path):
+        yield path
+        return
+    copy = process_folder() / "borrowed" / secrets.token_hex(8) / path.name
+    copy.parent.mkdir(parents=True)
+    try:
+        download(path, copy)
+        yield copy
+    finally:
+        copy.unlink(missing_ok=True)
+        copy.parent.rmdir()
+
+
+@contextlib.contextmanager
+def opened(path: Any) -> Iterator[io.BufferedReader]:
+    """A file, also a remote one, open for reading."""
+    with borrowed(path) as local, local.open("rb") as file:
+        yield file
+
+
+def download(remote: Any, file: pathlib.Path) -> None:
+    """Copies a remote file; raises ValueError if it cannot be read."""
+    with explained(remote):
+        retried(lambda: remote.fs.get_file(remote.path, str(file)))
+
+
+def upload(file: pathlib.Path, remote: Any) -> None:
+    """Copies a file, which is there in full or as it was before; raises ValueError if it cannot be written."""
+    with explained(remote, "be written"):
+        retried(lambda: remote.fs.put_file(str(file), remote.path))
+
+
+def make_folder(folder: Any) -> None:
+    """Makes a folder with those above it; remote storage has none, and its buckets are never made.
+
+    Raises:
+        ValueError: there is a remote file of this name.
+    """
+    if not is_remote(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    elif folder.fs.isfile(folder.path):
+        raise ValueError(f"{folder} is a file; give another folder.")
+
+
+def remove_tree(folder: Any) -> None:
+    """Removes a folder with all that is in it, if it exists."""
+    if not is_remote(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    with explained(folder, "be written"), contextlib.suppress(FileNotFoundError):
+        retried(lambda: folder.fs.rm(folder.path, recursive=True))
+
+
+def retried(function: Callable[[], Result]) -> Result:
+    """Calls a function, again after some seconds if the connection was lost: fsspec does not for http."""
+    for wait in _WAITS:
+        try:
+            return function()
+        except Exception as error:  # those of aiohttp by name, because it may not be installed
+            is_lost = isinstance(error, ConnectionError | TimeoutError)
+            is_lost |= type(error).__name__ in ("ClientOSError", "ServerDisconnectedError", "ClientPayloadError")
+            if not is_lost and getattr(error, "status", 0) not in (429, 500, 502, 503, 504):
+                raise
+        time.sleep(wait)
+    return function()

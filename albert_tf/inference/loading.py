@@ -10,6 +10,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.data.finetuning.encoded import MAX_TOKENS
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
+from albert_tf.files.urls import is_url, local_copy
 from albert_tf.inference.onnx_network import OnnxNetwork, is_onnx_folder
 from albert_tf.inference.predictor import LoadedModel, Predictor
 from albert_tf.inference.settings import SETTINGS_FILE, Settings
@@ -35,7 +36,7 @@ def load_model(
         raise ValueError(
             f"`precision` must be one of {', '.join(get_args(Precision))}. Received: precision={precision!r}."
         )
-    folder = pathlib.Path(model) if engine not in (None, "keras") else model_folder(model)
+    folder = pathlib.Path(model) if engine not in (None, "keras") and not is_url(model) else model_folder(model)
     try:
         if engine == "keras" or (engine is None and checkpoints.holds_weights(folder)):
             return _load_keras(folder, precision, batch_size)
@@ -73,7 +74,7 @@ def load_onnx(
     Raises:
         ValueError: the folder is incomplete or damaged, has no file of this precision, or the engine is not installed.
     """
-    folder = pathlib.Path(folder)
+    folder = local_copy(folder)
     settings = _settings(folder, AlbertConfig.from_json(folder / "config.json"))
     network = OnnxNetwork(folder, settings.task, engine, precision)
     tokenizer = AlbertTokenizer.from_pretrained(folder)
@@ -90,7 +91,7 @@ def load_saved_model(folder: str | pathlib.Path, batch_size: int = 32) -> Loaded
     Raises:
         ValueError: there is no SavedModel, it cannot be read, or `export_saved_model` did not write it.
     """
-    found = (path for path in newest_first(pathlib.Path(folder)) if (path / SAVED_MODEL_FILE).is_file())
+    found = (path for path in newest_first(local_copy(folder)) if (path / SAVED_MODEL_FILE).is_file())
     if (newest := next(found, None)) is None:
         raise ValueError(f"{folder} has no {SAVED_MODEL_FILE}; export a model first.")
     from albert_tf.inference.saved_model_network import SavedModelNetwork, restore

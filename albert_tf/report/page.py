@@ -10,9 +10,18 @@ from typing import Any
 
 from albert_tf.files.atomic import atomic_write
 from albert_tf.files.json import read_json
+from albert_tf.files.urls import local_copy, location
 from albert_tf.report.curves import curves_svg
 from albert_tf.trainer.recipe import parse_recipe
-from albert_tf.trainer.run_folder import METRICS_FILE, RECIPE_FILE, REPORT_FILE, RESULTS_FILE, Speed, read_metrics
+from albert_tf.trainer.run_folder import (
+    CHECKPOINTS_FOLDER,
+    METRICS_FILE,
+    RECIPE_FILE,
+    REPORT_FILE,
+    RESULTS_FILE,
+    Speed,
+    read_metrics,
+)
 
 REPORT_PAGE = "report.html"
 _MAX_ROWS = 100
@@ -53,17 +62,19 @@ def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = No
     """Writes a page about a run, which may be in progress.
 
     Args:
-        run: folder of a pretraining or fine-tuning run.
+        run: path or URL of the folder of a pretraining or fine-tuning run.
         output: the page; by default `report.html` in that folder.
 
     Raises:
         ValueError: the folder is not a run folder, or one of its files is damaged.
     """
-    run = pathlib.Path(run)
+    page = location(run) / REPORT_PAGE if output is None else location(output)
+    left_out = (f"{CHECKPOINTS_FOLDER}/", "logs/", ".")
+    run = local_copy(run, lambda name: not name.startswith(left_out))
     recipe, entries = _read_recipe(run), read_metrics(run / METRICS_FILE)
     total = flat(recipe).get("training.num_train_steps")
     report = RunReport(
-        file=run / REPORT_PAGE if output is None else pathlib.Path(output),
+        file=page,
         step=int(entries[-1]["step"]) if entries else 0,
         total=total if isinstance(total, int) else None,
         speed=_median_speed(entries),

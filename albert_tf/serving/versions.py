@@ -12,14 +12,17 @@ import logging
 import os
 import pathlib
 import re
+import time
 from collections.abc import Callable, Iterator
 
+from albert_tf.files.urls import is_remote, local_copy, location
 from albert_tf.serving.batching import Batcher
 from albert_tf.serving.engine import Engine
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _VERSION = re.compile(r"[0-9]{1,18}")  # also "01", as TensorFlow Serving
 _SCAN_SECONDS = 1.0
+_COPY_SECONDS = 15.0  # of models behind a URL, where each look costs
 _logger = logging.getLogger(__name__)
 
 
@@ -64,20 +67,22 @@ class ServedVersion:
 
 
 class ModelRoot:
-    """A folder of models, of the versions of one model, or of one version.
+    """A folder of models, of the versions of one model, or of one version; of a URL, a copy that is kept up to date.
 
     Raises:
         ValueError: the folder does not exist.
     """
 
     def __init__(self, folder: str | os.PathLike):
-        self._folder = pathlib.Path(folder).resolve()
+        self._source, self._copied_at = location(folder), time.monotonic()
+        self._folder = local_copy(self._source).resolve()
         if not self._folder.is_dir():
             raise ValueError(f"{folder} is not a folder; pass one that `albert-tf export` wrote, such as saved_models.")
         self._reported: set[str] = set()
 
     def scan(self) -> dict[str, list[Version]]:
         """The complete versions by model, newest first; what is skipped is logged once."""
+        self._copy_again()
         if _marker(self._folder) is not None:
             is_numbered = _VERSION.fullmatch(self._folder.name) is not None
             name, number = (self._folder.parent.name, self._folder.name) if is_numbered else (self._folder.name, "1")
@@ -91,6 +96,15 @@ class ModelRoot:
             if is_model
             else {child.name: self._numbered(self._children(child)) for child in children}
         )
+
+    def _copy_again(self) -> None:
+        """Downloads what is new behind a URL, at intervals."""
+        if is_remote(self._source) and time.monotonic() - self._copied_at > _COPY_SECONDS:
+            try:
+                local_copy(self._source)
+            except ValueError as error:
+                _logger.warning("%s The loaded versions stay.", error)
+            self._copied_at = time.monotonic()
 
     def check_links(self, folder: pathlib.Path) -> None:
         """Raises ValueError if a link below `folder` leaves the root, or leads to a folder, which might in turn."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from albert_tf.files.urls import location
 from albert_tf.tokenization.added_tokens_files import write_added_tokens
 from albert_tf.tokenization.interface import (
     AddedToken,
@@ -131,7 +132,7 @@ class AddedTokensModel:
 
     def save(self, folder: str | Path) -> None:
         self._model.save(folder)
-        write_added_tokens(Path(folder), self.tokens, self._size)
+        write_added_tokens(location(folder), self.tokens, self._size)
 
     def __reduce__(self):
         return AddedTokensModel, (self._model, self.tokens)

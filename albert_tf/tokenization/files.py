@@ -8,6 +8,7 @@ from typing import Any
 from albert_tf.files.atomic import atomic_write, write_json
 from albert_tf.files.hub import model_folder, name_hint
 from albert_tf.files.json import read_json
+from albert_tf.files.urls import location, make_folder
 from albert_tf.tokenization.sentencepiece.pieces import CLS_PIECE, MASK_PIECE, PAD_PIECE, SEP_PIECE, UNK_PIECE
 
 ASSETS = Path(__file__).parents[1] / "assets"
@@ -93,7 +94,7 @@ def read_options(folder: Path, recorded: Mapping[str, Any], **given: bool | None
 def check_no_other_vocabulary(folder: str | Path, name: str) -> None:
     """Raises ValueError if `folder` has another vocabulary, which could be loaded instead of the file `name`."""
     for other in (MODEL_FILE, _GOOGLE_MODEL_FILE, VOCABULARY_FILE):
-        if other != name and (Path(folder) / other).is_file():
+        if other != name and (location(folder) / other).is_file():
             raise ValueError(
                 f"{str(folder)!r} already has the vocabulary {other}, so {name} cannot be written there; use another "
                 "folder, or delete the file."
@@ -102,9 +103,9 @@ def check_no_other_vocabulary(folder: str | Path, name: str) -> None:
 
 def write_folder(folder: str | Path, model_proto: bytes, options: TokenizerOptions, *, for_transformers: bool) -> None:
     """Writes the SentencePiece file and the options; with `for_transformers` also the class in transformers."""
-    folder = Path(folder)
+    folder = location(folder)
     check_no_other_vocabulary(folder, MODEL_FILE)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     atomic_write(folder / MODEL_FILE, model_proto)
     config = {
         **({"tokenizer_class": "AlbertTokenizer"} if for_transformers else {}),
@@ -124,7 +125,7 @@ def write_folder(folder: str | Path, model_proto: bytes, options: TokenizerOptio
 
 def write_config(folder: str | Path, config: dict) -> None:
     """Writes a `tokenizer_config.json`."""
-    write_json(Path(folder) / CONFIG_FILE, config)
+    write_json(location(folder) / CONFIG_FILE, config)
 
 
 def read_config(path: Path) -> dict:

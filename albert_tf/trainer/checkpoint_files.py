@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from albert_tf.files.atomic import sha256, write_json
 from albert_tf.files.json import read_json, verify_checksum, with_checksum
+from albert_tf.files.mirrors import upload_changes
 
 _FILES, _METADATA = "state", "state.json"
 _NAME = re.compile(r"step-\d+")
@@ -133,7 +134,7 @@ class CheckpointWriter:
     def __init__(self, folder: pathlib.Path, keep: int, higher_is_better: bool):
         self.folder, self.keep, self.higher_is_better = folder, keep, higher_is_better
         self._thread: threading.Thread | None = None
-        self._error: OSError | None = None
+        self._error: OSError | ValueError | None = None
 
     def begin(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
         """Starts writing a checkpoint, after waiting for the previous one.
@@ -154,7 +155,7 @@ class CheckpointWriter:
         """Waits until the current checkpoint is written.
 
         Raises:
-            OSError: it could not be written; earlier ones are intact.
+            OSError, ValueError: it could not be written, or not uploaded; earlier ones are intact.
         """
         if self._thread is not None:
             self._thread.join()
@@ -187,6 +188,9 @@ class CheckpointWriter:
             )
             commit(partial, metadata)
             self._delete_old(metadata["step"])
+            upload_changes(self.folder)
+        except ValueError as error:  # of the upload
+            self._error = error
         except (tf.errors.OpError, OSError) as error:
             reason = getattr(error, "message", str(error)).splitlines()[0]
             self._error = OSError(

@@ -24,6 +24,12 @@ _WORKER_LOST_ERRORS = (
 )
 
 
+class WorkerLostError(RuntimeError):
+    """Another worker was lost or could not be reached; a command ends with EX_TEMPFAIL, and may be started again."""
+
+    exit_status = 75
+
+
 class Devices:
     """A tf.distribute strategy and the role of this process in it.
 
@@ -126,7 +132,7 @@ class Devices:
 
     @contextlib.contextmanager
     def explain_worker_failure(self) -> Iterator[None]:
-        """Turns TensorFlow's error for a lost worker into a RuntimeError that names it."""
+        """Turns TensorFlow's error for a lost worker into a WorkerLostError that names it."""
         try:
             yield
         except tf.errors.OpError as error:
@@ -134,7 +140,7 @@ class Devices:
                 isinstance(error, _WORKER_LOST_ERRORS) or "Collective ops" in error.message
             ):
                 raise
-            raise RuntimeError(
+            raise WorkerLostError(
                 f"Lost {self._lost(error.message)}; see its log, then restart all workers with the same command to "
                 "resume from the newest checkpoint."
             ) from None
@@ -191,7 +197,7 @@ def connect(kind: Strategy) -> Devices:
 
     Raises:
         ValueError: TF_CONFIG is invalid or names several workers for another strategy, or there is no TPU.
-        RuntimeError: the workers could not connect.
+        WorkerLostError: the workers could not connect.
     """
     if kind in ("one_device", "mirrored") and _is_one_of_several():
         raise ValueError(
@@ -213,7 +219,7 @@ def _connect_workers() -> Devices:
     try:
         return Devices(tf.distribute.MultiWorkerMirroredStrategy(), addresses, index)
     except tf.errors.OpError as error:
-        raise RuntimeError(
+        raise WorkerLostError(
             f"Worker {index} ({addresses[index]}) could not connect to the others: "
             f"{_without_node_names(error.message.splitlines()[0])}; check that its port is free and that all workers "
             f"of {', '.join(addresses)} are running, then start all with the same command."

@@ -10,6 +10,7 @@ from typing import Any
 from albert_tf.data.finetuning.example_sources import as_file
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
+from albert_tf.files.urls import location
 from albert_tf.inference.loading import load_model
 from albert_tf.inference.predictor import Predictor
 from albert_tf.tasks import TASKS, Task
@@ -45,13 +46,13 @@ def evaluate_folder(
     Raises:
         ValueError: the folder holds no such model, or the examples do not fit it; the message names their line.
     """
-    task, model = _load(pathlib.Path(folder), changes, batch_size)
+    task, model = _load(folder, changes, batch_size)
     examples = task.read_dev(pathlib.Path(as_file(data, "dev", task.options.table)))
     with _stored_ids(task):
         evaluate = task.evaluator(model, examples)
     evaluation = evaluate()
     if predictions is not None:
-        task.write_predictions(pathlib.Path(predictions), examples, evaluation)
+        task.write_predictions(location(predictions), examples, evaluation)
     if show_progress:
         print(examples.form, file=sys.stderr)
     return len(examples), evaluation
@@ -82,11 +83,11 @@ def predict_folder(
     Raises:
         ValueError: as `evaluate_folder`.
     """
-    task, model = _load(pathlib.Path(folder), changes, batch_size, loaded)
+    task, model = _load(folder, changes, batch_size, loaded)
     examples = task.read_unlabelled(pathlib.Path(as_file(data, "dev", task.options.table)))
     with _stored_ids(task):
         predict = task.predictor(model, examples)
-    task.write_predictions(pathlib.Path(output), examples, predict())
+    task.write_predictions(location(output), examples, predict())
     if show_progress:
         print(examples.form, file=sys.stderr)
     return len(examples)
@@ -101,7 +102,7 @@ def _stored_ids(task: FinetuneTask) -> Iterator[None]:
 
 
 def _load(
-    folder: pathlib.Path, changes: dict[str, Any], batch_size: int, loaded: Predictor | None = None
+    folder: str | pathlib.Path, changes: dict[str, Any], batch_size: int, loaded: Predictor | None = None
 ) -> tuple[FinetuneTask, Predictor]:
     folder = model_folder(folder)
     loaded = loaded or load_model(folder, batch_size=batch_size)

@@ -21,6 +21,8 @@ from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
 from albert_tf.files.atomic import atomic_write, exclusive_lock
 from albert_tf.files.hub import model_folder
+from albert_tf.files.origins import name_of
+from albert_tf.files.urls import location
 from albert_tf.models.base import AlbertBase
 from albert_tf.optimizers import assign_rules
 from albert_tf.tokenization import AlbertTokenizer
@@ -30,7 +32,7 @@ from albert_tf.trainer.devices import Devices, connect, explain_out_of_memory
 from albert_tf.trainer.examples import make_task
 from albert_tf.trainer.finetune_callbacks import Evaluate, FirstTenth, index_of_best, is_exhausted
 from albert_tf.trainer.finetune_report import FinetuneReport, read_report
-from albert_tf.trainer.fit_loop import FitLoop, TrainingStopped
+from albert_tf.trainer.fit_loop import FitLoop, TrainingStopped, removed_at_end
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe
 from albert_tf.trainer.recipe import MAX_COUNT, TrainingRecipe
 from albert_tf.trainer.run_folder import (
@@ -41,6 +43,7 @@ from albert_tf.trainer.run_folder import (
     check_folder,
     identity,
     read_metrics,
+    run_folder,
     write_recipe,
 )
 from albert_tf.trainer.run_state import TrainingState
@@ -71,29 +74,23 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         TrainingStopped: SIGTERM or Ctrl-C was received before the last update; the state of the run was saved.
         RuntimeError: a step does not fit in memory.
     """
-    return _finetune(options, show_progress, options.output / IDS_FOLDER)
+    return _finetune(options, show_progress)
 
 
-@contextlib.contextmanager
-def _removed_at_end(folder: pathlib.Path) -> Iterator[None]:
-    """Removes a folder, but not if the run was stopped, and will be resumed."""
-    is_over = True
-    try:
-        yield
-    except TrainingStopped:
-        is_over = False
-        raise
-    finally:
-        if is_over:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib.Path) -> FinetuneReport:
+def _finetune(options: FinetuneOptions, show_progress: bool, ids: pathlib.Path | None = None) -> FinetuneReport:
+    output = location(options.output)
     names = [name for name in ("pretrained", "teacher") if getattr(options, name) is not None]
-    options = options.model_copy(update={name: model_folder(getattr(options, name)) for name in names})
+    models = {name: model_folder(getattr(options, name)) for name in names}
     devices = connect(options.strategy)
+    with run_folder(output, devices.is_chief) as folder:
+        options = options.model_copy(update={**models, "output": folder})
+        report = _finetune_on(devices, options, show_progress, ids or folder / IDS_FOLDER)
+    return report.model_copy(update={"folder": output})
+
+
+def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool, ids: pathlib.Path) -> FinetuneReport:
     task = make_task(options)
-    task.stored_ids = stored_ids
+    task.stored_ids = ids
     train, dev = task.read(options.train), task.read_dev(options.dev)
     arguments = task.model_arguments(train)
     keras.utils.set_random_seed(options.seed)
@@ -109,7 +106,7 @@ def _finetune(options: FinetuneOptions, show_progress: bool, stored_ids: pathlib
         recipe = _recipe(task, arguments, model, tokenizer, teacher)
         check_folder(options.output, recipe)
         if devices.is_chief:
-            stack.enter_context(_removed_at_end(options.output / IDS_FOLDER))
+            stack.enter_context(removed_at_end(options.output / IDS_FOLDER))
         stack.enter_context(devices.explain_worker_failure())
         saved = latest_valid_checkpoint(options.output / CHECKPOINTS_FOLDER)
         devices.check_agreement({"recipe": recipe, "checkpoint": None if saved is None else saved.metadata})
@@ -271,7 +268,7 @@ class _Run:
             state.restore(best)
         evaluation = self.evaluations.get(kept) or self.evaluate()
         report = FinetuneReport(
-            folder=options.output,
+            folder=pathlib.Path(name_of(options.output)),
             scores=evaluation.scores,
             main_score=self.task.main_score,
             score_by_evaluation=tuple(history),

@@ -17,6 +17,7 @@ from albert_tf.costs import activation_values
 from albert_tf.data import name_damage
 from albert_tf.data.manifest import read_tokenizer_files
 from albert_tf.files.atomic import atomic_write, exclusive_lock, write_json
+from albert_tf.files.urls import location
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.trainer.batches import data_facts, data_sizes, heldout_batches, train_batches
 from albert_tf.trainer.callbacks import GradientLog, MetricsLog, ProgressLine, SaveState, StopAtBadLoss
@@ -30,6 +31,7 @@ from albert_tf.trainer.run_folder import (
     MODEL_FOLDER,
     RESULTS_FILE,
     check_folder,
+    run_folder,
     write_recipe,
 )
 from albert_tf.trainer.run_state import TrainingState
@@ -74,7 +76,8 @@ def pretrain(
 
     Args:
         recipe: Recipe.
-        output: folder of the run. It must be new, empty, or belong to a run of the same recipe, which is resumed.
+        output: path or URL of the folder of the run. It must be new, empty, or belong to a run of the same recipe,
+            which is resumed.
         show_progress: whether to show a progress bar on stderr.
         skip_corrupt: whether to skip damaged shards with a warning instead of raising.
         allow_changed: whether to resume a run with a different recipe.
@@ -91,10 +94,11 @@ def pretrain(
     """
     begun = time.monotonic()
     recipe.check_vocabulary()
-    run = _Run(recipe, pathlib.Path(output), show_progress, skip_corrupt, allow_changed)
-    tokenizer_files = read_tokenizer_files(recipe.data.source)
+    output, tokenizer_files = location(output), read_tokenizer_files(recipe.data.source)
     devices = connect(recipe.training.strategy)
     with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(run_folder(output, devices.is_chief))
+        run = _Run(recipe, folder, show_progress, skip_corrupt, allow_changed)
         if devices.is_chief:
             stack.enter_context(exclusive_lock(run.output))  # before anything in the folder is read
             check_folder(run.output, run.values, allow_changed)
@@ -105,7 +109,7 @@ def pretrain(
         finished = state.step == recipe.training.num_train_steps
         results = _finish(run, devices, state.model, tokenizer_files) if finished else {}
         devices.barrier()  # a worker that exits early would be reported as lost
-    model, metrics, seconds = run.output / MODEL_FOLDER, run.output / METRICS_FILE, time.monotonic() - begun
+    model, metrics, seconds = output / MODEL_FOLDER, output / METRICS_FILE, time.monotonic() - begun
     return PretrainReport(model, metrics, results, state.step, finished, state.stopped_by, devices.is_chief, seconds)
 
 

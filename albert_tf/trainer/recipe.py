@@ -208,10 +208,11 @@ def _config_of_checkpoint(path: str) -> AlbertConfig:
 @functools.lru_cache(maxsize=4)
 def _extended(weights: str, tokens: str) -> "AlbertTokenizer":
     """The tokenizer of a checkpoint with the tokens of a file."""
+    from albert_tf.files.hub import model_folder
     from albert_tf.tokenization import AlbertTokenizer
     from albert_tf.tokenization.added_tokens_files import read_token_lines
 
-    folder = pathlib.Path(weights)
+    folder = model_folder(weights)
     tokenizer = AlbertTokenizer.from_pretrained(folder if folder.is_dir() else folder.parent)
     tokenizer.add_tokens(read_token_lines(tokens))
     return tokenizer

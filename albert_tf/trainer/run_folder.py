@@ -1,15 +1,19 @@
 """The folder of a run: its files, and the recipe that identifies the run that may be resumed there."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import pathlib
+import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from albert_tf.files.atomic import atomic_write, sha256
 from albert_tf.files.json import parse_json, read_bytes, read_json
+from albert_tf.files.mirrors import mirrored
+from albert_tf.files.urls import is_url
 
 RECIPE_FILE = "recipe.json"
 METRICS_FILE = "metrics.jsonl"
@@ -20,6 +24,17 @@ MODEL_FOLDER = "model"
 IDS_FOLDER = ".ids"  # of examples; left by a killed run, as is a recipe under its temporary name
 _MAX_METRICS_BYTES = 1 << 30
 _RESTORE = "restore it from a copy, or give another folder"
+
+
+@contextlib.contextmanager
+def run_folder(output: Any, is_writer: bool = True) -> Iterator[pathlib.Path]:
+    """The folder of a run on disk; see `mirrored`."""
+    with mirrored(output, is_writer) as folder:
+        if is_url(output):
+            for checkpoint in (folder / CHECKPOINTS_FOLDER).glob("*"):
+                if not any(checkpoint.glob("*.json")):  # an upload or a removal was interrupted
+                    shutil.rmtree(checkpoint)
+        yield folder
 
 
 def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed: bool | None = None) -> None:

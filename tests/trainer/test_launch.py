@@ -7,12 +7,14 @@ import re
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from typing import NamedTuple
 
 import pytest
+import typer.main
+import yaml
 
+from albert_tf.cli.app import app
 from tests.small_pipeline import REPOSITORY
 from tests.trainer.runs import LAUNCHER, start
 
@@ -127,23 +129,114 @@ def test_a_worker_that_fails_makes_the_launcher_fail():
     assert time.monotonic() - begun < 30
 
 
+# Worker 1 fails in its first `times` starts, once both have started; worker 0 waits for SIGTERM. Then both are done.
+FAILING = """
+import json, os, pathlib, signal, sys, time
+index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+starts = len(list(pathlib.Path().glob(f"{index}-*")))
+pathlib.Path(f"{index}-{starts}").touch()
+status, times = map(int, sys.argv[1:])
+if starts == times:
+    sys.exit()
+if index == 0:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+    pathlib.Path(f"ready-{starts}").touch()
+    time.sleep(60)
+while not pathlib.Path(f"ready-{starts}").exists():
+    time.sleep(0.01)
+if status < 0:
+    os.kill(os.getpid(), -status)
+sys.exit(status)
+"""
+
+
+@pytest.mark.parametrize(
+    ("restarts", "status", "times", "starts", "expected"),
+    [
+        (2, -signal.SIGKILL, 1, 2, 0),
+        (1, 75, 9, 2, 75),
+        (9, 2, 9, 1, 2),  # a mistake, which would repeat itself
+        (0, -signal.SIGKILL, 1, 1, 137),
+    ],
+)
+def test_when_one_fails_all_start_again(tmp_path, restarts, status, times, starts, expected):
+    options = [] if restarts == 0 else ["--restarts", str(restarts)]
+    command = [sys.executable, LAUNCHER, *options, "2", sys.executable, "-S", "-c", FAILING, str(status), str(times)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == expected, done.stderr
+    assert [len(list(tmp_path.glob(f"{index}-*"))) for index in (0, 1)] == [starts, starts]
+    assert done.stdout.count("0: stopped") == min(starts, times)
+    how = "was killed by SIGKILL" if status < 0 else f"ended with status {status}"
+    said = [f"worker 1 {how}; all start again in 0 s, restart 1 of {restarts}"]
+    assert done.stderr.splitlines() == said * (starts - 1)
+
+
+def test_workers_that_were_told_to_stop_do_not_start_again():
+    process = start(sys.executable, LAUNCHER, "--restarts", 5, "2", sys.executable, "-u", "-c", OBEY)
+    assert {process.stdout.readline() for _ in range(2)} == {"0: here\n", "1: here\n"}
+    process.terminate()
+    said, _ = process.communicate(timeout=30)
+    assert sorted(said.splitlines()) == ["0: saved", "1: saved"]
+    assert process.returncode == 143
+
+
+def test_a_signal_ends_the_pause_before_a_restart():
+    process = start(
+        sys.executable, LAUNCHER, "--restarts", 9, "1", sys.executable, "-S", "-c", "import sys; sys.exit(1)"
+    )
+    while " in 3 s, restart 3 of 9" not in process.stdout.readline():
+        assert process.poll() is None
+    process.terminate()
+    assert process.communicate(timeout=2)[0] == ""
+    assert process.returncode == 143
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["2"], "followed by a command"),
+        (["2", "--restarts", "3", "true"], "options come first"),
+        (["--restarts", "-1", "2", "true"], "must not be negative. Received: -1"),
+    ],
+)
+def test_the_launcher_says_what_it_needs(arguments, message):
+    done = subprocess.run([sys.executable, LAUNCHER, *arguments], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+def documents() -> dict[str, dict]:
+    """The documents of the file for Kubernetes by kind."""
+    text = (FOLDER / "kubernetes.yaml").read_text(encoding="utf-8")
+    return {document["kind"]: document for document in yaml.safe_load_all(text)}
+
+
 def pod(tmp_path, program: str) -> subprocess.Popen:
-    """The script of a pod with something else in place of albert-tf, and a folder of its own as /disk."""
-    text = (FOLDER / "kubernetes.yaml").read_text()
-    script = textwrap.dedent(text.split("- |\n")[1].split("      volumes:")[0]).replace("/disk", str(tmp_path))
+    """The command of a pod with something else in place of albert-tf."""
+    (container,) = documents()["Job"]["spec"]["template"]["spec"]["containers"]
     (tmp_path / "albert-tf").write_text(f"#!{sys.executable}\n{program}")
     (tmp_path / "albert-tf").chmod(0o755)
-    variables = {"WORKERS": "3", "JOB_COMPLETION_INDEX": "2", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    return start("bash", "-c", script, **variables)
+    variables = {entry["name"]: entry["value"] for entry in container["env"]}
+    variables |= {"WORKERS": "3", "JOB_COMPLETION_INDEX": "2", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    return start(*container["command"], *container["args"], **variables)
 
 
 def test_pods_know_each_other_and_are_done_when_the_run_is(tmp_path):
-    process = pod(tmp_path, f"import os, sys; {SHOW}; print(os.getcwd(), *sys.argv[1:])")
+    process = pod(tmp_path, f"import os, sys; {SHOW}; print(*sys.argv[1:])")
     config, command = process.communicate(timeout=30)[0].splitlines()
     assert process.returncode == 0
     addresses = tuple(f"albert-{index}.albert:12345" for index in range(3))
     assert Cluster.of(config) == Cluster(addresses, 2)
-    assert command == f"{tmp_path} pretrain recipe.toml --output run"
+    arguments = ["--examples", "s3://my-bucket/examples", "--output", "s3://my-bucket/runs/mine"]
+    assert command.split() == ["pretrain", "/recipe/recipe.toml", *arguments]
+    typer.main.get_command(app).commands["pretrain"].make_context("pretrain", command.split()[1:])
+
+
+@pytest.mark.parametrize("status", [0, 2, 75])
+def test_the_status_of_a_run_is_that_of_its_pod(tmp_path, status):
+    process = pod(tmp_path, f"import sys; sys.exit({status})")
+    process.communicate(timeout=30)
+    assert process.returncode == status
 
 
 def test_a_pod_that_is_taken_away_saves_and_is_not_done(tmp_path):
@@ -152,6 +245,21 @@ def test_a_pod_that_is_taken_away_saves_and_is_not_done(tmp_path):
     process.terminate()
     assert process.communicate(timeout=30)[0] == "saved\n"
     assert process.returncode == 143
+
+
+def test_the_job_and_its_service_fit_each_other():
+    service, job = documents()["Service"], documents()["Job"]
+    template, policy = job["spec"]["template"]["spec"], job["spec"]["podFailurePolicy"]["rules"][0]
+    (container,) = template["containers"]
+    assert service["spec"]["selector"] == {"job-name": job["metadata"]["name"]}
+    assert template["subdomain"] == service["metadata"]["name"]
+    assert job["spec"]["completions"] == job["spec"]["parallelism"] == int(container["env"][0]["value"])
+    assert container["ports"] == [{"containerPort": 12345}]
+    assert {mount["name"] for mount in container["volumeMounts"]} == {one["name"] for one in template["volumes"]}
+    # Kubernetes takes rules about statuses only where it makes new pods.
+    assert template["restartPolicy"] == "Never"
+    assert policy["action"] == "FailJob"
+    assert policy["onExitCodes"] == {"containerName": container["name"], "operator": "In", "values": [2]}
 
 
 # Stands in for gcloud: the "machine" is a folder, where a command for it runs with a home and a Python of its own.

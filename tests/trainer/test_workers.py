@@ -3,8 +3,12 @@
 `make soak` has what takes longer: more workers, hosts of their own, many kills, bits.
 """
 
+import os
+import pathlib
+import random
 import re
 import signal
+import subprocess
 import sys
 import time
 
@@ -28,9 +32,9 @@ pytestmark = pytest.mark.exhaustive  # processes that wait for each other
 STEPS = 40
 
 
-def recipe_for(pipeline, strategy: str) -> dict:
-    training = {"num_train_steps": STEPS, "log_every": 5, "evaluate_every": 10, "save_every": 5, "strategy": strategy}
-    recipe = small_recipe(pipeline, **training)
+def recipe_for(pipeline, strategy: str, **training) -> dict:
+    training = {"num_train_steps": STEPS, "log_every": 5, "evaluate_every": 10, "save_every": 5, **training}
+    recipe = small_recipe(pipeline, strategy=strategy, **training)
     recipe["model"] |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # masks differ between workers
     return recipe
 
@@ -44,7 +48,7 @@ def test_two_workers_that_are_stopped_twice_train_as_one_device(pipeline, tmp_pa
     worker.communicate()
     said, _ = chief.communicate(timeout=120)
     assert time.monotonic() - killed < 60
-    assert chief.returncode == 2, said
+    assert chief.returncode == 75, said
     sentence = next(line for line in said.splitlines() if line.startswith("albert-tf: "))
     assert re.search(r"Lost worker 1 \(127.0.0.1:\d+\).*same command", sentence)
     assert "Traceback" not in said
@@ -68,3 +72,39 @@ def test_two_workers_that_are_stopped_twice_train_as_one_device(pipeline, tmp_pa
     assert losses(run) == [pytest.approx(entry, abs=1e-5) for entry in expected]
     assert len(expected) == STEPS // 5
     assert "val_masked_lm_loss" in expected[1]
+
+
+def workers_of(launcher: subprocess.Popen) -> list[int]:
+    """The process ids of the workers that a launcher has started."""
+    threads = pathlib.Path(f"/proc/{launcher.pid}/task").glob("*/children")
+    return [int(child) for file in threads for child in file.read_text().split()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
+def test_three_workers_of_which_one_dies_five_times_end_by_themselves_with_the_same_bits(pipeline, tmp_path):
+    recipe = recipe_for(pipeline, "multi_worker", num_train_steps=80, evaluate_every=40, batch_size=12)
+    file, chance = write_recipe(tmp_path / "three.toml", recipe), random.Random(time.time())
+    whole, run = tmp_path / "whole", tmp_path / "killed"
+    done = start(sys.executable, LAUNCHER, 3, *PRETRAIN, file, "--output", whole)
+    said, _ = done.communicate(timeout=170)
+    assert done.returncode == 0, said
+
+    launcher = start(sys.executable, LAUNCHER, "--restarts", 5, 3, *PRETRAIN, file, "--output", run)
+    dead: set[int] = set()
+    for kill in range(5):
+        if kill in (1, 2, 4):  # while they start
+            time.sleep(chance.uniform(0.5, 3))
+        else:
+            wait_for_checkpoint(run, newest_step(run) + 5, launcher, seconds=100)
+            time.sleep(chance.uniform(0, 0.2))
+        while len(alive := set(workers_of(launcher)) - dead) < 3:
+            assert launcher.poll() is None, launcher.communicate()[0]
+            time.sleep(0.05)
+        victim = chance.choice(sorted(alive))
+        os.kill(victim, signal.SIGKILL)
+        dead |= alive
+    said, _ = launcher.communicate(timeout=170)
+    assert launcher.returncode == 0, said
+    assert re.findall(r"was killed by SIGKILL; .* restart (\d) of 5", said) == list("12345"), said
+    assert largest_difference(run, whole) == 0
+    assert losses(run) == losses(whole)

@@ -3,7 +3,6 @@
 In its TF Hub modules, tensor names have the prefix `module/`.
 """
 
-import os
 import pathlib
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +13,8 @@ from albert_tf.checkpoints.checkpoint import Checkpoint, from_tensors, infer_hea
 from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import PROBLEM_TYPES, for_file, num_file_groups
 from albert_tf.config import AlbertConfig
-from albert_tf.files.atomic import temporary_folder, tensorflow_writes, write_json
+from albert_tf.files.atomic import move, temporary_folder, tensorflow_writes, write_json
+from albert_tf.files.urls import location
 
 CONFIG_FILE = "albert_config.json"
 _HUB_PREFIX = "module/"
@@ -64,7 +64,7 @@ def write_google(
             "Google's code has no multi-label classifier; it would treat the labels as mutually exclusive. Save the "
             "model with save_pretrained, or save only its encoder."
         )
-    prefix = pathlib.Path(prefix)
+    prefix = location(prefix)
     values = {**config.to_google(), "num_hidden_groups": num_file_groups(config)}
     warn_of_differences(config, arrays, "google")
     tensors = for_file(config, arrays, "google")
@@ -78,7 +78,7 @@ def write_google(
         )
         # The index comes last, as it completes the checkpoint.
         for file in sorted(partial.parent.iterdir()):
-            os.replace(file, prefix.parent / file.name)
+            move(file, prefix.parent / file.name)
     write_json(prefix.parent / CONFIG_FILE, values, sort_keys=True)
 
 

@@ -48,7 +48,7 @@ def as_file(data: Any, role: str = "dev", table: TableFormat | None = None) -> s
         OSError: the disk is full.
     """
     if is_url(data):
-        return local_copy(str(data))
+        data = local_copy(data)
     if isinstance(data, str | os.PathLike):
         if not str(data):
             raise ValueError("A path of examples must not be empty.")

@@ -1,7 +1,7 @@
 """Runs the work of `prepare` on Apache Beam: on one machine, or on Flink, Spark or Dataflow.
 
 Beam groups the tokenized documents by shard; they are sorted back into the order of the corpus, so the result equals
-that of the local runner. All workers need access to the inputs and the output folder under the same paths.
+that of the local runner. All workers need access to the inputs and the output folder under the same paths, or URLs.
 """
 
 import importlib
@@ -26,6 +26,9 @@ from albert_tf.data.preparation.tokenized_cache import (
     split_by_shard,
     tokenize_batch,
 )
+from albert_tf.files.atomic import move
+from albert_tf.files.origins import process_folder
+from albert_tf.files.urls import is_remote
 
 # Position of a batch of documents in the corpus: index of the file, index within the file.
 Position = tuple[int, int]
@@ -138,12 +141,12 @@ def _tokenize(
 def _store(context: PrepareContext, shard: tuple[int, Iterable[tuple[Position, Arrays]]]) -> Iterable[None]:
     number, parts = shard
     folder = cache_folder(context.workspace, number)
-    with TemporaryDirectory(dir=folder.parent) as temporary:
+    with TemporaryDirectory(dir=process_folder() if is_remote(folder) else folder.parent) as temporary:
         cache = Path(temporary) / "cache"
         for _, arrays in sorted(parts, key=itemgetter(0)):
             append_to_cache(cache, arrays)
         try:
-            cache.rename(folder)
+            move(cache, folder)
         except OSError:
             # A runner may run a step twice, with equal results.
             if not folder.is_dir():

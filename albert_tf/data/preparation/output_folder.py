@@ -1,6 +1,5 @@
 """The output folder of `prepare`: empty, incomplete (it has a workspace) or complete (it has a manifest)."""
 
-import shutil
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -16,6 +15,8 @@ from albert_tf.data.manifest import (
 )
 from albert_tf.data.shard_files import find_fault
 from albert_tf.files.atomic import remove_temporary, sha256
+from albert_tf.files.claims import MARKER
+from albert_tf.files.urls import is_remote, make_folder, remove_tree
 
 _WORKSPACE_NAME = ".prepare"
 
@@ -36,7 +37,7 @@ def open_folder(folder: Path, recipe: Recipe) -> Manifest | None:
     unfinished = Workspace(folder).load("recipe", Recipe)
     if unfinished and any(folder.glob("*.tfrecord")):
         _check_same(folder, unfinished, recipe)
-    elif not unfinished and folder.exists() and {path.name for path in folder.iterdir()} - {_WORKSPACE_NAME}:
+    elif not unfinished and folder.exists() and {path.name for path in folder.iterdir()} - {_WORKSPACE_NAME, MARKER}:
         raise ValueError(f"{folder} is not empty and not made by `prepare`; give another output folder.")
     return None
 
@@ -72,8 +73,8 @@ class Workspace:
     def start(self, recipe: Recipe) -> None:
         """Creates the workspace, or reuses that of an interrupted run of the same recipe; call it under the lock."""
         if self.folder.is_dir() and self.load("recipe", Recipe) != recipe:
-            shutil.rmtree(self.folder)
-        self.folder.mkdir(exist_ok=True)
+            remove_tree(self.folder)
+        make_folder(self.folder)
         remove_temporary(self.folder / "*.json")
         remove_temporary(self.output_dir / "*.tfrecord")
         remove_temporary(self.output_dir / MANIFEST_NAME)
@@ -100,6 +101,6 @@ class Workspace:
 
     def remove(self) -> None:
         """Removes the workspace, and the output folder if it is then empty."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-        if not any(self.output_dir.iterdir()):
+        remove_tree(self.folder)
+        if not is_remote(self.output_dir) and not any(self.output_dir.iterdir()):
             self.output_dir.rmdir()

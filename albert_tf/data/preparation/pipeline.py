@@ -8,7 +8,6 @@ Steps 1 and 2 run in worker processes or on Apache Beam, with identical results.
 last finished shard.
 """
 
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -37,10 +36,10 @@ from albert_tf.data.preparation.tokenized_cache import (
     PrepareContext,
     Report,
     cache_arrays,
-    cache_folder,
     check_counts,
     count_caches,
     load_cache,
+    local_cache,
     warn_of_losses,
 )
 from albert_tf.data.pretraining.examples import make_examples
@@ -48,7 +47,9 @@ from albert_tf.data.pretraining.packing import pack_examples
 from albert_tf.data.pretraining.pairs import Pairs, make_pairs
 from albert_tf.data.shard_files import write_document_shard, write_records
 from albert_tf.files.atomic import atomic_open, exclusive_lock
+from albert_tf.files.claims import claimed
 from albert_tf.files.text import find_files
+from albert_tf.files.urls import is_remote, location, make_folder, remove_tree, with_urls
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.added_tokens_files import read_token_lines
 from albert_tf.tokenization.files import VOCABULARY_FILE, english_model_file, find_vocabulary
@@ -145,24 +146,27 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
     """
     started = time.monotonic()
     vocabulary = find_vocabulary(options.tokenizer or english_model_file())
+    output = location(options.output_dir)
     # A folder of texts may also hold the vocabulary, and the output folder with its copy of it.
-    copies = vocabulary.resolve(), (options.output_dir / TOKENIZER_FOLDER / VOCABULARY_FILE).resolve()
-    files = [file for file in find_files(options.inputs) if file.resolve() not in copies]
-    options = options.model_copy(update={"num_shards": options.num_shards or default_num_shards(files)})
+    copies = with_urls(str(vocabulary)), str(vocabulary.resolve()), str(output / TOKENIZER_FOLDER / VOCABULARY_FILE)
+    copies = *copies, str((output / TOKENIZER_FOLDER / VOCABULARY_FILE).resolve())
+    files = [file for file in find_files(options.inputs) if str(file.resolve()) not in copies]
+    num_shards = options.num_shards or default_num_shards(files)
+    options = options.model_copy(update={"num_shards": num_shards, "output_dir": output})
     tokenizer = AlbertTokenizer.from_pretrained(vocabulary, options.do_lower_case)
     if options.add_tokens is not None:
         tokenizer.add_tokens(read_token_lines(options.add_tokens))
     recipe = _recipe(options, files, tokenizer)
-    with exclusive_lock(options.output_dir):
-        existing, workspace = open_folder(options.output_dir, recipe), Workspace(options.output_dir)
+    with claimed(output) if is_remote(output) else exclusive_lock(output):
+        existing, workspace = open_folder(output, recipe), Workspace(output)
         if existing:
             workspace.remove()  # exists if a run was killed after it wrote the manifest
-            return PrepareReport(options.output_dir, existing, time.monotonic() - started, 0.0, reused=True)
+            return PrepareReport(output, existing, time.monotonic() - started, 0.0, reused=True)
         workspace.start(recipe)
         context = PrepareContext(options, tokenizer, Vocabulary.of(tokenizer), workspace.folder)
         manifest, written = _prepare(context, files, recipe, workspace, _Reporter(progress))
     seconds = time.monotonic() - started
-    return PrepareReport(options.output_dir, manifest, seconds, written.tokens / seconds, reused=False)
+    return PrepareReport(output, manifest, seconds, written.tokens / seconds, reused=False)
 
 
 def _prepare(
@@ -236,8 +240,8 @@ def _tokenize_corpus(
     context: PrepareContext, files: list[Path], runner: "Runner", workspace: Workspace, reporter: _Reporter
 ) -> Counts:
     """Tokenizes the corpus into the cache of each shard, and counts its contents."""
-    shutil.rmtree(workspace.folder / "tokenized", ignore_errors=True)
-    (workspace.folder / "tokenized").mkdir()
+    remove_tree(workspace.folder / "tokenized")
+    make_folder(workspace.folder / "tokenized")
     reporter.start("tokenize", sum(file.stat().st_size for file in files))
     runner.tokenize(files, reporter.add)
     counts = count_caches(workspace.folder, context.options.num_shards, context.tokenizer.unk_token_id)
@@ -278,8 +282,7 @@ def _write_shard(context: PrepareContext, number: int, report: Report) -> None:
     options = context.options
     kind = "pretraining" if options.format == "examples" else "documents"
     path = options.output_dir / f"{kind}-{number:05d}-of-{options.num_shards:05d}.tfrecord"
-    cache = cache_folder(context.workspace, number)
-    with atomic_open(path) as file:
+    with local_cache(context.workspace, number) as cache, atomic_open(path) as file:
         if options.format == "documents":
             arrays = cache_arrays(cache)
             write_document_shard(file, arrays)

@@ -24,6 +24,7 @@ from albert_tf.data.preparation.tokenized_cache import (
     read_batches,
     split_by_shard,
     tokenize_batch,
+    written_caches,
 )
 
 Context = TypeVar("Context")
@@ -162,6 +163,7 @@ class LocalRunner(Workers[PrepareContext]):
     def tokenize(self, files: list[Path], report: Report) -> None:
         """Tokenizes the corpus into the cache of each shard."""
         options = self.context.options
-        for batch in self.map(tokenize_batch, read_batches(files, options, report), report):
-            for shard, arrays in split_by_shard(batch, options.num_shards):
-                append_to_cache(cache_folder(self.context.workspace, shard), arrays)
+        with written_caches(self.context.workspace) as workspace:
+            for batch in self.map(tokenize_batch, read_batches(files, options, report), report):
+                for shard, arrays in split_by_shard(batch, options.num_shards):
+                    append_to_cache(cache_folder(workspace, shard), arrays)

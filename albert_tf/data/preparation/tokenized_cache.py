@@ -1,5 +1,7 @@
 """Step 1 of `prepare`: every document is tokenized once and cached on disk by shard, in bounded memory."""
 
+import contextlib
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +15,9 @@ from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
 from albert_tf.data.documents import Document, read_documents
 from albert_tf.data.options import Objective, PrepareOptions
 from albert_tf.data.shard_files import DOCUMENT_ARRAYS
-from albert_tf.files.atomic import could_not_write
+from albert_tf.files.atomic import could_not_write, move
+from albert_tf.files.origins import process_folder
+from albert_tf.files.urls import download, is_remote
 from albert_tf.tokenization import AlbertTokenizer
 
 _BATCH_CHARACTERS = 2**20
@@ -150,8 +154,9 @@ def count_caches(workspace: Path, num_shards: int, unknown_id: int) -> Counts:
     documents, tokens = np.zeros((2, num_shards), np.int64)
     segments = longest = single = unknown = 0
     for shard in range(num_shards):
-        folder = cache_folder(workspace, shard)
-        if folder.is_dir():
+        if not cache_folder(workspace, shard).is_dir():
+            continue
+        with local_cache(workspace, shard) as folder:
             arrays = cache_arrays(folder)
             documents[shard], tokens[shard] = len(arrays["documents"]), len(arrays["tokens"])
             segments, longest = segments + len(arrays["segments"]), max(longest, int(arrays["documents"].max()))
@@ -171,6 +176,30 @@ def count_caches(workspace: Path, num_shards: int, unknown_id: int) -> Counts:
 def cache_folder(workspace: Path, shard: int) -> Path:
     """The folder of a shard's cache."""
     return workspace / "tokenized" / str(shard)
+
+
+@contextlib.contextmanager
+def local_cache(workspace: Path, shard: int) -> Iterator[Path]:
+    """The folder of a shard's cache or, in a workspace behind a URL, a copy for the time of the block."""
+    folder = cache_folder(workspace, shard)
+    if not is_remote(folder):
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(dir=process_folder()) as copy:
+        for name in DOCUMENT_ARRAYS:
+            download(folder / name, Path(copy, name))
+        yield Path(copy)
+
+
+@contextlib.contextmanager
+def written_caches(workspace: Path) -> Iterator[Path]:
+    """A workspace on disk to append caches in; those of one behind a URL are uploaded at the end."""
+    if not is_remote(workspace):
+        yield workspace
+        return
+    with tempfile.TemporaryDirectory(dir=process_folder()) as local:
+        yield Path(local)
+        move(Path(local), workspace)
 
 
 def read_batches(files: Iterable[Path], options: PrepareOptions, report: Report) -> Iterator[list[Document]]:

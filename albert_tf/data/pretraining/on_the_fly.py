@@ -28,9 +28,11 @@ from albert_tf.data.options import ExampleOptions, Objective
 from albert_tf.data.pretraining.examples import make_examples
 from albert_tf.data.pretraining.pairs import Pairs, make_pairs
 from albert_tf.data.prng import fold_in, random_bits, splitmix64
+from albert_tf.data.shard_cache import SHARDS
 from albert_tf.data.shard_files import read_document_shard
 from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.data.sources import check_expectations, complete_shards, find_shards, undamaged_shards
+from albert_tf.files.urls import location
 
 _SHARD_ORDER_STREAM = 200
 _BLOCK_TOKENS = 2**18
@@ -89,7 +91,7 @@ def documents_dataset(
     check_expectations(found, max_seq_length, vocab_hash, objective)
     paths = undamaged_shards(found) if skip_corrupt else complete_shards(found)
     manifest = Manifest.load(folder)
-    counts = {Path(folder) / listed.name: listed.statistics.examples for listed in manifest.shards}
+    counts = {location(folder) / listed.name: listed.statistics.examples for listed in manifest.shards}
     order = ExampleOrder(manifest.recipe.examples.seed, np.array([counts[path] for path in paths], np.int64))
     if not order.per_epoch:
         raise ValueError(f"The documents in {folder} are too short for any example; prepare more text.")
@@ -183,7 +185,8 @@ class _Source:
                     yield {feature.name: examples[feature.name] for feature in features}
 
     def _visit(self, visit: Visit) -> tuple[TokenizedDocuments, Pairs]:
-        documents = read_document_shard(self.paths[visit.shard])
+        with SHARDS.lent(self.paths[visit.shard]) as path:
+            documents = read_document_shard(path)
         pairs = make_pairs(documents, [visit.epoch], self.options).shuffled()
         extra_pass = visit.epoch
         while len(pairs) < visit.count:

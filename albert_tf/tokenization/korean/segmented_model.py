@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from albert_tf.files.urls import location
 from albert_tf.tokenization.files import CONFIG_FILE, read_config, write_config
 from albert_tf.tokenization.interface import EncodedWithOffsets, PieceModel, SpecialTokens
 from albert_tf.tokenization.korean.kiwi import BORDER, KiwiSegmenter
@@ -84,7 +85,7 @@ class SegmentedModel:
         # Hugging Face's tokenizers would silently give different ids.
         self._model.save(folder, for_transformers=False)
         recorded = {"segmenter": self._segmenter.name, "segmenter_version": self._segmenter.version}
-        write_config(folder, read_config(Path(folder) / CONFIG_FILE) | recorded)
+        write_config(folder, read_config(location(folder) / CONFIG_FILE) | recorded)
 
     def _mark(self, texts: Sequence[str | bytes]) -> list[Any]:
         """Segments texts; values of other types are returned unchanged, for the model to reject."""

@@ -13,6 +13,7 @@ import numpy as np
 import sentencepiece
 
 from albert_tf.files.atomic import atomic_write
+from albert_tf.files.urls import location
 from albert_tf.tokenization.files import TOKENIZERS_FILE, TokenizerOptions, write_folder
 from albert_tf.tokenization.hangul import joins_loose_letters, warn_of_lost_hangul
 from albert_tf.tokenization.interface import CleanInGraph, EncodedWithOffsets, SpecialTokens, raise_not_text
@@ -79,7 +80,7 @@ class SentencePieceModel:
         for_transformers = for_transformers and self._is_plain_unigram()
         for_transformers = for_transformers and not changes(self._compiled_proto, self._user_defined)
         write_folder(folder, self._model_proto, self.options, for_transformers=for_transformers)
-        tokenizers_json = Path(folder) / TOKENIZERS_FILE
+        tokenizers_json = location(folder) / TOKENIZERS_FILE
         if not for_transformers:
             tokenizers_json.unlink(missing_ok=True)
             return

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import sentencepiece
 
+from albert_tf.files.urls import location
 from albert_tf.tokenization.files import MODEL_FILE, TokenizerOptions, check_no_other_vocabulary, english_model_file
 from albert_tf.tokenization.korean.kiwi import BORDER, KiwiSegmenter, load_segmenter
 from albert_tf.tokenization.korean.segmented_model import SegmentedModel
@@ -113,7 +114,7 @@ def train_sentencepiece(
     model = SentencePieceModel(replace_charsmap(trained, read_charsmap(published)), options, source="the new model")
     model = model if loaded is None else SegmentedModel(model, loaded)
     model.save(folder)
-    return report_vocabulary(Path(folder), model_type, model, text)
+    return report_vocabulary(location(folder), model_type, model, text)
 
 
 def _segmented(lines: Iterator[str], segmenter: KiwiSegmenter) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from albert_tf.files.text import read_lines
+from albert_tf.files.urls import location
 
 MAX_HELDOUT_LINES = 10_000
 
@@ -124,7 +125,7 @@ class TrainingText:
 
 
 def _checked_files(name: str, files: str | Path | Iterable[str | Path]) -> list[Path]:
-    paths = [Path(file) for file in ([files] if isinstance(files, str | Path) else files)]
+    paths = [location(file) for file in ([files] if isinstance(files, str | Path) else files)]
     for path in paths:
         if not path.is_file():
             raise ValueError(f"`{name}` must be files that exist. Received: {str(path)!r}.")

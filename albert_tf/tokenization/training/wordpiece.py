@@ -11,6 +11,7 @@ from pathlib import Path
 
 import sentencepiece
 
+from albert_tf.files.urls import location
 from albert_tf.tokenization.files import VOCABULARY_FILE, check_no_other_vocabulary
 from albert_tf.tokenization.training.report import VocabularyReport, report_vocabulary
 from albert_tf.tokenization.training.sentencepiece import checked_symbols, run_trainer
@@ -74,7 +75,7 @@ def train_wordpiece(
     pieces = _learn_pieces(words, [*SPECIAL_PIECES, *symbols], vocab_size, character_coverage)
     model = WordPieceModel(pieces, options, source="the new vocabulary")
     model.save(folder)
-    return report_vocabulary(Path(folder), "wordpiece", model, text)
+    return report_vocabulary(location(folder), "wordpiece", model, text)
 
 
 def _count_words(text: TrainingText, options: WordPieceOptions, symbols: list[str]) -> Counter[str]:

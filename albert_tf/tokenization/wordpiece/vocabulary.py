@@ -7,6 +7,7 @@ from typing import Any
 
 from albert_tf.files.atomic import atomic_write
 from albert_tf.files.json import read_bytes
+from albert_tf.files.urls import location, make_folder
 from albert_tf.tokenization.files import (
     CONFIG_FILE,
     TOKENIZERS_FILE,
@@ -216,9 +217,9 @@ def read_wordpiece_options(
 
 def write_wordpiece_folder(folder: str | Path, pieces: Sequence[str], options: WordPieceOptions) -> None:
     """Writes `vocab.txt`, `tokenizer_config.json` and, for the scheme "wordpiece", `tokenizer.json`."""
-    folder = Path(folder)
+    folder = location(folder)
     check_no_other_vocabulary(folder, VOCABULARY_FILE)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     atomic_write(folder / VOCABULARY_FILE, "".join(piece + "\n" for piece in pieces).encode())
     named = {"tokenizer_class": "BertTokenizer"} if options.scheme == WORDPIECE else {}
     if options.scheme == WORDPIECE:

@@ -1,0 +1,101 @@
+"""A marker in a folder behind a URL that says who writes there, because buckets have no locks.
+
+Its writer changes it every few seconds. A new one refuses a folder whose marker changes, and takes over one whose
+marker does not, of a process that was killed. A writer that finds the marker of another one stops before it uploads
+anything more. Two that start within the same second may both begin, and one of them stops at its next look.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from albert_tf.files.urls import explained, make_folder
+
+MARKER = ".albert_tf-writer"
+BEAT_SECONDS = 5.0
+_MISSED_BEATS = 3
+
+
+class Claim:
+    """The right to write to a folder.
+
+    Args:
+        folder: as `location` returns it for a URL.
+    """
+
+    def __init__(self, folder: Any):
+        self._folder, self._marker = folder, folder / MARKER
+        self._own = {"token": secrets.token_hex(16), "host": socket.gethostname(), "process": os.getpid()}
+        self._beats, self._over, self._other = 0, threading.Event(), None
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+
+    def check(self) -> None:
+        """Raises ValueError if another process has taken the folder."""
+        with explained(self._folder):
+            found = self._read()
+        if self._other is None and found is not None and found["token"] != self._own["token"]:
+            self._other = found
+        if self._other is not None:
+            raise ValueError(self._taken(self._other))
+
+    def take(self) -> None:
+        """Takes the folder; raises ValueError if another process is writing there, or nothing can be written."""
+        with explained(self._folder, "be written"):
+            found = self._read()
+            if found is not None:
+                time.sleep(BEAT_SECONDS * _MISSED_BEATS)
+                if (now := self._read()) not in (None, found):
+                    raise ValueError(self._taken(now))
+            self._write()
+        self._thread.start()
+
+    def release(self) -> None:
+        """Removes the marker, unless it is another one's."""
+        self._over.set()
+        self._thread.join()
+        with contextlib.suppress(Exception):  # the next writer waits some seconds
+            found = self._read()
+            if found is not None and found["token"] == self._own["token"]:
+                self._marker.unlink()
+
+    def _keep(self) -> None:
+        while not self._over.wait(BEAT_SECONDS):
+            with contextlib.suppress(Exception):  # the connection may come back
+                self.check()
+                self._write()
+            if self._other is not None:
+                return
+
+    def _read(self) -> dict[str, Any] | None:
+        try:
+            # In one request: `read_bytes` asks for the state first, and fails if the writer changes it meanwhile.
+            found = json.loads(self._marker.fs.cat_file(self._marker.path))
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+        return found if isinstance(found, dict) and {"token", "host", "process"} <= found.keys() else None
+
+    def _write(self) -> None:
+        self._beats += 1
+        self._marker.write_bytes(json.dumps({**self._own, "beats": self._beats}).encode())
+
+    def _taken(self, other: dict[str, Any] | None) -> str:
+        who = f" (process {other['process']} on {other['host']})" if other else ""
+        return f"{self._folder} is being written by another process{who}; wait for it, stop it, or give another folder."
+
+
+@contextlib.contextmanager
+def claimed(folder: Any) -> Iterator[Claim]:
+    """Holds a folder behind a URL for the time of the block; raises ValueError as `Claim.take`, or if it is a file."""
+    make_folder(folder)  # raises if it is a file
+    claim = Claim(folder)
+    claim.take()
+    try:
+        yield claim
+    finally:
+        claim.release()

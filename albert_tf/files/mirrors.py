@@ -1,0 +1,125 @@
+"""Folders behind URLs that are written on disk and uploaded, such as those of runs."""
+
+import contextlib
+import pathlib
+import secrets
+import shutil
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from albert_tf.files.atomic import last_if_metadata
+from albert_tf.files.claims import Claim, claimed
+from albert_tf.files.origins import ORIGINS
+from albert_tf.files.urls import MIRRORS, explained, file_infos, is_remote, location, place_of_copy, retried, upload
+
+_mirrors: dict[pathlib.Path, "_Mirror"] = {}
+
+
+class _Mirror:
+    """A folder on disk with the content of one behind a URL; hidden files are on one side alone.
+
+    Args:
+        remote: the folder behind the URL.
+        claim: the right to write there; None if it is only read.
+    """
+
+    def __init__(self, remote: Any, claim: Claim | None):
+        self.remote, self._claim, self._uploading = remote, claim, threading.Lock()
+        self.folder = place_of_copy(remote, f"{MIRRORS}/{secrets.token_hex(4)}")
+        self._fetch()
+        self._known = self._states()
+
+    def _fetch(self) -> None:
+        names = [name for name in file_infos(self.remote) if not _is_hidden(name)]
+        for folder in {(self.folder / name).parent for name in names} | {self.folder}:
+            folder.mkdir(parents=True, exist_ok=True)
+        sources = [f"{self.remote.path.rstrip('/')}/{name}" for name in names]
+        with explained(self.remote):
+            retried(lambda: self.remote.fs.get(sources, [str(self.folder / name) for name in names]))
+
+    def upload(self) -> None:
+        """Uploads what has changed, metadata last, then removes what is gone, metadata first.
+
+        Raises:
+            ValueError: another process has taken the folder, or it cannot be written.
+        """
+        if self._claim is None:
+            return
+        with self._uploading:
+            self._claim.check()
+            now = self._states()
+            changed = [self.folder / name for name, state in now.items() if self._known.get(name) != state]
+            for file in sorted(filter(pathlib.Path.exists, changed), key=last_if_metadata):
+                upload(file, self.remote.joinpath(*file.relative_to(self.folder).parts))
+                name = file.relative_to(self.folder).as_posix()
+                self._known[name] = now[name]
+            gone = sorted(self._known.keys() - now.keys(), key=lambda name: not name.endswith(".json"))
+            for name in gone:
+                with explained(self.remote, "be written"), contextlib.suppress(FileNotFoundError):
+                    retried(lambda name=name: self.remote.fs.rm_file(f"{self.remote.path.rstrip('/')}/{name}"))
+                del self._known[name]
+
+    def _states(self) -> dict[str, tuple[int, int, int]]:
+        found = {}
+        for file in sorted(self.folder.rglob("*")):
+            name = file.relative_to(self.folder).as_posix()
+            with contextlib.suppress(FileNotFoundError):  # an old checkpoint
+                if not _is_hidden(name) and file.is_file():
+                    state = file.stat()
+                    found[name] = (state.st_ino, state.st_size, state.st_mtime_ns)
+        return found
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith(".") for part in name.split("/"))
+
+
+@contextlib.contextmanager
+def mirrored(folder: Any, is_writer: bool = True) -> Iterator[pathlib.Path]:
+    """A folder on disk that is like one behind a URL, which is like it at the end; of paths, the folder itself.
+
+    Args:
+        folder: path or URL.
+        is_writer: whether this process writes; others read alone.
+
+    Raises:
+        ValueError: another process is writing there, or the URL cannot be read or written.
+    """
+    remote = location(folder)
+    if not is_remote(remote):
+        yield remote
+        return
+    with claimed(remote) if is_writer else contextlib.nullcontext() as claim:
+        mirror = _Mirror(remote, claim)
+        _mirrors[mirror.folder], ORIGINS[mirror.folder] = mirror, str(remote)
+        try:
+            yield mirror.folder
+        except Exception as error:
+            _name(error, str(mirror.folder), str(remote))
+            try:
+                mirror.upload()  # logs
+            except ValueError as second:
+                if str(second) != str(error):
+                    warnings.warn(str(second), stacklevel=3)
+            raise
+        else:
+            mirror.upload()
+        finally:
+            del _mirrors[mirror.folder]
+            shutil.rmtree(mirror.folder, ignore_errors=True)
+
+
+def upload_changes(path: pathlib.Path) -> None:
+    """Uploads what has changed in the mirror that a path is in, if it is in one; raises ValueError as `mirrored`."""
+    for folder, mirror in list(_mirrors.items()):
+        if path.is_relative_to(folder):
+            mirror.upload()
+
+
+def _name(error: Exception, path: str, url: str) -> None:
+    """Lets an error name the URL instead of its mirror."""
+    error.args = tuple(text.replace(path, url) if isinstance(text, str) else text for text in error.args)
+    if isinstance(error, OSError) and isinstance(error.filename, str):
+        error.filename = error.filename.replace(path, url)

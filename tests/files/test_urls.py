@@ -1,0 +1,236 @@
+"""URLs as paths, against a real S3 server on loopback."""
+
+import hashlib
+import pathlib
+import random
+import shutil
+
+import fsspec
+import pytest
+
+from albert_tf.data.shard_cache import ShardCache
+from albert_tf.files import claims, mirrors
+from albert_tf.files.atomic import atomic_write, sha256
+from albert_tf.files.hub import model_folder
+from albert_tf.files.json import read_json
+from albert_tf.files.mirrors import mirrored, upload_changes
+from albert_tf.files.text import find_files, read_lines
+from albert_tf.files.urls import as_url, borrowed, file_infos, local_copy, location, with_urls
+from tests.cli.terminal import output_of
+from tests.s3_server import FaultyS3, environment
+from tests.small_pipeline import NOVEL
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = FaultyS3()
+    with environment(server.url):
+        yield server
+    server.stop()
+
+
+@pytest.fixture
+def bucket(server, request):
+    """The URL of a bucket of its own."""
+    name = f"bucket-{hashlib.sha256(request.node.name.encode()).hexdigest()[:8]}"
+    fsspec.filesystem("s3").mkdir(name)
+    return f"s3://{name}"
+
+
+def put(url, text="x"):
+    atomic_write(location(url), text.encode())
+
+
+def test_only_urls_are_urls():
+    given = {"s3://a/b": "s3://a/b", pathlib.Path("s3://a/b"): "s3://a/b", pathlib.Path("gs:/a"): "gs://a"}
+    assert {path: as_url(path) for path in given} == given
+    for path in ("a/b", pathlib.Path("a/b"), "/a:b/c", pathlib.Path("/s3:/a"), "C:\\a", "s3:/a", None, ["s3://a"]):
+        assert as_url(path) is None
+    assert location("file:///tmp/a") == location(pathlib.Path("file:///tmp/a")) == pathlib.Path("/tmp/a")
+
+
+def test_texts_are_found_in_the_order_of_paths(bucket, tmp_path):
+    names = ("b.txt", "a/z.txt", "a.txt", "a/b/c.txt", "no.bin", "a b.txt")
+    for name in names:
+        put(f"{bucket}/{name}", name)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    for pattern in ("", "/*.txt", "/a", "/**/*.txt", "/a.txt"):
+        here = [path.relative_to(tmp_path).as_posix() for path in find_files([f"{tmp_path}{pattern}"])]
+        found = find_files([f"{bucket}{pattern}"])
+        assert [str(path).removeprefix(f"{bucket}/") for path in found] == here
+        assert [line.text for path in found for line in read_lines(path)] == here
+
+
+def test_a_copy_follows_what_it_is_a_copy_of(bucket):
+    put(f"{bucket}/model/config.json", '{"a": 1}')
+    put(f"{bucket}/model/checkpoints/big")
+    folder = model_folder(f"{bucket}/model")
+    assert [path.name for path in folder.iterdir()] == ["config.json"]
+    first = (folder / "config.json").stat().st_ino
+    assert model_folder(f"{bucket}/model") == folder
+    assert (folder / "config.json").stat().st_ino == first, "it was downloaded again"
+    put(f"{bucket}/model/config.json", '{"a": 2}')
+    assert read_json(local_copy(f"{bucket}/model") / "config.json") == {"a": 2}
+    location(f"{bucket}/model/config.json").unlink()
+    put(f"{bucket}/model/b.json", "{}")
+    assert sorted(path.name for path in local_copy(f"{bucket}/model").rglob("*.json")) == ["b.json"]
+    assert with_urls(f"{folder}/b.json is not a model.") == f"{bucket}/model/b.json is not a model."
+
+
+def test_a_model_file_comes_with_the_files_that_belong_to_it(bucket):
+    for name in ("a.ckpt.index", "a.ckpt.data-00000-of-00001", "albert_config.json", "b.ckpt.index", "other.bin"):
+        put(f"{bucket}/{name}")
+    prefix = model_folder(f"{bucket}/a.ckpt")
+    assert prefix.name == "a.ckpt"
+    found = sorted(path.name for path in prefix.parent.iterdir())
+    assert found == ["a.ckpt.data-00000-of-00001", "a.ckpt.index", "albert_config.json"]
+
+
+def test_a_borrowed_file_goes(bucket):
+    put(f"{bucket}/a.txt", "text")
+    with borrowed(location(f"{bucket}/a.txt")) as file:
+        assert file.read_text() == "text"
+    assert not file.exists()
+    assert sha256(location(f"{bucket}/a.txt")) == hashlib.sha256(b"text").hexdigest()
+
+
+def test_a_folder_is_uploaded_metadata_last(bucket, monkeypatch):
+    sent = []
+    original = mirrors.upload
+    monkeypatch.setattr(mirrors, "upload", lambda file, remote: sent.append(file.name) or original(file, remote))
+    with mirrored(f"{bucket}/run") as folder:
+        for name in ("recipe.json", "checkpoints/step-1/state.json", "checkpoints/step-1/state.data", ".hidden/a"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(name)
+        upload_changes(folder / "checkpoints")
+        assert sent[0] == "state.data"
+        assert {*sent[1:]} == {"state.json", "recipe.json"}
+        upload_changes(folder)
+        assert len(sent) == 3, "nothing has changed"
+        shutil.rmtree(folder / "checkpoints")
+        (folder / "recipe.json").write_text("longer than before")
+    assert sorted(file_infos(location(f"{bucket}/run"))) == ["recipe.json"]
+    with mirrored(f"{bucket}/run") as again:
+        assert (again / "recipe.json").read_text() == "longer than before"
+    with pytest.raises(ValueError, match=rf"^{bucket}/run/a is wrong"), mirrored(f"{bucket}/run") as again:
+        raise ValueError(f"{again}/a is wrong")
+    assert not again.exists()
+
+
+def test_two_writers_of_one_folder(bucket, monkeypatch):
+    monkeypatch.setattr(claims, "BEAT_SECONDS", 0.1)
+    put(f"{bucket}/file")
+    with pytest.raises(ValueError, match=f"^{bucket}/file is a file; give another folder"):
+        claims.claimed(location(f"{bucket}/file")).__enter__()
+    with claims.claimed(location(f"{bucket}/run")) as first:
+        with pytest.raises(ValueError, match=r"is being written by another process .*give another folder"):
+            claims.Claim(location(f"{bucket}/run")).take()
+        first.check()
+    monkeypatch.setattr(claims, "BEAT_SECONDS", 60)  # so that it does not overwrite the marker that comes now
+    with claims.claimed(location(f"{bucket}/run")) as first:
+        put(f"{bucket}/run/{claims.MARKER}", '{"token": "other", "host": "far", "process": 1}')
+        with pytest.raises(ValueError, match=r"another process \(process 1 on far\)"):
+            first.check()
+    assert location(f"{bucket}/run/{claims.MARKER}").exists(), "that of the other one stays"
+    monkeypatch.setattr(claims, "BEAT_SECONDS", 0.1)
+    with claims.claimed(location(f"{bucket}/run")):  # the other one does not change it: it was killed
+        pass
+    assert not location(f"{bucket}/run/{claims.MARKER}").exists()
+
+
+def test_shards_are_kept_within_the_limit(bucket):
+    for name in "abcd":
+        put(f"{bucket}/{name}", name * 100)
+    cache = ShardCache(limit=250)
+    files = [cache.take(f"{bucket}/{name}") for name in "abcd"]
+    assert [file.read_text()[0] for file in files] == [*"abcd"], "those that are read are all there"
+    for name in "abcd":
+        cache.give_back(f"{bucket}/{name}")
+    assert [file.exists() for file in files] == [False, False, True, True]
+    cache.take(f"{bucket}/a", is_ahead=True)
+    assert cache.take(f"{bucket}/a") == files[0]
+    cache.give_back(f"{bucket}/a")
+    assert [file.exists() for file in files] == [True, False, False, True]
+    with pytest.raises(ValueError, match="does not exist"):
+        cache.take(f"{bucket}/none")
+    assert "does not exist" in str(cache.failure)
+
+
+MISTAKES = {
+    "s3://no-such-bucket/a": "there is no s3://no-such-bucket; create it",
+    "{bucket}/none": "does not exist; check the URL",
+    "klingon://a/b": "could not be read .*klingon",
+}
+
+
+@pytest.mark.parametrize("url", MISTAKES)
+def test_one_sentence(url, bucket):
+    with pytest.raises(ValueError, match=MISTAKES[url]):
+        local_copy(url.format(bucket=bucket))
+
+
+def test_a_refused_key_and_none(bucket, server, monkeypatch):
+    put(f"{bucket}/a")
+    server.fault = "refused"
+    with pytest.raises(ValueError, match=r"access was refused .*check the key and its rights"):
+        local_copy(f"{bucket}/a")
+    server.fault = ""
+
+
+def test_retries_leave_the_seeds_of_weights_alone(bucket, server):
+    put(f"{bucket}/a")
+    random.seed(1)
+    state = random.getstate()
+    server.fault, server.failed = "busy", 0
+    for _ in range(3):
+        sha256(location(f"{bucket}/a"))
+    server.fault = ""
+    assert server.failed
+    assert random.getstate() == state
+
+
+@pytest.fixture
+def google_bucket(monkeypatch):
+    """The URL of a bucket of an emulator of Google Cloud Storage."""
+    from gcp_storage_emulator.server import create_server
+
+    with create_server("127.0.0.1", 0, in_memory=True, default_bucket="corpus") as emulator:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{emulator._api._httpd.server_port}")
+        fsspec.filesystem("gs").clear_instance_cache()
+        yield "gs://corpus"
+    fsspec.filesystem("gs").clear_instance_cache()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")  # by gcsfs
+def test_buckets_of_google(google_bucket, tmp_path):
+    put(f"{google_bucket}/texts/a.txt", NOVEL.read_text(encoding="utf-8")[:20_000])
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts/a.txt").write_bytes(location(f"{google_bucket}/texts/a.txt").read_bytes())
+    written = []
+    for root in (tmp_path, google_bucket):
+        options = ["--split-sentences", "--max-seq-length", "64", "--dupe-factor", "2", "--num-shards", "2"]
+        output_of("prepare", f"{root}/texts", "--output", f"{root}/examples", *options)
+        folder = local_copy(f"{root}/examples")
+        written.append({file.relative_to(folder): file.read_bytes() for file in folder.rglob("*.*")})
+    assert written[0] == written[1]
+    with mirrored(f"{google_bucket}/run") as folder:
+        (folder / "recipe.json").write_text("{}")
+    assert sorted(file_infos(location(f"{google_bucket}/run"))) == ["recipe.json"]
+    with pytest.raises(ValueError, match="there is no gs://none; create it"):
+        location("gs://none/a")
+
+
+def test_local_paths_need_no_library(run_python, tmp_path):
+    program = f"""
+import sys
+sys.modules["fsspec"] = sys.modules["upath"] = None  # cannot be imported
+from tests.cli.terminal import mistake, output_of
+from tests.small_pipeline import make_small_pipeline
+import pathlib
+make_small_pipeline(pathlib.Path({str(tmp_path)!r}))
+assert "pip install 'albert-tf[cloud]'" in mistake("prepare", "s3://a/b", "--output", "x")
+assert not {{"s3fs", "gcsfs", "aiobotocore"}} & sys.modules.keys()
+"""
+    run_python("-c", program)
