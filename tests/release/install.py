@@ -31,12 +31,15 @@ COMMANDS = (["--version"], ["--help"], ["info", "base_v2"], ["train-tokenizer", 
 EXTRAS = {
     "baseline": "import sklearn.feature_extraction.text",
     "beam": "import albert_tf.data.preparation.beam, apache_beam",
+    "cloud": "import albert_tf.files.urls, fsspec, aiohttp",
     "docs": "import mkdocs, material, mkdocstrings",
     "hub": "import albert_tf.files.hub, huggingface_hub",
     "korean": "from albert_tf.tokenization.korean import kiwi; import kiwipiepy; kiwipiepy.Kiwi()",
     "onnx": "import onnx, onnxruntime, albert_tf.inference.onnx_network",
     "openvino": "import openvino, albert_tf.inference.onnx_network",
+    "report": "import matplotlib, albert_tf.report",
     "serve": "import albert_tf.serving.server, albert_tf.serving.grpc_service",
+    "tensorboard": "import tensorboard",
     "tfhub": "import tensorflow_hub",
 }
 NOT_FOR_USERS = {"dev"}
