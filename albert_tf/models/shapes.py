@@ -56,11 +56,11 @@ def _shapes(outputs: Any) -> Any:
     if isinstance(outputs, tuple | list):
         shapes = [_shapes(value) for value in outputs if value is not None]
         return shapes[0] if len(shapes) == 1 else shapes
-    return tuple(outputs.shape)
+    return tuple(size if isinstance(size, int) else None for size in outputs.shape)  # JAX has symbols for lengths
 
 
 def _common(one: Any, other: Any) -> Any:
-    """One shape for several calls; an axis whose length differs has none, as JAX and PyTorch try lengths of theirs."""
+    """One shape for several calls; an axis whose length differs has none, as PyTorch tries lengths of its own."""
     if isinstance(one, dict):
         return {name: _common(value, other[name]) for name, value in one.items()}
     if isinstance(one, list):
