@@ -46,13 +46,13 @@ class CheckedModel(OpenModel):
 
     @property
     def input(self):
-        """The inputs that the model needs, as symbolic tensors by name; with `output`, for `keras.utils.plot_model`."""
+        """The inputs that the model needs, symbolic, as Keras has them; `keras.utils.plot_model` shows their shapes."""
         self._call_symbolically()
         return super().input
 
     @property
     def output(self):
-        """The outputs for `input`, as symbolic tensors."""
+        """The outputs for `input`, symbolic."""
         self._call_symbolically()
         return super().output
 
