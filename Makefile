@@ -35,6 +35,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 format: $(STAMP)
 	$(BIN)/ruff format .
@@ -129,7 +130,7 @@ KERAS_TESTS := tests/layers tests/models tests/optimizers tests/trainer/test_opt
 	else \
 		$(PYTHON) -m venv --clear .venv-keras-$*; pip=".venv-keras-$*/bin/python -m pip"; yes=--yes; \
 	fi; \
-	$$pip install --quiet $$python --editable '.[onnx]' pytest pytest-xdist hypothesis pandas && \
+	$$pip install --quiet $$python --editable '.[onnx]' pytest pytest-xdist hypothesis pandas pydot && \
 	$$pip uninstall --quiet $$python $$yes keras && \
 	$$pip install --quiet $$python '$(KERAS_$*)'
 	@touch $@

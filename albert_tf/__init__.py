@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from albert_tf.tasks import TASKS
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "AlbertConfig": "albert_tf.config",

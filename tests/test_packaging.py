@@ -1,13 +1,16 @@
 """Proves what the wheel holds: the package alone, its data files, its command."""
 
 import pathlib
+import re
 import shutil
+import tomllib
 import zipfile
 
 import pytest
 import yaml
 
 import albert_tf
+from tests.release.install import PYTHONS
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -63,6 +66,30 @@ def test_the_notice_names_what_is_by_others():
         named
     )
     assert {path.name for path in (ROOT / "training/sample_data").iterdir() if path.is_dir()} == {"novels", "nsmc"}
+
+
+def test_every_supported_python_is_checked_and_tried():
+    """`make lint` checks workflows against GitHub's schema."""
+    matrix = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["check"]["strategy"]["matrix"]
+    assert tuple(matrix["python"]) == PYTHONS
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    oldest, newest = (int(version.partition(".")[2]) for version in (PYTHONS[0], PYTHONS[-1]))
+    assert project["requires-python"] == f">=3.{oldest},<3.{newest + 1}"
+
+
+def test_only_a_tag_is_published():
+    text = (ROOT / ".github/workflows/release.yml").read_text()
+    workflow = yaml.safe_load(text)
+    assert workflow[True] == {"push": {"tags": ["v*"]}}  # YAML reads `on` as true
+    publish = workflow["jobs"]["publish"]
+    assert (publish["needs"], publish["permissions"]) == ("build", {"id-token": "write"})
+    assert any(step.get("uses", "").startswith("pypa/gh-action-pypi-publish@") for step in publish["steps"])
+    assert "secrets." not in text
+
+
+def test_the_newest_changes_are_of_this_version():
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(r"^## \[(.*?)\]", changelog, re.MULTILINE)[1] in (albert_tf.__version__, "Unreleased")
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*_*.yml")), ids=lambda file: file.stem)

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import importlib
 import pathlib
+import re
 import warnings
 from collections.abc import Callable
 
@@ -15,6 +16,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.files.hub import model_folder, name_hint
 
 _MAX_MESSAGE = 1000
+_MAX_NAMES = 8
 _GOOGLE_CONFIG = "albert_config.json"
 _KERAS_WEIGHTS = "model.weights.h5"
 
@@ -61,8 +63,11 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
                 )
             if not path.exists():
                 raise ValueError(f"{path} does not exist; check the spelling{name_hint(path)}.")
-            if inside := min(filter(holds_weights, path.glob("*")), default=None):
-                raise ValueError(f"{path} is a folder of models; give one of them, such as {inside}.")
+            if inside := sorted(map(str, filter(holds_weights, path.glob("*"))), key=_numbered):
+                more = f" and {len(inside) - _MAX_NAMES} more" if len(inside) > _MAX_NAMES else ""
+                raise ValueError(
+                    f"{path} is a folder of models; give one of them: {', '.join(inside[:_MAX_NAMES])}{more}."
+                )
             raise ValueError(
                 f"`path` must be a folder with {huggingface.CONFIG_FILE} and {huggingface.WEIGHTS_FILES[0]}, a folder "
                 f"with {_GOOGLE_CONFIG} and a checkpoint, or the prefix of one. Received: {path}; check the "
@@ -76,6 +81,11 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
         if len(message) > _MAX_MESSAGE:
             message = f"{message[: _MAX_MESSAGE // 2]} ... {message[-_MAX_MESSAGE // 2 :]}"
         raise ValueError(message) from None
+
+
+def _numbered(name: str) -> list[str | int]:
+    """Sorts `seed-10` after `seed-9`."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
 def _find_reader(path: pathlib.Path) -> Callable[[], Checkpoint] | None:

@@ -19,7 +19,10 @@ from albert_tf.progress import progress_line
 
 NAME = "doctor"
 _PACKAGES = ("albert-tf", "tensorflow", "tensorflow-text", "keras", "protobuf", "numpy", "sentencepiece", "h5py")
-_OPTIONAL = ("huggingface_hub", "onnxruntime", "openvino", "starlette", "apache-beam", "kiwipiepy", "tensorflow-hub")
+_OPTIONAL = (
+    *("huggingface_hub", "onnxruntime", "openvino", "starlette", "apache-beam", "kiwipiepy", "tensorflow-hub"),
+    *("matplotlib", "tensorboard"),
+)
 _CHECKED = ("albert-tf", "tensorflow", "tensorflow-text", "keras")
 _TWINS = ("tensorflow-cpu", "tensorflow-intel", "tensorflow-gpu", "tf-nightly", "keras-nightly")
 _INSTRUCTIONS = ("avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "bf16")

@@ -1,4 +1,4 @@
-"""`albert-tf export`: exports a model to a SavedModel, to ONNX files, to a web page or to modules for TF Hub."""
+"""`albert-tf export`: exports a model to a SavedModel, to ONNX or LiteRT files, to a web page or for TF Hub."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,11 +14,11 @@ NAME = "export"
 KEPT = "no version was written"
 
 _Format = Annotated[
-    Literal["saved_model", "onnx", "web", "hub"],
+    Literal["saved_model", "onnx", "web", "hub", "litert"],
     typer.Option(
         "--format",
         help="onnx: for OpenVINO, onnxruntime and transformers.js; web: the same with a page that runs it in the "
-        "browser; hub: for TF Hub.",
+        "browser; hub: for TF Hub; litert: for phones.",
     ),
 ]
 _Precision = Annotated[
@@ -32,7 +32,8 @@ def run(
     output: Annotated[Path, typer.Option(help="Folder of all exported models.")] = Path("saved_models"),
     version: Annotated[int | None, typer.Option(help="Version number; default: the next one.")] = None,
     max_length: Annotated[
-        int | None, typer.Option(help="Maximum number of tokens; default: as in training, and 128 for hub.", min=3)
+        int | None,
+        typer.Option(help="Maximum number of tokens; default: as in training; for hub 128, for litert at most.", min=3),
     ] = None,
     form: _Format = "saved_model",
     license: Annotated[str | None, typer.Option(help="saved_model: licence to state in MODEL.md.")] = None,
@@ -53,11 +54,13 @@ def run(
     float16: Annotated[
         bool, typer.Option("--float16", help="onnx, web: also write a float16 file, for WebGPU.")
     ] = False,
+    int8: Annotated[bool, typer.Option("--int8", help="litert: round weights to 8 bits.")] = False,
 ) -> None:
     """Writes a SavedModel that takes raw text and only needs TensorFlow and tensorflow-text.
 
     With --format onnx, a folder of ONNX files; with --format web, a page beside them, which runs the model in the
-    browser; with --format hub, two SavedModels, NAME/preprocess and NAME/encoder, for fine-tuning with TF Hub.
+    browser; with --format hub, two SavedModels, NAME/preprocess and NAME/encoder, for fine-tuning with TF Hub; with
+    --format litert, a file of TensorFlow Lite for texts of one length, without the tokenizer.
 
     Example: albert-tf export runs/task --name task
 
@@ -66,6 +69,8 @@ def run(
     is_onnx = form in ("onnx", "web")
     if not is_onnx and (calibration is not None or float16):
         raise ValueError("`--calibration` and `--float16` are only for `--format onnx` and `web`; leave them out.")
+    if int8 and form != "litert":
+        raise ValueError("`--int8` is only for `--format litert`; leave it out (onnx and web have an int8 file).")
     options: dict[str, Any] = {"license": license, "warmup": warmup, "precision": precision}
     options |= {"frozen": frozen, "xla": xla, "attention": attention}
     for option, value in options.items():
@@ -76,6 +81,8 @@ def run(
     arguments = {"source": folder, "output": output, "name": name, "version": version, "max_length": max_length}
     if is_onnx:
         _export_onnx(arguments | {"web_page": form == "web"}, calibration, float16)
+    elif form == "litert":
+        _export_litert(arguments | {"int8": int8})
     else:
         _export_graph(form, arguments, options)
 
@@ -93,6 +100,14 @@ def _export_graph(form: str, arguments: dict[str, Any], options: dict[str, Any])
     difference = ("largest difference from Keras", f"{report.largest_difference:.1e}")
     print_table("", ("", "value"), [("signatures", ", ".join(report.signatures)), difference], num_text_columns=2)
     typer.echo(f"{'SavedModels' if form == 'hub' else 'SavedModel'} in {report.folder}")
+
+
+def _export_litert(arguments: dict[str, Any]) -> None:
+    with progress_line("export"):
+        from albert_tf.export import export_litert
+
+        report = export_litert(**arguments)
+    typer.echo(f"model.tflite of {report.size / 1e6:.1f} MB for {report.length} tokens in {report.folder}")
 
 
 def _folder_of_modules(output: Path, name: str, version: int | None) -> Path:

@@ -26,6 +26,10 @@ _OF_FILES = ("question_answering", "token_classification", "multiple_choice")
 _files = functools.partial(typer.Option, rich_help_panel="Files")
 _Row = tuple[str, ...]
 _Columns = tuple[str, str | None, bool]  # of the text, of its pair, and whether a header names them
+_Engine = Annotated[
+    Literal["keras", "tensorflow", "onnxruntime", "openvino"] | None,
+    typer.Option(help="keras for weights, tensorflow for a SavedModel, the others for ONNX; default: what is there."),
+]
 _Precision = Annotated[
     Literal["float32", "bfloat16", "float16", "int8"] | None,
     typer.Option(help="Weights: float32 or bfloat16. ONNX: of one of its files; default: the most exact one."),
@@ -54,6 +58,7 @@ def run(
     rename_columns: Renames = None,
     encoding: Encoding = None,
     delimiter: Delimiter = None,
+    engine: _Engine = None,
     precision: _Precision = None,
     as_json: AsJson = False,
 ) -> None:
@@ -73,24 +78,26 @@ def run(
     is_default = str(output) == "-" and columns == ("text", None, True) and not options
     _check_options(data is not None, as_json or bool(pair), not is_default)
     location(output)  # raises if it is a URL that cannot be reached
-    folder = existing_model(folder)
+    folder, computed_by = existing_model(folder), {"engine": engine, "precision": precision}
     if data is None:
-        _predict_texts(folder, texts or [], pair or [], precision, as_json)
+        _predict_texts(folder, texts or [], pair or [], computed_by, as_json)
         return
     if data != "-":
         check_data(data)
     with progress_line("predict", shown=str(output) != "-"):  # predictions on standard output are progress enough
-        count = _predict_file(folder, data, output, columns, options, precision)
+        count = _predict_file(folder, data, output, columns, options, computed_by)
     if str(output) != "-":
         typer.echo(f"{count:,} predictions in {output}")
 
 
-def _predict_texts(folder: Path, texts: list[str], pairs: list[str], precision: Any, as_json: bool) -> None:
+def _predict_texts(
+    folder: Path, texts: list[str], pairs: list[str], computed_by: dict[str, Any], as_json: bool
+) -> None:
     """Prints the predictions for texts."""
     with progress_line("predict"):
         from albert_tf.inference.pipeline import pipeline  # imports TensorFlow, so only after the paths were checked
 
-        model = pipeline(folder, precision=precision)
+        model = pipeline(folder, **computed_by)
         _check_pairs(model.task, texts, pairs)
         if as_json:
             show = functools.partial(print_json, _answers(model, texts, pairs))
@@ -162,12 +169,12 @@ def _predict_file(
     output: Path,
     columns: _Columns,
     options: dict[str, Any],
-    precision: Any,
+    computed_by: dict[str, Any],
 ) -> int:
     """Writes the predictions for a file; returns their number."""
     from albert_tf.inference.pipeline import pipeline
 
-    model = pipeline(folder, precision=precision)
+    model = pipeline(folder, **computed_by)
     if model.task not in _OF_FILES:
         return _label_file(model, data, output, columns, options)
     from albert_tf.trainer.evaluation import predict_folder

@@ -41,6 +41,9 @@ def run(
     api_key_file: Annotated[
         Path | None, typer.Option(help=f"File with the key that requests must have; or set {KEY_VARIABLE}.")
     ] = None,
+    allowed_host: Annotated[
+        list[str] | None, typer.Option(help="Name besides localhost by which clients reach the server; repeatable.")
+    ] = None,
 ) -> None:
     """Answers requests as TensorFlow Serving does, and reloads a model when a new version is exported.
 
@@ -69,6 +72,7 @@ def run(
         batches=BatchOptions(max_batch_size, max_batch_tokens, batch_delay_ms / 1000, max_queue, timeout),
         max_body=round(max_body_mb * 2**20),
         api_key=api_key,
+        allowed_hosts=tuple(allowed_host or ()),
     )
     logging.info("Loading the models in %s.", folder)
     asyncio.run(server.serve(folder, options, typer.echo))

@@ -10,7 +10,7 @@ from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
     from albert_tf.export.hub import HubEncoder, HubReport, export_hub
-    from albert_tf.export.litert import write_litert
+    from albert_tf.export.litert import LiteRTReport, export_litert, write_litert
     from albert_tf.export.onnx_folder import OnnxReport, export_onnx
     from albert_tf.export.saved_model import ExportReport, export_saved_model
 
@@ -18,8 +18,10 @@ _MODULE_OF = {
     "ExportReport": "saved_model",
     "HubEncoder": "hub",
     "HubReport": "hub",
+    "LiteRTReport": "litert",
     "OnnxReport": "onnx_folder",
     "export_hub": "hub",
+    "export_litert": "litert",
     "export_onnx": "onnx_folder",
     "export_saved_model": "saved_model",
     "write_litert": "litert",
@@ -35,8 +37,10 @@ __all__ = [
     "ExportReport",
     "HubEncoder",
     "HubReport",
+    "LiteRTReport",
     "OnnxReport",
     "export_hub",
+    "export_litert",
     "export_onnx",
     "export_saved_model",
     "write_litert",

@@ -3,6 +3,7 @@
 Letters: B batch, L sequence.
 """
 
+import dataclasses
 import pathlib
 import tempfile
 from collections.abc import Callable
@@ -10,9 +11,66 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.files.atomic import atomic_write
+from albert_tf.export.checks import check_length
+from albert_tf.export.versions import publish, version_folder
+from albert_tf.files.atomic import atomic_write, temporary_folder, write_json
+from albert_tf.files.hub import model_folder
+from albert_tf.inference.folder import load_folder
 from albert_tf.inference.network import INPUTS
+from albert_tf.inference.settings import SETTINGS_FILE
 from albert_tf.models.base import AlbertBase
+
+MODEL_FILE = "model.tflite"
+_LENGTH = 128
+
+
+@dataclasses.dataclass(frozen=True)
+class LiteRTReport:
+    """What `export_litert` wrote.
+
+    Attributes:
+        folder: folder of the version.
+        size: bytes of the model's file in it.
+        length: number of tokens that the model takes.
+    """
+
+    folder: pathlib.Path
+    size: int
+    length: int
+
+
+def export_litert(
+    source: str | pathlib.Path,
+    output: str | pathlib.Path,
+    name: str,
+    version: int | None = None,
+    max_length: int | None = None,
+    int8: bool = False,
+) -> LiteRTReport:
+    """Writes a fine-tuned model as a LiteRT file, with its tokenizer's files and the labels in `model.json` beside it.
+
+    Args:
+        source: a folder with a model and its vocabulary.
+        output: folder of all models, such as `saved_models`.
+        name: name of the model, a folder in `output`.
+        version: version number. None: the next one.
+        max_length: number of tokens of a text, which is fixed. None: as in training, but at most 128.
+        int8: see `write_litert`.
+
+    Raises:
+        ValueError: the model is of no task or takes other inputs, or the version exists.
+    """
+    folder = version_folder(pathlib.Path(output), name, version)
+    loaded = load_folder(model_folder(source))
+    length = min(loaded.max_length, _LENGTH) if max_length is None else max_length
+    check_length("max_length", length, loaded.model.config.max_position_embeddings)
+    with temporary_folder(folder) as partial:
+        size = write_litert(loaded.model, partial / MODEL_FILE, length, int8=int8)
+        loaded.tokenizer.save_pretrained(partial)
+        settings = dataclasses.replace(loaded.settings, max_length=length)
+        write_json(partial / SETTINGS_FILE, settings.entries(partial), ensure_ascii=False)
+        folder = publish(partial, folder, may_increment=version is None)
+    return LiteRTReport(folder, size, length)
 
 
 def write_litert(

@@ -9,8 +9,9 @@ from typing import Any
 
 import keras
 
-from albert_tf.keras_internals import OpenModel, is_evaluated_by_fit
+from albert_tf.keras_internals import OpenModel, is_evaluated_by_fit, shapes_in_summary
 from albert_tf.models.inputs import TEXT_INPUTS, Fields, check_class_weight, check_inputs, check_labels, is_overridden
+from albert_tf.models.shapes import output_shapes, symbolic_inputs
 
 
 class CheckedModel(OpenModel):
@@ -42,6 +43,27 @@ class CheckedModel(OpenModel):
 
     # Keeps AutoGraph from rewriting it in a user's `tf.function`, as it does not rewrite Keras.
     __call__.__module__ = keras.Model.__module__
+
+    @property
+    def input(self):
+        """The inputs that the model needs, symbolic, as Keras has them; `keras.utils.plot_model` shows their shapes."""
+        self._call_symbolically()
+        return super().input
+
+    @property
+    def output(self):
+        """The outputs for `input`, symbolic."""
+        self._call_symbolically()
+        return super().output
+
+    def _call_symbolically(self) -> None:
+        if not self.has_symbolic_call():
+            self(symbolic_inputs(self.input_fields))
+
+    @functools.wraps(keras.Model.summary)
+    def summary(self, *args, **kwargs):
+        with shapes_in_summary(output_shapes(self, symbolic_inputs(self.input_fields))):
+            super().summary(*args, **kwargs)
 
     def stateless_call(self, trainable_variables, non_trainable_variables, inputs, *args, **kwargs):
         """As `keras.Model.stateless_call`."""

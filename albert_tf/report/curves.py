@@ -4,6 +4,7 @@ import io
 import pathlib
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -43,8 +44,7 @@ def curves_svg(entries: Sequence[dict[str, float]]) -> str:
     Returns:
         An `<svg>` element for an HTML page. The curve of a log has the id `curve-NAME`.
     """
-    import matplotlib
-
+    matplotlib = _matplotlib()
     entries = [_summarise_ratios(entry) for entry in entries]
     charts = _charts(entries)
     rows = -(-len(charts) // 2)
@@ -65,8 +65,19 @@ def curves_svg(entries: Sequence[dict[str, float]]) -> str:
     return re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg[svg.index("<svg") :])  # not needed inside HTML
 
 
+def _matplotlib() -> Any:
+    try:
+        import matplotlib
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"Curves need {error.name}, which is not installed; run: pip install 'albert-tf[report]'."
+        ) from None
+    return matplotlib
+
+
 def _figure(width: float, height: float, rows: int = 1, columns: int = 1):
     """A figure without pyplot's global state."""
+    _matplotlib()
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")

@@ -66,7 +66,7 @@ def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = No
         output: the page; by default `report.html` in that folder.
 
     Raises:
-        ValueError: the folder is not a run folder, or one of its files is damaged.
+        ValueError: the folder is not a run folder, one of its files is damaged, or matplotlib is not installed.
     """
     page = location(run) / REPORT_PAGE if output is None else location(output)
     left_out = (f"{CHECKPOINTS_FOLDER}/", "logs/", ".")

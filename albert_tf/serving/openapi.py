@@ -11,6 +11,7 @@ from albert_tf.serving.versions import ServedVersion
 _ERRORS = {
     "400": "The request does not fit the model.",
     "401": "The API key is missing or wrong.",
+    "403": "The server does not answer for this host, or the request is from a page of another site.",
     "404": "The model, version or signature is not served.",
     "408": "The body arrived too slowly.",
     "413": "The body is too large.",

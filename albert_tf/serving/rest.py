@@ -14,11 +14,13 @@ import orjson
 from starlette.applications import Starlette
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from albert_tf.serving import answers, tensor_json
+from albert_tf.serving.hosts import HostCheck, Hosts
 from albert_tf.serving.metrics import CONTENT_TYPE, Metrics
 from albert_tf.serving.openapi import describe
 from albert_tf.serving.versions import ServedModels, ServedVersion
@@ -45,6 +47,7 @@ class ServerState:
         max_body: bytes of a request.
         read_timeout: seconds in which a request must arrive.
         api_key: what clients must send. None: nothing.
+        hosts: the hosts of requests that are answered. None: all.
         ready: whether new requests are welcome.
     """
 
@@ -53,6 +56,7 @@ class ServerState:
     max_body: int = 4 << 20
     read_timeout: float = 10.0
     api_key: str | None = None
+    hosts: Hosts | None = None
     ready: bool = True
 
     def allows(self, authorization: str, x_api_key: str) -> bool:
@@ -94,7 +98,8 @@ def make_app(state: ServerState) -> Starlette:
         "/playground.js": functools.partial(_page, "playground.js"),
     }
     routes += [_route(state, path, handler) for path, handler in plain.items()]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
+    checks = [] if state.hosts is None else [Middleware(HostCheck, hosts=state.hosts, refuse=_error)]
+    return Starlette(routes=routes, middleware=checks, exception_handlers={HTTPException: _http_error})
 
 
 def _route(

@@ -17,6 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from albert_tf.serving.batching import Batcher, BatchOptions
 from albert_tf.serving.engine import Engine, load_engine
+from albert_tf.serving.hosts import Hosts
 from albert_tf.serving.metrics import Metrics
 from albert_tf.serving.rest import ServerState, make_app
 from albert_tf.serving.versions import ModelRoot, ServedModels
@@ -38,6 +39,8 @@ class ServerOptions:
         batches: BatchOptions.
         max_body: bytes of a request.
         api_key: what clients must send. None: nothing.
+        allowed_hosts: names besides localhost for which requests are answered. On an address that other machines reach,
+            none means all.
         drain: seconds that running requests get to finish at shutdown.
     """
 
@@ -50,6 +53,7 @@ class ServerOptions:
     batches: BatchOptions = dataclasses.field(default_factory=BatchOptions)
     max_body: int = 4 << 20
     api_key: str | None = None
+    allowed_hosts: tuple[str, ...] = ()
     drain: float = 30.0
 
 
@@ -72,8 +76,9 @@ async def serve(
     """
     metrics = Metrics()
     models = await _load_models(folder, options, metrics)
-    state = ServerState(models, metrics, max_body=options.max_body, api_key=options.api_key)
     listening = listen(options.host, options.port)
+    hosts = Hosts.of_server(listening.getsockname()[0], options.allowed_hosts)
+    state = ServerState(models, metrics, max_body=options.max_body, api_key=options.api_key, hosts=hosts)
     config = uvicorn.Config(
         make_app(state),
         http=_TimedProtocol,

@@ -3,9 +3,12 @@
 import pathlib
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.trainer.run_folder import Speed
+
+_SCALAR, _TENSOR = 1, 2  # data classes of TensorFlow's `summary.proto`
 
 
 class TensorBoardLog(keras.callbacks.Callback):
@@ -29,14 +32,27 @@ class TensorBoardLog(keras.callbacks.Callback):
         step = int(self.model.optimizer.iterations.numpy())
         with self._writer.as_default(step=step):
             for name, value in (logs or {}).items():
-                tf.summary.scalar(scalar_name(name), value)
+                _write(scalar_name(name), np.float32(value), "scalars", _SCALAR)
             if self.histograms_every is not None and step % self.histograms_every == 0:
                 for variable in self.model.trainable_variables:
-                    tf.summary.histogram(f"weights/{variable.path}", variable.numpy())
+                    _write(f"weights/{variable.path}", _buckets(variable.numpy()), "histograms", _TENSOR)
         self._writer.flush()
 
     def on_train_end(self, logs=None):
         self._writer.close()
+
+
+def _write(name: str, value: np.ndarray | np.float32, plugin: str, data_class: int) -> None:
+    """Writes what a plugin of TensorBoard shows; `tf.summary.scalar` would need TensorBoard itself."""
+    metadata = tf.compat.v1.SummaryMetadata(data_class=data_class)
+    metadata.plugin_data.plugin_name = plugin
+    tf.summary.write(name, value, metadata=metadata)
+
+
+def _buckets(values: np.ndarray) -> np.ndarray:
+    """Left border, right border and number of values of each bucket, [buckets, 3]."""
+    counts, borders = np.histogram(values[np.isfinite(values)], bins=30)
+    return np.stack([borders[:-1], borders[1:], counts], axis=1)
 
 
 def scalar_name(log: str) -> str:

@@ -240,3 +240,14 @@ def test_pretraining_of_huggingface(name, golden):
 def test_encoder_of_huggingface(name, golden):
     arrays, outputs = huggingface(golden, name, AlbertEncoder)[1:]
     assert_close(outputs["sequence_output"], arrays["last_hidden_state"], "last_hidden_state", atol=1e-5)
+
+
+def test_a_summary_has_the_shapes_of_all_layers(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    lines = []
+    model = AlbertForTokenClassification(CONFIG, num_labels=3)
+    model.summary(line_length=250, print_fn=lines.append, expand_nested=True)
+    printed = "\n".join(lines)
+    assert "?" not in printed
+    assert f"(None, None, {CONFIG.hidden_size})" in printed
+    assert "(None, None, 3)" in printed

@@ -196,5 +196,5 @@ def test_nothing_there(tmp_path):
 
 def test_the_folder_of_a_run_names_its_model(tmp_path):
     AlbertForPreTraining(CONFIG).save_pretrained(tmp_path / "run/model")
-    with pytest.raises(ValueError, match=r"run is a folder of models.* such as .*run/model\."):
+    with pytest.raises(ValueError, match=r"run is a folder of models; give one of them: .*run/model\."):
         AlbertForPreTraining.from_pretrained(tmp_path / "run")

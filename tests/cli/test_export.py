@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from albert_tf import AlbertTokenizer
+from albert_tf.inference.network import INPUTS
 from tests.toy_task import write_classifier
 
 from .terminal import mistake, output_of
@@ -69,6 +71,24 @@ def test_modules_for_tf_hub(folder, tmp_path):
     assert "must not exist yet" in mistake("export", folder, *where)
 
 
+@pytest.mark.exhaustive
+def test_litert_files(folder, tmp_path):
+    where = ("--name", "mood", "--output", tmp_path, "--format", "litert")
+    printed = output_of("export", folder, *where, "--int8", "--max-length", 16)
+    version = tmp_path / "mood" / "1"
+    assert f"MB for 16 tokens in {version}\n" in printed
+    assert AlbertTokenizer.from_pretrained(version).vocab_size == 30000
+    card = json.loads((version / "model.json").read_text())
+    assert (card["task"], card["max_length"], len(card["labels"])) == ("sequence_classification", 16, 3)
+    from ai_edge_litert.interpreter import Interpreter
+
+    run = Interpreter(str(version / "model.tflite")).get_signature_runner()
+    assert {name: tuple(one["shape"]) for name, one in run.get_input_details().items()} == dict.fromkeys(
+        INPUTS, (1, 16)
+    )
+    assert "from 3 to" in mistake("export", folder, *where, "--max-length", 5000)
+
+
 def test_mistakes_with_formats(folder, tmp_path):
     where = ("--output", tmp_path, "--format")
     assert "is only for `--format saved_model`" in mistake("export", folder, "--name", "a", *where, "onnx", "--warmup")
@@ -76,5 +96,7 @@ def test_mistakes_with_formats(folder, tmp_path):
         assert "is only for `--format saved_model`" in mistake("export", folder, "--name", "a", *where, "hub", *option)
     assert "are only for `--format onnx` and `web`" in mistake("export", folder, "--name", "a", "--float16")
     assert "must be a folder name" in mistake("export", folder, "--name", "a/b", *where, "hub")
+    assert "is only for `--format litert`" in mistake("export", folder, "--name", "a", *where, "onnx", "--int8")
+    assert "is only for `--format saved_model`" in mistake("export", folder, "--name", "a", *where, "litert", "--xla")
     assert "`--version` must be omitted" in mistake("export", folder, "--name", "a", *where, "hub", "--version", 2)
     assert not any(tmp_path.iterdir())

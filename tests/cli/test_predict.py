@@ -51,6 +51,23 @@ def test_labels_with_probabilities(files, where):
     assert "a [first] text" in printed
 
 
+@pytest.mark.parametrize(("where", "engine"), [("", "keras"), ("saved", "tensorflow"), ("onnx", "onnxruntime")])
+def test_the_engine_can_be_chosen(files, where, engine):
+    shown = output_of("predict", files / where / "classifier", "a text", "--engine", engine, "--json")
+    expected = classify(load_folder(files / "classifier"), ["a text"])[0]
+    assert json.loads(shown)[0]["prediction"]["probabilities"] == pytest.approx(expected.probabilities, abs=1e-4)
+    wrong = "tensorflow" if where != "saved" else "openvino"
+    assert "choose another engine" in mistake("predict", files / where / "classifier", "a text", "--engine", wrong)
+
+
+def test_runs_of_several_seeds_are_named(tmp_path):
+    """`finetune --seeds` leaves a folder of them."""
+    for seed in (0, 2, 10):
+        write_classifier(tmp_path / "runs" / f"seed-{seed}")
+    listed = ", ".join(f"{tmp_path}/runs/seed-{seed}" for seed in (0, 2, 10))
+    assert mistake("predict", tmp_path / "runs", "a text").endswith(f"give one of them: {listed}.")
+
+
 def test_a_table_of_pairs_shows_both_texts(tmp_path):
     folder = write_classifier(tmp_path / "pairs", pairs=True)
     printed = output_of("predict", folder, "one", "--pair", "two")

@@ -46,7 +46,7 @@ def test_outputs_are_kept(notebook):
     assert not [output for output in outputs if output["output_type"] == "error"]
     assert sum("image/png" in output.get("data", {}) for output in outputs) >= 2
     assert not re.search(r"/\w+/[\w./]*runs/", json.dumps(outputs))  # no path of the machine
-    assert notebook.stat().st_size < 500_000
+    assert notebook.stat().st_size < 300_000
 
 
 @pytest.mark.exhaustive
@@ -59,6 +59,43 @@ def test_a_cell_that_fails_is_seen(tmp_path):
     code["source"] = ["assert 1 == 2"]
     notebook.write_text(json.dumps(content), encoding="utf-8")
     assert run_notebook(notebook, tmp_path).returncode != 0
+
+
+def first_code(notebook) -> str:
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return "".join(next(cell["source"] for cell in cells if cell["cell_type"] == "code"))
+
+
+@pytest.fixture(scope="module")
+def install():
+    """The first cell, which is the same in all."""
+    (code,) = {first_code(notebook) for notebook in NOTEBOOKS}
+    return code
+
+
+def test_where_the_project_is_nothing_is_installed(install, monkeypatch):
+    monkeypatch.chdir(REPOSITORY / "docs/notebooks")
+    monkeypatch.setattr(subprocess, "run", lambda *command, **_: pytest.fail(f"{command} was run"))
+    names = {}
+    exec(install, names)
+    assert names["root"] == REPOSITORY
+
+
+def test_elsewhere_the_project_is_fetched(install, tmp_path, monkeypatch):
+    published, here = tmp_path / "published", tmp_path / "here"
+    (published / "albert_tf").mkdir(parents=True)
+    (published / "albert_tf/py.typed").touch()
+    here.mkdir()
+    author = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    for command in (("init", "--quiet"), ("add", "."), (*author, "commit", "--quiet", "--message", "All")):
+        subprocess.run(["git", *command], cwd=published, check=True)
+    monkeypatch.chdir(here)
+    monkeypatch.setattr("builtins.input", lambda question: published.as_uri())
+    for _ in range(2):  # a second run of the cell finds it
+        names = {}
+        exec(install, names)
+        assert (names["root"] / "albert_tf/py.typed").is_file()
+    assert names["root"].parent == here
 
 
 def test_there_are_three():

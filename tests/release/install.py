@@ -37,7 +37,9 @@ EXTRAS = {
     "korean": "from albert_tf.tokenization.korean import kiwi; import kiwipiepy; kiwipiepy.Kiwi()",
     "onnx": "import onnx, onnxruntime, albert_tf.inference.onnx_network",
     "openvino": "import openvino, albert_tf.inference.onnx_network",
+    "report": "import matplotlib, albert_tf.report",
     "serve": "import albert_tf.serving.server, albert_tf.serving.grpc_service",
+    "tensorboard": "import tensorboard",
     "tfhub": "import tensorflow_hub",
 }
 NOT_FOR_USERS = {"dev"}

@@ -4,7 +4,9 @@ import html.parser
 import json
 import re
 import shutil
+import sys
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -17,6 +19,7 @@ from albert_tf.report.curves import curves_svg
 from albert_tf.report.masked_examples import MaskedPiece, masked_examples
 from albert_tf.trainer import parse_recipe, pretrain
 from albert_tf.trainer.run_folder import read_metrics
+from albert_tf.trainer.tensorboard import TensorBoardLog
 from tests.parameters import first_of
 from tests.small_pipeline import small_recipe
 
@@ -212,7 +215,24 @@ def test_a_damaged_file_of_a_run_is_named(tmp_path, name, content, message):
         write_report(tmp_path)
 
 
+def test_a_page_needs_matplotlib(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ValueError, match=r"Curves need matplotlib, .*; run: pip install 'albert-tf\[report\]'"):
+        write_report(run, tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
+
+
 # === TensorBoard ===
+
+
+def test_logs_are_written_without_tensorboard(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((2, 3)), np.ones(2), callbacks=[TensorBoardLog(tmp_path, 1)], verbose=0)
+    monkeypatch.undo()
+    events = EventAccumulator(str(tmp_path)).Reload()
+    assert {"train/loss", f"weights/{model.weights[0].path}"} <= set(events.Tags()["tensors"])
 
 
 @pytest.fixture(scope="module")
@@ -235,6 +255,7 @@ def test_tensorboard_gets_every_scalar_over_updates(run, events):
     }
     tags |= {name: name for name in entries[0] if name.startswith("trust_ratio/")}
     for tag, name in tags.items():
+        assert events.SummaryMetadata(tag).plugin_data.plugin_name == "scalars"
         logged = [(entry["step"], entry[name]) for entry in entries if name in entry]
         written = [(event.step, tf.make_ndarray(event.tensor_proto)) for event in events.Tensors(tag)]
         np.testing.assert_allclose(written, logged, rtol=1e-6)
@@ -244,7 +265,11 @@ def test_tensorboard_gets_histograms_of_the_weights_at_every_evaluation(run, eve
     paths = AlbertForPreTraining.from_pretrained(run / "model").trainable_variables
     written = {tag for tag in events.Tags()["tensors"] if tag.startswith("weights/")}
     assert written == {f"weights/{variable.path}" for variable in paths}
+    (_, last) = events.Tensors(f"weights/{paths[0].path}")
     assert [event.step for event in events.Tensors(f"weights/{paths[0].path}")] == [6, 12]
+    left, right, counts = tf.make_ndarray(last.tensor_proto).T
+    assert counts.sum() == np.size(paths[0])
+    np.testing.assert_allclose((left[0], right[-1]), (np.min(paths[0]), np.max(paths[0])), rtol=1e-6)
 
 
 @pytest.mark.exhaustive

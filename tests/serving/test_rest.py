@@ -268,3 +268,6 @@ def test_the_page_is_complete_and_loads_nothing_from_elsewhere(tmp_path):
         assert "http://" not in content
         assert "https://" not in content
     assert 'src="playground.js"' in page.text
+    form = page.text.partition('<form id="key-form">')[2].partition("</form>")[0]
+    assert '<input id="key" type="password"' in form
+    assert 'byId("key-form").addEventListener("submit"' in script.text

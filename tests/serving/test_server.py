@@ -68,6 +68,19 @@ def test_the_line_at_the_start_names_addresses_and_models(toy):
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/, gRPC at 127\.0\.0\.1:\d+ serves task 1 \(toy\)", lines[0])
 
 
+def test_on_a_loopback_address_pages_of_other_sites_are_refused(toy):
+    """A name that leads here is refused, unless it is allowed; on all addresses every name is answered."""
+
+    def scenario(address, _):
+        headers = [{}, {"host": "rebound.example:80"}, {"origin": "https://other.example"}, {"host": "models.example"}]
+        return [httpx.get(f"{address}/v1/models", headers=one).status_code for one in headers]
+
+    assert with_server(toy, scenario)[0] == [200, 403, 403, 403]
+    assert with_server(toy, scenario, allowed_hosts=("models.example",))[0] == [200, 403, 403, 200]
+    assert with_server(toy, scenario, host="0.0.0.0")[0] == [200] * 4
+    assert with_server(toy, scenario, host="0.0.0.0", allowed_hosts=("models.example",))[0] == [200, 403, 403, 200]
+
+
 def test_running_requests_are_answered_before_the_end(toy, caplog):
     caplog.set_level(logging.INFO)
 

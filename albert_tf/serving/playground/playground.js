@@ -316,6 +316,7 @@ const cosine = (a, b) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b)) || 0;
 byId("model").addEventListener("change", chooseModel);
 byId("task").addEventListener("change", chooseTask);
 byId("key").addEventListener("change", loadModels);
+byId("key-form").addEventListener("submit", (event) => event.preventDefault()); // Enter is a change
 byId("access").hidden = Boolean(globalThis.answerInBrowser);
 byId("form").addEventListener("submit", submit);
 loadModels();

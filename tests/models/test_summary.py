@@ -1,0 +1,65 @@
+"""Proves that `summary` and `keras.utils.plot_model` show shapes, and change nothing in the model."""
+
+import shutil
+
+import keras
+import numpy as np
+import pytest
+
+from albert_tf import models
+from tests.toy_task import CONFIG
+
+WIDTH, HEADS = CONFIG.hidden_size, CONFIG.num_attention_heads
+TASK_MODELS = {
+    "AlbertForSequenceClassification": ({"num_labels": 3}, "(None, 3)"),
+    "AlbertForTokenClassification": ({"num_labels": 3}, "(None, None, 3)"),
+    "AlbertForPreTraining": ({}, f"(None, None, {CONFIG.vocab_size})"),
+    "AlbertForMultipleChoice": ({}, "(None, 1)"),
+    "AlbertForSentenceEmbedding": ({}, f"(None, None, {WIDTH})"),
+    "AlbertForQuestionAnswering": ({"head": "beam"}, "start_top_index: (None, 5)"),
+}
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "600")
+
+
+def summary_of(model, **options):
+    lines = []
+    model.summary(line_length=550, print_fn=lines.append, **options)
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("name", TASK_MODELS)
+def test_every_layer_has_its_shape(name):
+    arguments, shape = TASK_MODELS[name]
+    model = getattr(models, name)(CONFIG, **arguments)
+    before = model.get_build_config()
+    printed = summary_of(model, expand_nested=True)
+    assert "?" not in printed
+    assert shape in printed
+    assert f"[(None, None, {WIDTH}), (None, {HEADS}, None, None)]" in printed  # the halves of the block
+    assert model.get_build_config() == before
+    assert "call" not in vars(model.encoder)
+
+
+def test_a_called_model_is_summarised_too():
+    model = models.AlbertForSequenceClassification(CONFIG, num_labels=3)
+    logits = model({"input_ids": np.array([[2, 5, 3]])})["logits"]
+    printed = summary_of(model)
+    assert "sequence_output: (None, None" in printed
+    assert "?" not in printed
+    np.testing.assert_array_equal(model({"input_ids": np.array([[2, 5, 3]])})["logits"], logits)
+
+
+def test_a_drawing_names_the_model_and_its_shapes(tmp_path):
+    model = models.AlbertForTokenClassification(CONFIG, num_labels=3)
+    dot = keras.utils.model_to_dot(model, show_shapes=True).to_string()
+    assert "AlbertForTokenClassification" in dot
+    assert "(None, None, 3)" in dot
+    assert "?" not in dot
+    if shutil.which("dot") is None:
+        pytest.skip("plot_model writes pictures with graphviz, which is not installed")
+    keras.utils.plot_model(model, tmp_path / "model.png", show_shapes=True)
+    assert (tmp_path / "model.png").read_bytes().startswith(b"\x89PNG")
