@@ -14,7 +14,7 @@ from albert_tf.costs import Comparison, compare_costs
 
 PICTURES = pathlib.Path(__file__).parent / "pictures"
 SIZES = ("base_v2", "large_v2", "xlarge_v2", "xxlarge_v2")
-WIDTH, HEIGHT = 800, 380
+WIDTH, HEIGHT = 680, 380
 _FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'Noto Sans KR', 'Malgun Gothic', sans-serif"
 
 
@@ -37,17 +37,17 @@ THEMES = {
 WORDS = {
     "en": {
         "title": "ALBERT beside BERT: factorised embeddings, one block used again in every layer, parameters",
-        "layers": "{n} layers, {n} sets of weights",
-        "shared": "{n} layers, one set of weights",
+        "layers": "{n} sets of weights",
+        "shared": "one set of weights",
         "again": "used {n} times",
         "block": "one block",
         "table": "word embeddings",
-        "parameters": "Parameters of the encoder",
+        "parameters": "Encoder parameters",
     },
     "ko": {
         "title": "BERT와 ALBERT 비교: 임베딩 분해, 모든 층이 함께 쓰는 블록 하나, 파라미터 수",
-        "layers": "{n}개 층, 가중치 {n}벌",
-        "shared": "{n}개 층, 가중치 한 벌",
+        "layers": "가중치 {n}벌",
+        "shared": "가중치 한 벌",
         "again": "{n}번 반복",
         "block": "블록 하나",
         "table": "단어 임베딩",
@@ -66,7 +66,7 @@ def picture(language: str, theme: str) -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
-            f' font-family="{_FONT}" font-size="15" text-anchor="middle" role="img" aria-label="{title}">',
+            f' font-family="{_FONT}" font-size="16" text-anchor="middle" role="img" aria-label="{title}">',
             f"<title>{title}</title>",
             f'<defs><marker id="tip" viewBox="0 0 10 10" refX="8" refY="5" markerWidth="6" markerHeight="6"'
             f' orient="auto"><path d="M0 0 10 5 0 10z" fill="{colours.accent}"/></marker></defs>',
@@ -93,15 +93,15 @@ def _box(x: float, y: float, width: float, height: float, fill: str, stroke: str
 
 def _bert(config: AlbertConfig, both: Comparison, words: dict[str, str], colours: Colours) -> list[str]:
     """A layer above the other, and a table as wide as they are."""
-    layers, middle = config.num_hidden_layers, 110
+    layers, middle = config.num_hidden_layers, 95
     ours = both.bert.parameters
-    each = [_box(30, 75 + 14 * number, 160, 11, colours.bert, colours.muted) for number in range(layers)]
+    each = [_box(15, 75 + 14 * number, 160, 11, colours.bert, colours.muted) for number in range(layers)]
     return [
         _text(middle, 24, "BERT", colours.text, 'font-weight="bold" font-size="18"'),
         _text(middle, 48, words["layers"].format(n=layers), colours.muted),
         *each,
         _text(middle, 266, millions(ours.attention + ours.ffn), colours.text, 'font-weight="bold"'),
-        _box(30, 285, 160, 60, colours.bert, colours.muted),
+        _box(15, 285, 160, 60, colours.bert, colours.muted),
         _text(middle, 312, words["table"], colours.text),
         _text(middle, 333, f"{config.vocab_size:,} × {config.hidden_size}", colours.muted),
         _text(middle, 366, millions(ours.embeddings), colours.text, 'font-weight="bold"'),
@@ -110,20 +110,20 @@ def _bert(config: AlbertConfig, both: Comparison, words: dict[str, str], colours
 
 def _albert(config: AlbertConfig, both: Comparison, words: dict[str, str], colours: Colours) -> list[str]:
     """One block with an arrow from its output to its input, above a narrow table and a projection."""
-    layers, middle, theirs = config.num_hidden_layers, 350, both.albert.parameters
+    layers, middle, theirs = config.num_hidden_layers, 280, both.albert.parameters
     narrow = 160 * config.embedding_size / config.hidden_size
     return [
         _text(middle, 24, "ALBERT", colours.accent, 'font-weight="bold" font-size="18"'),
-        _text(middle, 48, words["shared"].format(n=layers), colours.muted),
-        f'<path d="M{middle} 128V88H456V208H{middle}V186" fill="none" stroke="{colours.accent}" stroke-width="2"'
+        _text(middle, 48, words["shared"], colours.muted),
+        f'<path d="M{middle} 128V88H386V208H{middle}V186" fill="none" stroke="{colours.accent}" stroke-width="2"'
         ' marker-end="url(#tip)"/>',
         _text(middle + 50, 80, words["again"].format(n=layers), colours.accent),
-        _box(270, 130, 160, 54, colours.albert, colours.accent),
+        _box(200, 130, 160, 54, colours.albert, colours.accent),
         _text(middle, 163, words["block"], colours.text, 'font-weight="bold"'),
         _text(middle, 233, millions(theirs.attention + theirs.ffn), colours.text, 'font-weight="bold"'),
-        f'<path d="M270 265H430L{middle + narrow / 2:.4g} 283H{middle - narrow / 2:.4g}z" fill="{colours.albert}"'
+        f'<path d="M200 265H360L{middle + narrow / 2:.4g} 283H{middle - narrow / 2:.4g}z" fill="{colours.albert}"'
         f' stroke="{colours.accent}"/>',
-        _text(438, 280, f"{config.embedding_size} × {config.hidden_size}", colours.muted, 'text-anchor="start"'),
+        _text(366, 280, f"{config.embedding_size} × {config.hidden_size}", colours.muted, 'text-anchor="start"'),
         _box(middle - narrow / 2, 285, narrow, 60, colours.albert, colours.accent),
         _text(
             middle + narrow / 2 + 8,
@@ -140,7 +140,7 @@ def _bars(words: dict[str, str], colours: Colours) -> list[str]:
     """The parameters of each size, ALBERT's below BERT's."""
     costs = {name: compare_costs(AlbertConfig.from_preset(name)) for name in SIZES}
     largest = max(both.bert.parameters.encoder for both in costs.values())
-    left, longest, lines = 560, 160, [_text(670, 24, words["parameters"], colours.text, 'font-weight="bold"')]
+    left, longest, lines = 476, 130, [_text(570, 24, words["parameters"], colours.text, 'font-weight="bold"')]
     for number, (name, both) in enumerate(costs.items()):
         top = 50 + 84 * number
         lines.append(_text(left, top + 14, name.removesuffix("_v2"), colours.text, 'text-anchor="start"'))

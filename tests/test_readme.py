@@ -11,7 +11,14 @@ from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer import load_recipe
 from tests.small_pipeline import REPOSITORY
 
-DOCUMENTS = ("README.md", "README.ko.md", "docs/reference/commands.md", "albert_tf/README.md", "training/README.md", "saved_models/README.md")
+DOCUMENTS = (
+    "README.md",
+    "README.ko.md",
+    "docs/reference/commands.md",
+    "albert_tf/README.md",
+    "training/README.md",
+    "saved_models/README.md",
+)
 RECIPES = sorted(str(file.relative_to(REPOSITORY)) for file in (REPOSITORY / "training/recipes").glob("*.toml"))
 
 
