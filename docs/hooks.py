@@ -1,8 +1,8 @@
 """What the pages take from elsewhere when the site is built, so that no fact is written twice.
 
-In a page, `<!-- include training/README.md "Memory" -->` stands for the section of that file with this heading, without
-a heading for all of the file but its title, for a notebook with its outputs, or for a chart; `<!-- generate costs -->`
-stands for a table that is made from the code. The line after it, which readers of the plain file see instead, is dropped.
+In a page, `<!-- include training/README.md "Memory" -->` stands for the section of that file with this heading; without
+a heading for all of the file but its title, for a notebook with its outputs, or for a chart. `<!-- generate costs -->` is a
+table that is made from the code. The line after it, which readers of the plain file see instead, is dropped.
 """
 
 import base64
