@@ -1,8 +1,8 @@
 """What the pages take from elsewhere when the site is built, so that no fact is written twice.
 
 In a page, `<!-- include training/README.md "Memory" -->` stands for the section of that file with this heading; without
-a heading for all of the file but its title, for a notebook with its outputs, or for a chart. `<!-- generate costs -->` is a
-table that is made from the code. The line after it, which readers of the plain file see instead, is dropped.
+a heading for all of the file but its title, for a notebook with its outputs, or for a chart. `<!-- generate costs -->`
+is a table that is made from the code. The line after it, which readers of the plain file see instead, is dropped.
 """
 
 import base64
@@ -57,11 +57,11 @@ def section(file: str, heading: str | None = None) -> str:
     hidden = _CODE.sub(lambda match: "x" * len(match[0]), text)  # a comment in a code block is no heading
     headings = [(len(match[1]), match[2], match.start(), match.end()) for match in _HEADING.finditer(hidden)]
     if heading is None:
-        return text[headings[0][3] :].strip()
+        return text[headings[0][3] :].strip("\n")
     for number, (level, name, _, end) in enumerate(headings):
         if name == heading:
             following = (start for other, _, start, _ in headings[number + 1 :] if other <= level)
-            return text[end : next(following, len(text))].strip()
+            return text[end : next(following, len(text))].strip("\n")
     raise ValueError(f"{file} has no heading {heading!r}; it has {', '.join(name for _, name, _, _ in headings)}.")
 
 

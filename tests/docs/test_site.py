@@ -172,6 +172,7 @@ def test_sections_end_at_the_next_heading():
     assert memory.startswith("Additional memory of a step")
     assert "## " not in memory
     assert hooks.section("training/README.md", "From text to a pretrained model").count("###") == 4
+    assert hooks.section("saved_models/README.md").startswith("    albert-tf export")  # a block of code stays one
 
 
 def test_examples_in_docstrings_are_fenced(tmp_path):
