@@ -1,10 +1,11 @@
 """What the pages take from elsewhere when the site is built, so that no fact is written twice.
 
-In a page, `<!-- include training/README.md "Memory" -->` stands for the section of that file with this heading, without
-a heading for all of the file but its title, and `<!-- generate costs -->` for a table that is made from the code. The
-line after it, which readers of the plain file see instead, is dropped. Pages of notebooks are made from the notebooks.
+In a page, `<!-- include training/README.md "Memory" -->` stands for the section of that file with this heading; without
+a heading for all of the file but its title, for a notebook with its outputs, or for a chart. `<!-- generate costs -->`
+is a table that is made from the code. The line after it, which readers of the plain file see instead, is dropped.
 """
 
+import base64
 import dataclasses
 import json
 import pathlib
@@ -22,21 +23,11 @@ _CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """MkDocs calls this with the text of each page."""
-    return expand(markdown)
+    return expand(markdown, "../" * page.file.src_uri.count("/"))
 
 
-def on_files(files: Any, config: Any) -> Any:
-    """MkDocs calls this with all files; adds a page for each notebook."""
-    from mkdocs.structure.files import File
-
-    for notebook in sorted((REPOSITORY / "docs/notebooks").glob("*.ipynb")):
-        name = f"notebooks/{notebook.stem}.md"
-        files.append(File.generated(config, name, content=notebook_page(notebook)))
-    return files
-
-
-def expand(markdown: str) -> str:
-    """Replaces the directives of a page.
+def expand(markdown: str, root: str = "") -> str:
+    """Replaces the directives of a page, from which `root` leads to the first page.
 
     Raises:
         ValueError: the section or the table is unknown.
@@ -45,7 +36,7 @@ def expand(markdown: str) -> str:
     def replacement(match: re.Match) -> str:
         kind, name, heading = match.groups()
         if kind == "include":
-            return section(name, heading)
+            return _relinked(section(name, heading), root)
         if name not in GENERATED:
             raise ValueError(f"`generate` must be followed by one of {', '.join(GENERATED)}. Received: {name}.")
         return GENERATED[name]()
@@ -54,17 +45,30 @@ def expand(markdown: str) -> str:
 
 
 def section(file: str, heading: str | None = None) -> str:
-    """The text under a heading of a file of the repository; all of it but its title if there is no heading."""
+    """The text under a heading of a file of the repository; all of it but its title if there is no heading.
+
+    A notebook is shown with its outputs, and a chart as it is.
+    """
     text = (REPOSITORY / file).read_text(encoding="utf-8")
+    if file.endswith(".svg"):
+        return f"![chart](data:image/svg+xml;base64,{base64.b64encode(text.encode()).decode()})"
+    if file.endswith(".ipynb"):
+        return notebook_page(REPOSITORY / file)
     hidden = _CODE.sub(lambda match: "x" * len(match[0]), text)  # a comment in a code block is no heading
     headings = [(len(match[1]), match[2], match.start(), match.end()) for match in _HEADING.finditer(hidden)]
     if heading is None:
-        return text[headings[0][3] :].strip()
+        return text[headings[0][3] :].strip("\n")
     for number, (level, name, _, end) in enumerate(headings):
         if name == heading:
             following = (start for other, _, start, _ in headings[number + 1 :] if other <= level)
-            return text[end : next(following, len(text))].strip()
+            return text[end : next(following, len(text))].strip("\n")
     raise ValueError(f"{file} has no heading {heading!r}; it has {', '.join(name for _, name, _, _ in headings)}.")
+
+
+def _relinked(text: str, root: str) -> str:
+    """Links from the repository's root: to pages they stay, and of other files the names are left."""
+    pages = re.sub(r"\]\(docs/", f"]({root}", text)
+    return re.sub(r"\[([^]\n]+)\]\((?:tests|training|saved_models|albert_tf)/[^)]*\)", r"\1", pages)
 
 
 def table(titles: tuple[str, ...], rows: Any) -> str:

@@ -9,16 +9,26 @@ import typer.main
 from albert_tf.cli.app import app
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer import load_recipe
-from tests.parameters import first_of
 from tests.small_pipeline import REPOSITORY
 
-DOCUMENTS = ("README.md", "albert_tf/README.md", "training/README.md", "saved_models/README.md")
+DOCUMENTS = (
+    "README.md",
+    "README.ko.md",
+    "docs/reference/commands.md",
+    "albert_tf/README.md",
+    "training/README.md",
+    "saved_models/README.md",
+)
 RECIPES = sorted(str(file.relative_to(REPOSITORY)) for file in (REPOSITORY / "training/recipes").glob("*.toml"))
 
 
 def blocks(document: str, language: str) -> list[str]:
     text = (REPOSITORY / document).read_text(encoding="utf-8")
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def without_comments(document: str, language: str) -> list[str]:
+    return [re.sub(r"\s+#.*", "", block) for block in blocks(document, language)]
 
 
 def command_lines(document: str) -> list[str]:
@@ -29,13 +39,45 @@ def command_lines(document: str) -> list[str]:
     return [re.sub(r"^.*?(?=albert-tf )", "", line) for line in calls]
 
 
-@pytest.mark.parametrize(("document", "count"), first_of([("README.md", 2), ("albert_tf/README.md", 4)]))
-def test_the_python_examples_run(document, count, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def run_examples(document: str) -> int:
     examples = blocks(document, "python")
-    assert len(examples) == count
     for example in examples:
         exec(compile(example, document, "exec"), {})
+    return len(examples)
+
+
+def test_the_first_example_gives_the_answers_shown(tmp_path, monkeypatch, capsys):
+    """The labels; scores differ with processors and versions."""
+    (tmp_path / "training").symlink_to(REPOSITORY / "training")
+    monkeypatch.chdir(tmp_path)
+    assert run_examples("README.md") == 1
+    given = [line.rpartition(" ") for line in capsys.readouterr().out.splitlines()]
+    shown = [line.rpartition(" ") for line in blocks("README.md", "text")[0].splitlines()]
+    assert [answer for answer, _, _ in given] == [answer for answer, _, _ in shown]
+    assert all(float(score) > 0.8 for *_, score in given + shown)
+
+
+def test_the_korean_readme_has_the_same_example():
+    for language in ("python", "text"):
+        assert without_comments("README.ko.md", language) == without_comments("README.md", language) != []
+
+
+@pytest.mark.exhaustive
+def test_the_examples_of_the_library_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run_examples("albert_tf/README.md") == 4
+
+
+@pytest.mark.parametrize("document", ["README.md", "README.ko.md"])
+def test_figures_of_speed_are_in_the_results_that_they_name(document):
+    text = (REPOSITORY / document).read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]+ \|(.+)\| \[.+\]\((tests/benchmarks/results/.+)\) \|$", text, re.MULTILINE)
+    assert len(rows) == 3
+    for cells, file in rows:
+        measured = set(re.findall(r"[\d.,]*\d", (REPOSITORY / file).read_text(encoding="utf-8")))
+        figures = re.findall(r"(?<![a-z\d])[\d.,]*\d", cells)
+        assert len(figures) >= 3, cells
+        assert set(figures) <= measured
 
 
 @pytest.mark.parametrize("document", [*DOCUMENTS, *RECIPES])
@@ -73,7 +115,7 @@ def test_what_one_command_writes_fits_the_next(document, tmp_path):
 
 
 def test_there_are_command_lines_to_check():
-    assert len(command_lines("README.md")) == 15
+    assert len(command_lines("docs/reference/commands.md")) == 15
     assert all(len(command_lines(file)) == 2 for file in RECIPES if "_v" in file)
 
 

@@ -10,10 +10,13 @@ import pytest
 import typer.main
 
 from albert_tf.cli.app import app
+from docs import hooks
 from tests.cli.terminal import output_of
 from tests.small_pipeline import REPOSITORY
 
 PAGES = sorted(str(page.relative_to(REPOSITORY)) for page in (REPOSITORY / "docs").rglob("*.md"))
+KOREAN = [page for page in PAGES if page.endswith(".ko.md")]
+GUIDES = [page for page in PAGES if page.startswith("docs/guides/") and page not in KOREAN]
 # `<!-- run -->` above command lines: they run; `<!-- file NAME -->` above a block: it is written to this file first;
 # `<!-- needs network -->` above Python: it is checked for its syntax alone.
 _BLOCK = re.compile(r"^(?:<!-- (run|file|needs) ?(\S*) -->\n)?```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -78,7 +81,34 @@ def test_there_are_examples():
     kinds = [language for page in PAGES for *_, language, _ in blocks(page)]
     assert kinds.count("python") > 20
     assert kinds.count("bash") > 15
-    assert sum(page.startswith("docs/guides/") for page in PAGES) == 15
+    assert len(GUIDES) == 15
+
+
+@pytest.mark.parametrize("page", [*GUIDES, *KOREAN])
+def test_a_page_begins_with_what_one_gets_and_ends_with_the_next_step(page):
+    title, first, *_, last = (REPOSITORY / page).read_text(encoding="utf-8").strip().split("\n\n")
+    assert title.startswith("# ")
+    assert not first.startswith(("#", "<!--", "```"))
+    assert last.startswith("다음 단계: " if page in KOREAN else "Next: ")
+    assert "](" in last
+
+
+def examples(page: str) -> list[tuple[str, str]]:
+    """Language and text of each block of a page as the site shows it, without comments."""
+    text = hooks.expand((REPOSITORY / page).read_text(encoding="utf-8"))
+    return [(language, re.sub(r"\s+#.*|^#.*\n", "", block)) for *_, language, block in _BLOCK.findall(text)]
+
+
+@pytest.mark.parametrize("page", KOREAN)
+def test_a_korean_page_has_the_blocks_of_the_english_one(page):
+    english = page.replace(".ko.md", ".md")
+    assert examples(page) == examples(english)
+    assert [mark for *mark, _, _ in blocks(page) if mark[0]] == [mark for *mark, _, _ in blocks(english) if mark[0]]
+
+
+def test_korean_pages_are_there():
+    names = ("concepts", "first-hour", "guides/korean", "index", "troubleshooting")
+    assert [f"docs/{name}.ko.md" for name in names] == KOREAN
 
 
 def test_every_extra_is_explained():

@@ -41,8 +41,11 @@ def site(tmp_path_factory):
 @pytest.mark.exhaustive
 def test_every_page_is_there_and_loads_nothing_from_the_network(site):
     for page in PAGES:
-        assert (site / page.relative_to(REPOSITORY / "docs").with_suffix(".html")).is_file(), page
-    assert len(list(site.rglob("*.html"))) > len(PAGES)  # those of the notebooks
+        name = page.relative_to(REPOSITORY / "docs").as_posix().removesuffix(".md")
+        korean = name.endswith(".ko")
+        assert (site / f"{'ko/' if korean else ''}{name.removesuffix('.ko')}.html").is_file(), page
+    assert 'href="../concepts.html" hreflang="en"' in (site / "ko/concepts.html").read_text(encoding="utf-8")
+    assert "임베딩 분해" in (site / "ko/concepts.html").read_text(encoding="utf-8")
     assert network_sources(site) == []
 
 
@@ -80,7 +83,7 @@ def test_a_source_on_the_network_is_found(tmp_path):
 )
 def test_a_broken_link_fails(broken, tmp_path):
     shutil.copytree(REPOSITORY / "docs", tmp_path / "docs")
-    for name in ("mkdocs.yml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+    for name in ("mkdocs.yml", "README.md", "README.ko.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         shutil.copy(REPOSITORY / name, tmp_path)
     for name in ("albert_tf", "training", "saved_models", "tests"):
         (tmp_path / name).symlink_to(REPOSITORY / name)
@@ -93,7 +96,9 @@ def test_a_broken_link_fails(broken, tmp_path):
 
 def test_readers_of_plain_files_find_what_the_site_includes():
     link = re.compile(
-        r'^<!-- include (\S+)(?: "(.+)")? -->\n(?:\(The site shows \[.+\]\((.+)\) here\.\)$)?', re.MULTILINE
+        r'^<!-- include (\S+)(?: "(.+)")? -->\n'
+        r"(?:\((?:The site shows|사이트에는 여기에) \[.+\]\((.+)\)(?: here\.|가 들어갑니다\.)\)$)?",
+        re.MULTILINE,
     )
     for page in sorted((REPOSITORY / "docs").rglob("*.md")):
         text = page.read_text(encoding="utf-8")
@@ -167,6 +172,7 @@ def test_sections_end_at_the_next_heading():
     assert memory.startswith("Additional memory of a step")
     assert "## " not in memory
     assert hooks.section("training/README.md", "From text to a pretrained model").count("###") == 4
+    assert hooks.section("saved_models/README.md").startswith("    albert-tf export")  # a block of code stays one
 
 
 def test_examples_in_docstrings_are_fenced(tmp_path):
