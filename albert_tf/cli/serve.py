@@ -14,6 +14,10 @@ NAME = "serve"
 KEPT = "the server has ended"
 KEY_VARIABLE = "ALBERT_TF_API_KEY"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_PRECISION = (
+    "Precision of ONNX models: float32, bfloat16 (OpenVINO), float16 or int8; auto: bfloat16 if the CPU has AMX, else "
+    "the most exact."
+)
 
 
 def run(
@@ -22,13 +26,7 @@ def run(
     port: Annotated[int, typer.Option(help="Port of HTTP; 0 for a free one.", min=0, max=65535)] = 8501,
     grpc_port: Annotated[int | None, typer.Option(help="Port of gRPC; default: none.", min=0, max=65535)] = None,
     engine: Annotated[str, typer.Option(help="auto, tensorflow, openvino or onnxruntime.")] = "auto",
-    precision: Annotated[
-        str,
-        typer.Option(
-            help="Precision of ONNX models: float32, bfloat16 (OpenVINO), float16 or int8; auto: bfloat16 if the CPU "
-            "has AMX, else the most exact."
-        ),
-    ] = "auto",
+    precision: Annotated[str, typer.Option(help=_PRECISION)] = "auto",
     threads: Annotated[int | None, typer.Option(help="Threads of TensorFlow; default: one per core.", min=1)] = None,
     max_batch_size: Annotated[int, typer.Option(help="Rows of a batch.", min=1)] = 32,
     max_batch_tokens: Annotated[

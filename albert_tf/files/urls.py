@@ -101,7 +101,7 @@ def _adapt_library(protocol: str) -> None:
     elif protocol == "gs":
         import gcsfs.retry
 
-        vars(gcsfs.retry)["random"] = drawn
+        setattr(gcsfs.retry, "random", drawn)  # noqa: B010  # a module to it, of which it uses `random.random`
         logging.getLogger("gcsfs").addHandler(logging.NullHandler())
 
 
