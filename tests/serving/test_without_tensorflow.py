@@ -89,7 +89,7 @@ def test_predict_serve_and_query(blocked, onnx, run_python):
     server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         line = server.stdout.readline()
-        assert re.search(r"serves classifier 1 \(\w+\), questions 1", line), line + server.stderr.read()
+        assert re.search(r"serves classifier 1 \(.+?\), questions 1", line), line + server.stderr.read()
         model = f"{line.split('/ ')[0]}/v1/models/classifier"
         assert label in run_python("-c", blocked + MAIN, "query", model, "A fine film.").stdout
     finally:
