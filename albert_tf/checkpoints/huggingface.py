@@ -48,7 +48,7 @@ def find_weights(folder: pathlib.Path) -> pathlib.Path | None:
 def read_huggingface(folder: pathlib.Path, weights: pathlib.Path) -> Checkpoint:
     """Reads a folder's `config.json` and `weights`, the result of `find_weights`."""
     config, settings = read_config(folder / CONFIG_FILE)
-    tensors = _read_shards(weights) if weights.suffix == ".json" else _read_file(weights)
+    tensors = _read_tensors(weights)
     if not any(name.startswith("albert.") for name in tensors):
         # A bare encoder is saved without the prefix that it has in a task model.
         tensors = {f"albert.{name}": tensor for name, tensor in tensors.items()}
@@ -59,7 +59,7 @@ def read_huggingface(folder: pathlib.Path, weights: pathlib.Path) -> Checkpoint:
         else:
             config = config.replace(embedding_projection=True)
     arrays = from_tensors(folder, config, tensors, "huggingface")
-    own, dense = read_sentence_modules(folder, config, _read_file)
+    own, dense = read_sentence_modules(folder, config, _read_tensors)
     settings, arrays = {**infer_head_settings(arrays, settings), **own}, {**arrays, **dense}
     return Checkpoint(folder, config, arrays, settings)
 
@@ -97,6 +97,10 @@ def save_huggingface(
     write_json(folder / CONFIG_FILE, published, sort_keys=True)
     if sentence is not None:
         save_sentence_modules(folder, config.hidden_size, sentence, dense)
+
+
+def _read_tensors(weights: pathlib.Path) -> dict[str, np.ndarray]:
+    return _read_shards(weights) if weights.suffix == ".json" else _read_file(weights)
 
 
 def _read_file(path: pathlib.Path) -> dict[str, np.ndarray]:

@@ -13,7 +13,6 @@ from albert_tf.progress import progress_line
 NAME = "serve"
 KEPT = "the server has ended"
 KEY_VARIABLE = "ALBERT_TF_API_KEY"
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _PRECISION = (
     "Precision of ONNX models: float32, bfloat16 (OpenVINO), float16 or int8; auto: bfloat16 if the CPU has AMX, else "
     "the most exact."
@@ -56,9 +55,10 @@ def run(
     api_key = _api_key(api_key_file)
     server = _import_server(grpc_port is not None)
     from albert_tf.serving.batching import BatchOptions
+    from albert_tf.serving.hosts import is_loopback
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    if host not in _LOOPBACK and api_key is None:
+    if not is_loopback(host) and api_key is None:
         logging.warning("Anyone who can reach %s can use the models; set --api-key-file to require a key.", host)
     options = server.ServerOptions(
         host=host,

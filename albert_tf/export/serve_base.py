@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.export.checks import SAMPLES, relative_difference
-from albert_tf.inference.constant_weights import MAX_BYTES, ConstantWeights
+from albert_tf.inference.constant_weights import MAX_BYTES, ConstantWeights, num_bytes
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.inference.network import INPUTS
 from albert_tf.layers.fused_inference import FORMS, fused_inference
@@ -61,7 +61,7 @@ class ServedModel(tf.Module):
         oneDNN packs the latter once, see `constant_weights.py`.
         """
         model = self._loaded.model
-        size = sum(variable.dtype.size * variable.shape.num_elements() for variable in self.weights)
+        size = num_bytes(model)
         if size > MAX_BYTES:
             raise ValueError(f"A frozen graph must not be larger than 2 GB. Received: weights of {size:,} bytes.")
         constants = [(variable, tf.convert_to_tensor(variable.value)) for variable in model.weights]

@@ -12,7 +12,17 @@ from typing import Any
 from albert_tf.files.atomic import last_if_metadata
 from albert_tf.files.claims import Claim, claimed
 from albert_tf.files.origins import ORIGINS
-from albert_tf.files.urls import MIRRORS, explained, file_infos, is_remote, location, place_of_copy, retried, upload
+from albert_tf.files.urls import (
+    MIRRORS,
+    below,
+    explained,
+    file_infos,
+    is_remote,
+    location,
+    place_of_copy,
+    retried,
+    upload,
+)
 
 _mirrors: dict[pathlib.Path, "_Mirror"] = {}
 
@@ -35,7 +45,7 @@ class _Mirror:
         names = [name for name in file_infos(self.remote) if not _is_hidden(name)]
         for folder in {(self.folder / name).parent for name in names} | {self.folder}:
             folder.mkdir(parents=True, exist_ok=True)
-        sources = [f"{self.remote.path.rstrip('/')}/{name}" for name in names]
+        sources = [below(self.remote, name) for name in names]
         with explained(self.remote):
             retried(lambda: self.remote.fs.get(sources, [str(self.folder / name) for name in names]))
 
@@ -58,7 +68,7 @@ class _Mirror:
             gone = sorted(self._known.keys() - now.keys(), key=lambda name: not name.endswith(".json"))
             for name in gone:
                 with explained(self.remote, "be written"), contextlib.suppress(FileNotFoundError):
-                    retried(lambda name=name: self.remote.fs.rm_file(f"{self.remote.path.rstrip('/')}/{name}"))
+                    retried(lambda name=name: self.remote.fs.rm_file(below(self.remote, name)))
                 del self._known[name]
 
     def _states(self) -> dict[str, tuple[int, int, int]]:

@@ -190,7 +190,7 @@ def local_copy(path: Any, wanted: Callable[[str], bool] = lambda name: True) -> 
         if missing:
             for name in missing:
                 (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            sources, targets = [_below(remote, name) for name in missing], [str(copy / name) for name in missing]
+            sources, targets = [below(remote, name) for name in missing], [str(copy / name) for name in missing]
             retried(lambda: remote.fs.get(sources, targets))
         for gone in [file for file in _copies if copy in file.parents and _name(file, copy) not in found]:
             gone.unlink(missing_ok=True)
@@ -208,7 +208,8 @@ def _name(file: pathlib.Path, folder: pathlib.Path) -> str:
     return file.relative_to(folder).as_posix()
 
 
-def _below(remote: Any, name: str) -> str:
+def below(remote: Any, name: str) -> str:
+    """The path in its file system of a file below a remote folder; of the name "", that of the folder."""
     return f"{remote.path.rstrip('/')}/{name}" if name else remote.path
 
 

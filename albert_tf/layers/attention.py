@@ -138,8 +138,7 @@ class AttentionBlock(AlbertLayer):
         else:
             # A single transpose for all three; unstacking and its gradient are then free.
             query, key, value = ops.unstack(ops.transpose(joined, (2, 0, 3, 1, 4)), 3)  # [B, N, L, H] each
-            ways = {"is_fused": is_fused, "use_islands": use_islands}
-            context, probabilities = self._attend_by_heads(query, key, value, bias, training, **ways)
+            context, probabilities = self._attend_by_heads(query, key, value, bias, training, is_fused, use_islands)
             context = ops.transpose(context, (0, 2, 1, 3))
         context = ops.reshape(context, (-1, heads * size))  # [B L, D]
         projected = flat_linear(context, weights.output_kernel, weights.output_bias)

@@ -41,7 +41,7 @@ class Hosts:
                     "`--allowed-host` must be a name without scheme and port, such as models.example.com. Received: "
                     f"{name[:100]!r}."
                 )
-        is_local = _is_loopback(address)
+        is_local = is_loopback(address)
         if not is_local and not names:
             return None
         return cls(frozenset(name.lower() for name in names), takes_addresses=not is_local)
@@ -65,7 +65,7 @@ class Hosts:
         )
 
     def _is_known(self, name: str) -> bool:
-        return name == "localhost" or name in self.names or _is_loopback(name)
+        return name in self.names or is_loopback(name)
 
 
 class HostCheck:
@@ -96,5 +96,6 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _is_loopback(name: str) -> bool:
-    return _is_address(name) and ipaddress.ip_address(name).is_loopback
+def is_loopback(name: str) -> bool:
+    """Whether this name or address is that of the machine itself."""
+    return name == "localhost" or (_is_address(name) and ipaddress.ip_address(name).is_loopback)

@@ -94,9 +94,9 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
     train, dev = task.read(options.train), task.read_dev(options.dev)
     arguments = task.model_arguments(train)
     keras.utils.set_random_seed(options.seed)
-    tokenizer = load_tokenizer(options)
     with devices.strategy.scope():
         model = make_model(options, arguments)
+        tokenizer = load_tokenizer(options)
         teacher = load_teacher(options, model, tokenizer)
     found = {"max_length": max_length(options, model, tokenizer), "tag_words": task.tags_words(train)}
     task.options = options.model_copy(update=found)

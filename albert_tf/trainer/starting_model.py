@@ -16,8 +16,6 @@ from albert_tf.trainer.task_options import FinetuneOptions
 def load_tokenizer(options: FinetuneOptions) -> AlbertTokenizer:
     """The pretrained model's tokenizer, with the tokens to add."""
     given = options.pretrained  # a folder, or the prefix of a checkpoint
-    if not given.is_dir() and not any(given.parent.glob(f"{given.name}*")):
-        raise ValueError(f"{given} does not exist; give a folder with a model, or a name on huggingface.co.")
     tokenizer = AlbertTokenizer.from_pretrained(given if given.is_dir() else given.parent)
     if options.add_tokens is not None:
         tokenizer.add_tokens(read_token_lines(options.add_tokens))

@@ -45,6 +45,7 @@ def test_hosts_and_origins(hosts, host, origin, complaint):
     ("address", "names", "hosts"),
     [
         ("127.0.0.1", (), LOCAL),
+        ("localhost", (), LOCAL),
         ("::1", ("Models.example",), NAMED),
         ("0.0.0.0", (), None),
         ("::", ("models.example",), REACHED),
