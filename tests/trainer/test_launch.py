@@ -129,6 +129,29 @@ def test_a_worker_that_fails_makes_the_launcher_fail():
     assert time.monotonic() - begun < 30
 
 
+# Worker 1 is killed; worker 0 waits until it is and ends as `albert-tf` does when it loses another.
+LOSING = """
+import json, os, pathlib, signal, sys, time
+file = pathlib.Path("killed")
+if json.loads(os.environ["TF_CONFIG"])["task"]["index"] == 1:
+    file.write_text(str(os.getpid()))
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGKILL)
+while not file.exists() or not file.read_text():
+    time.sleep(0.001)
+while ") Z " not in pathlib.Path(f"/proc/{file.read_text()}/stat").read_text():
+    time.sleep(0.001)
+sys.exit(75)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
+def test_of_two_that_failed_at_once_the_killed_one_counts(tmp_path):
+    command = [sys.executable, LAUNCHER, "2", sys.executable, "-S", "-c", LOSING]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 128 + signal.SIGKILL, done.stderr
+
+
 # Worker 1 fails in its first `times` starts, once both have started; worker 0 waits for SIGTERM. Then both are done.
 FAILING = """
 import json, os, pathlib, signal, sys, time

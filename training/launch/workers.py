@@ -31,7 +31,7 @@ import time
 
 GRACE_SECONDS = 10  # from SIGTERM to SIGKILL; without the one that failed, the others can only end
 AT_ONCE_SECONDS, LONGEST_PAUSE_SECONDS = 10, 60  # pauses double while workers fail as soon as they start
-MISTAKE = 2
+MISTAKE, LOST_ANOTHER = 2, 75  # exit statuses of `albert-tf`
 PORT = 12345
 
 
@@ -125,7 +125,7 @@ def wait(workers: list[Worker]) -> Worker | None:
     """Waits for all workers; returns the one that failed first, after which the others are stopped."""
     failed, kill_at = None, float("inf")
     while running := [worker for worker in workers if worker.process.poll() is None]:
-        if failed is None and (failed := next((worker for worker in workers if worker.process.returncode), None)):
+        if failed is None and (failed := first_failure(workers)):
             kill_at = time.monotonic() + GRACE_SECONDS
             for worker in running:
                 worker.stop(signal.SIGTERM)
@@ -135,7 +135,13 @@ def wait(workers: list[Worker]) -> Worker | None:
         time.sleep(0.1)
     for worker in workers:
         worker.printer.join()
-    return failed or next((worker for worker in workers if worker.process.returncode), None)
+    return failed or first_failure(workers)
+
+
+def first_failure(workers: list[Worker]) -> Worker | None:
+    """One that failed; of several the one that the others lost, where that can be told by their exit status."""
+    failed = [worker for worker in workers if worker.process.returncode]
+    return min(failed, key=lambda worker: worker.process.returncode == LOST_ANOTHER, default=None)
 
 
 class Launcher:
