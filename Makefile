@@ -27,9 +27,9 @@ test: $(STAMP)
 
 # What `make test` leaves out.
 test-exhaustive: $(STAMP)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m exhaustive
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "exhaustive and not cluster"
 
-test-all: test test-exhaustive
+test-all: test test-exhaustive test-cluster
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -154,9 +154,9 @@ soak: $(STAMP)
 soak-serving: $(STAMP)
 	$(BIN)/python -m tests.serving.soak
 
-# A scheduler and two workers of Dask, of which one is killed.
+# A scheduler and workers of Dask of which one is killed, a bucket whose server fails, workers that die five times.
 test-cluster: $(STAMP)
-	$(BIN)/python -m pytest tests/data/preparation/test_cluster.py
+	$(BIN)/python -m pytest tests/data/preparation/test_cluster.py tests/cli/test_buckets.py tests/trainer/test_workers.py
 
 clean:
 	rm -rf .venv .venv-parity-* .venv-jax .venv-torch .venv-keras-* build dist site *.egg-info runs

@@ -2,7 +2,10 @@
 
 import contextlib
 import os
+import pathlib
 import socket
+import subprocess
+import sys
 import threading
 import time
 import urllib.request
@@ -110,6 +113,17 @@ def environment(url: str) -> Iterator[dict[str, str]]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextlib.contextmanager
+def running() -> Iterator[str]:
+    """A server in a process of its own, because Python's threads would share a core with training; gives its URL."""
+    command, root = [sys.executable, "-m", "tests.s3_server"], pathlib.Path(__file__).parents[1]
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as process:
+        url = process.stdout.readline().strip()
+        with environment(url):
+            yield url
+        process.kill()
 
 
 def set_fault(url: str, fault: str) -> int:

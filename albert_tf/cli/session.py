@@ -45,7 +45,7 @@ def user_errors() -> Iterator[None]:
         try:
             yield
         except (ValueError, OSError, RuntimeError) as error:
-            print_sentence(_sentence(error))
+            print_sentence(of_a_library(error) or _sentence(error))
             sys.exit(getattr(error, "exit_status", 2))
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] == __name__.partition(".")[0]:

@@ -138,7 +138,7 @@ class PrepareOptions(ExampleOptions):
     do_lower_case: bool | None = None
     split_sentences: bool = False
     document_gap: int = Field(default=1, ge=0)
-    num_shards: int = Field(default=0, ge=0, le=10_000)
+    num_shards: int = Field(default=0, ge=0, le=100_000)
     num_processes: int = Field(default=1, ge=1)
     runner: Literal["local", "beam"] = "local"
     beam_options: tuple[str, ...] = ()

@@ -33,6 +33,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "s3": {"use_listings_cache": False, "config_kwargs": _RETRIES},
     "gs": {"use_listings_cache": False},
 }
+_READ_ONLY = ("http", "https")
 _WAITS = (1, 2, 4, 8)  # seconds before the next try
 _known_roots: set[str] = set()
 _copies: dict[pathlib.Path, str] = {}  # what was known of a file when it was copied
@@ -108,7 +109,7 @@ def _adapt_library(protocol: str) -> None:
 def _check_root(remote: Any) -> None:
     """Raises an error unless the bucket exists and may be looked into, before any work begins."""
     root = f"{remote.protocol}://{remote.path.lstrip('/').partition('/')[0]}"
-    if remote.protocol in ("http", "https") or root in _known_roots:
+    if remote.protocol in _READ_ONLY or root in _known_roots:
         return
     try:
         remote.fs.info(remote.path)
@@ -129,7 +130,9 @@ def explained(url: Any, doing: str = "be read") -> Iterator[None]:
         raise ValueError(_sentence(str(url), error, doing)) from None
 
 
-def _sentence(url: str, error: Exception, doing: str) -> str:
+def _sentence(url: str, error: BaseException, doing: str) -> str:
+    if isinstance(error, FileNotFoundError) and isinstance(error.__cause__, OSError):  # no connection, over http
+        error = error.__cause__
     reason = (str(error).splitlines() or [""])[0][:200].rstrip(".") or type(error).__name__
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, ImportError):
@@ -216,7 +219,7 @@ def below(remote: Any, name: str) -> str:
 def _files(remote: Any) -> dict[str, str]:
     """The files below a folder by name, or the file under the name "", with what tells whether they have changed."""
     info = remote.fs.info(remote.path)
-    if info["type"] != "directory" or remote.protocol in ("http", "https"):  # which has no folders
+    if info["type"] != "directory" or remote.protocol in _READ_ONLY:  # which has no folders
         return {"": _state(info)}
     return {name: _state(info) for name, info in file_infos(remote).items()}
 
@@ -278,10 +281,12 @@ def make_folder(folder: Any) -> None:
     """Makes a folder with those above it; remote storage has none, and its buckets are never made.
 
     Raises:
-        ValueError: there is a remote file of this name.
+        ValueError: there is a remote file of this name, or nothing can be written there.
     """
     if not is_remote(folder):
         folder.mkdir(parents=True, exist_ok=True)
+    elif folder.protocol in _READ_ONLY:
+        raise ValueError(f"{folder} can only be read; give a folder, or a URL such as s3://bucket/folder.")
     elif folder.fs.isfile(folder.path):
         raise ValueError(f"{folder} is a file; give another folder.")
 

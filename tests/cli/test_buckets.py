@@ -15,7 +15,7 @@ import pytest
 from albert_tf.files import urls
 from albert_tf.files.claims import MARKER
 from albert_tf.files.urls import location
-from tests.s3_server import AWAY_SECONDS, environment, set_fault
+from tests.s3_server import AWAY_SECONDS, running, set_fault
 from tests.small_pipeline import LENGTH, NOVEL, VOCAB_SIZE, SmallPipeline, make_small_pipeline, small_recipe
 
 from .terminal import mistake, output_of
@@ -28,14 +28,8 @@ TEXTS = ("It rained all day.", "The hall stayed dry.")
 
 @pytest.fixture(scope="module")
 def server():
-    """A server in a process of its own, because Python's threads would share a core with training."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.s3_server"], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    ) as process:
-        url = process.stdout.readline().strip()
-        with environment(url):
-            yield url
-        process.kill()
+    with running() as url:
+        yield url
 
 
 @pytest.fixture
@@ -144,10 +138,10 @@ def served(bucket: str, folder: pathlib.Path) -> list:
     return expected
 
 
-FAULTS = ("busy", "cut", "away")
+WAITS = pytest.mark.cluster  # and takes two minutes
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [pytest.param("busy", marks=WAITS), "cut", pytest.param("away", marks=WAITS)])
 def test_retried(fault, bucket, server, tmp_path):
     """The server fails while each command works; the results are as ever."""
     root = f"{bucket}/{fault}"

@@ -15,7 +15,7 @@ from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
 from albert_tf.files.mirrors import mirrored, upload_changes
 from albert_tf.files.text import find_files, read_lines
-from albert_tf.files.urls import as_url, borrowed, file_infos, local_copy, location, with_urls
+from albert_tf.files.urls import as_url, borrowed, file_infos, local_copy, location, make_folder, with_urls
 from tests.cli.terminal import output_of
 from tests.s3_server import FaultyS3, environment
 from tests.small_pipeline import NOVEL
@@ -161,6 +161,7 @@ MISTAKES = {
     "s3://no-such-bucket/a": "there is no s3://no-such-bucket; create it",
     "{bucket}/none": "does not exist; check the URL",
     "klingon://a/b": "could not be read .*klingon",
+    "http://127.0.0.1:9/a": "could not be read .*Cannot connect .*check the URL and the connection",
 }
 
 
@@ -168,6 +169,11 @@ MISTAKES = {
 def test_one_sentence(url, bucket):
     with pytest.raises(ValueError, match=MISTAKES[url]):
         local_copy(url.format(bucket=bucket))
+
+
+def test_what_is_served_over_http_can_only_be_read():
+    with pytest.raises(ValueError, match=r"http://127\.0\.0\.1:9/a can only be read; give a folder"):
+        make_folder(location("http://127.0.0.1:9/a"))
 
 
 def test_a_refused_key_and_none(bucket, server, monkeypatch):

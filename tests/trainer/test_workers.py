@@ -1,6 +1,6 @@
 """Two workers train as one device does; when one dies or both are told to, they stop, and the same command goes on.
 
-`make soak` has what takes longer: more workers, hosts of their own, many kills, bits.
+CI leaves out the five kills, which `make test-cluster` has. `make soak` has more workers and hosts of their own.
 """
 
 import os
@@ -80,6 +80,7 @@ def workers_of(launcher: subprocess.Popen) -> list[int]:
     return [int(child) for file in threads for child in file.read_text().split()]
 
 
+@pytest.mark.cluster
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
 def test_three_workers_of_which_one_dies_five_times_end_by_themselves_with_the_same_bits(pipeline, tmp_path):
     recipe = recipe_for(pipeline, "multi_worker", num_train_steps=80, evaluate_every=40, batch_size=12)

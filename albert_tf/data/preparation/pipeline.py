@@ -147,6 +147,8 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
     started = time.monotonic()
     vocabulary = find_vocabulary(options.tokenizer or english_model_file())
     output = location(options.output_dir)
+    if is_remote(output):
+        make_folder(output)  # raises if nothing can be written there
     # A folder of texts may also hold the vocabulary, and the output folder with its copy of it.
     copies = with_urls(str(vocabulary)), str(vocabulary.resolve()), str(output / TOKENIZER_FOLDER / VOCABULARY_FILE)
     copies = *copies, str((output / TOKENIZER_FOLDER / VOCABULARY_FILE).resolve())

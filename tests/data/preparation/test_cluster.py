@@ -1,7 +1,7 @@
 """`prepare` on a cluster: a scheduler and two workers of Dask as processes of their own write the bytes of a local run.
 
 Texts and shards are on a disk that all see, or in a bucket of moto's S3 server, and then the processes share no folder.
-`make test-cluster` runs this file.
+CI runs the last test alone, `make test-cluster` all.
 """
 
 import json
@@ -19,7 +19,7 @@ import pytest
 import s3fs
 
 from albert_tf.files.urls import location
-from tests.s3_server import environment
+from tests.s3_server import running
 from tests.small_pipeline import REPOSITORY
 from tests.trainer.runs import start
 
@@ -75,12 +75,9 @@ def disk(tmp_path) -> Store:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[None]:
-    command = [sys.executable, "-m", "tests.s3_server"]
-    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as process:
-        with environment(process.stdout.readline().strip()):
-            yield
-        process.kill()
+def server() -> Iterator[str]:
+    with running() as url:
+        yield url
 
 
 @pytest.fixture
@@ -140,6 +137,7 @@ def expected(tmp_path_factory) -> dict[str, bytes]:
     return contents(output)
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("kind", ["disk", "bucket"])
 def test_two_workers_write_the_bytes_of_a_local_run(kind, request, expected, new_cluster):
     store = request.getfixturevalue(kind)
@@ -156,7 +154,7 @@ def test_two_workers_write_the_bytes_of_a_local_run(kind, request, expected, new
     assert store.contents() == expected
 
 
-@pytest.mark.parametrize("begun", ["recipe.json", "counts.json"])
+@pytest.mark.parametrize("begun", [pytest.param("recipe.json", marks=pytest.mark.cluster), "counts.json"])
 def test_a_worker_that_is_killed_is_replaced_by_the_other(begun, bucket, expected, new_cluster):
     cluster = new_cluster()
     process = prepare_on(cluster, bucket)
