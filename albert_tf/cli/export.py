@@ -7,6 +7,7 @@ import typer
 
 from albert_tf.cli.paths import checkpoint_folder
 from albert_tf.cli.tables import print_table
+from albert_tf.extras import install_command
 from albert_tf.files.urls import location
 from albert_tf.progress import progress_line
 
@@ -128,7 +129,7 @@ def _export_onnx(arguments: dict[str, Any], calibration: Path | None, float16: b
         try:
             from albert_tf.export.onnx_folder import export_onnx
         except ImportError:
-            raise ValueError("ONNX files need onnx and onnxruntime; pip install 'albert-tf[onnx]'.") from None
+            raise ValueError(f"ONNX files need onnx and onnxruntime; {install_command('onnx')}.") from None
         report = export_onnx(**arguments, precisions=precisions, calibration=texts)
     rows = [
         (precision, f"{size / 1e6:.1f} MB", f"{report.largest_differences[precision]:.1e}")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from albert_tf.extras import install_command
 from albert_tf.progress import progress_line
 
 NAME = "serve"
@@ -86,7 +87,7 @@ def _import_server(with_grpc: bool) -> ModuleType:
                 import albert_tf.serving.grpc_service  # noqa: F401
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"The server needs {error.name}, which is not installed; run: pip install 'albert-tf[serve]'."
+            f"The server needs {error.name}, which is not installed; run: {install_command('serve')}."
         ) from None
     return server
 

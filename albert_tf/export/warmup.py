@@ -10,13 +10,15 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf.extras import install_command
+
 _FILE = pathlib.PurePath("assets.extra", "tf_serving_warmup_requests")
 
 
 def check_serving_api() -> None:
     """Raises ValueError if tensorflow-serving-api is not installed."""
     if importlib.util.find_spec("tensorflow_serving") is None:
-        raise ValueError("Warm-up requests need tensorflow-serving-api; pip install 'albert-tf[serve]'.")
+        raise ValueError(f"Warm-up requests need tensorflow-serving-api; {install_command('serve')}.")
 
 
 def write_warmup_requests(folder: pathlib.Path, name: str, texts: Mapping[str, Sequence[Any]]) -> None:

@@ -4,6 +4,7 @@ import pathlib
 import re
 from typing import Any
 
+from albert_tf.extras import install_command
 from albert_tf.files.urls import as_url, explained, is_remote, local_copy, location
 
 # Weights in order of preference; of these, only the first that a model has is downloaded.
@@ -52,7 +53,7 @@ def model_folder(path: str | pathlib.Path, revision: str | None = None, *, weigh
         import huggingface_hub.errors as errors
     except ImportError:
         raise ValueError(
-            f"{path} does not exist; if it is a model on huggingface.co, pip install 'albert-tf[hub]', or download its "
+            f"{path} does not exist; if it is a model on huggingface.co, {install_command('hub')}, or download its "
             "files and pass their folder."
         ) from None
     try:

@@ -19,10 +19,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from albert_tf.extras import install_command
 from albert_tf.files.origins import ORIGINS, process_folder
 
 Result = TypeVar("Result")
-_INSTALL = "pip install 'albert-tf[cloud]'"
 # pathlib makes one slash of two.
 _IN_A_PATH = re.compile(r"([a-z][a-z0-9+.-]+):/([^/].*)", re.DOTALL)
 _COPIES, MIRRORS = "urls", "mirrors"
@@ -76,7 +76,7 @@ def location(path: Any) -> pathlib.Path:
         try:
             from upath import UPath
         except ImportError:
-            raise ValueError(f"{url} needs fsspec and universal-pathlib; {_INSTALL}.") from None
+            raise ValueError(f"{url} needs fsspec and universal-pathlib; {install_command('cloud')}.") from None
         protocol = url.partition(":")[0]
         _adapt_library(protocol)
         remote: Any = UPath(url, **_OPTIONS.get(protocol, {}))
@@ -136,7 +136,7 @@ def _sentence(url: str, error: BaseException, doing: str) -> str:
     reason = (str(error).splitlines() or [""])[0][:200].rstrip(".") or type(error).__name__
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, ImportError):
-        return f"{url} needs another library ({reason}); {_INSTALL}."
+        return f"{url} needs another library ({reason}); {install_command('cloud')}."
     if "Credential" in type(error).__name__ or "Unable to locate credentials" in reason:
         return f"{url} needs credentials, and none were found ({reason}); log in, or set those of this storage."
     if isinstance(error, PermissionError) or {"GatedRepoError", "LocalTokenNotFoundError"} & names:

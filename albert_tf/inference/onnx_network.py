@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from albert_tf.extras import install_command
 from albert_tf.inference.network import P_MASK, at_positions
 from albert_tf.inference.settings import SETTINGS_FILE
 
@@ -104,7 +105,7 @@ def _start(file: pathlib.Path, engine: str, in_bfloat16: bool) -> tuple[str, Com
                 reason = (str(error).strip().splitlines() or [type(error).__name__])[-1][:200]
                 raise ValueError(f"{file} cannot be loaded by {name} ({reason}); export the model again.") from None
     name = "openvino" if engine == "auto" else engine
-    raise ValueError(f"{name} is not installed; pip install 'albert-tf[{_EXTRAS[name]}]'.")
+    raise ValueError(f"{name} is not installed; {install_command(_EXTRAS[name])}.")
 
 
 def _start_openvino(file: pathlib.Path, in_bfloat16: bool) -> Compute:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf.extras import install_command
 from albert_tf.trainer.run_folder import read_metrics
 
 _NOT_PLOTTED = ("step", "seconds_per_step")
@@ -70,7 +71,7 @@ def _matplotlib() -> Any:
         import matplotlib
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"Curves need {error.name}, which is not installed; run: pip install 'albert-tf[report]'."
+            f"Curves need {error.name}, which is not installed; run: {install_command('report')}."
         ) from None
     return matplotlib
 

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from albert_tf.extras import install_command
 from albert_tf.files.hub import model_folder
 from tests.hub_server import commit, hub_server
 from tests.small_pipeline import REPOSITORY
@@ -194,7 +195,7 @@ def test_models_that_cannot_be_had(server, fetch):
 def test_without_the_extra(start):
     blocked = "import sys; sys.modules['huggingface_hub'] = None\n" + CALL
     assert start("-c", blocked, "weights", "some/model") == (
-        "some/model does not exist; if it is a model on huggingface.co, pip install 'albert-tf[hub]', or download its "
+        f"some/model does not exist; if it is a model on huggingface.co, {install_command('hub')}, or download its "
         "files and pass their folder."
     )
 

@@ -10,6 +10,7 @@ import tomllib
 import pytest
 
 import albert_tf
+from albert_tf.extras import install_command
 from tests.conftest import ROOT
 from tests.tokenization.wordpiece_golden import korean
 
@@ -119,7 +120,7 @@ def test_grpc_names_its_extra_before_models_are_loaded(blocked, tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert done.stderr == (
-        "albert-tf: The server needs grpc, which is not installed; run: pip install 'albert-tf[serve]'.\n"
+        f"albert-tf: The server needs grpc, which is not installed; run: {install_command('serve')}.\n"
     )
 
 

@@ -26,6 +26,7 @@ from albert_tf.data.preparation.tokenized_cache import (
     split_by_shard,
     tokenize_batch,
 )
+from albert_tf.extras import install_command
 from albert_tf.files.atomic import move
 from albert_tf.files.origins import process_folder
 from albert_tf.files.urls import is_remote
@@ -170,5 +171,5 @@ def _import_beam() -> Any:
         return importlib.import_module("apache_beam")
     except ImportError as error:
         raise ValueError(
-            "runner='beam' needs Apache Beam, which is not installed; run `pip install 'albert-tf[beam]'`."
+            f"runner='beam' needs Apache Beam, which is not installed; run: {install_command('beam')}."
         ) from error

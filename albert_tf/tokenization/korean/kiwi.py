@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from albert_tf.extras import install_command
 from albert_tf.tokenization.hangul import SPELLED_OUT, compose_syllables
 
 # Noncharacters, which Unicode reserves for internal use.
@@ -87,4 +88,4 @@ def _kiwipiepy() -> Any:
     try:
         return importlib.import_module("kiwipiepy")
     except ImportError as error:
-        raise ValueError("segmenter='kiwi' needs the package kiwipiepy; `pip install 'albert-tf[korean]'`.") from error
+        raise ValueError(f"segmenter='kiwi' needs the package kiwipiepy; {install_command('korean')}.") from error

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.data.finetuning.classification import LabelledTexts
+from albert_tf.extras import install_command
 
 
 def tfidf_outputs(train: LabelledTexts, targets: np.ndarray, dev: LabelledTexts, problem: str) -> np.ndarray:
@@ -27,7 +28,7 @@ def tfidf_outputs(train: LabelledTexts, targets: np.ndarray, dev: LabelledTexts,
         from sklearn.linear_model import LogisticRegression, Ridge
     except ImportError:
         raise ValueError(
-            "The TF-IDF baseline needs scikit-learn; install it with pip install 'albert-tf[baseline]'."
+            f"The TF-IDF baseline needs scikit-learn; install it with {install_command('baseline')}."
         ) from None
     texts = _texts(train)
     if not any(text.strip() for text in texts):

@@ -1,0 +1,26 @@
+"""Which command installs the packages of an extra."""
+
+import functools
+import importlib.metadata
+import json
+import pathlib
+import shlex
+import urllib.parse
+import urllib.request
+
+
+@functools.cache
+def install_command(extra: str) -> str:
+    """`pip install 'albert-tf[extra]'`, or of the checkout or wheel from which this package was installed.
+
+    Reference: https://packaging.python.org/en/latest/specifications/direct-url.
+    """
+    try:
+        origin = importlib.metadata.distribution("albert-tf").read_text("direct_url.json")
+    except importlib.metadata.PackageNotFoundError:
+        origin = None
+    url = urllib.parse.urlsplit(json.loads(origin or "{}").get("url", ""))
+    source = urllib.request.url2pathname(url.path) if url.scheme == "file" else ""
+    if not source or not pathlib.Path(source).exists():
+        source = "albert-tf"
+    return f"pip install {shlex.quote(f'{source}[{extra}]')}"
