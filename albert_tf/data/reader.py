@@ -117,11 +117,12 @@ def _epoch(
     paths: list[Path], order: tuple[tf.Tensor, tf.Tensor] | None, shuffle_buffer: int, continues: bool
 ) -> tf.data.Dataset:
     """All records once, shuffled by `order` = (seed, epoch), or in the order of the files if it is None."""
-    dataset, read = _shard_names(paths, _seeds(order)), tf.data.TFRecordDataset
+    dataset, read, calls = _shard_names(paths, _seeds(order)), tf.data.TFRecordDataset, tf.data.AUTOTUNE
     if any(map(is_remote, paths)):
         following = _shard_names(paths, _seeds(order and (order[0], order[1] + 1))).take(_OPEN_SHARDS * continues)
-        dataset, read = copied(dataset, following), read_and_give_back
-    dataset = dataset.interleave(read, cycle_length=min(len(paths), _OPEN_SHARDS), num_parallel_calls=tf.data.AUTOTUNE)
+        # In parallel, tf.data opens another 32 shards before their turn, and their copies would stay as long.
+        dataset, read, calls = copied(dataset, following), read_and_give_back, None
+    dataset = dataset.interleave(read, cycle_length=min(len(paths), _OPEN_SHARDS), num_parallel_calls=calls)
     seeds = _seeds(order)
     return dataset if seeds is None else dataset.shuffle(shuffle_buffer, seed=seeds[1], reshuffle_each_iteration=False)
 

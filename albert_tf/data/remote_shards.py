@@ -15,7 +15,8 @@ def copied(names: tf.data.Dataset, following: tf.data.Dataset) -> tf.data.Datase
         names: paths or URLs of the shards of an epoch.
         following: those that the next epoch begins with, which are copied when all others are.
     """
-    stages = names.map(lambda name: (name, False)), following.map(lambda name: (name, True))
+    now, ahead = (tf.data.Dataset.from_tensors(is_ahead).repeat() for is_ahead in (False, True))
+    stages = tf.data.Dataset.zip(names, now), tf.data.Dataset.zip(following, ahead)
     pairs = stages[0].concatenate(stages[1]).map(_copy, num_parallel_calls=_AT_ONCE, deterministic=True)
     pairs = pairs.filter(lambda name, path, is_ahead: tf.logical_not(is_ahead))
     return pairs.map(lambda name, path, is_ahead: (name, path)).prefetch(_AHEAD)

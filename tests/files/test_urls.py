@@ -8,7 +8,8 @@ import shutil
 import fsspec
 import pytest
 
-from albert_tf.data.shard_cache import ShardCache
+from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
+from albert_tf.data.shard_cache import SHARDS, ShardCache
 from albert_tf.files import claims, mirrors
 from albert_tf.files.atomic import atomic_write, sha256
 from albert_tf.files.hub import model_folder
@@ -155,6 +156,23 @@ def test_shards_are_kept_within_the_limit(bucket):
     with pytest.raises(ValueError, match="does not exist"):
         cache.take(f"{bucket}/none")
     assert "does not exist" in str(cache.failure)
+
+
+@pytest.mark.exhaustive
+def test_of_many_shards_few_are_kept_at_once(bucket, tmp_path, monkeypatch):
+    lines = [line for line in NOVEL.read_text(encoding="utf-8").splitlines() if line.strip()]
+    (tmp_path / "text.txt").write_text("\n\n".join(lines[:600]) + "\n", encoding="utf-8")
+    prepare(PrepareOptions(inputs=[tmp_path / "text.txt"], output_dir=tmp_path / "a", max_seq_length=32, num_shards=90))
+    local = pathlib.Path(tmp_path / "a")
+    fsspec.filesystem("s3").put(f"{local}/", f"{bucket}/a/", recursive=True)
+    sizes = sorted(file.stat().st_size for file in local.glob("*.tfrecord"))
+    assert len(sizes) > 80
+    monkeypatch.setattr(SHARDS, "limit", 0)
+    monkeypatch.setattr(SHARDS, "largest", 0)
+    given = [list(pretraining_dataset(folder, 32, repeat=False)) for folder in (local, f"{bucket}/a")]
+    for (inputs, _), (expected, _) in zip(*given, strict=True):
+        assert (inputs["input_ids"].numpy() == expected["input_ids"].numpy()).all()
+    assert sizes[-1] < SHARDS.largest <= sum(sizes[-40:])
 
 
 MISTAKES = {
