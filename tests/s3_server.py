@@ -102,6 +102,8 @@ class FaultyS3:
 @contextlib.contextmanager
 def environment(url: str) -> Iterator[dict[str, str]]:
     """Lets this process, and those that it starts, use the server."""
+    import s3fs
+
     values = {**KEYS, "AWS_ENDPOINT_URL": url}
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
@@ -113,6 +115,7 @@ def environment(url: str) -> Iterator[dict[str, str]]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+        s3fs.S3FileSystem.clear_instance_cache()  # which would go on asking this server
 
 
 @contextlib.contextmanager
