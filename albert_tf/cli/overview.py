@@ -1,5 +1,6 @@
 """What `albert-tf` shows without a command: the steps in order, and the next one for the current folder."""
 
+import shlex
 from pathlib import Path
 
 _STEPS = (
@@ -55,6 +56,7 @@ def _with_tables(command: str, folder: Path) -> str:
     dev = next((name for name in tables for part in ("dev", "val", "test") if part in name.lower()), "TABLE")
     others = [name for name in tables if name != dev]
     train = next((name for name in others if "train" in name.lower()), next(iter(others), "TABLE"))
+    train, dev = map(shlex.quote, (train, dev))
     return command.replace("--train TABLE", f"--train {train}").replace("--dev TABLE", f"--dev {dev}")
 
 

@@ -47,10 +47,12 @@ class Row:
         if column not in self.fields:
             # The rows of a table with a header have the same columns.
             has_names = self.source.suffix.lower() in _SEPARATED and "0" not in self.fields
-            place = name_of(self.source) if has_names else f"{self.where},"
+            in_memory, argument = is_in_memory(self.source), f"`{option.removeprefix('--').replace('-', '_')}`"
+            has_names |= in_memory and name_of(self.source) != "the examples"
+            place = name_of(self.source) if has_names else self.where if in_memory else f"{self.where},"
             raise ValueError(
-                f"{place} has no column {column!r}; its columns are {listed(self.fields)}"
-                f"{nearest(column, self.fields)} Choose one with {option}."
+                f"{place} has no column {column!r}; its columns are {listed(self.fields)}{nearest(column, self.fields)} "
+                f"Choose one with {argument if in_memory else f'{option} ({argument} in Python)'}."
             )
         return self.fields[column]
 
