@@ -66,7 +66,7 @@ class Command(typer.core.TyperCommand):
             return super().parse_args(ctx, args)
         except Exception as error:
             if getattr(error, "option_name", "") == "--lr":  # too short for the parser to find what is close
-                error.possibilities = ["--learning-rate"]
+                vars(error)["possibilities"] = ["--learning-rate"]
             raise
 
     def format_options(self, ctx, formatter) -> None:

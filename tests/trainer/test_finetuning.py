@@ -40,7 +40,9 @@ def test_the_default_learning_rate_is_that_of_a_small_model_and_recorded(files, 
 
 def test_a_label_column_of_different_values_looks_wrong(files):
     rows = [{"text": f"text {n}", "label": f"2026-01-{n}"} for n in range(30)]
-    with pytest.warns(UserWarning, match=r"^the examples has 30 different labels in 30 rows; 'label' looks like the wr"):
+    with pytest.warns(
+        UserWarning, match=r"^the examples has 30 different labels in 30 rows; 'label' looks like the wr"
+    ):
         TextClassification(TaskOptions()).model_arguments(load_examples(rows))
 
 

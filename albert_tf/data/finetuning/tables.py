@@ -50,9 +50,10 @@ class Row:
             in_memory, argument = is_in_memory(self.source), f"`{option.removeprefix('--').replace('-', '_')}`"
             has_names |= in_memory and name_of(self.source) != "the examples"
             place = name_of(self.source) if has_names else self.where if in_memory else f"{self.where},"
+            cure = argument if in_memory else f"{option} ({argument} in Python)"
             raise ValueError(
-                f"{place} has no column {column!r}; its columns are {listed(self.fields)}{nearest(column, self.fields)} "
-                f"Choose one with {argument if in_memory else f'{option} ({argument} in Python)'}."
+                f"{place} has no column {column!r}; its columns are {listed(self.fields)}"
+                f"{nearest(column, self.fields)} Choose one with {cure}."
             )
         return self.fields[column]
 
