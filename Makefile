@@ -2,24 +2,30 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+DEMO_STAMP := .venv/.installed-for-demo
 
 # Without bytecode, each of the tests' processes compiles TensorFlow's sources again, for ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: docs release-check bench-peers quickstart nsmc ablations new-words test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving test-cluster parity-tfa parity-google parity-peers parity-hub parity-web test-backends test-keras
 
-$(STAMP): pyproject.toml setup.py
+# What the quickstart needs is a fifth of what the tests need.
+$(STAMP): EXTRA := dev
+$(DEMO_STAMP): EXTRA := report,serve
+$(STAMP) $(DEMO_STAMP): pyproject.toml setup.py
 	@echo "installing into .venv, which takes some minutes the first time"
 	@if command -v uv >/dev/null 2>&1; then \
 		uv venv --quiet --allow-existing --python $(PYTHON) .venv && \
-		uv pip install --quiet --compile-bytecode --python $(BIN)/python --editable '.[dev]'; \
+		uv pip install --quiet --compile-bytecode --python $(BIN)/python --editable '.[$(EXTRA)]'; \
 	else \
 		$(PYTHON) -m venv .venv && \
-		$(BIN)/python -m pip install --quiet --editable '.[dev]'; \
+		$(BIN)/python -m pip install --quiet --editable '.[$(EXTRA)]'; \
 	fi
-	@touch $(STAMP)
+	@touch $@
 
-quickstart nsmc ablations new-words: $(STAMP)
+quickstart: $(or $(wildcard $(STAMP)),$(DEMO_STAMP))
+nsmc ablations new-words: $(STAMP)
+quickstart nsmc ablations new-words:
 	$(BIN)/python training/demos/$(subst -,_,$@).py
 
 test: $(STAMP)
@@ -44,9 +50,9 @@ format: $(STAMP)
 # The site, in site/; a broken link, a missing docstring or a source on the network is an error.
 docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(STAMP)
-	$(BIN)/python -m mkdocs build --strict
+	$(BIN)/python -m mkdocs build --strict --quiet
 	@$(BIN)/python -m tests.docs.site site
-	@echo "open site/index.html"
+	@echo "python3 -m http.server -d site 8000 shows it at http://127.0.0.1:8000/ (opened as a file, it has no search)"
 
 # Wheel and sdist, checked and installed into empty environments of every Python that is there; dist/ holds both.
 release-check: $(STAMP)

@@ -134,7 +134,7 @@ def recipe_keys() -> str:
 
     meanings = dict(_meanings_in_table(section("training/README.md", "Recipes")))
     parts = {"[data]": DataRecipe, "[optimizer]": OptimizerRecipe, "[training]": TrainingRecipe}
-    return "\n\n".join(f"## `{name}`\n\n{_fields(model, meanings)}" for name, model in parts.items())
+    return "\n\n".join(f"### `{name}`\n\n{_fields(model, meanings)}" for name, model in parts.items())
 
 
 def finetune_keys() -> str:
@@ -199,7 +199,7 @@ GENERATED: dict[str, Callable[[], str]] = {
 
 
 def _fields(model: Any, meanings: dict[str, str]) -> str:
-    """A row for each field of a pydantic model.
+    """A table with a row for each field of a pydantic model.
 
     Raises:
         ValueError: a field has no meaning.
@@ -214,7 +214,8 @@ def _fields(model: Any, meanings: dict[str, str]) -> str:
             else f"`{json.dumps(field.get_default(call_default_factory=True, validated_data={}), default=str)}`"
         )
         rows.append((f"`{name}`", _type(field), default.replace("null", "none"), meanings[name]))
-    return table(("key", "value", "default", "meaning"), rows)
+    rows = table(("key", "value", "default", "meaning"), rows)
+    return f'<div class="keys" markdown>\n\n{rows}\n\n</div>'
 
 
 def _type(field: Any) -> str:

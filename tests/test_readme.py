@@ -34,7 +34,7 @@ def without_comments(document: str, language: str) -> list[str]:
 def command_lines(document: str) -> list[str]:
     text = (REPOSITORY / document).read_text(encoding="utf-8")
     lines = [line.lstrip("# ") for line in text.splitlines()] if document.endswith(".toml") else []
-    lines += [line for block in blocks(document, "bash") for line in block.splitlines()]
+    lines += [line for block in blocks(document, "bash") for line in block.replace("\\\n", " ").splitlines()]
     calls = [line for line in lines if "albert-tf " in line and "`albert-tf" not in line]
     return [re.sub(r"^.*?(?=albert-tf )", "", line) for line in calls]
 

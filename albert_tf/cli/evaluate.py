@@ -1,5 +1,6 @@
 """`albert-tf evaluate`: scores a fine-tuned model."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from albert_tf.cli.data_options import Delimiter, Encoding, Renames, table_options
 from albert_tf.cli.paths import check_data, existing_model
-from albert_tf.cli.tables import AsJson, print_json, print_table, score_rows
+from albert_tf.cli.tables import AsJson, print_json, print_table, score_rows, wrapped
 from albert_tf.files.urls import location
 from albert_tf.progress import progress_line
 
@@ -53,4 +54,9 @@ def run(
     if as_json:
         print_json({"examples": examples, "scores": evaluation.scores})
         return
-    print_table(f"{examples:,} examples", ("score", "value"), score_rows(evaluation.scores))
+    rows, constant = score_rows(evaluation.scores), evaluation.constant_score
+    if constant is not None:
+        rows.append((constant.name, f"{constant.value:.4f}"))
+    print_table(f"{examples:,} examples", ("score", "value"), rows)
+    if constant is not None and constant.value == 1:
+        typer.echo(wrapped("All examples have the same label, so that the scores tell little.", sys.stdout))

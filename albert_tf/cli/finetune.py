@@ -32,9 +32,9 @@ _device = partial(_panel, "Devices and memory")
 
 def run(
     pretrained: Annotated[Path | None, typer.Argument(help="Folder of a pretrained model, or its name.")] = None,
-    train: Annotated[str | None, _files("Training examples: a file (.tsv, .csv, .json, ...), folder or URL.")] = None,
-    dev: Annotated[str | None, _files("Examples to evaluate on after each epoch.")] = None,
-    output: Annotated[Path | None, _files("Folder to write; an interrupted run is resumed.")] = None,
+    train: Annotated[str | None, _files("Training examples: a table, folder or URL.  [required]")] = None,
+    dev: Annotated[str | None, _files("Other examples, to evaluate on after each epoch.  [required]")] = None,
+    output: Annotated[Path | None, _files("Folder to write; an interrupted run is resumed.  [required]")] = None,
     add_tokens: Annotated[Path | None, _files("File of tokens to add to the vocabulary, one a line.")] = None,
     recipe: Annotated[Path | None, _files("TOML file of options; those given here override it.")] = None,
     task: Annotated[str | None, _task("What to train; see above.", "sequence_classification")] = None,
@@ -59,7 +59,7 @@ def run(
     largest_label: Annotated[float | None, _sentences("Similarities are from 0 to this number.", 1)] = None,
     epochs: Annotated[int | None, _training("Passes over the training examples.", 3)] = None,
     batch_size: Annotated[int | None, _training("Examples per batch.", 32)] = None,
-    learning_rate: Annotated[float | None, _training("Peak learning rate; small models need more.", 3e-5)] = None,
+    learning_rate: Annotated[float | None, _training("Peak learning rate.", "3e-5, small models 1e-3")] = None,
     warmup_proportion: Annotated[float | None, _training("Fraction of updates for warm-up.", 0.1)] = None,
     dropout: Annotated[float | None, _training("Of hidden states and attention.", "the model's")] = None,
     head_dropout: Annotated[float | None, _training("Of the head's input.", "the model's, mostly 0.1")] = None,

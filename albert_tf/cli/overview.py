@@ -1,5 +1,6 @@
 """What `albert-tf` shows without a command: the steps in order, and the next one for the current folder."""
 
+import shlex
 from pathlib import Path
 
 _STEPS = (
@@ -12,14 +13,15 @@ _STEPS = (
     ("an export", "export runs/task --name task"),
     ("a server", "serve saved_models"),
 )
-_FINETUNE = "albert-tf finetune {0} --train train.tsv --dev dev.tsv --output runs/task"
+_FINETUNE = "albert-tf finetune {0} --train TABLE --dev TABLE --output runs/task"
 _PREDICT = 'albert-tf predict {0} "A text."'
+_SUFFIXES = (".tsv", ".csv", ".jsonl", ".parquet")
 _PRETRAINED = ('"AlbertForPreTraining"', '"AlbertForMaskedLM"')  # in config.json
 # Files that a step leaves, and the command after it, the last step first; {0} is their folder.
 _NEXT = (
     (("saved_models/*/*/saved_model.pb", "saved_models/*/*/model.json"), "albert-tf serve saved_models"),
     (("*/metrics.json", "*/*/metrics.json"), "albert-tf export {0} --name {0.name}"),
-    (("*/model/config.json", "*/*/model/config.json"), _FINETUNE),
+    (("*/model/config.json", "*/*/model/config.json", "*/*/*/model/config.json"), _FINETUNE),
     (("*/manifest.json", "*/*/manifest.json"), "albert-tf pretrain recipe.toml --examples {0} --output runs/mine"),
     (("*/model.safetensors",), _PREDICT),
     (("*/spiece.model", "*/vocab.txt"), "albert-tf prepare corpus/*.txt --tokenizer {0} --output examples"),
@@ -31,14 +33,31 @@ _START = _FINETUNE.format("albert/albert-base-v2")
 def next_command(folder: Path) -> str:
     """The next sensible command for what is in a folder, with paths relative to it."""
     for patterns, command in _NEXT:
-        found = [file.relative_to(folder).parent for pattern in patterns for file in sorted(folder.glob(pattern))]
+        files = [file for pattern in patterns for file in sorted(folder.glob(pattern)) if not _is_failure(file)]
+        newest_first = sorted(files, key=lambda file: -file.stat().st_mtime)
+        found = [file.relative_to(folder).parent for file in newest_first]
         if found and "recipe.toml" in command:
             recipes = (file.name for file in sorted(folder.glob("*.toml")) if file.name != "pyproject.toml")
             command = command.replace("recipe.toml", next(recipes, "recipe.toml"))
         if found:
             is_start = command == _PREDICT and _is_pretrained(folder / found[0])
-            return (_FINETUNE if is_start else command).format(found[0])
-    return _START
+            return _with_tables((_FINETUNE if is_start else command).format(found[0]), folder)
+    return _with_tables(_START, folder)
+
+
+def _is_failure(file: Path) -> bool:
+    """Whether the file is the report of a run that learnt nothing."""
+    return file.name == "metrics.json" and "Nothing was learnt" in file.read_text("utf-8", "replace")
+
+
+def _with_tables(command: str, folder: Path) -> str:
+    """The command with the names of tables that are there; TABLE stands for the others."""
+    tables = [file.name for file in sorted(folder.iterdir()) if file.suffix.lower() in _SUFFIXES and file.is_file()]
+    dev = next((name for name in tables for part in ("dev", "val", "test") if part in name.lower()), "TABLE")
+    others = [name for name in tables if name != dev]
+    train = next((name for name in others if "train" in name.lower()), next(iter(others), "TABLE"))
+    train, dev = map(shlex.quote, (train, dev))
+    return command.replace("--train TABLE", f"--train {train}").replace("--dev TABLE", f"--dev {dev}")
 
 
 def _is_pretrained(folder: Path) -> bool:
@@ -62,8 +81,8 @@ def steps(folder: Path) -> str:
             "",
             "With published weights, begin at step 4: a model's name, such as",
             "albert/albert-base-v2, takes the place of its folder, with the extra [hub].",
-            "corpus, train.tsv, dev.tsv and test.tsv stand for your own files, recipe.toml",
-            "for a recipe such as those in training/recipes.",
+            "corpus, train.tsv, dev.tsv, test.tsv and TABLE stand for your own files,",
+            "recipe.toml for a recipe such as those in training/recipes.",
             "All commands: albert-tf --help    Check the installation: albert-tf doctor",
             "",
             "Next, for what is in this folder:",

@@ -1,8 +1,9 @@
 """`albert-tf predict`: predictions for texts."""
 
-import collections
+import csv
 import dataclasses
 import functools
+import io
 import itertools
 import json
 import sys
@@ -23,9 +24,11 @@ MAX_ANSWERS = 5
 ROWS_AT_ONCE = 4096
 # Tasks whose files are read as for fine-tuning.
 _OF_FILES = ("question_answering", "token_classification", "multiple_choice")
+_TABLES = (".tsv", ".csv")
 _files = functools.partial(typer.Option, rich_help_panel="Files")
 _Row = tuple[str, ...]
-_Columns = tuple[str, str | None, bool]  # of the text, of its pair, and whether a header names them
+_Columns = tuple[str | None, str | None, bool | None]  # of the text, of its pair, and whether a header names them
+_Example = tuple[int, str, str | None]  # its line, its text, the second one of a pair
 _Engine = Annotated[
     Literal["keras", "tensorflow", "onnxruntime", "openvino"] | None,
     typer.Option(help="keras for weights, tensorflow for a SavedModel, the others for ONNX; default: what is there."),
@@ -50,11 +53,11 @@ def run(
         _files(help="Texts to label: a file (.tsv, .csv, .jsonl, ...) or URL; - is stdin; other tasks as `evaluate`."),
     ] = None,
     output: Annotated[
-        Path, _files(help="File for their labels: .tsv in GLUE's format, or .jsonl with probabilities; - is stdout.")
+        Path, _files(help="File for their labels: .tsv or .csv, or .jsonl with probabilities; - is stdout.")
     ] = Path("-"),
-    text_column: Annotated[str, _files(help="Column with the text.")] = "text",
+    text_column: Annotated[str | None, _files(help="Column with the text.  [default: that of its training]")] = None,
     pair_column: Annotated[str | None, _files(help="Column with the second text of a pair.")] = None,
-    header: Annotated[bool, _files(help="Whether the first row names the columns; else use numbers.")] = True,
+    header: Annotated[bool | None, _files(help="Whether the first row names the columns; else use numbers.")] = None,
     rename_columns: Renames = None,
     encoding: Encoding = None,
     delimiter: Delimiter = None,
@@ -75,7 +78,7 @@ def run(
     if (data is None) == (not texts):
         raise ValueError("Either texts or `--data` must be given; pass a text in quotes, or a file.")
     columns, options = (text_column, pair_column, header), table_options(rename_columns, encoding, delimiter)
-    is_default = str(output) == "-" and columns == ("text", None, True) and not options
+    is_default = str(output) == "-" and columns == (None, None, None) and not options
     _check_options(data is not None, as_json or bool(pair), not is_default)
     location(output)  # raises if it is a URL that cannot be reached
     folder, computed_by = existing_model(folder), {"engine": engine, "precision": precision}
@@ -176,11 +179,33 @@ def _predict_file(
 
     model = pipeline(folder, **computed_by)
     if model.task not in _OF_FILES:
-        return _label_file(model, data, output, columns, options)
+        return _label_file(model, data, output, *_as_trained(folder, model.task, data, columns, options))
     from albert_tf.trainer.evaluation import predict_folder
 
     _check_files(model.task, data, output, columns)
     return predict_folder(folder, data, output, loaded=model.model, show_progress=True, **options)
+
+
+def _as_trained(
+    folder: Path, task: str, data: str, columns: _Columns, options: dict[str, Any]
+) -> tuple[_Columns, dict[str, Any]]:
+    """The columns and the options of the table; those not given are those of the model's fine-tuning."""
+    from albert_tf.files.json import read_json
+    from albert_tf.trainer.run_folder import RECIPE_FILE
+
+    if data == "-":
+        if columns[1] is not None:
+            raise ValueError("`--pair-column` needs a table; standard input has one text in each line.")
+        return columns, options
+    file = folder / RECIPE_FILE
+    recipe = read_json(file, cure="restore it, or remove it to use the defaults") if file.is_file() else {}
+    trained = {"text_column": "text", **recipe}
+    pair = None if task == "sentence_embedding" else trained.get("pair_column")  # single sentences are embedded, too
+    defaults = trained["text_column"], pair, trained.get("header", True)
+    chosen: list[Any] = [default if given is None else given for given, default in zip(columns, defaults)]
+    text, pair, header = chosen
+    renames = {theirs: ours for theirs, ours in trained.get("rename_columns", {}).items() if ours in (text, pair)}
+    return (text, pair, header), {"rename_columns": renames, **options}
 
 
 def _label_file(model: Any, data: str, output: Path, columns: _Columns, options: dict[str, Any]) -> int:
@@ -191,29 +216,31 @@ def _label_file(model: Any, data: str, output: Path, columns: _Columns, options:
             "`--data` needs a model that labels or embeds texts, answers questions, finds entities or chooses; pass "
             "texts with [MASK] one by one."
         )
-    if is_embedding and (output.suffix == ".tsv") == (columns[1] is None):
+    if is_embedding and (output.suffix in _TABLES) == (columns[1] is None):
         raise ValueError(
-            "`--output` of embeddings must be .jsonl or -, and of the similarities of pairs .tsv. Received: "
+            "`--output` of embeddings must be .jsonl or -, and of the similarities of pairs .tsv or .csv. Received: "
             f"{output}, pair_column={columns[1]!r}."
         )
-    if output.suffix not in ("", ".tsv", ".jsonl") or (output.suffix == "" and str(output) != "-"):
-        raise ValueError(f"`--output` must end in .tsv or .jsonl, or be -. Received: {output}.")
+    if output.suffix not in ("", ".tsv", ".csv", ".jsonl") or (output.suffix == "" and str(output) != "-"):
+        raise ValueError(f"`--output` must end in .tsv, .csv or .jsonl, or be -. Received: {output}.")
     from albert_tf.files.atomic import atomic_open
 
-    path = _path(data)
-    if path is not None:
-        collections.deque(_examples(path, columns, options), maxlen=0)  # a damaged row is refused before any prediction
-    examples = _examples(path, columns, options)
-    lines = _output_lines(model, examples, as_table=output.suffix == ".tsv")
+    if data == "-":
+        form, unit, examples = "", "line", _typed()
+    else:
+        form, unit, examples = _read(data, columns, options)
+    lines = _output_lines(model, examples, output.suffix, unit)
+    count = 0
     if str(output) == "-":
         sys.stdout.writelines(lines)
-        return 0
-    count = 0
-    with atomic_open(output) as file:
-        for line in lines:
-            file.write(line.encode("utf-8", "surrogatepass"))
-            count += 1
-    return count - (output.suffix == ".tsv")
+    else:
+        with atomic_open(output) as file:
+            for line in lines:
+                file.write(line.encode("utf-8", "surrogatepass"))
+                count += 1
+    if form:
+        print(form, file=sys.stderr)
+    return count - (output.suffix in _TABLES)
 
 
 def _parts(rows: Iterable[Any]) -> Iterator[list[Any]]:
@@ -226,50 +253,68 @@ def _parts(rows: Iterable[Any]) -> Iterator[list[Any]]:
 def _check_files(task: str, data: str, output: Path, columns: _Columns) -> None:
     if data == "-" or str(output) == "-":
         raise ValueError(f"`--data` and `--output` must be files for {task}, not standard input and output.")
-    if columns != ("text", None, True):
+    if columns != (None, None, None):
         raise ValueError(
             f"`--text-column`, `--pair-column` and `--no-header` are of tables, which {task} does not read; leave them "
             "out."
         )
 
 
-def _path(data: str) -> Path | None:
-    """The file of the data; None for standard input."""
+def _typed() -> Iterator[_Example]:
+    """The lines of standard input."""
+    return ((number, line.rstrip("\r\n"), None) for number, line in enumerate(sys.stdin, start=1))
+
+
+def _read(data: str, columns: _Columns, options: dict[str, Any]) -> tuple[str, str, Iterator[_Example]]:
+    """What a table was recognised as, what its rows are counted in, and its examples."""
     from albert_tf.data.finetuning.example_sources import as_file
-
-    return None if data == "-" else Path(as_file(data))
-
-
-def _examples(path: Path | None, columns: _Columns, options: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
     from albert_tf.data.finetuning.table_format import TableFormat
+    from albert_tf.data.finetuning.tables import describe_table, left_out
+    from albert_tf.files.origins import unit_of
+
+    given = {{"rename_columns": "rename"}.get(name, name): value for name, value in options.items()}
+    path, table = Path(as_file(data)), TableFormat(header=columns[2] is not False, **given)
+    num_rows = num_empty = 0
+    for example in _examples(path, columns, table):  # a damaged row is refused before any prediction
+        num_rows, num_empty = num_rows + 1, num_empty + (example is None)
+    form = ", ".join([f"{num_rows - num_empty:,} texts", *describe_table(path, table), *left_out(num_empty)])
+    unit = "line" if unit_of(path) == "line" else "row"
+    return form, unit, filter(None, _examples(path, columns, table))
+
+
+def _examples(path: Path, columns: _Columns, table: Any) -> Iterator[_Example | None]:
+    """The examples of a table, None for an empty row."""
     from albert_tf.data.finetuning.tables import read_rows
 
-    text_column, pair_column, header = columns
-    if path is None:
-        if pair_column is not None:
-            raise ValueError("`--pair-column` needs a table; standard input has one text in each line.")
-        yield from ((line.rstrip("\r\n"), None) for line in sys.stdin)
-        return
-    table = TableFormat(
-        header, False, options.get("encoding"), options.get("delimiter"), options.get("rename_columns", {})
-    )
+    text_column, pair_column = columns[0] or "text", columns[1]
     for row in read_rows(path, table):
-        pair = None if pair_column is None else row.text(pair_column, "--pair-column")
-        yield row.text(text_column, "--text-column"), pair
+        if row.is_empty(text_column, pair_column):
+            yield None
+        else:
+            pair = None if pair_column is None else row.text(pair_column, "--pair-column")
+            yield row.line, row.text(text_column, "--text-column"), pair
 
 
-def _output_lines(model: Any, examples: Iterator[tuple[str, str | None]], as_table: bool) -> Iterator[str]:
-    if as_table:
-        yield "index\tprediction\n"
-    number = 0
+def _output_lines(model: Any, examples: Iterator[_Example], suffix: str, unit: str) -> Iterator[str]:
+    if suffix in _TABLES:
+        yield _table_line(suffix, "index", "prediction", unit)
+    index = 0
     for part in _parts(examples):
-        texts, pairs = [text for text, _ in part], [pair for _, pair in part if pair is not None]
-        for text, (value, fields) in zip(texts, _values(model, texts, pairs)):
-            if as_table:
-                yield f"{number}\t{value}\n"
+        texts, pairs = [text for _, text, _ in part], [pair for *_, pair in part if pair is not None]
+        for (line, text, _), (value, fields) in zip(part, _values(model, texts, pairs)):
+            if suffix in _TABLES:
+                yield _table_line(suffix, index, value, line)
             else:
-                yield json.dumps({"text": text, **fields}, ensure_ascii=False) + "\n"
-            number += 1
+                yield json.dumps({unit: line, "text": text, **fields}, ensure_ascii=False) + "\n"
+            index += 1
+
+
+def _table_line(suffix: str, *fields: Any) -> str:
+    if suffix == ".tsv":  # without quotes, as GLUE has it
+        return "\t".join(map(str, fields)) + "\n"
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(fields)
+    return line.getvalue()
 
 
 def _values(model: Any, texts: list[str], pairs: list[str]) -> Iterator[tuple[Any, dict[str, Any]]]:

@@ -109,7 +109,7 @@ def name_hint(path: str | pathlib.Path) -> str:
     match = _NAME.fullmatch(pathlib.Path(path).as_posix())
     if match is None or match["revision"]:
         return ""
-    return f", or write {match['name']}@main to get a model from huggingface.co"
+    return f" (a model of that name on huggingface.co is {match['name']}@main)"
 
 
 def _site() -> str:

@@ -33,4 +33,9 @@ def where(path: Path, line: int) -> str:
     """A row for messages: file and line, or the number of a row in memory, from 0."""
     if is_in_memory(path):
         return f"row {line - 1} of {name_of(path)}"
-    return f"{name_of(path)}, {_UNITS.get(path.suffix.lower(), 'line')} {line}"
+    return f"{name_of(path)}, {unit_of(path)} {line}"
+
+
+def unit_of(path: Path) -> str:
+    """What the rows of a file are counted in."""
+    return _UNITS.get(path.suffix.lower(), "line")

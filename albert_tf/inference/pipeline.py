@@ -129,9 +129,10 @@ class Pipeline:
             given, count = {name: texts[0][name] for name in names if name in known}, 0
         is_complete = all(name in given for name in names if name != _OPTIONAL)
         if not is_complete or len(given) < count or not given.keys() <= set(names):
+            received = ", ".join([*map(_described, texts), *named])[:200] or "none of them"
+            cure = "; give one of its columns, such as table[name]" if any(hasattr(a, "columns") for a in texts) else ""
             raise ValueError(
-                f"A model of {self.task.replace('_', ' ')} takes {' and '.join(names)}. Received: "
-                f"{', '.join([*map(repr, texts), *named])[:100] or 'none of them'}."
+                f"A model of {self.task.replace('_', ' ')} takes {' and '.join(names)}. Received: {received}{cure}."
             )
         columns = {name: given[name] for name in names if name in given}
         return {name: column.tolist() if hasattr(column, "tolist") else column for name, column in columns.items()}
@@ -163,6 +164,13 @@ class Pipeline:
                 for row, result in zip(alike[part], results, strict=True):
                     found[row] = result
         return found
+
+
+def _described(given: Any) -> str:
+    columns = getattr(given, "columns", None)
+    if columns is None:
+        return repr(given)[:100]
+    return f"a {type(given).__name__} with the columns {', '.join(map(repr, columns))}"
 
 
 def _rows(columns: Mapping[str, Any]) -> Iterator[tuple]:

@@ -125,7 +125,8 @@ def check_labels(model, labels, sizes: Mapping[str, int | None]):
     lengths: dict[str, int | None] = {"S": 1, "P": sizes.get("L"), "C": getattr(model, "num_labels", None), **sizes}
     _check_names(f"a label of {type(model).__name__}", fields, arrays)
     for name, value in arrays.items():
-        _check_shape(name, value, fields[name], lengths, is_label=True)
+        ids = "use numbers" if fields[name].is_real else _class_ids(model)
+        _check_shape(name, value, fields[name], lengths, is_label=True, ids=ids)
         _check_values(name, value, fields[name], lengths, model)
     return arrays["labels"] if is_single else arrays
 
@@ -179,13 +180,26 @@ def _check_names(kind: str, fields: Fields, arrays: Mapping[str, Any]) -> None:
             raise ValueError(f"`{field.requires}` must be given with `{name}`. Received: {', '.join(arrays)}.")
 
 
-def _check_shape(name: str, value, field: Field, sizes: dict[str, int | None], is_label: bool = False) -> None:
+def _class_ids(model) -> str:
+    """What to give instead of the names of classes."""
+    names = list(getattr(model, "labels", ()))
+    shown = ", ".join(f"{index} for {name!r}" for index, name in enumerate(names[:8]))
+    return f"use class ids: {shown}{', ...' if len(names) > 8 else ''}" if names else "use class ids"
+
+
+def _check_shape(
+    name: str, value, field: Field, sizes: dict[str, int | None], is_label: bool = False, ids: str = "use numbers"
+) -> None:
     """Validates dtype and shape, and records the lengths of axes in `sizes`."""
     dtype = str(getattr(value.dtype, "name", value.dtype)).removeprefix("torch.")
     is_half = dtype in ("float16", "bfloat16")
     if not dtype.startswith(("int", "uint", "bool", "float", "bfloat")):
-        cure = "use class ids" if is_label else "for texts, give `tokenizer(texts)`"
-        raise ValueError(f"`{name}` must be {_expected(field)}. Received: dtype={dtype}; {cure}.")
+        is_text = dtype.startswith("str") and not is_label
+        cure = "give `tokenizer(texts)`, or the texts to `albert_tf.pipeline(folder)`"
+        raise ValueError(
+            f"`{name}` must be {_expected(field)}. Received: {'texts' if is_text else f'dtype={dtype}'}; "
+            f"{ids if is_label else cure}."
+        )
     if is_half and not field.is_real and field.below != 2:
         raise ValueError(f"`{name}` must be integers. Received: dtype={dtype}, which rounds them; use int32.")
     if getattr(value, "ragged_rank", None):

@@ -47,7 +47,7 @@ from albert_tf.trainer.run_folder import (
     write_recipe,
 )
 from albert_tf.trainer.run_state import TrainingState
-from albert_tf.trainer.starting_model import load_teacher, load_tokenizer, make_model, max_length
+from albert_tf.trainer.starting_model import default_rate, load_teacher, load_tokenizer, make_model, max_length
 from albert_tf.trainer.task_options import FinetuneOptions
 from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask, predictor_of
 from albert_tf.trainer.tensorboard import TensorBoardLog
@@ -96,6 +96,7 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
     keras.utils.set_random_seed(options.seed)
     with devices.strategy.scope():
         model = make_model(options, arguments)
+        options = options.model_copy(update={"learning_rate": options.learning_rate or default_rate(model.config)})
         tokenizer = load_tokenizer(options)
         teacher = load_teacher(options, model, tokenizer)
     found = {"max_length": max_length(options, model, tokenizer), "tag_words": task.tags_words(train)}

@@ -3,6 +3,7 @@
 from typing import Any
 
 from albert_tf import checkpoints, models
+from albert_tf.config import AlbertConfig
 from albert_tf.inference.folder import load_folder
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.distillation import check_teacher
@@ -38,6 +39,11 @@ def make_model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBas
     if options.lora_rank is not None:
         add_adapters(model, options.lora_rank)
     return model
+
+
+def default_rate(config: AlbertConfig) -> float:
+    """The learning rate for a model of this size; that of base models leaves small ones where they were."""
+    return 1e-3 if config.hidden_size < 512 else 3e-5
 
 
 def max_length(options: FinetuneOptions, model: AlbertBase, tokenizer: AlbertTokenizer) -> int:

@@ -194,8 +194,8 @@ class TaskOptions(pydantic.BaseModel):
 class FinetuneOptions(TaskOptions):
     """One fine-tuning run.
 
-    The defaults suit base and large models and a few thousand examples. The largest models need lower learning rates
-    (1e-5), very small ones higher rates (1e-3) and more epochs.
+    The defaults suit a few thousand examples. The largest models need lower learning rates (1e-5), very small ones more
+    epochs.
 
     Args:
         teacher: folder of a model that was fine-tuned for the same task, labels and vocabulary. The model also imitates
@@ -211,7 +211,8 @@ class FinetuneOptions(TaskOptions):
         epochs: passes over `train`.
         batch_size: texts, or windows of long texts and passages, per update.
         gradient_accumulation_steps: number of parts of a batch that are computed one after the other.
-        learning_rate: the peak, followed by linear decay to 0.
+        learning_rate: the peak, followed by linear decay to 0. None: 3e-5, or 1e-3 for models with a `hidden_size`
+            below 512.
         warmup_proportion: fraction of all updates for linear warm-up.
         dropout: of hidden states and attention. None: the pretrained model's.
         head_dropout: of the head's input, `classifier_dropout_prob`, where the head has one. None: the pretrained
@@ -244,7 +245,7 @@ class FinetuneOptions(TaskOptions):
     epochs: int = pydantic.Field(default=3, ge=1)
     batch_size: Count = 32
     gradient_accumulation_steps: Count = 1
-    learning_rate: float = pydantic.Field(default=3e-5, gt=0)
+    learning_rate: float | None = pydantic.Field(default=None, gt=0)
     warmup_proportion: float = pydantic.Field(default=0.1, ge=0, lt=1)
     dropout: float | None = pydantic.Field(default=None, ge=0, lt=1)
     head_dropout: float | None = pydantic.Field(default=None, ge=0, lt=1)

@@ -9,6 +9,8 @@ import pydantic
 
 from albert_tf.files.json import nearest
 
+# What to give, where the name of an option does not tell.
+_MISSING = {"dev": "examples to evaluate on, such as a tenth of the rows of --train, moved to a file of their own"}
 Record = TypeVar("Record", bound=pydantic.BaseModel)
 
 
@@ -38,7 +40,11 @@ def _first_problem(kind: type[pydantic.BaseModel], error: pydantic.ValidationErr
         return f"Unknown key {where!r} in {source}{hint}"
     if problem["type"] == "missing":
         name = f"--{where.replace('_', '-')}" if source == "the options" else where
-        return f"`{name}` is missing; give it." if name != where else f"`{where}` is missing in {source}; add it."
+        return (
+            f"`{name}` is missing; give {_MISSING.get(where, 'it')}."
+            if name != where
+            else f"`{where}` is missing in {source}; add it."
+        )
     if problem["type"] == "value_error":
         return str(reason)
     return f"`{where}` is invalid ({problem['msg']}). Received: {problem['input']!r} in {source}."

@@ -1,5 +1,6 @@
 """Tests of the whole command line: the steps, completion, examples, JSON, colours, and silence."""
 
+import itertools
 import json
 import os
 import pty
@@ -24,18 +25,27 @@ def write(folder, *paths):
 
 
 def test_the_next_step_follows_from_the_folder(tmp_path, monkeypatch):
-    assert next_command(tmp_path).startswith("albert-tf finetune albert/albert-base-v2 --train")
+    times = itertools.count(1_700_000_000)
+    assert next_command(tmp_path).startswith("albert-tf finetune albert/albert-base-v2 --train TABLE --dev TABLE")
     for path, command in (
         ("corpus/a.txt", "albert-tf train-tokenizer corpus/*.txt --output vocabulary --vocab-size 8000"),
         ("words/spiece.model", "albert-tf prepare corpus/*.txt --tokenizer words --output examples"),
         ("film_reviews/model.safetensors", 'albert-tf predict film_reviews "A text."'),
         ("data/128/manifest.json", "albert-tf pretrain recipe.toml --examples data/128 --output runs/mine"),
-        ("runs/base/model/config.json", "albert-tf finetune runs/base/model --train train.tsv --dev dev.tsv"),
+        ("runs/base/model/config.json", "albert-tf finetune runs/base/model --train TABLE --dev TABLE"),
+        ("reviews_test.csv", "albert-tf finetune runs/base/model --train TABLE --dev reviews_test.csv"),
+        ("runs/b/c/model/config.json", "albert-tf finetune runs/b/c/model --train TABLE --dev reviews_test.csv"),
+        ("reviews.csv", "albert-tf finetune runs/b/c/model --train reviews.csv --dev reviews_test.csv"),
         ("runs/nsmc/metrics.json", "albert-tf export runs/nsmc --name nsmc"),
+        ("runs/better/metrics.json", "albert-tf export runs/better --name better"),
         ("saved_models/nsmc/1/saved_model.pb", "albert-tf serve saved_models"),
     ):
         write(tmp_path, path)
+        os.utime(tmp_path / path, (next(times),) * 2)
         assert next_command(tmp_path).startswith(command)
+    write(tmp_path / "failed", "runs/base/model/config.json", "runs/task/metrics.json")
+    (tmp_path / "failed" / "runs" / "task" / "metrics.json").write_text('{"notes": ["Nothing was learnt: ..."]}')
+    assert next_command(tmp_path / "failed").startswith("albert-tf finetune runs/base/model --train")
     write(tmp_path / "weights", "start/model.safetensors")
     (tmp_path / "weights" / "start" / "config.json").write_text('{"architectures": ["AlbertForPreTraining"]}')
     assert next_command(tmp_path / "weights").startswith("albert-tf finetune start --train")

@@ -1,5 +1,6 @@
 """Proves that `albert-tf evaluate` prints the scores of the predictions that it writes."""
 
+import collections
 import csv
 
 import numpy as np
@@ -29,6 +30,11 @@ def test_scores_are_those_of_the_predictions(files):
     accuracy = np.mean([row["label"] == row["prediction"] for row in rows])
     assert f"{accuracy:.4f}" in printed
     assert "30 examples" in printed
+    most = max(collections.Counter(row["label"] for row in rows).values()) / 30
+    assert f"accuracy of the most frequent label │ {most:.4f}" in printed
+    assert "same label" not in printed
+    (files / "one.tsv").write_text("text\tlabel\na\tgloomy\nb\tgloomy\n")
+    assert "All examples have the same label" in output_of("evaluate", files / "model", "--data", files / "one.tsv")
 
 
 def test_mistakes(files):

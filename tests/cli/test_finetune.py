@@ -35,6 +35,14 @@ def arguments(files, *more, start=None):
     return ("finetune", start or files / "pretrained", *tables, "--epochs", 2, "--learning-rate", 0.001, *more)
 
 
+def test_what_to_give_for_what_is_missing(files):
+    command = ("finetune", files / "pretrained", "--train", files / "train.tsv", "--output", files / "out")
+    assert "`--dev` is missing; give examples to evaluate on, such as a tenth of the rows" in mistake(*command)
+    assert "--learning-rate" in run(*command, "--lr", "1e-3")[2]
+    printed = output_of("finetune", "--help")
+    assert printed.count("[required]") == 3
+
+
 MNLI_COLUMNS = (
     *("index", "promptID", "pairID", "genre", "sentence1_binary_parse", "sentence2_binary_parse", "sentence1_parse"),
     *("sentence2_parse", "sentence1", "sentence2", "label1", "gold_label"),
@@ -76,7 +84,7 @@ def test_mnli_and_its_diagnostic_set_in_the_layout_of_glue(files, tmp_path):
     columns = ("--text-column", "sentence1", "--pair-column", "sentence2")
     output_of("predict", tmp_path / "run", "--data", unlabelled, *columns, "--output", tmp_path / "AX.tsv")
     lines = [line.split("\t") for line in (tmp_path / "AX.tsv").read_text(encoding="utf-8").splitlines()]
-    assert lines[0] == ["index", "prediction"]
+    assert lines[0] == ["index", "prediction", "line"]  # the first two are GLUE's
     assert [line[0] for line in lines[1:]] == [str(n) for n in range(24)]
     assert {line[1] for line in lines[1:]} <= set(labels)
 

@@ -1,5 +1,6 @@
 """Proves that `albert-tf predict` shows what a model says, whatever it was trained for, in memory or exported."""
 
+import csv
 import io
 import json
 import re
@@ -173,12 +174,32 @@ def test_files_of_texts(where, files, table, tmp_path, monkeypatch):
     command = ("predict", files / where / "classifier", "--data", path, "--text-column", "sentence")
     output_of(*command, "--output", tmp_path / "labels.tsv")
     lines = (tmp_path / "labels.tsv").read_text("utf-8").splitlines()
-    assert lines == ["index\tprediction", *(f"{number}\t{one.label}" for number, one in enumerate(expected))]
+    expected_lines = [f"{number}\t{one.label}\t{number + 1}" for number, one in enumerate(expected)]
+    assert lines == ["index\tprediction\tline", *expected_lines]
     rows = [json.loads(line) for line in output_of(*command).splitlines()]
     assert [row["text"] for row in rows] == texts
     for row, one in zip(rows, expected, strict=True):
         assert row["label"] == one.label
         assert row["probabilities"] == pytest.approx(one.probabilities, abs=1e-5)
+
+
+def test_a_spreadsheet_is_read_as_in_fine_tuning_and_its_lines_are_named(folders, tmp_path):
+    run_folder = shutil.copytree(folders["multi_label"], tmp_path / "run")
+    (run_folder / "recipe.json").write_text('{"text_column": "Review Text", "header": true}')
+    data, output = tmp_path / "test.csv", tmp_path / "labels.csv"
+    data.write_text("\ufeffNo;Date;Review Text\r\n1;;fine\r\n;;\r\n;;\r\n4;;bad\r\n", encoding="utf-8")
+    code, printed, err = run("predict", run_folder, "--data", data, "--output", output)
+    assert (code, printed) == (0, f"2 predictions in {output}\n")
+    assert err == "2 texts, separated by ';', 2 empty rows left out\n"
+    with output.open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["index", "prediction", "line"]
+    assert [row[::2] for row in rows] == [["0", "2"], ["1", "5"]]
+    lines = output_of("predict", run_folder, "--data", data, "--text-column", "No").splitlines()
+    assert [(row["line"], row["text"]) for row in map(json.loads, lines)] == [(2, "1"), (5, "4")]
+    (run_folder / "recipe.json").write_text('{"text_column": "2", "header": false, "rename_columns": {"1": "label"}}')
+    lines = output_of("predict", run_folder, "--data", data, "--delimiter", ";").splitlines()
+    assert [json.loads(line)["text"] for line in lines] == ["Review Text", "fine", "bad"]
 
 
 @pytest.mark.parametrize("form", ["weights", "saved", "onnx"])
@@ -194,7 +215,7 @@ def test_a_table_has_all_labels_of_a_text(form, forms, tmp_path):
     command = ("predict", forms("multi_label")[form], "--data", path, "--text-column", "sentence")
     output_of(*command, "--output", tmp_path / "labels.tsv")
     lines = (tmp_path / "labels.tsv").read_text("utf-8").splitlines()[1:]
-    assert lines == [f"{number}\t{labels}" for number, labels in enumerate(expected)]
+    assert lines == [f"{number}\t{labels}\t{number + 2}" for number, labels in enumerate(expected)]
 
 
 @pytest.mark.parametrize("kind", ["questions", pytest.param("tags", marks=pytest.mark.exhaustive)])
@@ -236,7 +257,8 @@ def test_lines_from_standard_input(folders, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("one text\nanother\n"))
     rows = [json.loads(line) for line in output_of("predict", folders["regression"], "--data", "-").splitlines()]
     assert [row["text"] for row in rows] == ["one text", "another"]
-    assert all(set(row) == {"text", "score"} for row in rows)
+    assert [row["line"] for row in rows] == [1, 2]
+    assert all(set(row) == {"line", "text", "score"} for row in rows)
 
 
 def test_mistakes_with_files(folders, table, tmp_path):
@@ -251,7 +273,7 @@ def test_mistakes_with_files(folders, table, tmp_path):
     assert "standard input has one text in each line" in mistake(
         "predict", folders["embedding"], "--data", "-", *columns
     )
-    assert "must end in .tsv or .jsonl" in mistake("predict", folders["classifier"], *data, "--output", "a.csv")
+    assert "must end in .tsv, .csv or .jsonl" in mistake("predict", folders["classifier"], *data, "--output", "a.txt")
     assert "needs a model that labels or embeds texts" in mistake("predict", folders["pretrained"], *data)
     rows = [{"sentence": "a"}] * 5000 + [{"sentense": "b"}]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")

@@ -195,6 +195,10 @@ def test_mistakes_are_explained(classifier, chooser, folders, tmp_path):
         ((["a"], ["b", "c"]), r"equal numbers of rows\. Received: \{'text': 1, 'text_pair': 2\}"),
         (("a", "b", "c"), r"takes text and text_pair\. Received: 'a', 'b', 'c'"),
         ((), r"takes text and text_pair\. Received: none of them"),
+        (
+            (pandas.DataFrame({"title": ["a"]}),),
+            r"Received: a DataFrame with the columns 'title'; give one of its columns, such as table\[name\]\.",
+        ),
         (({"title": "a"},), r"takes text and text_pair\. Received: \{'title'"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -102,7 +102,8 @@ WRONG_INPUTS = {
     "text": (
         "encoder",
         ["a text"],
-        "`input_ids` must be integers. Received: dtype=str192; for texts, give `tokenizer(texts)`.",
+        "`input_ids` must be integers. Received: texts; give `tokenizer(texts)`, or the texts to "
+        "`albert_tf.pipeline(folder)`.",
     ),
     "token type": (
         "encoder",
@@ -166,7 +167,7 @@ WRONG_LABELS = {
         "texts",
         TEXTS,
         ["a", "b", "a", "b"],
-        "`labels` must be integers. Received: dtype=str32; use class ids.",
+        "`labels` must be integers. Received: dtype=str32; use class ids: 0 for 'LABEL_0', 1 for 'LABEL_1'.",
     ),
     "one hot": (
         "texts",

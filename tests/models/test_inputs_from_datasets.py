@@ -28,7 +28,7 @@ def dataset(inputs=TEXTS, labels=LABELS):
         (dataset(), "`input_ids` must have shape [B, L]. Received: shape=(11,); add a batch axis."),
         (
             dataset(labels=np.array(["a", "b", "a", "b"])).batch(2),
-            "`labels` must be integers. Received: dtype=string; use class ids.",
+            "`labels` must be integers. Received: dtype=string; use class ids: 0 for 'LABEL_0', 1 for 'LABEL_1'.",
         ),
         (
             dataset(with_text("attention_masks", MASK)).batch(2),

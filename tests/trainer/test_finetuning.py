@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from albert_tf import AlbertForPreTraining
+from albert_tf import AlbertConfig, AlbertForPreTraining
 from albert_tf.checkpoints import read
 from albert_tf.data.finetuning.classification import read_texts
 from albert_tf.export import load_folder
 from albert_tf.metrics import ConstantScore, RegressionScores
-from albert_tf.trainer import finetune, finetune_grid
+from albert_tf.trainer import finetune, finetune_grid, load_examples
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.run_folder import read_metrics
+from albert_tf.trainer.starting_model import default_rate
+from albert_tf.trainer.task_options import TaskOptions
 from albert_tf.trainer.tasks import TextClassification
 from tests import toy_task
 from tests.parameters import first_of
@@ -28,6 +30,20 @@ from tests.trainer.mood_runs import options_for, predictions, write_files
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     return write_files(tmp_path_factory.mktemp("finetuning"))
+
+
+def test_the_default_learning_rate_is_that_of_a_small_model_and_recorded(files, tmp_path):
+    finetune(options_for(files, tmp_path / "run"))
+    assert json.loads((tmp_path / "run" / "recipe.json").read_text())["learning_rate"] == 1e-3
+    assert [default_rate(AlbertConfig.from_preset(name)) for name in ("tiny", "base_v2")] == [1e-3, 3e-5]
+
+
+def test_a_label_column_of_different_values_looks_wrong(files):
+    rows = [{"text": f"text {n}", "label": f"2026-01-{n}"} for n in range(30)]
+    with pytest.warns(
+        UserWarning, match=r"^the examples has 30 different labels in 30 rows; 'label' looks like the wr"
+    ):
+        TextClassification(TaskOptions()).model_arguments(load_examples(rows))
 
 
 @pytest.fixture(scope="module")

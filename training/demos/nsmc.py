@@ -73,7 +73,7 @@ def show_results(pretrained: Any, classifiers: dict[str, Any], seconds: float) -
         "  same network without pretraining": f"{scratch.scores.accuracy:.4f}",
         "  TF-IDF of characters, logistic regression": "-" if baseline is None else f"{baseline:.4f}",
         "  most frequent label": f"{tuned.constant_score.value:.4f}",
-        "total seconds": f"{seconds:.0f}",
+        "seconds of this call": f"{seconds:.0f}",
     }
     print_results(f"nsmc, {tuned.train_examples:,} labelled reviews", "", rows)
     if baseline is None:

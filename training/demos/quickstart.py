@@ -1,5 +1,6 @@
 """Quickstart (`make quickstart`): all steps from seven novels to an exported model."""
 
+import importlib.util
 import pathlib
 import shlex
 import time
@@ -34,6 +35,8 @@ def quickstart(
 ) -> None:
     """Trains a vocabulary, pretrains, fine-tunes, exports and predicts, on novels in the repository."""
     start = time.monotonic()
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("The demo plots its losses with matplotlib, which is not installed; pip install matplotlib.")
     folders = Folders.below(output)
 
     texts = write_texts(data, folders.corpus)
@@ -67,7 +70,7 @@ def show_results(pretrained: Any, classifiers: dict[str, Any], exported: Any, se
         "  same network without pretraining": f"{scratch.scores.accuracy:.3f}",
         "  most frequent author": f"{tuned.constant_score.value:.3f}",
         "exported and Keras model differ by": f"{exported.largest_difference:.1e}",
-        "total seconds": f"{seconds:.0f}",
+        "seconds of this call": f"{seconds:.0f}",
     }
     print_results("quickstart", "on held-out chapters", rows)
 
@@ -88,6 +91,11 @@ def show_predictions(exported: Any, folders: Folders) -> None:
     print_beside("author", passage, f"{label.label} {label.score:.2f}")
     typer.echo(f"use it:\n  .venv/bin/albert-tf predict {exported.folder.parent} \\\n  {shlex.quote(passage)}")
     typer.echo(f"serve both, then open http://127.0.0.1:8501/:\n  .venv/bin/albert-tf serve {folders.saved_models}")
+    typer.echo(
+        "train the pretrained model on tables of your own, with columns text and label:\n"
+        f"  .venv/bin/albert-tf finetune {folders.pretraining / 'model'} \\\n"
+        "  --train train.csv --dev dev.csv --output runs/mine"
+    )
 
 
 if __name__ == "__main__":

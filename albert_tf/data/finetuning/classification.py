@@ -2,7 +2,6 @@
 
 import array
 import json
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tables import Row, describe_table, listed, read_rows
+from albert_tf.data.finetuning.tables import Row, describe_table, is_missing, left_out, listed, read_rows
 from albert_tf.files.json import nearest
 from albert_tf.files.origins import name_of, where
 
@@ -119,22 +118,34 @@ class LabelledTexts:
 def read_texts(path: str | Path, columns: Columns | None = None, table: TableFormat | None = None) -> LabelledTexts:
     """Reads a table of labelled texts (see `tables.read_rows`), by default "text" and "label".
 
+    Rows with neither text nor label, as spreadsheets write them, are left out.
+
     Raises:
         ValueError: the file has another suffix, is not UTF-8, is empty or damaged, or lacks a column; the message names
             the file and the line.
     """
     path, columns, table = Path(path), columns or Columns(), table or TableFormat()
     texts, pairs = StoredRows[str](), None if columns.pair is None else StoredRows[str]()
-    lines, labels = array.array("q"), []
+    lines, labels, num_empty = array.array("q"), [], 0
+    unlabelled = array.array("q")  # lines
     for row in read_rows(path, table):
+        if row.is_empty(columns.text, columns.pair, columns.label):
+            num_empty += 1
+            continue
+        if _has_no_label(row, columns):
+            unlabelled.append(row.line)
+            continue
         texts.append(row.text(columns.text, "--text-column"))
         if pairs is not None:
             pairs.append(row.text(str(columns.pair), "--pair-column"))
         lines.append(row.line)
         labels.append(sys.intern(label_of(row, columns)))
+    if unlabelled:
+        raise ValueError(_no_label(path, unlabelled, columns))
     if not labels:
         raise ValueError(f"{name_of(path)} has no rows; is it the right file?")
-    form = ", ".join([f"{len(labels):,} {'texts' if pairs is None else 'pairs'}", *describe_table(path, table)])
+    count = f"{len(labels):,} {'texts' if pairs is None else 'pairs'}"
+    form = ", ".join([count, *describe_table(path, table), *left_out(num_empty)])
     return LabelledTexts(path, lines, texts, pairs, labels, columns.separator, form)
 
 
@@ -146,14 +157,31 @@ def label_of(row: Row, columns: Columns) -> str:
             f"{row.where}: the label {str(label)[:60]} is not a single value; if texts may have any "
             "number of labels, set the problem to 'multi_label'."
         )
+    if _has_no_label(row, columns):
+        raise ValueError(_no_label(row.source, [row.line], columns))
+    if isinstance(label, bytes):
+        raise ValueError(f"{row.where}: the label ({columns.label!r}) is binary; write it as text.")
     label = label.strip() if isinstance(label, str) else label
-    is_missing = label is None or (isinstance(label, float) and math.isnan(label))
-    if is_missing or (label == "" and columns.separator is None) or isinstance(label, bytes):
-        problem = "binary; write it as text" if isinstance(label, bytes) else "empty; fill it in or delete the row"
-        raise ValueError(f"{row.where}: the label ({columns.label!r}) is {problem}.")
     # JSON has no decimals and dates, but Parquet does.
     is_json = isinstance(label, int | float | list | dict)
     return json.dumps(label, ensure_ascii=False, default=str) if is_json else str(label)
+
+
+def _has_no_label(row: Row, columns: Columns) -> bool:
+    label = row.field(columns.label, "--label-column")
+    return is_missing(label) or (isinstance(label, str) and not label.strip() and columns.separator is None)
+
+
+def _no_label(path: Path, lines: Sequence[int], columns: Columns) -> str:
+    """The error for rows without a label: the first one, and the places of some others."""
+    first, *others = (where(path, line) for line in lines[:4])
+    others = [place.removeprefix(f"{name_of(path)}, ") for place in others]
+    also = f"; so are those of {', '.join(others)}{', ...' if len(lines) > 4 else ''}" if others else ""
+    count = f" ({len(lines):,} rows in all)" if others else ""
+    return (
+        f"{first}: the label ({columns.label!r}) is empty{also}{count}; fill "
+        f"{'them in or delete the rows' if others else 'it in or delete the row'}."
+    )
 
 
 def as_number(label: str) -> float:

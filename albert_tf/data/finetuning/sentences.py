@@ -17,7 +17,7 @@ from albert_tf.data.finetuning.classification import Columns, as_number, label_o
 from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tables import describe_table, listed, read_rows
+from albert_tf.data.finetuning.tables import describe_table, left_out, listed, read_rows
 from albert_tf.files.origins import name_of
 
 if TYPE_CHECKING:
@@ -102,9 +102,14 @@ def read_sentences(
     sentences, similarities, labels = StoredRows[str](), array.array("f"), set()
     names = [(columns.text, "--text-column"), (str(columns.pair), "--pair-column")]
     names += [] if negative is None else [(negative, "--negative-column")]
+    num_empty = 0
+    label_column = None if positive_label is None and largest_label is None else columns.label
     for row in read_rows(path, table):
+        if row.is_empty(*(column for column, _ in names), label_column):
+            num_empty += 1
+            continue
         texts = [row.text(*name) for name in names]
-        label = "" if positive_label is None and largest_label is None else label_of(row, columns)
+        label = "" if label_column is None else label_of(row, columns)
         if positive_label is not None:
             labels.add(label)
             if label != positive_label:
@@ -122,5 +127,5 @@ def read_sentences(
         known = f" with the label {positive_label!r}; its labels are {listed(sorted(labels))}" if labels else ""
         raise ValueError(f"{name_of(path)} has no rows{known}; is it the right file?")
     form = f"{len(similarities):,} rows of {', '.join(column for column, _ in names)}"
-    form = ", ".join([form, *describe_table(path, table)])
+    form = ", ".join([form, *describe_table(path, table), *left_out(num_empty)])
     return SentenceRows(sentences, len(names), np.array(similarities, np.float32), form)

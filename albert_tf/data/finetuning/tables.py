@@ -1,5 +1,6 @@
 """Reads the rows of TSV, CSV, JSON, JSONL and Parquet tables."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -46,12 +47,20 @@ class Row:
         if column not in self.fields:
             # The rows of a table with a header have the same columns.
             has_names = self.source.suffix.lower() in _SEPARATED and "0" not in self.fields
-            place = name_of(self.source) if has_names else f"{self.where},"
+            in_memory, argument = is_in_memory(self.source), f"`{option.removeprefix('--').replace('-', '_')}`"
+            has_names |= in_memory and name_of(self.source) != "the examples"
+            place = name_of(self.source) if has_names else self.where if in_memory else f"{self.where},"
+            cure = argument if in_memory else f"{option} ({argument} in Python)"
             raise ValueError(
                 f"{place} has no column {column!r}; its columns are {listed(self.fields)}"
-                f"{nearest(column, self.fields)} Choose one with {option}."
+                f"{nearest(column, self.fields)} Choose one with {cure}."
             )
         return self.fields[column]
+
+    def is_empty(self, *columns: str | None) -> bool:
+        """Whether it has all of these columns, and nothing in them; spreadsheets write such rows. None is no column."""
+        values = [self.fields.get(column, 0) for column in columns if column is not None]
+        return all(is_missing(value) or (isinstance(value, str) and not value.strip()) for value in values)
 
     def text(self, column: str, option: str) -> str:
         """As `field`; raises ValueError also if the field, of JSON, is not a string."""
@@ -61,6 +70,11 @@ class Row:
         if not isinstance(text, str):
             raise ValueError(f"{self.where}: {column}={text!r} is not a string; put it in quotes.")
         return text
+
+
+def is_missing(value: Any) -> bool:
+    """Whether it is what tables hold where there is no value."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def is_table(path: Path) -> bool:
@@ -196,6 +210,11 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
         raise ValueError(
             f"{name_of(path)} is not a Parquet file, or is damaged ({reason}); write or download it again."
         ) from None
+
+
+def left_out(count: int) -> list[str]:
+    """What to say of rows that are empty; nothing if there are none."""
+    return [f"{count:,} empty row{'s' if count > 1 else ''} left out"] if count else []
 
 
 def check_exists(path: Path, cure: str) -> None:

@@ -5,6 +5,7 @@ Letters: N examples, C classes, B batch, L sequence.
 
 import dataclasses
 import pathlib
+import warnings
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
 from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
+from albert_tf.files.origins import name_of
 from albert_tf.inference.network import collect
 from albert_tf.inference.predictor import Predictor
 from albert_tf.inference.settings import Settings
@@ -81,6 +83,12 @@ class TextClassification(FinetuneTask):
         names = train.label_names() if self.options.labels is None else self.options.labels
         if len(names) < (1 if self.options.problem == "multi_label" else 2):
             raise ValueError(f"A classifier must have at least two labels. Received: {list(names)} for {train.source}.")
+        if self.options.problem == "classification" and len(names) > max(20, len(train) // 2):
+            warnings.warn(
+                f"{name_of(train.source)} has {len(names):,} different labels in {len(train):,} rows; "
+                f"{self.options.label_column!r} looks like the wrong column: set `label_column` (--label-column).",
+                stacklevel=2,
+            )
         if name == "f1" and len(names) != 2:
             raise ValueError(f"`main_score` must not be 'f1' for {len(names)} classes; use 'f1_macro'. Received: 'f1'.")
         return {"problem": self.options.problem, "labels": names}

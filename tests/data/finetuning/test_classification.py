@@ -12,6 +12,7 @@ from pyarrow import parquet
 from albert_tf.data.finetuning.batches import epoch_batches, steps_per_epoch, training_dataset
 from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.data.finetuning.encoded import encode_texts, rows_by_length
+from albert_tf.data.finetuning.sentences import read_sentences
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import read_rows
 from albert_tf.data.sharding import InputShard
@@ -255,6 +256,33 @@ def test_empty_fields_are_rows(tmp_path):
         row.fields for row in read_rows(write(tmp_path / "b.tsv", "a\tb\n\n\t\nc\td\n"), TableFormat(header=False))
     ]
     assert pairs == [{"0": "a", "1": "b"}, {"0": "", "1": ""}, {"0": "c", "1": "d"}]
+
+
+SURVEY = "\ufeffNo;Date;Review Text;Sentiment\r\n1;2026-01-02;fine;good\r\n;;;\r\n3;; ; \r\n4;;bad;poor\r\n;;;\r\n"
+
+
+def test_rows_without_anything_to_read_are_left_out_and_counted(tmp_path):
+    columns = Columns("Review Text", None, "Sentiment")
+    texts = read_texts(write(tmp_path / "a.csv", SURVEY), columns)
+    assert (list(texts.texts), texts.labels, list(texts.lines)) == (["fine", "bad"], ["good", "poor"], [2, 5])
+    assert texts.form == "2 texts, separated by ';', 3 empty rows left out"
+    null = '{"text": null, "label": null}\n{"text": "a", "label": 1}\n{"text": "", "label": NaN}\n'
+    assert read_texts(write(tmp_path / "a.jsonl", null)).form == "1 texts, 2 empty rows left out"
+    for row in ("5;;a;", "5;;;good"):  # half of a row is a mistake, or a text without words
+        content = write(tmp_path / "b.csv", f"{SURVEY}{row}\r\n")
+        if row.endswith("good"):
+            assert read_texts(content, columns).texts[-1] == ""
+        else:
+            with pytest.raises(ValueError, match=r"line 7: the label \('Sentiment'\) is empty; fill it in or delete"):
+                read_texts(content, columns)
+    similar = read_sentences(write(tmp_path / "c.tsv", "a\tb\nx\ty\n\t\n"), Columns("a", "b"), TableFormat())
+    assert similar.form == "1 rows of a, b, 1 empty row left out"
+
+
+def test_several_rows_without_a_label_are_named_together(tmp_path):
+    message = r"line 2: .* is empty; so are those of line 4, line 5, line 6, \.\.\. \(5 rows in all\); fill them in"
+    with pytest.raises(ValueError, match=message):
+        read_texts(write(tmp_path / "a.tsv", "text\tlabel\na\t\nb\t1\nc\t\nd\t\ne\t\nf\t\n"))
 
 
 def test_numbers_to_predict(tmp_path):

@@ -121,8 +121,10 @@ def test_errors_name_the_row():
     frame = pandas.DataFrame({"sentence": ["a", None], "label": [0, 1]})
     with pytest.raises(ValueError, match=r"^row 1 of the DataFrame: sentence is empty; fill it in"):
         read_texts(as_file(frame), Columns(text="sentence"))
-    with pytest.raises(ValueError, match=r"^row 0 of the DataFrame, has no column 'text'; its columns are 'sentence'"):
+    with pytest.raises(ValueError, match=r"^the DataFrame has no column 'text'; its columns .* `text_column`"):
         read_texts(as_file(frame))
+    with pytest.raises(ValueError, match=r"^row 1 of the examples has no column 'label'; its columns are 'text'"):
+        read_texts(as_file([{"text": "a", "label": 1}, {"text": "b"}]))
     with pytest.raises(ValueError, match="two columns 'a'; rename one of them"):
         as_file(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
     with pytest.raises(ValueError, match="two columns '1'; rename one of them"):
