@@ -210,7 +210,7 @@ def _describe(run: _Run, devices: Devices) -> None:
         console.print(devices.describe(), markup=False, highlight=False)
         if optimizer.learning_rate_scaling is not None:
             console.print(optimizer.describe_peak(batch_size))
-        console.print(_size_of(run.recipe), markup=False, highlight=False)
+        console.print(_size_of(run.recipe), markup=False, highlight=False, soft_wrap=True)
 
 
 def _size_of(recipe: Recipe) -> str:

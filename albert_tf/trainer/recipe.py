@@ -189,7 +189,7 @@ def _config_of(values: Mapping[str, Any]) -> AlbertConfig:
             return AlbertConfig.from_preset(changes.pop("preset")).replace(**changes)
         if missing := [name for name in _SIZES if name not in changes]:
             raise ValueError(
-                f"`[model]` must have `preset`, or `weights`, or all sizes; {', '.join(missing)} is missing."
+                f"`[model]` must have `preset`, or `weights`, or all sizes. Missing: {', '.join(missing)}."
             )
         return AlbertConfig(**changes)
     is_valid = isinstance(weights, str) and isinstance(new_head, bool) and isinstance(tokens, str)

@@ -49,7 +49,7 @@ def xla_on(strategy: str) -> dict:
         (changed("model", "preset", "base_v3"), "`preset` must be one of tiny.* in the recipe; did you mean 'base_v"),
         (
             {**GOOD, "model": {"hidden_size": 64}},
-            "must have `preset`, or `weights`, or all sizes; embedding_size, num_",
+            "must have `preset`, or `weights`, or all sizes. Missing: embedding_size, num_",
         ),
         (changed("model", "hidden_size", 130), "multiple of `num_attention_heads`"),
         (changed("optimizer", "learning_rate", -1), "`optimizer.learning_rate` is invalid.*Received: -1"),
