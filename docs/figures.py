@@ -45,7 +45,7 @@ WORDS = {
         "parameters": "Encoder parameters",
     },
     "ko": {
-        "title": "BERT와 ALBERT 비교: 임베딩 분해, 모든 층이 함께 쓰는 블록 하나, 파라미터 수",
+        "title": "BERT와 ALBERT 비교: 임베딩 분해, 모든 레이어가 함께 쓰는 블록 하나, 파라미터 수",
         "layers": "가중치 {n}벌",
         "shared": "가중치 한 벌",
         "again": "{n}번 반복",

@@ -12,7 +12,9 @@ NAME = "info"
 
 def run(
     model: ConfigSource = "base_v2",
-    sequence_length: Annotated[int, typer.Option(help="Tokens per sequence.", min=1)] = 512,
+    sequence_length: Annotated[
+        int | None, typer.Option(help="Tokens per sequence; default: 512, or as many as the model takes.", min=1)
+    ] = None,
     dtype: Annotated[str, typer.Option(help="Data type of activations: float32 or bfloat16.")] = "float32",
     as_json: AsJson = False,
 ) -> None:
@@ -23,6 +25,7 @@ def run(
     from albert_tf.costs import compare_costs
 
     config = read_config(model)
+    sequence_length = sequence_length or min(512, config.max_position_embeddings)
     if dtype not in ("float32", "bfloat16"):
         raise ValueError(f"`--dtype` must be float32 or bfloat16. Received: {dtype}.")
     comparison = compare_costs(config, sequence_length=sequence_length, dtype=dtype)

@@ -105,9 +105,11 @@ def _predict_texts(
         if as_json:
             show = functools.partial(print_json, _answers(model, texts, pairs))
         else:
-            names, rows = _table(model, texts, pairs)
-            title = "▁ begins a word, ## continues one" if "piece" in names else ""
-            show = functools.partial(print_table, title, names, list(rows), num_text_columns=len(names) - 1)
+            names, given = _table(model, texts, pairs)
+            rows = list(given)
+            marks = {"▁": "▁ begins a word", "##": "## continues one"} if "piece" in names else {}
+            title = ", ".join(text for mark, text in marks.items() if any(row[-2].startswith(mark) for row in rows))
+            show = functools.partial(print_table, title, names, rows, num_text_columns=len(names) - 1)
     show()
 
 
@@ -163,7 +165,9 @@ def _table(model: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, .
         return ("context", "choice", "probability"), _rows((texts[0],), zip(pairs, model(texts[0], pairs)))
     if pairs:
         return ("comes first", "comes second", "probability"), _order_rows(texts, pairs, model(*given))
-    return ("text", "piece", "probability"), _piece_rows(texts, model(*given))
+    predictions = model(*given)
+    several = any(len(masks) > 1 for masks in predictions)
+    return ("text", *(("[MASK]",) if several else ()), "piece", "probability"), _piece_rows(texts, predictions, several)
 
 
 def _predict_file(
@@ -350,10 +354,12 @@ def _cosine_rows(texts: list[str], pairs: list[str], model: Any) -> Iterator[_Ro
     return ((text, pair, f"{cosine:.4f}") for text, pair, cosine in zip(texts, pairs, found))
 
 
-def _piece_rows(texts: list[str], predictions) -> Iterator[_Row]:
+def _piece_rows(texts: list[str], predictions, several: bool) -> Iterator[_Row]:
+    """The pieces for each [MASK], with its number where a text has several."""
     for text, masks in zip(texts, predictions):
-        for number, mask in enumerate(masks):
-            yield from _rows(("" if number else text,), zip(mask.pieces, mask.probabilities))
+        for number, mask in enumerate(masks, 1):
+            place = ("" if number > 1 else text, *((str(number),) if several else ()))
+            yield from _rows(place, zip(mask.pieces, mask.probabilities))
 
 
 def _answer_rows(questions: list[str], predictions) -> Iterator[_Row]:

@@ -121,7 +121,7 @@ def _undecodable(path: Path, name: str, error: UnicodeError) -> str:
                 place = f": byte 0x{line[wrong.start]:02x} at byte offset {offset + wrong.start}"
                 sample = line + file.read(_SAMPLE_BYTES)
             offset += len(line)
-    likely = _likely(sample[: sample.rfind(b"\n") + 1] or sample, name)
+    likely = likely_encoding(sample[: sample.rfind(b"\n") + 1] or sample, name)
     cure = "convert the file to UTF-8"
     if likely:
         line = sample.decode(likely, "replace").strip().split("\n")[0].strip()
@@ -131,8 +131,8 @@ def _undecodable(path: Path, name: str, error: UnicodeError) -> str:
     return f"{name_of(path)} is not {name.removesuffix('-sig').upper()}{place}; {cure}."
 
 
-def _likely(sample: bytes, name: str) -> str | None:
-    """The encoding that a sample most likely has."""
+def likely_encoding(sample: bytes, name: str = "utf-8") -> str | None:
+    """The encoding that a sample most likely has, other than the one that it was taken for."""
     from charset_normalizer import from_bytes
 
     groups = [(match.encoding, *match.could_be_from_charset) for match in from_bytes(sample)]  # of equal texts

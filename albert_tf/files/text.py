@@ -10,11 +10,13 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from albert_tf.files.encodings import likely_encoding
 from albert_tf.files.urls import explained, file_infos, is_remote, location, opened
 
 MAX_LINE_BYTES = 16 * 2**20
 # Text compresses to about 1/3, repetitive logs to 1/100, and a decompression bomb to 1/1000.
 MAX_EXPANSION = 500
+_SAMPLE_BYTES = 1 << 16
 _ENDINGS = ("*.txt", "*.txt.gz")
 
 
@@ -126,9 +128,11 @@ def _decoded(file: BinaryIO | gzip.GzipFile, path: Path, max_bytes: int, cure: s
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
+            likely = likely_encoding((raw + file.read(_SAMPLE_BYTES))[:_SAMPLE_BYTES])
+            cure = "" if likely is None else f"; it may be {likely}: `iconv -f {likely} -t utf-8 IN > OUT`"
             raise ValueError(
                 f"{path} is not UTF-8: byte 0x{raw[error.start]:02x} at byte offset {offset + error.start}. "
-                f"Convert the file to UTF-8."
+                f"Convert the file to UTF-8{cure}."
             ) from None
         text = text.removeprefix("\ufeff") if offset == 0 else text
         offset += len(raw)

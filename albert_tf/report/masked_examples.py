@@ -104,6 +104,8 @@ def _model(run: pathlib.Path, recipe: Recipe) -> AlbertForPreTraining:
 def _piece_texts(tokenizer: AlbertTokenizer) -> list[str]:
     """Each piece as text: without its mark, with a leading space if it begins a word."""
     begins, special = tokenizer.start_of_word, (tokenizer.cls_token_id, tokenizer.sep_token_id)
+    if any(piece.startswith("▁") for piece in tokenizer.pieces):  # else foreign letters would be words of their own
+        begins = [piece.startswith("▁") for piece in tokenizer.pieces]
     return [
         f" {piece} "
         if index in special
@@ -120,7 +122,9 @@ def _masked_piece(texts: list[str], target: int, probabilities: np.ndarray) -> M
 def _example(texts: list[str], ids: np.ndarray, masked: dict[int, MaskedPiece]) -> MaskedExample:
     parts: list[str | MaskedPiece] = []
     for position, index in enumerate(ids):
-        part: str | MaskedPiece = masked[position] if position in masked else texts[index]
+        part: str | MaskedPiece = (
+            masked[position] if position in masked else texts[index].removesuffix("▁")
+        )  # a bare word start
         if isinstance(part, str) and parts and isinstance(parts[-1], str):
             parts[-1] += part
         else:

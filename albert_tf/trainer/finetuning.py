@@ -54,6 +54,8 @@ from albert_tf.trainer.tensorboard import TensorBoardLog
 from albert_tf.trainer.throughput import SpeedLog
 from albert_tf.trainer.validation import checked
 
+_LARGE = 512  # hidden width from which a learning rate for small models is too high
+
 
 def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneReport:
     """Trains a model on `options.train`, evaluates it on `options.dev` and writes its folder.
@@ -320,11 +322,14 @@ class _Run:
         problems = ["all predictions are the same"] if evaluation.is_constant else []
         problems += ["the loss did not fall"] if len(losses) > 1 and min(losses[1:]) >= losses[0] else []
         if problems:
-            yield (
-                f"Nothing was learnt: {' and '.join(problems)}. Large models need a learning_rate below "
-                f"{self.options.learning_rate:g}, a higher warmup_proportion and, in version 2, dropout 0; small ones "
-                "a learning_rate of about 1e-3, more epochs and more examples."
+            advice = (
+                "a learning_rate of about 1e-3, more epochs and more examples, and pretraining until the held-out "
+                "masked-LM loss is below the unigram entropy"
+                if self.model.config.hidden_size < _LARGE
+                else f"a learning_rate below {self.options.learning_rate:g}, a higher warmup_proportion and, in "
+                "version 2, dropout 0"
             )
+            yield f"Nothing was learnt: {' and '.join(problems)}. Models of this size need {advice}."
 
     def _data(self, step: int) -> Any:
         arguments = self.examples, self.options.batch_size, self.options.seed, step, self.drops_remainder

@@ -15,7 +15,7 @@ import tensorflow as tf
 from albert_tf import checkpoints
 from albert_tf.costs import activation_values
 from albert_tf.data import name_damage
-from albert_tf.data.manifest import read_tokenizer_files
+from albert_tf.data.manifest import Manifest, read_tokenizer_files
 from albert_tf.files.atomic import atomic_write, exclusive_lock, write_json
 from albert_tf.files.urls import location
 from albert_tf.models import AlbertForPreTraining
@@ -143,6 +143,12 @@ class _Run:
         """Digests that identify the data wherever they are stored."""
         return data_facts(self.recipe)
 
+    @property
+    def network(self) -> dict[str, Any]:
+        """The fields of the config that a run keeps; it may go on with other dropout."""
+        values = self.recipe.config.to_dict()
+        return {name: value for name, value in values.items() if not name.endswith(("_prob", "initializer_range"))}
+
     def shared_facts(self, saved: SavedCheckpoint | None) -> dict[str, Any]:
         """Facts that must be equal on every worker."""
         recipe = self.recipe.model_dump(mode="json", exclude={"data": True, "model": {"weights"}})
@@ -182,7 +188,7 @@ def _train(run: _Run, devices: Devices, saved: SavedCheckpoint | None) -> Traini
             steps_per_execution=training.steps_per_execution,
             jit_compile=False if training.strategy == "tpu" else training.jit_compile,  # TPUs always compile
         )
-        metadata = {"recipe": run.values, "data": run.data_facts}
+        metadata = {"recipe": run.values, "data": run.data_facts, "network": run.network}
         state = TrainingState(
             run.output / CHECKPOINTS_FOLDER, model, training, metadata, metrics_file=run.output / METRICS_FILE
         )
@@ -204,6 +210,21 @@ def _describe(run: _Run, devices: Devices) -> None:
         console.print(devices.describe(), markup=False, highlight=False)
         if optimizer.learning_rate_scaling is not None:
             console.print(optimizer.describe_peak(batch_size))
+        console.print(_size_of(run.recipe), markup=False, highlight=False, soft_wrap=True)
+
+
+def _size_of(recipe: Recipe) -> str:
+    """One line on the model and the data."""
+    config, training, manifest = recipe.config, recipe.training, Manifest.load(recipe.data.source)
+    examples = sum(shard.records for shard in manifest.shards)
+    what = f"{examples:,} examples"
+    if recipe.data.documents is not None:
+        what, examples = f"{manifest.documents:,} documents", manifest.statistics.examples
+    passes = training.num_train_steps * training.batch_size / examples
+    return (
+        f"{config.num_hidden_layers} layers of width {config.hidden_size}, vocabulary of {config.vocab_size:,}: "
+        f"{config.num_parameters('pretraining'):,} parameters; {what}, {passes:.3g} passes"
+    )
 
 
 def _callbacks(run: _Run, state: TrainingState, devices: Devices) -> list[Any]:

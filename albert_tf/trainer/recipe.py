@@ -1,5 +1,6 @@
 """Recipes: all settings of a pretraining run, in one TOML file that is validated before anything starts."""
 
+import dataclasses
 import functools
 import pathlib
 from collections.abc import Mapping
@@ -7,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pydantic
 
-from albert_tf.config import AlbertConfig
-from albert_tf.files.json import read_toml
+from albert_tf.config import PRESETS, AlbertConfig
+from albert_tf.files.json import nearest, read_toml
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe, Section
 from albert_tf.trainer.validation import checked
 
@@ -29,6 +30,8 @@ MAX_COUNT = 2**31
 Count = Annotated[int, pydantic.Field(gt=0, lt=MAX_COUNT)]
 
 _SOURCES = ("examples", "documents")
+_SIZES = ("embedding_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+_OF_WEIGHTS = ("weights", "new_head", "add_tokens")
 
 
 class DataRecipe(Section):
@@ -114,9 +117,9 @@ class Recipe(Section):
     """One pretraining run.
 
     Args:
-        model: `preset` and any AlbertConfig fields that override it; or `weights`, any checkpoint to start from, with
-            `new_head = true` to initialise heads that it lacks, and `add_tokens`, the file of tokens that were added to
-            its vocabulary when the data were prepared.
+        model: `preset` and any AlbertConfig fields that override it; or all sizes of a model of one's own; or
+            `weights`, any checkpoint to start from, with `new_head = true` to initialise heads that it lacks, and
+            `add_tokens`, the file of tokens that were added to its vocabulary when the data were prepared.
         data: DataRecipe.
         optimizer: OptimizerRecipe.
         training: TrainingRecipe.
@@ -179,11 +182,16 @@ class Recipe(Section):
 
 
 def _config_of(values: Mapping[str, Any]) -> AlbertConfig:
-    own = ("weights", "new_head", "add_tokens")
-    changes = {name: value for name, value in values.items() if name not in own}
+    changes = {name: value for name, value in values.items() if name not in _OF_WEIGHTS}
     weights, new_head, tokens = values.get("weights"), values.get("new_head", False), values.get("add_tokens", "")
     if weights is None and not {"new_head", "add_tokens"} & values.keys():
-        return AlbertConfig.from_preset(changes.pop("preset", "base_v2")).replace(**changes)
+        if "preset" in changes:
+            return AlbertConfig.from_preset(changes.pop("preset")).replace(**changes)
+        if missing := [name for name in _SIZES if name not in changes]:
+            raise ValueError(
+                f"`[model]` must have `preset`, or `weights`, or all sizes. Missing: {', '.join(missing)}."
+            )
+        return AlbertConfig(**changes)
     is_valid = isinstance(weights, str) and isinstance(new_head, bool) and isinstance(tokens, str)
     if not is_valid or "preset" in changes or (tokens and "vocab_size" in changes):
         raise ValueError(
@@ -238,4 +246,20 @@ def load_recipe(path: str | pathlib.Path, **data: pathlib.Path | None) -> Recipe
 
 def parse_recipe(values: Mapping[str, Any], source: str = "the recipe") -> Recipe:
     """Validates the values of a recipe. `source` names them in error messages."""
+    _check_names(values.get("model"), source)
     return checked(Recipe, values, source)
+
+
+def _check_names(model: Any, source: str) -> None:
+    """Raises ValueError for an unknown key or preset of `[model]`."""
+    if not isinstance(model, Mapping):
+        return
+    known = ("preset", *_OF_WEIGHTS, *(field.name for field in dataclasses.fields(AlbertConfig)))
+    for key in model:
+        if key not in known:
+            raise ValueError(f"Unknown key 'model.{key}' in {source}{nearest(key, known, '; remove it.')}")
+    preset = model.get("preset", "tiny")
+    if preset not in tuple(PRESETS):
+        raise ValueError(
+            f"`preset` must be one of {', '.join(PRESETS)}. Received: {preset!r} in {source}{nearest(preset, PRESETS)}"
+        )

@@ -54,6 +54,8 @@ def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed:
         found = differences(read_json(folder / RECIPE_FILE, cure=_RESTORE), json.loads(json.dumps(recipe)))
         if found and not allow_changed:
             cure = "remove this one" if allow_changed is None else "pass `--allow-changed`"
+            if allow_changed is not None and any(item.startswith("training.num_train_steps ") for item in found):
+                cure += ", with which the learning rate jumps to that of the new schedule"
             raise ValueError(
                 f"{folder} belongs to a run with another recipe ({'; '.join(found[:5])}); use another folder, or "
                 f"{cure}."

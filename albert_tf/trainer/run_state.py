@@ -106,6 +106,12 @@ class TrainingState:
                 f"{saved.folder} was saved with the optimizer {there}, but the recipe has {here}; resume with {there}, "
                 "or use another folder."
             )
+        # Shared weights have the same shapes at any depth.
+        if other := differences(saved.metadata.get("network"), self.metadata.get("network")):
+            raise ValueError(
+                f"{saved.folder} was saved with another model: {'; '.join(other)}; resume with the original [model], "
+                "or use another folder."
+            )
         reader = tf.train.load_checkpoint(saved.prefix)
         shapes = {name: tuple(shape) for name, shape in reader.get_variable_to_shape_map().items()}
         if shapes != {name: tuple(variable.shape) for name, variable in self._variables.items()}:

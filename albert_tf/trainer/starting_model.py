@@ -52,7 +52,7 @@ def max_length(options: FinetuneOptions, model: AlbertBase, tokenizer: AlbertTok
     tokenizer.check_fits(config.vocab_size)
     if options.max_length is not None and options.max_length > config.max_position_embeddings:
         raise ValueError(
-            f"`max_length` must not exceed the model's `max_position_embeddings`. Received: "
+            f"`max_length` (--max-length) must not exceed the model's `max_position_embeddings`. Received: "
             f"max_length={options.max_length}, max_position_embeddings={config.max_position_embeddings}."
         )
     return options.max_length or getattr(model, "max_length", config.max_position_embeddings)

@@ -7,6 +7,8 @@ import shutil
 
 import pytest
 
+from albert_tf.cli.pretrain import plateau_note
+from albert_tf.config import AlbertConfig
 from albert_tf.tokenization import AlbertTokenizer
 from tests.small_pipeline import NOVEL, VOCAB_SIZE, small_recipe
 
@@ -29,6 +31,14 @@ def test_info_prints_published_counts():
     assert "11,683,584" in printed
     assert "11,813,810" in printed
     assert "109,081,344" in printed  # without sharing and factorisation: a BERT with 30,000 pieces
+
+
+def test_info_takes_the_length_of_a_short_model(tmp_path):
+    (tmp_path / "config.json").write_text(
+        json.dumps({**AlbertConfig.from_preset("tiny").to_dict(), "max_position_embeddings": 64})
+    )
+    assert "64 tokens" in output_of("info", tmp_path)
+    assert "max_position_embeddings" in mistake("info", tmp_path, "--sequence-length", 65)
 
 
 def test_info_names_the_nearest_preset():
@@ -175,13 +185,25 @@ def test_long_lines_and_odd_characters_do_no_harm(pipeline, tmp_path):
 def test_pretrain_prints_results_and_says_what_differs(pipeline, tmp_path):
     values = small_recipe(pipeline, num_train_steps=10, log_every=10, evaluate_every=10, save_every=10)
     recipe = write_recipe(tmp_path / "recipe.toml", values)
-    printed = output_of("pretrain", recipe, "--output", tmp_path / "run")
+    code, printed, err = run("pretrain", recipe, "--output", tmp_path / "run")
+    results = tmp_path / "run/results.json"
+    assert code == 0
+    assert "2 layers of width 32, vocabulary of 400: " in err
+    assert " examples, 0." in err
     assert "masked lm loss" in printed
     assert "unigram entropy" in printed
+    assert ("has learnt no context yet" in printed) == bool(plateau_note(json.loads(results.read_text())))
     values["optimizer"]["learning_rate"] = 0.02
     changed = write_recipe(tmp_path / "changed.toml", values)
     sentence = mistake("pretrain", changed, "--output", tmp_path / "run")
     assert "optimizer.learning_rate (there 0.03, here 0.02)" in sentence
+
+
+@pytest.mark.parametrize(("loss", "said"), [(6.46, True), (6.02, True), (6.01, False)])
+def test_a_model_that_is_still_on_its_plateau_is_said(loss, said):
+    note = plateau_note({"masked_lm_loss": loss, "unigram_entropy": 6.02})
+    assert ("learnt no context yet" in note) == said
+    assert plateau_note({}) == ""
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,12 @@ def test_pieces_and_orders(forms, form):
     guess = fill_mask(loaded, ["the old [MASK]."])[0][0]
     printed = output_of("predict", folder, "the old [MASK].")
     assert all(piece in printed for piece in guess.pieces)
+    assert "continues one" not in printed  # the vocabulary has no ##
+    rows = [
+        row[1:3] for row in lines_without_rules(output_of("predict", folder, "the [MASK] old [MASK].", "a [MASK].")[1:])
+    ]
+    assert [row for row in rows if row[0]] == [["the [MASK] old [MASK].", "1"], ["a [MASK].", "1"]]
+    assert [row[1] for row in rows] == ["1", "", "", "", "", "2", "", "", "", "", "1", "", "", "", ""]
     share = sentence_order(loaded, ["one"], ["two"])[0]
     printed = output_of("predict", folder, "one", "--pair", "two")
     assert f"{max(share, 1 - share):.4f}" in printed

@@ -57,7 +57,9 @@ def test_sentences_of_other_scripts():
     ],
 )
 def test_what_is_not_utf8_is_named_with_its_byte(tmp_path, data, offset):
-    with pytest.raises(ValueError, match=rf"text\.txt is not UTF-8: byte 0x\w\w at byte offset {offset}\. Convert"):
+    with pytest.raises(
+        ValueError, match=rf"text\.txt is not UTF-8: byte 0x\w\w at byte offset {offset}\. Convert the file to UTF-8"
+    ):
         read(tmp_path, data)
 
 

@@ -46,6 +46,14 @@ def test_a_packed_file_has_the_lines_of_the_plain_one(tmp_path):
     assert [line.end for line in read_lines(packed)][-1] == packed.stat().st_size
 
 
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_the_encoding_of_text_that_is_not_utf8_is_guessed(tmp_path, name):
+    content = "안녕하세요, 정말 재미있는 영화였다.\n".encode("cp949") * 20
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    with pytest.raises(ValueError, match=r"is not UTF-8: byte 0xbe at .* 0\. .* it may be cp949: `iconv -f cp949 -t"):
+        list(read_lines(tmp_path / name))
+
+
 COMPLETE = gzip.compress(b"words " * 1000)
 
 

@@ -16,7 +16,8 @@ from albert_tf import AlbertForPreTraining, AlbertTokenizer
 from albert_tf.data import pretraining_dataset
 from albert_tf.report import write_report
 from albert_tf.report.curves import curves_svg
-from albert_tf.report.masked_examples import MaskedPiece, masked_examples
+from albert_tf.report.masked_examples import MaskedPiece, _example, _piece_texts, masked_examples
+from albert_tf.tokenization import train_sentencepiece
 from albert_tf.trainer import parse_recipe, pretrain
 from albert_tf.trainer.run_folder import read_metrics
 from albert_tf.trainer.tensorboard import TensorBoardLog
@@ -160,6 +161,16 @@ def test_predictions_are_those_of_the_saved_model(run, values, pipeline):
             best = np.sort(np.exp(row_logits) / np.exp(row_logits).sum())[::-1][:3]
             np.testing.assert_allclose(piece.probabilities, best, atol=1e-6)
         assert any(isinstance(part, str) and "[CLS]" in part for part in text.parts)
+
+
+def test_korean_pieces_are_joined_to_words(tmp_path):
+    text = "정말 재미있는 영화였다\n재미없는 영화\n" * 20
+    (tmp_path / "ko.txt").write_text(text, encoding="utf-8")
+    train_sentencepiece(tmp_path / "ko.txt", tmp_path / "ko", vocab_size=26, keep_accents=True, heldout_share=0)
+    tokenizer = AlbertTokenizer.from_pretrained(tmp_path / "ko")
+    ids = tokenizer.encode("정말 재미있는 영화")
+    assert len(ids) > 3
+    assert _example(_piece_texts(tokenizer), np.array(ids), {}).parts == (" 정말 재미있는 영화",)
 
 
 @pytest.mark.exhaustive

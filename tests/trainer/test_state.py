@@ -15,7 +15,12 @@ FILES = ("state.json", "state.index", "state.data-00000-of-00001")
 
 def make_state(folder, **training) -> TrainingState:
     training = {"num_train_steps": 100, "batch_size": 8, "evaluate_every": 100, "save_every": 100, **training}
-    recipe = {"model": {}, "data": {"examples": "x"}, "optimizer": {"learning_rate": 1e-3}, "training": training}
+    recipe = {
+        "model": {"preset": "tiny"},
+        "data": {"examples": "x"},
+        "optimizer": {"learning_rate": 1e-3},
+        "training": training,
+    }
     model = AlbertForPreTraining(CONFIG)
     model.compile("adam")
     return TrainingState(folder, model, parse_recipe(recipe).training, {})

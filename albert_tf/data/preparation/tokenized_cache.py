@@ -23,6 +23,7 @@ from albert_tf.tokenization import AlbertTokenizer
 _BATCH_CHARACTERS = 2**20
 _LONG_SENTENCE = 10_000  # characters
 _MAX_SINGLE = 0.5  # of the documents
+_MANY_SEGMENTS = 1000  # from which a single document is probably several texts
 _MAX_UNKNOWN = 0.05  # with a vocabulary of the same language, less than 1 % of tokens are unknown
 Arrays = Mapping[str, npt.NDArray]
 Report = Callable[[int], None]  # called with amounts of finished work
@@ -266,6 +267,14 @@ def warn_of_losses(counts: Counts, options: PrepareOptions) -> None:
             f"{counts.single:,} of {documents:,} documents have a single sentence, of which no pair can be made, so "
             f"they are left out. Put blank lines between documents only, or set split_sentences=True "
             f"(--split-sentences) for running text, or objective='none'.",
+            stacklevel=3,
+        )
+    is_ordered = options.objective is Objective.SENTENCE_ORDER and options.document_gap
+    if is_ordered and documents == 1 and counts.segments >= _MANY_SEGMENTS:
+        warnings.warn(
+            f"All {counts.segments:,} sentences are a single document, whose sentences are paired in their order. Put "
+            f"blank lines between documents, or set objective='none' (--objective none) for unrelated lines, or "
+            f"document_gap=0 (--document-gap 0) if each file is one document.",
             stacklevel=3,
         )
     unknown = counts.unknown / sum(counts.tokens)

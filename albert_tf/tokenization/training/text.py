@@ -97,9 +97,9 @@ class TrainingText:
         """Returns the value, or False for None; warns if the text is mostly Hangul."""
         if value is None and self.mostly_hangul:
             warnings.warn(
-                "`keep_accents` should be set for text that is mostly Hangul. Received: keep_accents=None, which means "
-                "False; with True, accents are kept, and other libraries that load the vocabulary do not decompose "
-                "syllables.",
+                "`keep_accents` (--keep-accents) should be set for text that is mostly Hangul; it was not, which means "
+                "False. Hangul is the same either way, but accents of foreign words are dropped, and other libraries "
+                "that load the vocabulary decompose syllables first.",
                 stacklevel=3,
             )
         return bool(value)

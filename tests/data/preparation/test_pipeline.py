@@ -207,7 +207,7 @@ def test_bad_corpora_are_refused_and_leave_no_folder(tmp_path, text, changes, me
 def test_odd_texts_do_not_crash(tmp_path):
     (tmp_path / "text.txt").write_bytes("\ufeffNUL \0 here.\nNext.\n".encode() + b"long " * 200_000 + b"\nEnd.\n")
     with pytest.warns(UserWarning, match=r"text\.txt has a line of 999,999 characters \('long .*--split-sentences"):
-        report = prepare(options_for(tmp_path, tmp_path / "examples", dupe_factor=1, num_shards=8))
+        report = prepare(options_for(tmp_path, tmp_path / "examples", dupe_factor=1, num_shards=8, document_gap=0))
     # The megabyte line is used, not one example's worth of it; pairs are cut to fit.
     assert report.manifest.statistics.tokens > 0.85 * report.manifest.tokens
     # One document, so seven shards have no file.
@@ -389,6 +389,17 @@ def test_documents_of_one_sentence_are_warned_of(tmp_path):
     with pytest.warns(UserWarning, match=r"^3 of 4 documents have a single sentence, .*\(--split-sentences\)"):
         prepare(options_for(text, tmp_path / "examples"))
     prepare(options_for(text, tmp_path / "none", objective="none"))
+
+
+def test_unrelated_lines_without_blank_ones_between_them_are_warned_of(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("It rained.\nIt stopped.\n" * 500)
+    with pytest.warns(
+        UserWarning, match=r"^All 1,000 sentences are a single document, .*\(--objective none\).*gap 0\)"
+    ):
+        prepare(options_for(text, tmp_path / "examples", dupe_factor=1))
+    for name, changes in (("none", {"objective": "none"}), ("gap", {"document_gap": 0})):
+        prepare(options_for(text, tmp_path / name, dupe_factor=1, **changes))
 
 
 def test_a_vocabulary_among_the_texts_is_no_text(tmp_path):
