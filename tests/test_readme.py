@@ -78,6 +78,10 @@ def test_figures_of_speed_are_in_the_results_that_they_name(document):
         figures = re.findall(r"(?<![a-z\d])[\d.,]*\d", cells)
         assert len(figures) >= 3, cells
         assert set(figures) <= measured
+    (claim,) = re.findall(r"(?<=\n\n)(?:.+\n)*.*\(#(?:speed|속도)\).*\n", text)
+    claimed = set(re.findall(r"\d[\d.]*\d", claim)) - {"128", "16"}  # of `8 x 128` and `bfloat16`
+    assert len(claimed) == 6
+    assert claimed <= {figure for cells, _ in rows for figure in re.findall(r"[\d.,]*\d", cells)}
 
 
 @pytest.mark.parametrize("document", [*DOCUMENTS, *RECIPES])

@@ -61,14 +61,6 @@ class Command(typer.core.TyperCommand):
             print_sentence(f"interrupted; {_kept(self.name)}.")
             raise typer.Exit(INTERRUPTED) from None
 
-    def parse_args(self, ctx, args):
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:
-            if getattr(error, "option_name", "") == "--lr":  # too short for the parser to find what is close
-                vars(error)["possibilities"] = ["--learning-rate"]
-            raise
-
     def format_options(self, ctx, formatter) -> None:
         groups = {}
         for param in self.get_params(ctx):

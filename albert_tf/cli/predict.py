@@ -314,8 +314,8 @@ def _output_lines(model: Any, examples: Iterator[_Example], suffix: str, unit: s
 
 
 def _table_line(suffix: str, *fields: Any) -> str:
-    if suffix == ".tsv":  # without quotes, as GLUE has it
-        return "\t".join(map(str, fields)) + "\n"
+    if suffix == ".tsv":  # as GLUE has it: two columns, no quotes
+        return "\t".join(map(str, fields[:2])) + "\n"
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow(fields)
     return line.getvalue()
