@@ -20,7 +20,7 @@ from albert_tf.serving.engine import Engine, load_engine
 from albert_tf.serving.hosts import Hosts
 from albert_tf.serving.metrics import Metrics
 from albert_tf.serving.rest import ServerState, make_app
-from albert_tf.serving.versions import ModelRoot, ServedModels
+from albert_tf.serving.versions import ModelRoot, ServedModels, why_not_served
 
 # Connections at a time: with the default size of bodies they hold at most 2 GiB.
 _MAX_CONNECTIONS = 512
@@ -75,8 +75,12 @@ async def serve(
         ValueError: the folder has no model that can be loaded, or an address is taken.
     """
     metrics = Metrics()
-    models = await _load_models(folder, options, metrics)
-    listening = listen(options.host, options.port)
+    listening = listen(options.host, options.port)  # first: to find out that it is taken must not take long
+    try:
+        models = await _load_models(folder, options, metrics)
+    except BaseException:
+        listening.close()
+        raise
     hosts = Hosts.of_server(listening.getsockname()[0], options.allowed_hosts)
     state = ServerState(models, metrics, max_body=options.max_body, api_key=options.api_key, hosts=hosts)
     config = uvicorn.Config(
@@ -119,8 +123,8 @@ async def _load_models(folder: str | os.PathLike, options: ServerOptions, metric
     models = ServedModels(ModelRoot(folder), load, make_batcher)
     await models.refresh()
     if not models.served:
-        reasons = "; ".join(models.failed.values()) or "it has no complete version of a model"
-        raise ValueError(f"No model in {folder} can be served: {reasons}.")
+        reasons = "; ".join(models.failed.values()) or why_not_served(folder)
+        raise ValueError(f"No model in {folder} can be served: {reasons.removesuffix('.')}.")
     return models
 
 

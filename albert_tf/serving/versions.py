@@ -15,6 +15,8 @@ import re
 import time
 from collections.abc import Callable, Iterator
 
+from albert_tf.checkpoints import holds_weights
+from albert_tf.files.exports import why_not_run
 from albert_tf.files.urls import is_remote, local_copy, location
 from albert_tf.serving.batching import Batcher
 from albert_tf.serving.engine import Engine
@@ -137,7 +139,8 @@ class ModelRoot:
     def _version(self, name: str, folder: pathlib.Path, number: str) -> Version | None:
         if _marker(folder) is None:
             self._report(
-                f"{folder} is incomplete and ignored: it has neither saved_model.pb with variables nor model.json with "
+                why_not_run(folder)
+                or f"{folder} is incomplete and ignored: it has neither saved_model.pb with variables nor model.json with "
                 "onnx."
             )
             return None
@@ -172,6 +175,21 @@ def _states(folder: str | os.PathLike) -> Iterator[tuple[str, int, int, int]]:
             else:
                 state = entry.stat(follow_symlinks=False)
                 yield entry.path, state.st_ino, state.st_size, state.st_mtime_ns
+
+
+def why_not_served(folder: str | os.PathLike) -> str:
+    """Why there is no version of a model in a folder, and what to do."""
+    local = local_copy(location(folder)).resolve()
+    if why := why_not_run(local):
+        return why
+    if holds_weights(local):
+        return f"it holds weights; export it first: albert-tf export {folder} --name {local.name}"
+    if not any(local.iterdir()):
+        return "it is empty; export a model into it with `albert-tf export`"
+    if child := next(filter(holds_weights, sorted(local.iterdir())), None):
+        path = os.path.join(folder, child.name)
+        return f"{path} holds weights; export it first: albert-tf export {path} --name {child.name}"
+    return "it has no complete version of a model"
 
 
 def _marker(folder: pathlib.Path) -> pathlib.Path | None:
