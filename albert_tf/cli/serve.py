@@ -13,6 +13,7 @@ from albert_tf.progress import progress_line
 NAME = "serve"
 KEPT = "the server has ended"
 KEY_VARIABLE = "ALBERT_TF_API_KEY"
+_PRECISIONS = ("auto", "float32", "bfloat16", "float16", "int8")
 _PRECISION = (
     "Precision of ONNX models: float32, bfloat16 (OpenVINO), float16 or int8; auto: bfloat16 if the CPU has AMX, else "
     "the most exact."
@@ -52,6 +53,8 @@ def run(
 
     if engine not in ("auto", "tensorflow", "openvino", "onnxruntime"):
         raise ValueError(f"`--engine` must be auto, tensorflow, openvino or onnxruntime. Received: {engine}.")
+    if precision not in _PRECISIONS:
+        raise ValueError(f"`--precision` must be one of {', '.join(_PRECISIONS)}. Received: {precision}.")
     api_key = _api_key(api_key_file)
     server = _import_server(grpc_port is not None)
     from albert_tf.serving.batching import BatchOptions

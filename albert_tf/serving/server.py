@@ -75,7 +75,7 @@ async def serve(
         ValueError: the folder has no model that can be loaded, or an address is taken.
     """
     metrics = Metrics()
-    listening = listen(options.host, options.port)  # first: to find out that it is taken must not take long
+    listening = bind(options.host, options.port)  # first, so that one that is taken is found before models are loaded
     try:
         models = await _load_models(folder, options, metrics)
     except BaseException:
@@ -99,6 +99,7 @@ async def serve(
     watching = asyncio.create_task(models.watch())
     grpc_server, grpc_port = await _start_grpc(state, options)
     with _signals(stop := stop or asyncio.Event()):
+        listening.listen()  # now, so that a request right after the announcement waits instead of being refused
         serving = asyncio.create_task(server.serve([listening]))
         announce(_started(listening, grpc_port, options.host, models))
         await asyncio.wait((serving, asyncio.create_task(stop.wait())), return_when=asyncio.FIRST_COMPLETED)
@@ -128,8 +129,8 @@ async def _load_models(folder: str | os.PathLike, options: ServerOptions, metric
     return models
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; raises ValueError if the address is taken or unknown."""
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that can listen at an address; raises ValueError if the address is taken or unknown."""
     listening = None
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -137,7 +138,6 @@ def listen(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
-        listening.listen()  # now, so that a request right after the announcement waits instead of being refused
     except OSError as error:
         if listening is not None:
             listening.close()

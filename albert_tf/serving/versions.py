@@ -261,6 +261,7 @@ class ServedModels:
 
     async def refresh(self) -> None:
         """Loads what is newer on disk than in memory."""
+        known = set(self.failed)
         for name, versions in (await asyncio.to_thread(self._root.scan)).items():
             current = self.served.get(name)
             for version in versions:
@@ -268,6 +269,11 @@ class ServedModels:
                     break
                 if current is not None and version.folder == current.version.folder:
                     break  # its files have changed: the one in memory stays, not an older one
+        for version in self.failed.keys() - known if self.served else ():  # without any, `serve` says why
+            current = self.served.get(version.model)
+            stays = f"; version {current.version.number} stays" if current else ""
+            reason = self.failed[version]
+            _logger.error("Version %d of %s could not be loaded%s: %s", version.number, version.model, stays, reason)
 
     async def _replace(self, version: Version, current: ServedVersion | None) -> bool:
         """Loads a version and serves it instead of the current one; False if it cannot be loaded.
@@ -281,8 +287,6 @@ class ServedModels:
             engine = await asyncio.to_thread(self._load_checked, version.folder)
         except Exception as error:
             self.failed[version] = str(error) or type(error).__name__
-            stays = f"; version {current.version.number} stays" if current else ""
-            _logger.error("Version %d of %s could not be loaded%s: %s", version.number, version.model, stays, error)
             return False
         self.served[version.model] = ServedVersion(version, engine, self._make_batcher(version.model, engine))
         _logger.info("%s %d is served by %s.", version.model, version.number, engine.name)

@@ -169,18 +169,31 @@ def test_a_server_that_is_not_there_is_named():
     assert "start the server with `albert-tf serve`" in errors
 
 
+FILES = ("empty", "other/notes", "weights/config.json", "weights/model.safetensors", "phones/1/model.tflite")
+FILES += ("hub/encoder/saved_model.pb", "hub/preprocess/saved_model.pb")
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["none"], "none is not a folder"),
         ([".", "--engine", "torch"], "`--engine` must be auto, tensorflow, openvino or onnxruntime. Received: torch."),
-        (["."], "No model in . can be served"),
+        ([".", "--precision", "half"], "`--precision` must be one of auto, float32, bfloat16, float16, int8. Received: half."),
+        (["."], "No model in . can be served: ./weights holds weights; export it first: albert-tf export ./weights --name"),
+        (["other"], "No model in other can be served: it has no complete version of a model."),
+        (["weights"], "it holds weights; export it first: albert-tf export weights --name weights."),
+        (["none_yet"], "none_yet can be served: it is empty; export a model into it with `albert-tf export`."),
+        (["phones"], "is a LiteRT export, which LiteRT runs; saved_models/README.md shows how."),
+        (["hub"], "does not take texts, like all modules for TF Hub; export it with --format saved_model."),
         ([".", "--api-key-file", "empty"], "empty is empty; write the key into it."),
     ],
 )
 def test_what_cannot_be_served_is_one_sentence(tmp_path, monkeypatch, arguments, complaint):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty").touch()
+    for file in FILES:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    (tmp_path / "none_yet").mkdir()
     code, _, errors = run("serve", *arguments)
     assert (code, errors.count("\n")) == (2, 1), errors
     assert complaint in errors
