@@ -56,7 +56,7 @@ def _text(card: dict[str, Any]) -> str:
         "Task": card["task"].replace("_", " "),
         "Labels": ", ".join(card["labels"]) or "none",
         "Longest input": f"{card['max_length']} tokens",
-        "Network": f"{config['num_hidden_layers']} layers of {config['hidden_size']} units",
+        "Network": f"{config['num_hidden_layers']} layer{'s' * (config['num_hidden_layers'] != 1)} of {config['hidden_size']} units",
         "Parameters": f"{card['parameters']:,}",
         "Precision": f"{card['precision']}; differs by at most {card['largest_difference']:.1e} from the Keras model",
         "Graph": f"weights are {'constants' if card['frozen'] else 'variables'}{', XLA' if card['xla'] else ''}",
