@@ -68,7 +68,9 @@ def test_onnx_files(folder, tmp_path):
 def test_a_version_of_another_format_is_said(tmp_path):
     (tmp_path / "mood" / "3").mkdir(parents=True)
     (tmp_path / "mood" / "3" / "model.tflite").touch()
-    with pytest.warns(UserWarning, match=r"Version 3 in \S+mood is of another format, LiteRT, and programs take the new"):
+    with pytest.warns(
+        UserWarning, match=r"Version 3 in \S+mood is of another format, LiteRT, and programs take the new"
+    ):
         assert version_folder(tmp_path, "mood", None, "ONNX").name == "4"
     assert version_folder(tmp_path, "mood", None, "LiteRT").name == "4"  # another warning would be an error
 

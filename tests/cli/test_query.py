@@ -164,7 +164,10 @@ def test_all_entities_of_a_text_and_no_padding_are_shown(folder, monkeypatch):
 def test_an_address_without_its_scheme_is_said():
     code, _, errors = run("query", "localhost:8601/v1/models/task", "a")
     assert code == 2
-    assert "must be a name, or begin with http:// and end in /v1/models/NAME. Received: localhost:8601/v1/models/task." in errors
+    assert (
+        "must be a name, or begin with http:// and end in /v1/models/NAME. Received: localhost:8601/v1/models/task."
+        in errors
+    )
 
 
 @pytest.mark.parametrize(
@@ -211,8 +214,14 @@ FILES += ("hub/encoder/saved_model.pb", "hub/preprocess/saved_model.pb")
     [
         (["none"], "none is not a folder"),
         ([".", "--engine", "torch"], "`--engine` must be auto, tensorflow, openvino or onnxruntime. Received: torch."),
-        ([".", "--precision", "half"], "`--precision` must be one of auto, float32, bfloat16, float16, int8. Received: half."),
-        (["."], "No model in . can be served: ./weights holds weights; export it first: albert-tf export ./weights --name"),
+        (
+            [".", "--precision", "half"],
+            "`--precision` must be one of auto, float32, bfloat16, float16, int8. Received: half.",
+        ),
+        (
+            ["."],
+            "No model in . can be served: ./weights holds weights; export it first: albert-tf export ./weights --name",
+        ),
         (["other"], "No model in other can be served: it has no complete version of a model."),
         (["weights"], "it holds weights; export it first: albert-tf export weights --name weights."),
         (["none_yet"], "none_yet can be served: it is empty; export a model into it with `albert-tf export`."),

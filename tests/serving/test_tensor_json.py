@@ -51,7 +51,7 @@ def test_rows_and_columns_are_read(body, signature, expected):
 @pytest.mark.parametrize(
     ("body", "signature", "complaint"),
     [
-        (b"{", SINGLE, 'JSON Parse error'),
+        (b"{", SINGLE, "JSON Parse error"),
         (b"text", SINGLE, '; the body must be JSON such as {"instances": [...]}.'),
         (b"", SINGLE, "JSON Parse error"),
         (b'{"instances": ["\xff"]}', SINGLE, "JSON Parse error"),
@@ -71,7 +71,11 @@ def test_rows_and_columns_are_read(body, signature, expected):
         ({"instances": [{"b64": 1}]}, SINGLE, "must contain valid base64"),
         ({"instances": ["a"]}, PAIR, "list of objects with text, text_pair"),
         ({"instances": [{"text": "a"}]}, PAIR, "instances[0] must be an object with text, text_pair"),
-        ({"instances": [{"text": "a", "pair": "b"}]}, SINGLE, "instances[0] has pair, which the signature does not take"),
+        (
+            {"instances": [{"text": "a", "pair": "b"}]},
+            SINGLE,
+            "instances[0] has pair, which the signature does not take",
+        ),
         ({"instances": [{"text": "a"}, "b"]}, SINGLE, "instances[1] must be an object"),
         ({"inputs": {"words": ["a"]}}, SINGLE, "must be text. Received: words"),
         ({"inputs": "a"}, SINGLE, "`text` must be a list of strings."),
