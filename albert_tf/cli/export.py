@@ -58,9 +58,10 @@ def run(
 ) -> None:
     """Writes a model for use without albert_tf, in one of five formats.
 
-    By default, a SavedModel that takes raw text and only needs TensorFlow and tensorflow-text; with --format onnx, a folder of ONNX files; with --format web, a page beside them, which runs the model in the
-    browser; with --format hub, two SavedModels, NAME/preprocess and NAME/encoder, for fine-tuning with TF Hub; with
-    --format litert, a file of TensorFlow Lite for texts of one length, without the tokenizer.
+    By default, a SavedModel that takes raw text and only needs TensorFlow and tensorflow-text; with --format onnx, a
+    folder of ONNX files; with --format web, a page beside them, which runs the model in the browser; with --format hub,
+    two SavedModels, NAME/preprocess and NAME/encoder, for fine-tuning with TF Hub; with --format litert, a file of
+    TensorFlow Lite for texts of one length, without the tokenizer.
 
     Example: albert-tf export runs/task --name task
 

@@ -140,8 +140,8 @@ class ModelRoot:
         if _marker(folder) is None:
             self._report(
                 why_not_run(folder)
-                or f"{folder} is incomplete and ignored: it has neither saved_model.pb with variables nor model.json with "
-                "onnx."
+                or f"{folder} is incomplete and ignored: it has neither saved_model.pb with variables nor model.json "
+                "with onnx."
             )
             return None
         return Version(name, int(number), folder, hash(frozenset(_states(folder))))

@@ -216,7 +216,7 @@ FILES += ("hub/encoder/saved_model.pb", "hub/preprocess/saved_model.pb")
         ([".", "--engine", "torch"], "`--engine` must be auto, tensorflow, openvino or onnxruntime. Received: torch."),
         (
             [".", "--precision", "half"],
-            "`--precision` must be one of auto, float32, bfloat16, float16, int8. Received: half.",
+            "`--precision` must be auto, float32, bfloat16, float16 or int8. Received: half.",
         ),
         (
             ["."],
