@@ -187,7 +187,7 @@ def why_not_served(folder: str | os.PathLike) -> str:
     if not any(local.iterdir()):
         return "it is empty; export a model into it with `albert-tf export`"
     if child := next(filter(holds_weights, sorted(local.iterdir())), None):
-        path = os.path.join(folder, child.name)
+        path = f"{folder}/{child.name}"
         return f"{path} holds weights; export it first: albert-tf export {path} --name {child.name}"
     return "it has no complete version of a model"
 
