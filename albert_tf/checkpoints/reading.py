@@ -13,6 +13,7 @@ import numpy as np
 
 from albert_tf.checkpoints import huggingface
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.files.exports import ONNX, export_format, why_not_run
 from albert_tf.files.hub import model_folder, name_hint
 
 _MAX_MESSAGE = 1000
@@ -56,23 +57,7 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
     """Keeps errors to one short line: names in a damaged file may be long and contain line breaks."""
     try:
         if (reader := _find_reader(path)) is None:
-            if (path / "saved_model.pb").is_file() or any(path.glob("*/saved_model.pb")):
-                raise ValueError(
-                    f"{path} is a SavedModel, which only `predict`, `evaluate` and `serve` read; pass the folder "
-                    "that it was exported from."
-                )
-            if not path.exists():
-                raise ValueError(f"{path} does not exist; check the spelling{name_hint(path)}.")
-            if inside := sorted(map(str, filter(holds_weights, path.glob("*"))), key=_numbered):
-                more = f" and {len(inside) - _MAX_NAMES} more" if len(inside) > _MAX_NAMES else ""
-                raise ValueError(
-                    f"{path} is a folder of models; give one of them: {', '.join(inside[:_MAX_NAMES])}{more}."
-                )
-            raise ValueError(
-                f"`path` must be a folder with {huggingface.CONFIG_FILE} and {huggingface.WEIGHTS_FILES[0]}, a folder "
-                f"with {_GOOGLE_CONFIG} and a checkpoint, or the prefix of one. Received: {path}; check the "
-                "spelling."
-            )
+            raise ValueError(_what_else(path))
         checkpoint = reader()
         arrays = {name: _as_float32(checkpoint.source, name, array) for name, array in checkpoint.arrays.items()}
         return dataclasses.replace(checkpoint, arrays=arrays)
@@ -81,6 +66,30 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
         if len(message) > _MAX_MESSAGE:
             message = f"{message[: _MAX_MESSAGE // 2]} ... {message[-_MAX_MESSAGE // 2 :]}"
         raise ValueError(message) from None
+
+
+def _what_else(path: pathlib.Path) -> str:
+    """Says what is at a path without a checkpoint, and what to do."""
+    if not path.exists():
+        return f"{path} does not exist; check the spelling{name_hint(path)}."
+    if why := why_not_run(path):
+        return why
+    if form := export_format(path):
+        kind = "an ONNX folder" if form == ONNX else f"a {form}"
+        return (
+            f"{path} is {kind}, which only `predict`, `evaluate` and `serve` read; pass the folder that it was "
+            "exported from."
+        )
+    if path.is_dir() and not any(path.iterdir()):
+        return f"{path} is empty; pass the folder of a model."
+    inside = (child for child in path.glob("*") if holds_weights(child) or (child.is_dir() and export_format(child)))
+    if names := sorted(map(str, inside), key=_numbered):
+        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+        return f"{path} is a folder of models; give one of them: {', '.join(names[:_MAX_NAMES])}{more}."
+    return (
+        f"`path` must be a folder with {huggingface.CONFIG_FILE} and {huggingface.WEIGHTS_FILES[0]}, a folder with "
+        f"{_GOOGLE_CONFIG} and a checkpoint, or the prefix of one. Received: {path}, which is none of these."
+    )
 
 
 def _numbered(name: str) -> list[str | int]:

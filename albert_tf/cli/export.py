@@ -57,15 +57,16 @@ def run(
     ] = False,
     int8: Annotated[bool, typer.Option("--int8", help="litert: round weights to 8 bits.")] = False,
 ) -> None:
-    """Writes a SavedModel that takes raw text and only needs TensorFlow and tensorflow-text.
+    """Writes a model for use without albert_tf, in one of five formats.
 
-    With --format onnx, a folder of ONNX files; with --format web, a page beside them, which runs the model in the
-    browser; with --format hub, two SavedModels, NAME/preprocess and NAME/encoder, for fine-tuning with TF Hub; with
-    --format litert, a file of TensorFlow Lite for texts of one length, without the tokenizer.
+    By default, a SavedModel that takes raw text and only needs TensorFlow and tensorflow-text; with --format onnx, a
+    folder of ONNX files; with --format web, a page beside them, which runs the model in the browser; with --format hub,
+    two SavedModels, NAME/preprocess and NAME/encoder, for fine-tuning with TF Hub; with --format litert, a file of
+    TensorFlow Lite for texts of one length, without the tokenizer.
 
     Example: albert-tf export runs/task --name task
 
-    Example: albert-tf export runs/task --name task --format onnx
+    Example: albert-tf export runs/task --name task-onnx --format onnx
     """
     is_onnx = form in ("onnx", "web")
     if not is_onnx and (calibration is not None or float16):
@@ -116,6 +117,8 @@ def _folder_of_modules(output: Path, name: str, version: int | None) -> Path:
         raise ValueError(f"`--name` must be a folder name without slashes or a leading dot. Received: {name!r}.")
     if version is not None:
         raise ValueError(f"`--version` must be omitted with --format hub. Received: {version}; choose another --name.")
+    if (folder := location(output) / name).exists():
+        raise ValueError(f"{folder} exists, and modules for TF Hub have no versions; choose another --name.")
     return output / name
 
 

@@ -67,6 +67,10 @@ def _metadata(url: str, timeout: float) -> dict[str, Any]:
 
 def _url(model: str) -> str:
     if not model.startswith(("http://", "https://")):
+        if "/" in model or ":" in model:
+            raise ValueError(
+                f"`model` must be a name, or begin with http:// and end in /v1/models/NAME. Received: {model}."
+            )
         model = f"{_HERE}/v1/models/{model}"
     model = model.rstrip("/")
     if not re.search(r"/v1/models/[^/:]+(/versions/\d+)?$", model):
@@ -145,11 +149,17 @@ def _labels(url: str, timeout: float) -> list[str]:
 
 
 def _lines(row: dict[str, Any], labels: list[str]) -> Iterator[dict[str, Any]]:
-    """The lines of a row: its most probable labels or, if the model finds such, its entities, without padding."""
+    """The lines of a row: its most probable labels or pieces or, if the model finds such, its entities; no padding."""
     if labels and "probabilities" in row:
         ranked = sorted(zip(labels, row["probabilities"]), key=lambda answer: -answer[1])
         for number, (label, probability) in enumerate(ranked[:SHOWN]):
             yield {"text": "" if number else row["text"], "label": label, "probability": probability}
+        return
+    if "pieces" in row:
+        masks = enumerate(zip(row["pieces"], row["probabilities"]), 1)
+        answers = [(f"{mask}", *answer) for mask, pair in masks for answer in list(zip(*pair))[:SHOWN] if answer[0]]
+        for number, (mask, piece, probability) in enumerate(answers):
+            yield {"text": "" if number else row["text"], "mask": mask, "piece": piece, "probability": probability}
         return
     if "entity_text" not in row:
         yield row

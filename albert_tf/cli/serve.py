@@ -14,6 +14,8 @@ from albert_tf.progress import progress_line
 NAME = "serve"
 KEPT = "the server has ended"
 KEY_VARIABLE = "ALBERT_TF_API_KEY"
+_ENGINES = ("auto", "tensorflow", "openvino", "onnxruntime")
+_PRECISIONS = ("auto", "float32", "bfloat16", "float16", "int8")
 _PRECISION = (
     "Precision of ONNX models: float32, bfloat16 (OpenVINO), float16 or int8; auto: bfloat16 if the CPU has AMX, else "
     "the most exact."
@@ -51,8 +53,8 @@ def run(
     """
     import asyncio
 
-    if engine not in ("auto", "tensorflow", "openvino", "onnxruntime"):
-        raise ValueError(f"`--engine` must be auto, tensorflow, openvino or onnxruntime. Received: {engine}.")
+    _check_choice("--engine", engine, _ENGINES)
+    _check_choice("--precision", precision, _PRECISIONS)
     api_key = _api_key(api_key_file)
     server = _import_server(grpc_port is not None)
     from albert_tf.serving.batching import BatchOptions
@@ -75,6 +77,11 @@ def run(
     )
     logging.info("Loading the models in %s.", folder)
     asyncio.run(server.serve(folder, options, typer.echo))
+
+
+def _check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"`{option}` must be {', '.join(choices[:-1])} or {choices[-1]}. Received: {value}.")
 
 
 def _import_server(with_grpc: bool) -> ModuleType:

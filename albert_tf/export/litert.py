@@ -14,6 +14,7 @@ import tensorflow as tf
 from albert_tf.export.checks import check_length
 from albert_tf.export.versions import publish, version_folder
 from albert_tf.files.atomic import atomic_write, temporary_folder, write_json
+from albert_tf.files.exports import LITERT
 from albert_tf.files.hub import model_folder
 from albert_tf.inference.folder import load_folder
 from albert_tf.inference.network import INPUTS
@@ -60,7 +61,7 @@ def export_litert(
     Raises:
         ValueError: the model is of no task or takes other inputs, or the version exists.
     """
-    folder = version_folder(pathlib.Path(output), name, version)
+    folder = version_folder(pathlib.Path(output), name, version, LITERT)
     loaded = load_folder(model_folder(source))
     length = min(loaded.max_length, _LENGTH) if max_length is None else max_length
     check_length("max_length", length, loaded.model.config.max_position_embeddings)

@@ -52,11 +52,12 @@ def write_model_card(
 
 def _text(card: dict[str, Any]) -> str:
     config, scores = card["config"], card["scores"]
+    layers = config["num_hidden_layers"]
     facts = {
         "Task": card["task"].replace("_", " "),
         "Labels": ", ".join(card["labels"]) or "none",
         "Longest input": f"{card['max_length']} tokens",
-        "Network": f"{config['num_hidden_layers']} layers of {config['hidden_size']} units",
+        "Network": f"{layers} layer{'' if layers == 1 else 's'} of {config['hidden_size']} units",
         "Parameters": f"{card['parameters']:,}",
         "Precision": f"{card['precision']}; differs by at most {card['largest_difference']:.1e} from the Keras model",
         "Graph": f"weights are {'constants' if card['frozen'] else 'variables'}{', XLA' if card['xla'] else ''}",

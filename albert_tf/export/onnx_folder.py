@@ -23,6 +23,7 @@ from albert_tf.export.onnx_graph import OnnxGraph, Precision, onnx_graph
 from albert_tf.export.versions import publish, version_folder
 from albert_tf.export.web_page import check_web_task, write_web_page
 from albert_tf.files.atomic import atomic_write, temporary_folder, write_json
+from albert_tf.files.exports import ONNX
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
 from albert_tf.files.urls import location
@@ -97,7 +98,7 @@ def export_onnx(
         UserWarning: there is no `tokenizer.json` for this vocabulary, so transformers.js cannot read texts.
     """
     source = model_folder(source)
-    folder = version_folder(location(output), name, version)
+    folder = version_folder(location(output), name, version, ONNX)
     loaded = _load(source, max_length)
     if web_page:
         check_web_task(f"{loaded.settings.task} with the beam head" if loaded.is_beam else loaded.settings.task)

@@ -13,6 +13,7 @@ from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.versions import publish, version_folder
 from albert_tf.export.warmup import check_serving_api, write_warmup_requests
 from albert_tf.files.atomic import temporary_folder, tensorflow_writes
+from albert_tf.files.exports import SAVED_MODEL
 from albert_tf.files.hub import model_folder
 from albert_tf.files.urls import location
 from albert_tf.inference.folder import ModelFolder, load_folder
@@ -86,7 +87,7 @@ def export_saved_model(
     if max_length is not None:
         check_length("max_length", max_length, loaded.model.config.max_position_embeddings)
         loaded = dataclasses.replace(loaded, max_length=max_length)
-    folder = version_folder(location(output), name, version)
+    folder = version_folder(location(output), name, version, SAVED_MODEL)
     exact = served_model(loaded)
     is_exact = precision == "float32"
     served = exact if is_exact else served_model(dataclasses.replace(loaded, model=_in_bfloat16(loaded.model)))

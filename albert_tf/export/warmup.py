@@ -31,7 +31,7 @@ def write_warmup_requests(folder: pathlib.Path, name: str, texts: Mapping[str, S
     """
     from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
-    (folder / _FILE).parent.mkdir()
+    (folder / _FILE).parent.mkdir(exist_ok=True)  # the tokenizer may be there
     count = len(next(iter(texts.values())))
     with tf.io.TFRecordWriter(str(folder / _FILE)) as writer:
         for rows in [*(slice(row, row + 1) for row in range(count)), slice(None)]:

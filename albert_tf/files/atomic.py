@@ -84,7 +84,8 @@ def _uploaded(remote: Any) -> Iterator[BinaryIO]:
 def temporary_folder(path: Any) -> Iterator[pathlib.Path]:
     """Creates a folder beside `path`, for the caller to `move` it or files of it, and removes it at the end.
 
-    Temporary folders of killed processes are removed first. As for other new folders, the umask limits who may read it.
+    Temporary folders of killed processes are removed first, and at the end the folder around it if it is new and empty.
+    As for other new folders, the umask limits who may read it.
     """
 
     def make(name: str) -> int:
@@ -95,6 +96,7 @@ def temporary_folder(path: Any) -> Iterator[pathlib.Path]:
 
     if is_remote(path):
         path = process_folder() / "folders" / path.name
+    is_new = not path.parent.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_temporary(path.with_name(glob.escape(path.name)))
     descriptor, temporary = _locked(path, make)
@@ -103,6 +105,9 @@ def temporary_folder(path: Any) -> Iterator[pathlib.Path]:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         os.close(descriptor)
+        if is_new:
+            with contextlib.suppress(OSError):  # it is not empty
+                path.parent.rmdir()
 
 
 def move(source: pathlib.Path, target: Any) -> Any:

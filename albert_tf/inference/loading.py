@@ -2,12 +2,13 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, Literal, get_args
 
 from albert_tf import checkpoints
 from albert_tf.config import AlbertConfig
 from albert_tf.data.finetuning.encoded import MAX_TOKENS
+from albert_tf.files.exports import ONNX, SAVED_MODEL, export_format, newest_first
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
 from albert_tf.files.urls import is_url, local_copy
@@ -53,6 +54,8 @@ def load_model(
             f"{error.name} is not installed, which {folder} needs; install albert-tf with its requirements, or export "
             "the model with --format onnx."
         ) from None
+    if not folder.exists():
+        raise ValueError(f"{folder} does not exist; check the spelling.")
     kind = "SavedModel" if engine == "tensorflow" else "ONNX folder"
     raise ValueError(f"{folder} holds no {kind}; write one with `albert-tf export`, or choose another engine.")
 
@@ -118,10 +121,11 @@ def check_saved_precision(folder: pathlib.Path, precision: str | None) -> None:
         )
 
 
-def newest_first(folder: pathlib.Path) -> list[pathlib.Path]:
-    """The folder itself and its numbered versions, in the order in which an export is looked for."""
-    versions = (path for path in folder.glob("*") if path.name.isdecimal())
-    return [folder, *sorted(versions, key=lambda path: -int(path.name))]
+def check_takes_texts(folder: pathlib.Path, signatures: Container[str], other_cure: str = "") -> None:
+    """Raises ValueError for a SavedModel without `serving_default`."""
+    if "serving_default" not in signatures:
+        cure = f"export it with --format saved_model{other_cure and ', or '}{other_cure}"
+        raise ValueError(f"{folder} does not take texts, like modules for TF Hub; {cure}.")
 
 
 def is_saved_model(folder: str | pathlib.Path) -> bool:
@@ -141,6 +145,9 @@ def _load_keras(model: str | pathlib.Path, precision: Precision | None, batch_si
         )
     from albert_tf.inference.folder import load_folder
 
+    form = None if checkpoints.holds_weights(model) else export_format(pathlib.Path(model))
+    if form in (SAVED_MODEL, ONNX):  # without `engine` it would have been loaded
+        raise ValueError(f"{model} is an export of format {form}, not a folder of weights; leave `engine` out.")
     return dataclasses.replace(load_folder(model, precision), batch_size=batch_size)
 
 
@@ -161,10 +168,7 @@ def _check_exported(folder: pathlib.Path, restored: Any) -> None:
         return
     names = ", ".join(_signature_lines(restored)) or "none"
     cure = f"call its signatures with tf.saved_model.load: {names}"
-    if "serving_default" not in restored.signatures:
-        raise ValueError(
-            f"{folder} does not take texts, like modules for TF Hub; export it with --format saved_model, or {cure}."
-        )
+    check_takes_texts(folder, restored.signatures, cure)
     if (folder / SETTINGS_FILE).is_file():
         raise ValueError(f"{folder} was exported by an earlier version; export the model again, or {cure}.")
     raise ValueError(f"{folder} was not written by `albert-tf export`; {cure}.")

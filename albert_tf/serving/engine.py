@@ -94,8 +94,6 @@ def _fast_precision(folder: pathlib.Path, engine: str) -> str:
 
 
 def _warm_up(engine: Engine) -> None:
-    if "serving_default" not in engine.signatures:
-        raise ValueError("The model has no signature serving_default; export it with `albert-tf export`.")
     inputs = engine.signatures["serving_default"].inputs
     if any(spec.dtype != "string" for spec in inputs.values()):
         return

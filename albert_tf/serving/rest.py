@@ -247,5 +247,7 @@ def _error(status: int, message: str, headers: dict[str, str] | None = None) -> 
 def _http_error(request: Request, error: Exception) -> Response:
     """Also the answer to paths and methods that do not exist."""
     status, headers = getattr(error, "status_code", 500), getattr(error, "headers", None)
-    message = {404: "Malformed request: no such path.", 405: "This path does not take this method."}.get(status)
+    allowed = "POST" if "POST" in (headers or {}).get("Allow", "") else "GET"
+    wrong_method = f"This path does not take {request.method}; use {allowed}."
+    message = {404: "Malformed request: no such path.", 405: wrong_method}.get(status)
     return _error(status, message or getattr(error, "detail", ""), headers)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.inference.loading import check_saved_precision
+from albert_tf.inference.loading import check_saved_precision, check_takes_texts
 from albert_tf.inference.saved_model_network import restore
 from albert_tf.inference.signatures import Signature, check_names
 from albert_tf.inference.tasks import TensorSpec
@@ -57,8 +57,10 @@ def load(folder: pathlib.Path, threads: int | None = None, precision: str = "aut
     if threads is not None:
         with contextlib.suppress(RuntimeError):  # TensorFlow has started
             tf.config.threading.set_intra_op_parallelism_threads(threads)
+    restored = restore(folder)
+    check_takes_texts(folder, restored.signatures)
     try:
-        return SavedModelEngine(restore(folder))
+        return SavedModelEngine(restored)
     except TypeError as error:
         raise ValueError(f"{folder} could not be loaded ({error}); export the model again.") from None
 

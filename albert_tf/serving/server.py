@@ -20,7 +20,7 @@ from albert_tf.serving.engine import Engine, load_engine
 from albert_tf.serving.hosts import Hosts
 from albert_tf.serving.metrics import Metrics
 from albert_tf.serving.rest import ServerState, make_app
-from albert_tf.serving.versions import ModelRoot, ServedModels
+from albert_tf.serving.versions import ModelRoot, ServedModels, why_not_served
 
 # Connections at a time: with the default size of bodies they hold at most 2 GiB.
 _MAX_CONNECTIONS = 512
@@ -75,8 +75,12 @@ async def serve(
         ValueError: the folder has no model that can be loaded, or an address is taken.
     """
     metrics = Metrics()
-    models = await _load_models(folder, options, metrics)
-    listening = listen(options.host, options.port)
+    listening = bind(options.host, options.port)  # first, so that one that is taken is found before models are loaded
+    try:
+        models = await _load_models(folder, options, metrics)
+    except BaseException:
+        listening.close()
+        raise
     hosts = Hosts.of_server(listening.getsockname()[0], options.allowed_hosts)
     state = ServerState(models, metrics, max_body=options.max_body, api_key=options.api_key, hosts=hosts)
     config = uvicorn.Config(
@@ -95,6 +99,7 @@ async def serve(
     watching = asyncio.create_task(models.watch())
     grpc_server, grpc_port = await _start_grpc(state, options)
     with _signals(stop := stop or asyncio.Event()):
+        listening.listen()  # now, so that a request right after the announcement waits instead of being refused
         serving = asyncio.create_task(server.serve([listening]))
         announce(_started(listening, grpc_port, options.host, models))
         await asyncio.wait((serving, asyncio.create_task(stop.wait())), return_when=asyncio.FIRST_COMPLETED)
@@ -119,13 +124,13 @@ async def _load_models(folder: str | os.PathLike, options: ServerOptions, metric
     models = ServedModels(ModelRoot(folder), load, make_batcher)
     await models.refresh()
     if not models.served:
-        reasons = "; ".join(models.failed.values()) or "it has no complete version of a model"
-        raise ValueError(f"No model in {folder} can be served: {reasons}.")
+        reasons = "; ".join(models.failed.values()) or why_not_served(folder)
+        raise ValueError(f"No model in {folder} can be served: {reasons.removesuffix('.')}.")
     return models
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; raises ValueError if the address is taken or unknown."""
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that can listen at an address; raises ValueError if the address is taken or unknown."""
     listening = None
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -133,7 +138,6 @@ def listen(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
-        listening.listen()  # now, so that a request right after the announcement waits instead of being refused
     except OSError as error:
         if listening is not None:
             listening.close()

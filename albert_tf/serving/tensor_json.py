@@ -39,7 +39,7 @@ class PredictRequest:
 
 def parse_predict(body: bytes) -> PredictRequest:
     """Parses the body of a `:predict` request, all but its values."""
-    fields = _parse_object(body)
+    fields = _parse_object(body, "instances")
     keys = [key for key in ("instances", "inputs") if key in fields]
     if len(keys) != 1:
         raise ValueError(
@@ -63,7 +63,7 @@ def parse_inputs(request: PredictRequest, signature: Signature, max_rows: int) -
 
 def parse_examples(body: bytes) -> tuple[str, list[dict[str, bytes]]]:
     """The signature and the features of each of `examples`, over those of `context`."""
-    fields = _parse_object(body)
+    fields = _parse_object(body, "examples")
     examples, context = fields.get("examples"), fields.get("context", {})
     if not isinstance(examples, list) or not isinstance(context, dict):
         raise ValueError("`examples` must be a list of objects, and `context` an object.")
@@ -85,14 +85,15 @@ def format_predictions(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes
     return orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def _parse_object(body: bytes) -> dict[str, Any]:
-    """Parses a JSON object; raises ValueError if it is none."""
+def _parse_object(body: bytes, key: str) -> dict[str, Any]:
+    """Parses a JSON object; raises ValueError, which names a key that it may have, if it is none."""
+    expected = f'the body must be JSON such as {{"{key}": [...]}}'
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise ValueError(f"JSON Parse error: {error}.") from None
+        raise ValueError(f"JSON Parse error: {error}; {expected}.") from None
     if not isinstance(value, dict):
-        raise ValueError("The body must be a JSON object.")
+        raise ValueError(f"The body is no JSON object; {expected}.")
     return value
 
 
@@ -113,6 +114,11 @@ def _columns(instances: Any, signature: Signature) -> dict[str, list]:
             raise ValueError(f"`instances` must be a list of objects with {_names(signature)}.")
         return {next(iter(signature.inputs)): instances}
     for index, instance in enumerate(instances):
+        if isinstance(instance, dict) and (unknown := sorted(instance.keys() - signature.inputs)):
+            raise ValueError(
+                f"instances[{index}] has {', '.join(unknown)[:200]}, which the signature does not take; it takes "
+                f"{_names(signature)}."
+            )
         if not isinstance(instance, dict) or set(instance) != set(signature.inputs):
             raise ValueError(f"instances[{index}] must be an object with {_names(signature)}.")
     return {name: [instance[name] for instance in instances] for name in signature.inputs}
@@ -123,7 +129,7 @@ def _array(name: str, values: Any, spec: TensorSpec, max_rows: int) -> np.ndarra
     shape, flat = [], [values]
     for _ in range(rank):
         if not all(isinstance(value, list) for value in flat):
-            raise ValueError(f"`{name}` must be lists of {_KINDS[spec.dtype]}, nested {rank} deep.")
+            raise ValueError(f"`{name}` must be a list of {'lists of ' * (rank - 1)}{_KINDS[spec.dtype]}.")
         lengths = {len(value) for value in flat}
         if len(lengths) > 1:
             raise ValueError(f"`{name}` must have rows of equal length. Received: {sorted(lengths)[:5]}.")

@@ -15,6 +15,8 @@ import re
 import time
 from collections.abc import Callable, Iterator
 
+from albert_tf.checkpoints import holds_weights
+from albert_tf.files.exports import why_not_run
 from albert_tf.files.urls import is_remote, local_copy, location
 from albert_tf.serving.batching import Batcher
 from albert_tf.serving.engine import Engine
@@ -137,8 +139,9 @@ class ModelRoot:
     def _version(self, name: str, folder: pathlib.Path, number: str) -> Version | None:
         if _marker(folder) is None:
             self._report(
-                f"{folder} is incomplete and ignored: it has neither saved_model.pb with variables nor model.json with "
-                "onnx."
+                why_not_run(folder)
+                or f"{folder} is incomplete and ignored: it has neither saved_model.pb with variables nor model.json "
+                "with onnx."
             )
             return None
         return Version(name, int(number), folder, hash(frozenset(_states(folder))))
@@ -172,6 +175,21 @@ def _states(folder: str | os.PathLike) -> Iterator[tuple[str, int, int, int]]:
             else:
                 state = entry.stat(follow_symlinks=False)
                 yield entry.path, state.st_ino, state.st_size, state.st_mtime_ns
+
+
+def why_not_served(folder: str | os.PathLike) -> str:
+    """Why there is no version of a model in a folder, and what to do."""
+    local = local_copy(location(folder)).resolve()
+    if why := why_not_run(local):
+        return why
+    if holds_weights(local):
+        return f"it holds weights; export it first: albert-tf export {folder} --name {local.name}"
+    if not any(local.iterdir()):
+        return "it is empty; export a model into it with `albert-tf export`"
+    if child := next(filter(holds_weights, sorted(local.iterdir())), None):
+        path = f"{folder}/{child.name}"
+        return f"{path} holds weights; export it first: albert-tf export {path} --name {child.name}"
+    return "it has no complete version of a model"
 
 
 def _marker(folder: pathlib.Path) -> pathlib.Path | None:
@@ -243,6 +261,7 @@ class ServedModels:
 
     async def refresh(self) -> None:
         """Loads what is newer on disk than in memory."""
+        known = set(self.failed)
         for name, versions in (await asyncio.to_thread(self._root.scan)).items():
             current = self.served.get(name)
             for version in versions:
@@ -250,6 +269,11 @@ class ServedModels:
                     break
                 if current is not None and version.folder == current.version.folder:
                     break  # its files have changed: the one in memory stays, not an older one
+        for version in self.failed.keys() - known if self.served else ():  # without any, `serve` says why
+            current = self.served.get(version.model)
+            stays = f"; version {current.version.number} stays" if current else ""
+            reason = self.failed[version]
+            _logger.error("Version %d of %s could not be loaded%s: %s", version.number, version.model, stays, reason)
 
     async def _replace(self, version: Version, current: ServedVersion | None) -> bool:
         """Loads a version and serves it instead of the current one; False if it cannot be loaded.
@@ -263,8 +287,6 @@ class ServedModels:
             engine = await asyncio.to_thread(self._load_checked, version.folder)
         except Exception as error:
             self.failed[version] = str(error) or type(error).__name__
-            stays = f"; version {current.version.number} stays" if current else ""
-            _logger.error("Version %d of %s could not be loaded%s: %s", version.number, version.model, stays, error)
             return False
         self.served[version.model] = ServedVersion(version, engine, self._make_batcher(version.model, engine))
         _logger.info("%s %d is served by %s.", version.model, version.number, engine.name)

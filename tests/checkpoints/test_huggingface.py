@@ -190,8 +190,40 @@ def test_a_truncated_file(kept, golden, tmp_path):
 def test_nothing_there(tmp_path):
     with pytest.raises(ValueError, match="nowhere does not exist; check the spelling"):
         AlbertForPreTraining.from_pretrained(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match=r"`path` must be a folder with config\.json and model\.safetensors, .*check"):
+    with pytest.raises(ValueError, match="is empty; pass the folder of a model"):
         AlbertForPreTraining.from_pretrained(tmp_path)
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(
+        ValueError, match=r"`path` must be a folder with config\.json and model\.safetensors, .*none of"
+    ):
+        AlbertForPreTraining.from_pretrained(tmp_path)
+
+
+EXPORTS = {
+    "graph": ["1/saved_model.pb"],
+    "onnx": ["2/model.json", "2/onnx/model.onnx", "1/saved_model.pb"],
+    "phone": ["1/model.tflite", "1/model.json"],
+    "hub": ["encoder/saved_model.pb", "preprocess/saved_model.pb"],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("graph", "graph is a SavedModel, which only `predict`, `evaluate` and `serve` read; pass the folder that"),
+        ("onnx", "onnx is an ONNX folder, which only `predict`, `evaluate` and `serve` read; pass the folder that"),
+        ("phone", r"phone is a LiteRT export, which LiteRT runs; saved_models/README\.md shows how\."),
+        ("hub", "hub does not take texts, like all modules for TF Hub; export it with --format saved_model"),
+        ("", r"is a folder of models; give one of them: \S+graph, \S+hub, \S+onnx, \S+phone\."),
+    ],
+)
+def test_an_export_is_named_for_what_it_is(tmp_path, name, complaint):
+    for folder, files in EXPORTS.items():
+        for file in files:
+            (tmp_path / folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / folder / file).touch()
+    with pytest.raises(ValueError, match=complaint):
+        AlbertForPreTraining.from_pretrained(tmp_path / name)
 
 
 def test_the_folder_of_a_run_names_its_model(tmp_path):

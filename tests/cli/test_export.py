@@ -3,8 +3,10 @@
 import json
 
 import pytest
+import tensorflow as tf
 
 from albert_tf import AlbertTokenizer
+from albert_tf.export.versions import version_folder
 from albert_tf.inference.network import INPUTS
 from tests.toy_task import write_classifier
 
@@ -27,6 +29,24 @@ def test_versions(folder, tmp_path):
 
 
 @pytest.mark.exhaustive
+def test_warm_up_requests(folder, tmp_path):
+    """Beside the tokenizer, and of the model's name."""
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    output_of("export", folder, "--name", "mood", "--output", tmp_path, "--warmup")
+    version = tmp_path / "mood" / "1"
+    assert AlbertTokenizer.from_pretrained(version / "assets.extra" / "tokenizer").vocab_size == 30000
+    file = version / "assets.extra" / "tf_serving_warmup_requests"
+    requests = [
+        prediction_log_pb2.PredictionLog.FromString(record.numpy()).predict_log.request
+        for record in tf.data.TFRecordDataset(str(file))
+    ]
+    assert {(one.model_spec.name, one.model_spec.signature_name) for one in requests} == {("mood", "serving_default")}
+    sizes = [len(one.inputs["text"].string_val) for one in requests]
+    assert sizes == [1] * (len(sizes) - 1) + [len(sizes) - 1]
+
+
+@pytest.mark.exhaustive
 def test_forms_of_saved_models(folder, tmp_path):
     where = ("--name", "mood", "--output", tmp_path)
     printed = output_of("export", folder, *where, "--precision", "bfloat16", "--frozen", "--xla")
@@ -43,6 +63,16 @@ def test_onnx_files(folder, tmp_path):
     assert f"ONNX files in {tmp_path / 'mood' / '1'}\n" in printed
     assert "int8" in printed
     assert (tmp_path / "mood" / "1" / "onnx" / "model_quantized.onnx").is_file()
+
+
+def test_a_version_of_another_format_is_said(tmp_path):
+    (tmp_path / "mood" / "3").mkdir(parents=True)
+    (tmp_path / "mood" / "3" / "model.tflite").touch()
+    with pytest.warns(
+        UserWarning, match=r"Version 3 in \S+mood is of another format, LiteRT, and programs take the new"
+    ):
+        assert version_folder(tmp_path, "mood", None, "ONNX").name == "4"
+    assert version_folder(tmp_path, "mood", None, "LiteRT").name == "4"  # another warning would be an error
 
 
 @pytest.mark.exhaustive
@@ -68,7 +98,7 @@ def test_modules_for_tf_hub(folder, tmp_path):
     assert f"SavedModels in {tmp_path / 'mood'}\n" in printed
     assert "tokenization_info, tokens" in printed
     assert {path.parent.name for path in tmp_path.rglob("saved_model.pb")} == {"encoder", "preprocess"}
-    assert "must not exist yet" in mistake("export", folder, *where)
+    assert "have no versions; choose another --name" in mistake("export", folder, *where)
 
 
 @pytest.mark.exhaustive

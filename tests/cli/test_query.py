@@ -97,6 +97,33 @@ class Tagger(ToyEngine):
         return {"entity_text": np.array(padded, object), "entity_score": np.ones([len(text), longest], np.float32)}
 
 
+class MaskFiller(ToyEngine):
+    """Knows six pieces for each [MASK]."""
+
+    signatures = {
+        "serving_default": Signature(
+            {"text": TEXT},
+            {"pieces": TensorSpec("string", (None, None, 6)), "probabilities": TensorSpec("float32", (None, None, 6))},
+        )
+    }
+
+    def _serving_default(self, text):
+        there = [[number < value.count(b"[MASK]") for number in range(2)] for value in text]
+        pieces = [[[f"p{n}" if mask else "" for n in range(6)] for mask in row] for row in there]
+        pieces = np.vectorize(str.encode, otypes=[object])(np.array(pieces))
+        return {"pieces": pieces, "probabilities": np.full(pieces.shape, 0.125, np.float32)}
+
+
+def test_the_pieces_of_each_mask_are_lines(folder, monkeypatch):
+    monkeypatch.setattr(server, "load_engine", lambda *_: MaskFiller())
+    with serving(folder) as address:
+        code, printed, errors = run("query", f"{address}/v1/models/task", "[MASK] [MASK]", "[MASK]")
+    assert not code, errors
+    lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines() if "│" in line]
+    assert [row[1:] for row in lines] == [[mask, f"p{n}", "0.1250"] for mask in "121" for n in range(5)]
+    assert [(number, row[0]) for number, row in enumerate(lines) if row[0]] == [(0, "[MASK] [MASK]"), (10, "[MASK]")]
+
+
 class NumbersFirst(ToyEngine):
     """An export whose outputs come in the order of a protocol buffer's map, which is any."""
 
@@ -134,6 +161,15 @@ def test_all_entities_of_a_text_and_no_padding_are_shown(folder, monkeypatch):
     assert [row[0] for row in lines if row[0]] == list(texts)
 
 
+def test_an_address_without_its_scheme_is_said():
+    code, _, errors = run("query", "localhost:8601/v1/models/task", "a")
+    assert code == 2
+    assert (
+        "must be a name, or begin with http:// and end in /v1/models/NAME. Received: localhost:8601/v1/models/task."
+        in errors
+    )
+
+
 @pytest.mark.parametrize(
     ("reply", "complaint"),
     [
@@ -169,18 +205,37 @@ def test_a_server_that_is_not_there_is_named():
     assert "start the server with `albert-tf serve`" in errors
 
 
+FILES = ("empty", "other/notes", "weights/config.json", "weights/model.safetensors", "phones/1/model.tflite")
+FILES += ("hub/encoder/saved_model.pb", "hub/preprocess/saved_model.pb")
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["none"], "none is not a folder"),
         ([".", "--engine", "torch"], "`--engine` must be auto, tensorflow, openvino or onnxruntime. Received: torch."),
-        (["."], "No model in . can be served"),
+        (
+            [".", "--precision", "half"],
+            "`--precision` must be auto, float32, bfloat16, float16 or int8. Received: half.",
+        ),
+        (
+            ["."],
+            "No model in . can be served: ./weights holds weights; export it first: albert-tf export ./weights --name",
+        ),
+        (["other"], "No model in other can be served: it has no complete version of a model."),
+        (["weights"], "it holds weights; export it first: albert-tf export weights --name weights."),
+        (["none_yet"], "none_yet can be served: it is empty; export a model into it with `albert-tf export`."),
+        (["phones"], "is a LiteRT export, which LiteRT runs; saved_models/README.md shows how."),
+        (["hub"], "does not take texts, like all modules for TF Hub; export it with --format saved_model."),
         ([".", "--api-key-file", "empty"], "empty is empty; write the key into it."),
     ],
 )
 def test_what_cannot_be_served_is_one_sentence(tmp_path, monkeypatch, arguments, complaint):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty").touch()
+    for file in FILES:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    (tmp_path / "none_yet").mkdir()
     code, _, errors = run("serve", *arguments)
     assert (code, errors.count("\n")) == (2, 1), errors
     assert complaint in errors

@@ -42,7 +42,7 @@ def test_what_a_folder_holds_decides(engine, folder_for):
     assert albert_tf.pipeline(str(folder)).model.network.name == engine
     if engine != "keras":
         assert albert_tf.pipeline(folder.parent).model.network.name == engine
-        with pytest.raises(ValueError, match=r"must be a folder with config\.json|is a SavedModel, which only"):
+        with pytest.raises(ValueError, match=r"format (ONNX|SavedModel), not a folder of weights; leave `engine` out"):
             albert_tf.pipeline(folder, engine="keras")
     for other in {"tensorflow", "onnxruntime"} - {engine}:
         if {engine, other} != {"openvino", "onnxruntime"}:
@@ -218,8 +218,9 @@ def test_mistakes_are_explained(classifier, chooser, folders, tmp_path):
         albert_tf.pipeline(folders["classifier"], engine="torch")
     with pytest.raises(ValueError, match=r"`batch_size` must be an integer of at least 1"):
         albert_tf.pipeline(folders["classifier"], batch_size=0)
-    with pytest.raises(ValueError, match="check the spelling"):
-        albert_tf.pipeline(tmp_path / "nowhere")
+    for engine in (None, "openvino"):
+        with pytest.raises(ValueError, match="nowhere does not exist; check the spelling"):
+            albert_tf.pipeline(tmp_path / "nowhere", engine=engine)
     assert repr(classifier) == "<Pipeline task=sequence_classification engine=onnxruntime batch_size=2>"
 
 

@@ -64,6 +64,7 @@ async function comparePage(page, name) {
 const single = (answer) => (Object.keys(answer).length === 1 ? Object.values(answer)[0] : answer);
 
 async function compareAttention(page) {
+  report("blank text, refused", (await submit(page, { text: " " })).startsWith("Write something under") ? 0 : Infinity);
   await page.select("#task", "Attention");
   await submit(page, { text: attention.text });
   const [layer, head] = await page.$$("#result select");

@@ -144,22 +144,43 @@ def test_a_request_may_take_longer_than_its_headers(toy, monkeypatch):
     assert with_server(toy, scenario)[0] == [200, 200]
 
 
-def test_a_taken_port_and_a_folder_without_models_are_mistakes(toy, tmp_path_factory):
+def test_a_taken_port_and_a_folder_without_models_are_mistakes(toy, tmp_path_factory, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ValueError, match=f"127.0.0.1:{port} could not be opened"):
-            run(lambda: serve(toy, ServerOptions(port=port), print))
-    with pytest.raises(ValueError, match=r"No model in .* can be served: it has no complete version"):
+            run(lambda: serve(tmp_path_factory.mktemp("not_looked_at"), ServerOptions(port=port), print))
+
+    def fail(*_):
+        raise ValueError("It is damaged.")
+
+    monkeypatch.setattr(server, "load_engine", fail)
+    with pytest.raises(ValueError, match=r"No model in \S+ can be served: It is damaged\.$"):
+        run(lambda: serve(toy, ServerOptions(port=0), print))
+    with pytest.raises(ValueError, match=r"No model in .* can be served: it is empty; export a model into it"):
         run(lambda: serve(tmp_path_factory.mktemp("empty"), ServerOptions(), print))
 
 
-def test_a_socket_takes_connections_before_the_server_accepts_them():
-    with server.listen("127.0.0.1", 0) as listening:
-        socket.create_connection(listening.getsockname(), timeout=10).close()
+def test_a_request_right_after_the_announcement_waits(toy):
+    """The server accepts it only once this has returned."""
+    connected = []
+
+    async def scenario():
+        stop = asyncio.Event()
+
+        def announce(line):
+            port = int(re.search(r"http://[\d.]+:(\d+)", line)[1])
+            with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+                connected.append(connection.getpeername()[1])
+            stop.set()
+
+        await serve(toy, ServerOptions(port=0), announce, stop)
+
+    run(scenario)
+    assert connected
 
 
 def test_answers_are_not_held_back():
-    with server.listen("127.0.0.1", 0) as listening:
+    with server.bind("127.0.0.1", 0) as listening:
         assert listening.proto == socket.IPPROTO_TCP  # what asyncio asks before it sets TCP_NODELAY
 
 

@@ -91,7 +91,7 @@ async function call(path, body) {
     throw new Error("The server cannot be reached.");
   }
   const answer = await reply.json().catch(() => ({ error: `The server answered ${reply.status} without JSON.` }));
-  if (reply.status === 401) byId("access").open = true;
+  if (reply.status === 401) Object.assign(byId("access"), { hidden: false, open: true });
   if (!reply.ok) throw new Error(answer.error);
   return answer;
 }
@@ -101,10 +101,13 @@ async function loadModels() {
   try {
     models = (await call("v1/models")).models;
   } catch (error) {
-    byId("about").textContent = "";
-    byId("list-error").textContent = error.message;
+    const asks = !byId("access").hidden && !byId("key").value;
+    byId("about").textContent = asks ? "This server asks for an API key." : "";
+    byId("list-error").textContent = asks ? "" : error.message;
     return;
   }
+  byId("access").open = false;
+  for (const id of ["pickers", "ask"]) byId(id).hidden = false;
   byId("model").replaceChildren(...models.map(({ name }) => new Option(name)));
   chooseModel();
 }
@@ -116,6 +119,12 @@ async function submit(event) {
   if (button.ariaBusy === "true") return;
   const inputs = {};
   for (const field of byId("fields").querySelectorAll("textarea")) {
+    if (!field.value.trim()) {
+      byId("result").hidden = true;
+      byId("error").textContent = `Write something under “${field.parentNode.firstChild.textContent}”.`;
+      field.focus();
+      return;
+    }
     inputs[field.name] = field.name === "choices" ? field.value.split("\n").filter((line) => line.trim()) : field.value;
   }
   button.ariaBusy = "true"; // a disabled button would lose the focus
@@ -160,7 +169,8 @@ function chosen() {
 
 function chooseModel() {
   const model = models[byId("model").selectedIndex];
-  byId("about").textContent = `${model.version ? `Version ${model.version}, run` : "Run"} by ${model.engine}.`;
+  const engine = [model.engine, model.precision].filter(Boolean).join(", ");
+  byId("about").textContent = `${model.version ? `Version ${model.version}, run` : "Run"} by ${engine}.`;
   byId("task").replaceChildren(...tasksOf(model).map(({ task }) => new Option(task.title)));
   chooseTask();
 }
@@ -317,6 +327,5 @@ byId("model").addEventListener("change", chooseModel);
 byId("task").addEventListener("change", chooseTask);
 byId("key").addEventListener("change", loadModels);
 byId("key-form").addEventListener("submit", (event) => event.preventDefault()); // Enter is a change
-byId("access").hidden = Boolean(globalThis.answerInBrowser);
 byId("form").addEventListener("submit", submit);
 loadModels();
