@@ -27,14 +27,11 @@ def test_from_where_the_package_came(origin, source, tmp_path, monkeypatch):
     installed.mkdir()
     if origin:
         (installed / "direct_url.json").write_text(json.dumps(origin))
-    found = importlib.metadata.PathDistribution(pathlib.Path(installed))
-    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: found)
+    found = [importlib.metadata.PathDistribution(pathlib.Path(path)) for path in (tmp_path, installed)]
+    monkeypatch.setattr(importlib.metadata, "distributions", lambda name: iter(found))
     assert install_command.__wrapped__("serve") == f"pip install '{source}[serve]'"
 
 
 def test_in_a_checkout_that_is_not_installed(monkeypatch):
-    def missing(name):
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "distribution", missing)
+    monkeypatch.setattr(importlib.metadata, "distributions", lambda name: iter(()))
     assert install_command.__wrapped__("serve") == "pip install 'albert-tf[serve]'"

@@ -37,7 +37,7 @@ def test_info_takes_the_length_of_a_short_model(tmp_path):
     (tmp_path / "config.json").write_text(
         json.dumps({**AlbertConfig.from_preset("tiny").to_dict(), "max_position_embeddings": 64})
     )
-    assert "64 tokens" in output_of("info", tmp_path)
+    assert "64 tokens" in " ".join(output_of("info", tmp_path).split())  # the title has the path, of any length
     assert "max_position_embeddings" in mistake("info", tmp_path, "--sequence-length", 65)
 
 

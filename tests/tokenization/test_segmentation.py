@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 import unicodedata
@@ -9,6 +10,7 @@ import unicodedata
 import numpy as np
 import pytest
 
+from albert_tf.extras import install_command
 from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece
 from albert_tf.tokenization.korean.kiwi import BORDER, KiwiSegmenter, load_segmenter
 
@@ -163,7 +165,7 @@ def test_the_graph_is_refused_in_one_sentence(tokenizer):
 
 def test_without_the_package_the_cure_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "kiwipiepy", None)
-    with pytest.raises(ValueError, match=r"`pip install 'albert-tf\[korean\]'`"):
+    with pytest.raises(ValueError, match=re.escape(install_command("korean"))):
         load_segmenter("kiwi")
 
 

@@ -1,10 +1,12 @@
 """Apache Beam writes the bytes of the local runner, and what goes wrong inside it comes out as one sentence."""
 
+import re
 import sys
 
 import pytest
 
 from albert_tf.data import PrepareOptions, prepare
+from albert_tf.extras import install_command
 from tests.data.small_corpus import CORPUS
 from tests.parameters import first_of
 
@@ -92,7 +94,7 @@ def test_mistakes_are_told(tmp_path, text, beam_options, kind, message):
 
 def test_without_beam_one_sentence_says_what_to_install(corpus, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
-    with pytest.raises(ValueError, match=r"`pip install 'albert-tf\[beam\]'`"):
+    with pytest.raises(ValueError, match=re.escape(install_command("beam"))):
         prepare(options_for(corpus, tmp_path / "examples", runner="beam"))
 
 
