@@ -202,10 +202,10 @@ def _as_trained(
             raise ValueError("`--pair-column` needs a table; standard input has one text in each line.")
         return columns, options
     file = folder / RECIPE_FILE
-    recipe = read_json(file, cure="restore it, or remove it to use the defaults") if file.is_file() else {}
-    trained = {"text_column": "text", **recipe}
-    pair = None if task == "sentence_embedding" else trained.get("pair_column")  # single sentences are embedded, too
-    defaults = trained["text_column"], pair, trained.get("header", True)
+    is_like_training = file.is_file() and task != "sentence_embedding"  # which embeds single sentences, not pairs
+    recipe = read_json(file, cure="restore it, or remove it to use the defaults") if is_like_training else {}
+    trained = {"text_column": "text", "pair_column": None, "header": True, **recipe}
+    defaults = trained["text_column"], trained["pair_column"], trained["header"]
     chosen: list[Any] = [default if given is None else given for given, default in zip(columns, defaults)]
     text, pair, header = chosen
     renames = {theirs: ours for theirs, ours in trained.get("rename_columns", {}).items() if ours in (text, pair)}
@@ -292,7 +292,7 @@ def _examples(path: Path, columns: _Columns, table: Any) -> Iterator[_Example | 
 
     text_column, pair_column = columns[0] or "text", columns[1]
     for row in read_rows(path, table):
-        if row.is_empty(text_column, pair_column):
+        if row.is_empty:
             yield None
         else:
             pair = None if pair_column is None else row.text(pair_column, "--pair-column")

@@ -234,8 +234,9 @@ def test_a_corrupt_shard_is_named_with_its_record(pipeline, tmp_path):
     values["data"]["examples"] = str(broken)
     recipe = write_recipe(tmp_path / "recipe.toml", values)
     code, _, err = run("pretrain", recipe, "--output", tmp_path / "run")
-    began, sentence = err.strip().splitlines()
+    began, size, sentence = err.strip().splitlines()
     assert (code, began) == (2, "training on 1 CPU")
+    assert size.startswith("2 layers of width 32, vocabulary of ")
     assert shard.name in sentence
     assert "record" in sentence
     code, printed, warning = run("pretrain", recipe, "--output", tmp_path / "run", "--skip-corrupt")

@@ -118,7 +118,7 @@ class LabelledTexts:
 def read_texts(path: str | Path, columns: Columns | None = None, table: TableFormat | None = None) -> LabelledTexts:
     """Reads a table of labelled texts (see `tables.read_rows`), by default "text" and "label".
 
-    Rows with neither text nor label, as spreadsheets write them, are left out.
+    Rows of several columns that are all empty, as spreadsheets write them, are left out.
 
     Raises:
         ValueError: the file has another suffix, is not UTF-8, is empty or damaged, or lacks a column; the message names
@@ -129,7 +129,7 @@ def read_texts(path: str | Path, columns: Columns | None = None, table: TableFor
     lines, labels, num_empty = array.array("q"), [], 0
     unlabelled = array.array("q")  # lines
     for row in read_rows(path, table):
-        if row.is_empty(columns.text, columns.pair, columns.label):
+        if row.is_empty:
             num_empty += 1
             continue
         if _has_no_label(row, columns):

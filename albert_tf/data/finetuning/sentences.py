@@ -103,13 +103,12 @@ def read_sentences(
     names = [(columns.text, "--text-column"), (str(columns.pair), "--pair-column")]
     names += [] if negative is None else [(negative, "--negative-column")]
     num_empty = 0
-    label_column = None if positive_label is None and largest_label is None else columns.label
     for row in read_rows(path, table):
-        if row.is_empty(*(column for column, _ in names), label_column):
+        if row.is_empty:
             num_empty += 1
             continue
         texts = [row.text(*name) for name in names]
-        label = "" if label_column is None else label_of(row, columns)
+        label = "" if positive_label is None and largest_label is None else label_of(row, columns)
         if positive_label is not None:
             labels.add(label)
             if label != positive_label:

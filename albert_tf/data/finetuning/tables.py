@@ -57,10 +57,14 @@ class Row:
             )
         return self.fields[column]
 
-    def is_empty(self, *columns: str | None) -> bool:
-        """Whether it has all of these columns, and nothing in them; spreadsheets write such rows. None is no column."""
-        values = [self.fields.get(column, 0) for column in columns if column is not None]
-        return all(is_missing(value) or (isinstance(value, str) and not value.strip()) for value in values)
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is one of a table of several columns and has nothing in any, as spreadsheets write empty rows."""
+        if len(self.fields) < 2 or not (self.source.suffix.lower() in _SEPARATED or is_in_memory(self.source)):
+            return False
+        return all(
+            is_missing(value) or (isinstance(value, str) and not value.strip()) for value in self.fields.values()
+        )
 
     def text(self, column: str, option: str) -> str:
         """As `field`; raises ValueError also if the field, of JSON, is not a string."""

@@ -258,7 +258,7 @@ def test_empty_fields_are_rows(tmp_path):
     assert pairs == [{"0": "a", "1": "b"}, {"0": "", "1": ""}, {"0": "c", "1": "d"}]
 
 
-SURVEY = "\ufeffNo;Date;Review Text;Sentiment\r\n1;2026-01-02;fine;good\r\n;;;\r\n3;; ; \r\n4;;bad;poor\r\n;;;\r\n"
+SURVEY = "\ufeffNo;Date;Review Text;Sentiment\r\n1;2026-01-02;fine;good\r\n;;;\r\n;; ; \r\n4;;bad;poor\r\n;;;\r\n"
 
 
 def test_rows_without_anything_to_read_are_left_out_and_counted(tmp_path):
@@ -266,15 +266,15 @@ def test_rows_without_anything_to_read_are_left_out_and_counted(tmp_path):
     texts = read_texts(write(tmp_path / "a.csv", SURVEY), columns)
     assert (list(texts.texts), texts.labels, list(texts.lines)) == (["fine", "bad"], ["good", "poor"], [2, 5])
     assert texts.form == "2 texts, separated by ';', 3 empty rows left out"
-    null = '{"text": null, "label": null}\n{"text": "a", "label": 1}\n{"text": "", "label": NaN}\n'
-    assert read_texts(write(tmp_path / "a.jsonl", null)).form == "1 texts, 2 empty rows left out"
-    for row in ("5;;a;", "5;;;good"):  # half of a row is a mistake, or a text without words
+    for row in ("5;;a;", "5;;;", "5;;;good"):  # half of a row is a mistake, or a text without words
         content = write(tmp_path / "b.csv", f"{SURVEY}{row}\r\n")
         if row.endswith("good"):
             assert read_texts(content, columns).texts[-1] == ""
         else:
             with pytest.raises(ValueError, match=r"line 7: the label \('Sentiment'\) is empty; fill it in or delete"):
                 read_texts(content, columns)
+    with pytest.raises(ValueError, match="line 1: text is empty"):
+        read_texts(write(tmp_path / "a.jsonl", '{"text": null, "label": "good"}\n{"text": null, "label": null}\n'))
     similar = read_sentences(write(tmp_path / "c.tsv", "a\tb\nx\ty\n\t\n"), Columns("a", "b"), TableFormat())
     assert similar.form == "1 rows of a, b, 1 empty row left out"
 
