@@ -34,7 +34,7 @@ def folder(added, tmp_path_factory):
     return root / "model"
 
 
-@pytest.mark.parametrize("form", ["saved_model", "onnx"])
+@pytest.mark.parametrize("form", [pytest.param("saved_model", marks=pytest.mark.exhaustive), "onnx"])
 def test_exports_answer_as_the_folder_does(form, added, folder, tmp_path):
     if form == "saved_model":
         exported = export_saved_model(folder, tmp_path, "model").folder

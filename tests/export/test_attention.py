@@ -31,6 +31,7 @@ def expected_of(loaded, texts, pairs=None, doc_stride=None):
     return tokens, np.stack(attentions, axis=1), inputs["attention_mask"].astype(bool)
 
 
+@pytest.mark.exhaustive
 def test_probabilities_of_a_saved_model_are_the_models(exports, folders):
     restored = tf.saved_model.load(str(exports["classifier"].folder))
     outputs = restored.signatures["attention"](text=tf.constant(TEXTS["text"]))

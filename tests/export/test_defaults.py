@@ -56,9 +56,8 @@ def exported(folder, tmp_path, **options):
     return [albert_tf.pipeline(saved), albert_tf.pipeline(onnx)]
 
 
-@pytest.mark.parametrize(
-    "kind", [kind if kind == "questions" else pytest.param(kind, marks=pytest.mark.exhaustive) for kind in MODELS]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", MODELS)
 def test_exports_of_another_length_read_texts_as_the_model_does(write, tmp_path, kind):
     folder, (function, texts) = write(kind), ANSWERS[kind]
     length = {"choices": 180, "beams": 60}.get(kind, 100)  # 60 is less than the longest question takes

@@ -149,6 +149,7 @@ def test_a_download_that_is_cut_goes_on(server, fetch):
     assert ranges[1] is None or ranges[1].startswith("bytes=")
 
 
+@pytest.mark.exhaustive
 def test_a_download_that_fails_is_repeated_by_the_next_call(server, fetch):
     server.cuts["model.safetensors"] = [3] + [0] * 50
     message = fetch("some/model")

@@ -58,6 +58,7 @@ def test_padding_and_the_company_of_longer_rows_change_no_answer(folder):
         np.testing.assert_allclose(local(alone)["logits"][0], together[row, :length], atol=1e-6)
 
 
+@pytest.mark.exhaustive
 def test_fit_with_lengths_of_every_kind():
     model = AlbertForSequenceClassification(CONFIG.replace(**LOCAL, initializer_range=0.2), num_labels=2)
     model.compile(keras.optimizers.Adam(0.01))

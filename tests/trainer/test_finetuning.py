@@ -91,7 +91,7 @@ def test_what_is_wrong_is_noted(learnt, files, tmp_path):
     assert learnt_nothing.startswith("Nothing was learnt: all predictions are the same")
 
 
-@pytest.mark.parametrize("rate", [1.0, 3e-4])
+@pytest.mark.parametrize("rate", first_of([1.0, 3e-4]))
 def test_the_loss_of_a_single_epoch_is_compared_with_that_of_its_first_tenth(files, tmp_path, rate):
     changes = {
         "train": files / "train.tsv",

@@ -105,7 +105,7 @@ def test_texts_of_words_and_texts_with_spans_may_be_mixed():
 @pytest.mark.parametrize(
     ("train", "dev", "given", "expected"),
     [
-        ("words.conll", "spans.jsonl", None, True),
+        pytest.param("words.conll", "spans.jsonl", None, True, marks=pytest.mark.exhaustive),
         pytest.param("spans.jsonl", "words.conll", None, False, marks=pytest.mark.exhaustive),
         ("words.conll", "words.conll", False, False),
     ],

@@ -36,6 +36,7 @@ def run(pretrained, file, output, **changes):
     return finetune(FinetuneOptions(pretrained=pretrained, train=file, dev=file, output=output, **values))
 
 
+@pytest.mark.exhaustive
 def test_questions_without_answers(pretrained, tmp_path):
     file = question_file(tmp_path / "train.json")
     report = run(pretrained, file, tmp_path / "run", task="question_answering")

@@ -1,7 +1,7 @@
 """`prepare` on a cluster: a scheduler and two workers of Dask as processes of their own write the bytes of a local run.
 
 Texts and shards are on a disk that all see, or in a bucket of moto's S3 server, and then the processes share no folder.
-CI runs the last test alone, `make test-cluster` all.
+`make test-cluster` runs this file.
 """
 
 import json
@@ -23,7 +23,7 @@ from tests.s3_server import running
 from tests.small_pipeline import REPOSITORY
 from tests.trainer.runs import start
 
-pytestmark = pytest.mark.exhaustive  # processes that wait for each other
+pytestmark = [pytest.mark.exhaustive, pytest.mark.cluster]  # processes that wait for each other
 PREPARE = [sys.executable, "-c", "from albert_tf.cli.app import main; main()", "prepare"]
 NOVELS = REPOSITORY / "training/sample_data/novels"
 OPTIONS = (
@@ -137,7 +137,6 @@ def expected(tmp_path_factory) -> dict[str, bytes]:
     return contents(output)
 
 
-@pytest.mark.cluster
 @pytest.mark.parametrize("kind", ["disk", "bucket"])
 def test_two_workers_write_the_bytes_of_a_local_run(kind, request, expected, new_cluster):
     store = request.getfixturevalue(kind)
@@ -154,7 +153,7 @@ def test_two_workers_write_the_bytes_of_a_local_run(kind, request, expected, new
     assert store.contents() == expected
 
 
-@pytest.mark.parametrize("begun", [pytest.param("recipe.json", marks=pytest.mark.cluster), "counts.json"])
+@pytest.mark.parametrize("begun", ["recipe.json", "counts.json"])
 def test_a_worker_that_is_killed_is_replaced_by_the_other(begun, bucket, expected, new_cluster):
     cluster = new_cluster()
     process = prepare_on(cluster, bucket)
