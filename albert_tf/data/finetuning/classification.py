@@ -132,12 +132,14 @@ def read_texts(path: str | Path, columns: Columns | None = None, table: TableFor
         if row.is_empty:
             num_empty += 1
             continue
+        text = row.text(columns.text, "--text-column")
+        pair = None if pairs is None else row.text(str(columns.pair), "--pair-column")
         if _has_no_label(row, columns):
             unlabelled.append(row.line)
             continue
-        texts.append(row.text(columns.text, "--text-column"))
-        if pairs is not None:
-            pairs.append(row.text(str(columns.pair), "--pair-column"))
+        texts.append(text)
+        if pairs is not None and pair is not None:
+            pairs.append(pair)
         lines.append(row.line)
         labels.append(sys.intern(label_of(row, columns)))
     if unlabelled:
