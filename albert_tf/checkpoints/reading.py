@@ -69,7 +69,7 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
 
 
 def _what_else(path: pathlib.Path) -> str:
-    """Says what is at a path without a checkpoint, and what to do."""
+    """Why a path holds no checkpoint, and what to pass instead."""
     if not path.exists():
         return f"{path} does not exist; check the spelling{name_hint(path)}."
     if why := why_not_run(path):

@@ -54,9 +54,7 @@ def run(
     if as_json:
         print_json({"examples": examples, "scores": evaluation.scores})
         return
-    rows, constant = score_rows(evaluation.scores), evaluation.constant_score
-    if constant is not None:
-        rows.append((constant.name, f"{constant.value:.4f}"))
-    print_table(f"{examples:,} examples", ("score", "value"), rows)
+    constant = evaluation.constant_score
+    print_table(f"{examples:,} examples", ("score", "value"), score_rows(evaluation.scores, constant))
     if constant is not None and constant.value == 1:
         typer.echo(wrapped("All examples have the same label, so that the scores tell little.", sys.stdout))

@@ -149,9 +149,7 @@ def _finetune(values: dict[str, Any], seeds: int | None, show_progress: bool) ->
 def _print_report(report: Any) -> None:
     if report.finished_before:
         typer.echo("This run has already finished; these are its results.")
-    rows = score_rows(report.scores)
-    if report.constant_score is not None:
-        rows.append((report.constant_score.name, f"{report.constant_score.value:.4f}"))
+    rows = score_rows(report.scores, report.constant_score)
     if report.baseline_score is not None:
         rows.append((f"{report.main_score} of TF-IDF and a linear model", f"{report.baseline_score:.4f}"))
     rows.append((f"evaluation kept, by {report.main_score}", str(report.kept_evaluation)))

@@ -51,7 +51,7 @@ def _is_failure(file: Path) -> bool:
 
 
 def _with_tables(command: str, folder: Path) -> str:
-    """The command with the names of tables that are there; TABLE stands for the others."""
+    """Fills in the tables that the folder has; TABLE stays where it has none."""
     tables = [file.name for file in sorted(folder.iterdir()) if file.suffix.lower() in _SUFFIXES and file.is_file()]
     dev = next((name for name in tables for part in ("dev", "val", "test") if part in name.lower()), "TABLE")
     others = [name for name in tables if name != dev]

@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,6 +18,9 @@ from albert_tf.cli.paths import check_data, existing_model
 from albert_tf.cli.tables import AsJson, print_json, print_table
 from albert_tf.files.urls import location
 from albert_tf.progress import progress_line
+
+if TYPE_CHECKING:
+    from albert_tf.data.finetuning.tables import FilledRows
 
 NAME = "predict"
 MAX_ANSWERS = 5
@@ -28,7 +31,7 @@ _TABLES = (".tsv", ".csv")
 _files = functools.partial(typer.Option, rich_help_panel="Files")
 _Row = tuple[str, ...]
 _Columns = tuple[str | None, str | None, bool | None]  # of the text, of its pair, and whether a header names them
-_Example = tuple[int, str, str | None]  # its line, its text, the second one of a pair
+_Example = tuple[int, int, str, str | None]  # its number, its line, its text, the second one of a pair
 _Engine = Annotated[
     Literal["keras", "tensorflow", "onnxruntime", "openvino"] | None,
     typer.Option(help="keras for weights, tensorflow for a SavedModel, the others for ONNX; default: what is there."),
@@ -266,51 +269,42 @@ def _check_files(task: str, data: str, output: Path, columns: _Columns) -> None:
 
 def _typed() -> Iterator[_Example]:
     """The lines of standard input."""
-    return ((number, line.rstrip("\r\n"), None) for number, line in enumerate(sys.stdin, start=1))
+    return ((number, number + 1, line.rstrip("\r\n"), None) for number, line in enumerate(sys.stdin))
 
 
 def _read(data: str, columns: _Columns, options: dict[str, Any]) -> tuple[str, str, Iterator[_Example]]:
     """What a table was recognised as, what its rows are counted in, and its examples."""
     from albert_tf.data.finetuning.example_sources import as_file
     from albert_tf.data.finetuning.table_format import TableFormat
-    from albert_tf.data.finetuning.tables import describe_table, left_out
+    from albert_tf.data.finetuning.tables import FilledRows
     from albert_tf.files.origins import unit_of
 
-    given = {{"rename_columns": "rename"}.get(name, name): value for name, value in options.items()}
-    path, table = Path(as_file(data)), TableFormat(header=columns[2] is not False, **given)
-    num_rows = num_empty = 0
-    for example in _examples(path, columns, table):  # a damaged row is refused before any prediction
-        num_rows, num_empty = num_rows + 1, num_empty + (example is None)
-    form = ", ".join([f"{num_rows - num_empty:,} texts", *describe_table(path, table), *left_out(num_empty)])
-    unit = "line" if unit_of(path) == "line" else "row"
-    return form, unit, filter(None, _examples(path, columns, table))
+    path, header = Path(as_file(data)), columns[2] is not False
+    renames = options.get("rename_columns", {})
+    rows = FilledRows(path, TableFormat(header, False, options.get("encoding"), options.get("delimiter"), renames))
+    count = sum(1 for _ in _examples(rows, columns))  # a damaged row is refused before any prediction
+    form = ", ".join([f"{count:,} texts", *rows.describe()])
+    return form, "line" if unit_of(path) == "line" else "row", _examples(rows, columns)
 
 
-def _examples(path: Path, columns: _Columns, table: Any) -> Iterator[_Example | None]:
-    """The examples of a table, None for an empty row."""
-    from albert_tf.data.finetuning.tables import read_rows
-
+def _examples(rows: "FilledRows", columns: _Columns) -> Iterator[_Example]:
+    """The examples of a table. Rows that are left out have numbers, too, so that numbers are those of the table."""
     text_column, pair_column = columns[0] or "text", columns[1]
-    for row in read_rows(path, table):
-        if row.is_empty:
-            yield None
-        else:
-            pair = None if pair_column is None else row.text(pair_column, "--pair-column")
-            yield row.line, row.text(text_column, "--text-column"), pair
+    for count, row in enumerate(rows):
+        pair = None if pair_column is None else row.text(pair_column, "--pair-column")
+        yield count + rows.num_empty, row.line, row.text(text_column, "--text-column"), pair
 
 
 def _output_lines(model: Any, examples: Iterator[_Example], suffix: str, unit: str) -> Iterator[str]:
     if suffix in _TABLES:
         yield _table_line(suffix, "index", "prediction", unit)
-    index = 0
     for part in _parts(examples):
-        texts, pairs = [text for _, text, _ in part], [pair for *_, pair in part if pair is not None]
-        for (line, text, _), (value, fields) in zip(part, _values(model, texts, pairs)):
+        texts, pairs = [text for *_, text, _ in part], [pair for *_, pair in part if pair is not None]
+        for (number, line, text, _), (value, fields) in zip(part, _values(model, texts, pairs)):
             if suffix in _TABLES:
-                yield _table_line(suffix, index, value, line)
+                yield _table_line(suffix, number, value, line)
             else:
                 yield json.dumps({unit: line, "text": text, **fields}, ensure_ascii=False) + "\n"
-            index += 1
 
 
 def _table_line(suffix: str, *fields: Any) -> str:

@@ -45,17 +45,18 @@ def run(
         rows = ((name.replace("_", " "), f"{value:.4f}") for name, value in report.results.items())
         print_table("", ("held-out examples", "value"), rows)
     typer.echo(f"model in {report.model_folder}, {report.num_train_steps:,} updates")
-    typer.echo(plateau_note(report.results), nl=False)
+    if note := plateau_note(report.results):
+        typer.echo(note)
 
 
 def plateau_note(results: dict[str, float]) -> str:
-    """A line about a model that does no better than one that ignores context; "" for others."""
+    """A sentence about a model that does no better than one that ignores context; "" for others."""
     if "unigram_entropy" not in results or results["masked_lm_loss"] < results["unigram_entropy"]:
         return ""
     return (
         f"The model has learnt no context yet: its held-out masked-LM loss, {results['masked_lm_loss']:.3f}, is not "
         f"below the unigram entropy, {results['unigram_entropy']:.3f}; train longer. A model fine-tuned from it may be "
-        "worse than with --from-scratch.\n"
+        "worse than with --from-scratch."
     )
 
 

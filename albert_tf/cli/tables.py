@@ -73,9 +73,10 @@ def _is_control(character: str) -> bool:
     return unicodedata.category(character).startswith(("C", "Zl", "Zp")) and character not in JOINERS
 
 
-def score_rows(scores: Any) -> list[tuple[str, str]]:
-    """Rows for a dataclass of scores, which may be nested, except those that are None."""
-    return list(_rows_of(dataclasses.asdict(scores), ""))
+def score_rows(scores: Any, constant: Any = None) -> list[tuple[str, str]]:
+    """Rows for a dataclass of scores, which may be nested, except those that are None, and for a `ConstantScore`."""
+    rows = list(_rows_of(dataclasses.asdict(scores), ""))
+    return rows if constant is None else [*rows, (constant.name, f"{constant.value:.4f}")]
 
 
 def _rows_of(values: dict[str, Any], group: str) -> Iterator[tuple[str, str]]:

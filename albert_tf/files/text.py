@@ -129,10 +129,10 @@ def _decoded(file: BinaryIO | gzip.GzipFile, path: Path, max_bytes: int, cure: s
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
             likely = likely_encoding((raw + file.read(_SAMPLE_BYTES))[:_SAMPLE_BYTES])
-            cure = "" if likely is None else f"; it may be {likely}: `iconv -f {likely} -t utf-8 IN > OUT`"
+            guess = "" if likely is None else f"; it may be {likely}: `iconv -f {likely} -t utf-8 IN > OUT`"
             raise ValueError(
                 f"{path} is not UTF-8: byte 0x{raw[error.start]:02x} at byte offset {offset + error.start}. "
-                f"Convert the file to UTF-8{cure}."
+                f"Convert the file to UTF-8{guess}."
             ) from None
         text = text.removeprefix("\ufeff") if offset == 0 else text
         offset += len(raw)

@@ -99,7 +99,8 @@ async def serve(
     watching = asyncio.create_task(models.watch())
     grpc_server, grpc_port = await _start_grpc(state, options)
     with _signals(stop := stop or asyncio.Event()):
-        listening.listen()  # now, so that a request right after the announcement waits instead of being refused
+        with _opening(options.host, options.port):
+            listening.listen()  # now, so that a request right after the announcement waits instead of being refused
         serving = asyncio.create_task(server.serve([listening]))
         announce(_started(listening, grpc_port, options.host, models))
         await asyncio.wait((serving, asyncio.create_task(stop.wait())), return_when=asyncio.FIRST_COMPLETED)
@@ -131,20 +132,25 @@ async def _load_models(folder: str | os.PathLike, options: ServerOptions, metric
 
 def bind(host: str, port: int) -> socket.socket:
     """A socket that can listen at an address; raises ValueError if the address is taken or unknown."""
-    listening = None
-    try:
+    with _opening(host, port), contextlib.ExitStack() as closing:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # Only for sockets that name TCP, asyncio switches off Nagle's algorithm, which delays each answer by 40 ms.
-        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening = closing.enter_context(socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP))
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
+        closing.pop_all()  # it stays open
+    return listening
+
+
+@contextlib.contextmanager
+def _opening(host: str, port: int) -> Iterator[None]:
+    """Turns errors into a ValueError; those of `listen`, too: two servers may bind a port before one listens."""
+    try:
+        yield
     except OSError as error:
-        if listening is not None:
-            listening.close()
         raise ValueError(
             f"{host}:{port} could not be opened ({error.strerror}); choose another --host or --port."
         ) from None
-    return listening
 
 
 async def _start_grpc(state: ServerState, options: ServerOptions):

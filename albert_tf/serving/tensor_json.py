@@ -93,7 +93,7 @@ def _parse_object(body: bytes, key: str) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise ValueError(f"JSON Parse error: {error}; {expected}.") from None
     if not isinstance(value, dict):
-        raise ValueError(f"The body is no JSON object; {expected}.")
+        raise ValueError(f"The body is not a JSON object; {expected}.")
     return value
 
 

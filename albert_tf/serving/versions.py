@@ -178,7 +178,7 @@ def _states(folder: str | os.PathLike) -> Iterator[tuple[str, int, int, int]]:
 
 
 def why_not_served(folder: str | os.PathLike) -> str:
-    """Why there is no version of a model in a folder, and what to do."""
+    """Why a folder has no model to serve, and what to do about it."""
     local = local_copy(location(folder)).resolve()
     if why := why_not_run(local):
         return why

@@ -47,14 +47,12 @@ from albert_tf.trainer.run_folder import (
     write_recipe,
 )
 from albert_tf.trainer.run_state import TrainingState
-from albert_tf.trainer.starting_model import default_rate, load_teacher, load_tokenizer, make_model, max_length
+from albert_tf.trainer.starting_model import LARGE, default_rate, load_teacher, load_tokenizer, make_model, max_length
 from albert_tf.trainer.task_options import FinetuneOptions
 from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask, predictor_of
 from albert_tf.trainer.tensorboard import TensorBoardLog
 from albert_tf.trainer.throughput import SpeedLog
 from albert_tf.trainer.validation import checked
-
-_LARGE = 512  # hidden width from which a learning rate for small models is too high
 
 
 def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneReport:
@@ -325,7 +323,7 @@ class _Run:
             advice = (
                 "a learning_rate of about 1e-3, more epochs and more examples, and pretraining until the held-out "
                 "masked-LM loss is below the unigram entropy"
-                if self.model.config.hidden_size < _LARGE
+                if self.model.config.hidden_size < LARGE
                 else f"a learning_rate below {self.options.learning_rate:g}, a higher warmup_proportion and, in "
                 "version 2, dropout 0"
             )

@@ -258,8 +258,8 @@ def _check_names(model: Any, source: str) -> None:
     for key in model:
         if key not in known:
             raise ValueError(f"Unknown key 'model.{key}' in {source}{nearest(key, known, '; remove it.')}")
-    preset = model.get("preset", "tiny")
-    if preset not in tuple(PRESETS):
+    preset = model.get("preset")
+    if "preset" in model and preset not in tuple(PRESETS):
         raise ValueError(
             f"`preset` must be one of {', '.join(PRESETS)}. Received: {preset!r} in {source}{nearest(preset, PRESETS)}"
         )

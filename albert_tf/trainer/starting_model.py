@@ -13,6 +13,8 @@ from albert_tf.trainer.adapters import add_adapters
 from albert_tf.trainer.examples import row_of
 from albert_tf.trainer.task_options import FinetuneOptions
 
+LARGE = 512  # hidden width from which a learning rate for small models is too high
+
 
 def load_tokenizer(options: FinetuneOptions) -> AlbertTokenizer:
     """The pretrained model's tokenizer, with the tokens to add."""
@@ -43,7 +45,7 @@ def make_model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBas
 
 def default_rate(config: AlbertConfig) -> float:
     """The learning rate for a model of this size; that of base models leaves small ones where they were."""
-    return 1e-3 if config.hidden_size < 512 else 3e-5
+    return 1e-3 if config.hidden_size < LARGE else 3e-5
 
 
 def max_length(options: FinetuneOptions, model: AlbertBase, tokenizer: AlbertTokenizer) -> int:

@@ -199,7 +199,7 @@ def test_a_spreadsheet_is_read_as_in_fine_tuning_and_its_lines_are_named(folders
     with output.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
     assert header == ["index", "prediction", "line"]
-    assert [row[::2] for row in rows] == [["0", "2"], ["1", "5"]]
+    assert [row[::2] for row in rows] == [["0", "2"], ["3", "5"]]
     lines = output_of("predict", run_folder, "--data", data, "--text-column", "No").splitlines()
     assert [(row["line"], row["text"]) for row in map(json.loads, lines)] == [(2, "1"), (5, "4")]
     (run_folder / "recipe.json").write_text('{"text_column": "2", "header": false, "rename_columns": {"1": "label"}}')

@@ -58,7 +58,7 @@ def test_rows_and_columns_are_read(body, signature, expected):
         (b'{"instances": ["\\ud800"]}', SINGLE, "JSON Parse error"),
         (b'{"instances": [NaN]}', NUMBERS, "JSON Parse error"),
         (b'{"instances":' + b"[" * 5000 + b"]" * 5000 + b"}", SINGLE, "JSON Parse error"),
-        ([], SINGLE, "The body is no JSON object; the body must be"),
+        ([], SINGLE, "The body is not a JSON object; the body must be"),
         ({}, SINGLE, "either `instances` or `inputs`. Received: neither"),
         ({"instances": [], "inputs": []}, SINGLE, "Received: instances, inputs"),
         ({"instances": ["a"], "signature_name": 1}, SINGLE, "`signature_name` must be a string"),

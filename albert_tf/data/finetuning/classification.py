@@ -11,7 +11,7 @@ import numpy as np
 
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tables import Row, describe_table, is_missing, left_out, listed, read_rows
+from albert_tf.data.finetuning.tables import FilledRows, Row, is_missing, listed
 from albert_tf.files.json import nearest
 from albert_tf.files.origins import name_of, where
 
@@ -124,30 +124,25 @@ def read_texts(path: str | Path, columns: Columns | None = None, table: TableFor
         ValueError: the file has another suffix, is not UTF-8, is empty or damaged, or lacks a column; the message names
             the file and the line.
     """
-    path, columns, table = Path(path), columns or Columns(), table or TableFormat()
+    path, columns = Path(path), columns or Columns()
     texts, pairs = StoredRows[str](), None if columns.pair is None else StoredRows[str]()
-    lines, labels, num_empty = array.array("q"), [], 0
-    unlabelled = array.array("q")  # lines
-    for row in read_rows(path, table):
-        if row.is_empty:
-            num_empty += 1
-            continue
-        text = row.text(columns.text, "--text-column")
-        pair = None if pairs is None else row.text(str(columns.pair), "--pair-column")
-        if _has_no_label(row, columns):
+    lines, labels, unlabelled = array.array("q"), [], array.array("q")
+    rows = FilledRows(path, table)
+    for row in rows:
+        texts.append(row.text(columns.text, "--text-column"))
+        if pairs is not None:
+            pairs.append(row.text(str(columns.pair), "--pair-column"))
+        try:
+            labels.append(sys.intern(label_of(row, columns)))
+        except _NoLabelError:
             unlabelled.append(row.line)
-            continue
-        texts.append(text)
-        if pairs is not None and pair is not None:
-            pairs.append(pair)
         lines.append(row.line)
-        labels.append(sys.intern(label_of(row, columns)))
     if unlabelled:
-        raise ValueError(_no_label(path, unlabelled, columns))
+        raise _NoLabelError(path, unlabelled, columns)
     if not labels:
         raise ValueError(f"{name_of(path)} has no rows; is it the right file?")
     count = f"{len(labels):,} {'texts' if pairs is None else 'pairs'}"
-    form = ", ".join([count, *describe_table(path, table), *left_out(num_empty)])
+    form = ", ".join([count, *rows.describe()])
     return LabelledTexts(path, lines, texts, pairs, labels, columns.separator, form)
 
 
@@ -159,8 +154,8 @@ def label_of(row: Row, columns: Columns) -> str:
             f"{row.where}: the label {str(label)[:60]} is not a single value; if texts may have any "
             "number of labels, set the problem to 'multi_label'."
         )
-    if _has_no_label(row, columns):
-        raise ValueError(_no_label(row.source, [row.line], columns))
+    if is_missing(label) or (isinstance(label, str) and not label.strip() and columns.separator is None):
+        raise _NoLabelError(row.source, [row.line], columns)
     if isinstance(label, bytes):
         raise ValueError(f"{row.where}: the label ({columns.label!r}) is binary; write it as text.")
     label = label.strip() if isinstance(label, str) else label
@@ -169,21 +164,18 @@ def label_of(row: Row, columns: Columns) -> str:
     return json.dumps(label, ensure_ascii=False, default=str) if is_json else str(label)
 
 
-def _has_no_label(row: Row, columns: Columns) -> bool:
-    label = row.field(columns.label, "--label-column")
-    return is_missing(label) or (isinstance(label, str) and not label.strip() and columns.separator is None)
+class _NoLabelError(ValueError):
+    """Rows have no label; names the first few of them."""
 
-
-def _no_label(path: Path, lines: Sequence[int], columns: Columns) -> str:
-    """The error for rows without a label: the first one, and the places of some others."""
-    first, *others = (where(path, line) for line in lines[:4])
-    others = [place.removeprefix(f"{name_of(path)}, ") for place in others]
-    also = f"; so are those of {', '.join(others)}{', ...' if len(lines) > 4 else ''}" if others else ""
-    count = f" ({len(lines):,} rows in all)" if others else ""
-    return (
-        f"{first}: the label ({columns.label!r}) is empty{also}{count}; fill "
-        f"{'them in or delete the rows' if others else 'it in or delete the row'}."
-    )
+    def __init__(self, path: Path, lines: Sequence[int], columns: Columns):
+        first, *others = (where(path, line) for line in lines[:4])
+        others = [place.removeprefix(f"{name_of(path)}, ") for place in others]
+        also = f"; so are those of {', '.join(others)}{', ...' if len(lines) > 4 else ''}" if others else ""
+        count = f" ({len(lines):,} rows in all)" if others else ""
+        super().__init__(
+            f"{first}: the label ({columns.label!r}) is empty{also}{count}; fill "
+            f"{'them in or delete the rows' if others else 'it in or delete the row'}."
+        )
 
 
 def as_number(label: str) -> float:

@@ -17,7 +17,7 @@ from albert_tf.data.finetuning.classification import Columns, as_number, label_o
 from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tables import describe_table, left_out, listed, read_rows
+from albert_tf.data.finetuning.tables import FilledRows, listed, read_rows
 from albert_tf.files.origins import name_of
 
 if TYPE_CHECKING:
@@ -102,11 +102,8 @@ def read_sentences(
     sentences, similarities, labels = StoredRows[str](), array.array("f"), set()
     names = [(columns.text, "--text-column"), (str(columns.pair), "--pair-column")]
     names += [] if negative is None else [(negative, "--negative-column")]
-    num_empty = 0
-    for row in read_rows(path, table):
-        if row.is_empty:
-            num_empty += 1
-            continue
+    rows = FilledRows(path, table)
+    for row in rows:
         texts = [row.text(*name) for name in names]
         label = "" if positive_label is None and largest_label is None else label_of(row, columns)
         if positive_label is not None:
@@ -126,5 +123,5 @@ def read_sentences(
         known = f" with the label {positive_label!r}; its labels are {listed(sorted(labels))}" if labels else ""
         raise ValueError(f"{name_of(path)} has no rows{known}; is it the right file?")
     form = f"{len(similarities):,} rows of {', '.join(column for column, _ in names)}"
-    form = ", ".join([form, *describe_table(path, table), *left_out(num_empty)])
+    form = ", ".join([form, *rows.describe()])
     return SentenceRows(sentences, len(names), np.array(similarities, np.float32), form)

@@ -49,7 +49,8 @@ class Row:
             has_names = self.source.suffix.lower() in _SEPARATED and "0" not in self.fields
             in_memory, argument = is_in_memory(self.source), f"`{option.removeprefix('--').replace('-', '_')}`"
             has_names |= in_memory and name_of(self.source) != "the examples"
-            place = name_of(self.source) if has_names else self.where if in_memory else f"{self.where},"
+            row = self.where if in_memory else f"{self.where},"
+            place = name_of(self.source) if has_names else row
             cure = argument if in_memory else f"{option} ({argument} in Python)"
             raise ValueError(
                 f"{place} has no column {column!r}; its columns are {listed(self.fields)}"
@@ -77,7 +78,7 @@ class Row:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether it is what tables hold where there is no value."""
+    """Whether a cell has no value: None or NaN."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
@@ -117,6 +118,30 @@ def read_rows(path: Path, table: TableFormat | None = None) -> Iterator[Row]:
     else:
         found = _json_rows(path, table) if suffix == ".json" else _lines_of_json(path, table)
     return _renamed((Row(path, line, fields) for line, fields in found), table.rename)
+
+
+class FilledRows:
+    """The rows of a table, see `read_rows`, without empty ones, as spreadsheets write them, which are counted.
+
+    Attributes:
+        num_empty: number of empty rows before the last one given; at the end, of all.
+    """
+
+    def __init__(self, path: Path, table: TableFormat | None = None):
+        self._path, self._table, self.num_empty = path, table or TableFormat(), 0
+
+    def __iter__(self) -> Iterator[Row]:
+        self.num_empty = 0
+        for row in read_rows(self._path, self._table):
+            if row.is_empty:
+                self.num_empty += 1
+            else:
+                yield row
+
+    def describe(self) -> list[str]:
+        """What is unusual of the file and, once its rows were read, how many were left out."""
+        left_out = f"{self.num_empty:,} empty row{'s' if self.num_empty > 1 else ''} left out"
+        return [*describe_table(self._path, self._table), *([left_out] if self.num_empty else [])]
 
 
 def describe_table(path: Path, table: TableFormat) -> list[str]:
@@ -214,11 +239,6 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
         raise ValueError(
             f"{name_of(path)} is not a Parquet file, or is damaged ({reason}); write or download it again."
         ) from None
-
-
-def left_out(count: int) -> list[str]:
-    """What to say of rows that are empty; nothing if there are none."""
-    return [f"{count:,} empty row{'s' if count > 1 else ''} left out"] if count else []
 
 
 def check_exists(path: Path, cure: str) -> None:
