@@ -5,7 +5,7 @@
     python -m tests.benchmarks.growth resume training/sample_data/novels/*.txt
     python -m tests.benchmarks.growth hosts training/sample_data/novels/*.txt
 
-Texts of any size are made of the paragraphs given, drawn at random, twenty a document (one for `shards`), so that no
+Texts of any size are made of the paragraphs given, drawn at random, twenty a document (two for `shards`), so that no
 document repeats.
 """
 
@@ -108,7 +108,7 @@ def grow_shards(texts: list[Path], megabytes: float, length: int, folder: Path) 
     """The same text in few shards and in 10,000."""
     from albert_tf.data import pretraining_dataset
 
-    corpus = make_corpus(texts, megabytes, folder / "corpus", count=1)  # enough documents for all shards
+    corpus = make_corpus(texts, megabytes, folder / "corpus", count=2)  # enough documents for all shards
     row("shards", "examples", "bytes a shard", "prepare", "first batch", "examples a second", "memory")
     for shards in (8, 1000, 10_000):
         output = folder / f"examples-{shards}"
