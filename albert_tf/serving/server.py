@@ -74,13 +74,21 @@ async def serve(
     Raises:
         ValueError: the folder has no model that can be loaded, or an address is taken.
     """
+    if options.grpc_port:  # now, so that a port that is taken is found before models are loaded
+        bind(options.host, options.grpc_port, "--grpc-port").close()
+    with bind(options.host, options.port) as listening:
+        await _serve(folder, options, announce, stop or asyncio.Event(), listening)
+
+
+async def _serve(
+    folder: str | os.PathLike,
+    options: ServerOptions,
+    announce: Callable[[str], None],
+    stop: asyncio.Event,
+    listening: socket.socket,
+) -> None:
     metrics = Metrics()
-    listening = bind(options.host, options.port)  # first, so that one that is taken is found before models are loaded
-    try:
-        models = await _load_models(folder, options, metrics)
-    except BaseException:
-        listening.close()
-        raise
+    models = await _load_models(folder, options, metrics)
     hosts = Hosts.of_server(listening.getsockname()[0], options.allowed_hosts)
     state = ServerState(models, metrics, max_body=options.max_body, api_key=options.api_key, hosts=hosts)
     config = uvicorn.Config(
@@ -98,7 +106,7 @@ async def serve(
     server = _Server(config)
     watching = asyncio.create_task(models.watch())
     grpc_server, grpc_port = await _start_grpc(state, options)
-    with _signals(stop := stop or asyncio.Event()):
+    with _signals(stop):
         with _opening(options.host, options.port):
             listening.listen()  # now, so that a request right after the announcement waits instead of being refused
         serving = asyncio.create_task(server.serve([listening]))
@@ -130,9 +138,9 @@ async def _load_models(folder: str | os.PathLike, options: ServerOptions, metric
     return models
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int, option: str = "--port") -> socket.socket:
     """A socket that can listen at an address; raises ValueError if the address is taken or unknown."""
-    with _opening(host, port), contextlib.ExitStack() as closing:
+    with _opening(host, port, option), contextlib.ExitStack() as closing:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # Only for sockets that name TCP, asyncio switches off Nagle's algorithm, which delays each answer by 40 ms.
         listening = closing.enter_context(socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP))
@@ -143,13 +151,13 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 @contextlib.contextmanager
-def _opening(host: str, port: int) -> Iterator[None]:
+def _opening(host: str, port: int, option: str = "--port") -> Iterator[None]:
     """Turns errors into a ValueError; those of `listen`, too: two servers may bind a port before one listens."""
     try:
         yield
     except OSError as error:
         raise ValueError(
-            f"{host}:{port} could not be opened ({error.strerror}); choose another --host or --port."
+            f"{host}:{port} could not be opened ({error.strerror}); choose another --host or {option}."
         ) from None
 
 

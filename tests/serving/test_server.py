@@ -160,6 +160,29 @@ def test_a_taken_port_and_a_folder_without_models_are_mistakes(toy, tmp_path_fac
         run(lambda: serve(tmp_path_factory.mktemp("empty"), ServerOptions(), print))
 
 
+@pytest.mark.parametrize("option", ["port", "grpc_port"])
+def test_a_taken_port_is_named_before_models_are_loaded(option, tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "_load_models", None)  # cannot be called
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        options = ServerOptions(**{"port": 0, option: taken.getsockname()[1]})
+        with pytest.raises(ValueError, match=f"could not be opened .* or --{option.replace('_', '-')}"):
+            run(lambda: serve(tmp_path, options, print))
+
+
+def test_a_port_that_another_server_takes_while_models_are_loaded(toy, monkeypatch):
+    load = server._load_models
+
+    async def load_meanwhile(*arguments):
+        other.listen()
+        return await load(*arguments)
+
+    monkeypatch.setattr(server, "_load_models", load_meanwhile)
+    with server.bind("127.0.0.1", 0) as other:
+        options = ServerOptions(port=other.getsockname()[1])
+        with pytest.raises(ValueError, match=r"could not be opened .*; choose another --host or --port"):
+            run(lambda: serve(toy, options, print))
+
+
 def test_a_request_right_after_the_announcement_waits(toy):
     """The server accepts it only once this has returned."""
     connected = []
