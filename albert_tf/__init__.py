@@ -6,9 +6,12 @@ Names are imported when they are first used, so that `import albert_tf` is quick
 import importlib
 from typing import TYPE_CHECKING
 
+from albert_tf.registration import register_classes
 from albert_tf.tasks import TASKS
 
 __version__ = "0.2.0"
+
+register_classes()
 
 _HOME = {
     "AlbertConfig": "albert_tf.config",

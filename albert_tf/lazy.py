@@ -1,7 +1,12 @@
-"""Packages whose names are imported when they are first used, so that importing the package itself costs nothing."""
+"""Names that are imported when they are first used, and what is done when another module is first imported."""
 
 import importlib
+import importlib.abc
+import importlib.util
+import sys
 from collections.abc import Callable, Mapping
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any
 
 
@@ -21,3 +26,25 @@ def lazy_names(package: str, module_of: Mapping[str, str]) -> tuple[Callable[[st
         return getattr(importlib.import_module(f"{package}.{module_of[name]}"), name)
 
     return get_name, lambda: sorted(module_of)
+
+
+class FirstImport(importlib.abc.MetaPathFinder):
+    """A finder for `sys.meta_path` that calls a function when a module is imported, and then removes itself.
+
+    Args:
+        name: the module's name.
+        execute: called with the module and the function that executes its code, which it has to call.
+    """
+
+    def __init__(self, name: str, execute: Callable[[ModuleType, Callable[[ModuleType], None]], None]):
+        self._name, self._execute = name, execute
+
+    def find_spec(self, fullname, path=None, target=None) -> ModuleSpec | None:
+        if fullname != self._name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            loader, run = spec.loader, spec.loader.exec_module
+            loader.exec_module = lambda module: self._execute(module, run)
+        return spec

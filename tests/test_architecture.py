@@ -9,8 +9,9 @@ import pytest
 
 PACKAGE = pathlib.Path(__file__).parents[1] / "albert_tf"
 LEVELS = {
-    "extras": -1,
-    **dict.fromkeys(("config", "costs", "keras_internals", "lazy", "tasks", "files", "processor", "progress"), 0),
+    **dict.fromkeys(("extras", "lazy"), -1),
+    **dict.fromkeys(("config", "costs", "keras_internals", "tasks", "files", "processor", "progress"), 0),
+    "registration": 0.5,
     **dict.fromkeys(("tokenization", "layers", "optimizers", "metrics", "checkpoints"), 1),
     **dict.fromkeys(("models", "data"), 2),
     **dict.fromkeys(("training_step", "inference"), 3),

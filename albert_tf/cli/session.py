@@ -2,9 +2,6 @@
 
 import contextlib
 import faulthandler
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import os
 import re
 import sys
@@ -14,6 +11,7 @@ from collections.abc import Iterator
 
 from albert_tf.cli.tables import printable, wrapped
 from albert_tf.files.urls import of_a_library, with_urls
+from albert_tf.lazy import FirstImport
 
 PROGRAM = "albert-tf"
 _LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
@@ -35,7 +33,7 @@ def user_errors() -> Iterator[None]:
 
     The status is 2, or that of the signal if training was interrupted: 130 after Ctrl-C, 143 after SIGTERM.
     """
-    quiet = _QuietTensorFlow()
+    quiet = FirstImport("tensorflow", _import_quietly)
     if sys.stderr is None or not sys.stderr.isatty():
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     if os.environ.setdefault(_LOG_LEVEL, "3") not in _VERBOSE_LEVELS and "tensorflow" not in sys.modules:
@@ -77,27 +75,14 @@ def _sentence(error: Exception) -> str:
     return f"{reason}; {cure}." if cure else f"{reason}."
 
 
-class _QuietTensorFlow(importlib.abc.MetaPathFinder):
+def _import_quietly(module, execute) -> None:
     """Hides TensorFlow's messages on stderr during import and device discovery.
 
     `TF_CPP_MIN_LOG_LEVEL` does not apply to them, because they are written before logging is initialised.
     """
-
-    def find_spec(self, fullname, path=None, target=None) -> importlib.machinery.ModuleSpec | None:
-        if fullname != "tensorflow":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def execute_quietly(module) -> None:
-                with _hidden_log_lines():
-                    execute(module)
-                    module.config.list_physical_devices()
-
-            spec.loader.exec_module = execute_quietly
-        return spec
+    with _hidden_log_lines():
+        execute(module)
+        module.config.list_physical_devices()
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """The base class of all layers, and shared helpers."""
 
 import zlib
+from typing import Any
 
 import keras
 from keras import ops
@@ -8,6 +9,7 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import fused_inference
 from albert_tf.layers.dropout import Dropout
+from albert_tf.layers.frozen import from_frozen_config, with_frozen
 
 
 class AlbertLayer(keras.layers.Layer):
@@ -21,11 +23,16 @@ class AlbertLayer(keras.layers.Layer):
         self._given_name = kwargs.get("name") or ""
 
     def get_config(self):
-        return {**super().get_config(), "config": self.config.to_dict()}
+        return with_frozen({**super().get_config(), "config": self.config.to_dict()}, self)
 
     @classmethod
     def from_config(cls, config):
-        return cls(**{**config, "config": AlbertConfig(**config["config"])})
+        return from_frozen_config(cls, {**config, "config": AlbertConfig(**config["config"])})
+
+    @property
+    def part_options(self) -> dict[str, Any]:
+        """Constructor arguments of the layers that this one makes."""
+        return {"dtype": self.dtype_policy, "trainable": self.trainable}
 
     def in_compute_dtype(self, variable):
         """The variable's value in this layer's compute dtype."""
@@ -43,19 +50,19 @@ class AlbertLayer(keras.layers.Layer):
 
     def make_dense(self, units: int, name: str, **kwargs) -> "Dense":
         """A dense layer with this layer's initializer and dtype."""
-        return Dense(units, name=name, dtype=self.dtype_policy, kernel_initializer=self.kernel_initializer(), **kwargs)
+        return Dense(units, name=name, kernel_initializer=self.kernel_initializer(), **self.part_options, **kwargs)
 
     def make_layer_norm(
         self, name: str = "layer_norm", epsilon: float | None = None
     ) -> keras.layers.LayerNormalization:
         """A layer normalisation with this layer's dtype and, by default, the config's epsilon."""
         epsilon = self.config.layer_norm_eps if epsilon is None else epsilon
-        return keras.layers.LayerNormalization(epsilon=epsilon, name=name, dtype=self.dtype_policy)
+        return keras.layers.LayerNormalization(epsilon=epsilon, name=name, **self.part_options)
 
     def add_and_normalize(self, x, residual, use_islands: bool):
         """`self.layer_norm` of `x + residual`, [B L, D] each."""
         if not use_islands:
-            total = ops.add(x, residual)
+            total = x + residual  # `ops.add` takes a residual without rows for a bias
             if fused_inference.is_used("normalization"):
                 return fused_inference.normalize(total, self.layer_norm)
             return self.layer_norm(total)

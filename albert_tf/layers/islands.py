@@ -48,7 +48,7 @@ def add_and_normalize(x, residual, layer_norm: keras.layers.LayerNormalization):
         return scaled, lambda gradient: _scaled_gradient(normalized, inverse, gamma, gradient)
 
     weights = [tf.cast(weight, tf.float32) for weight in (layer_norm.gamma, layer_norm.beta)]
-    return program(x, residual, *weights) if _is_fixed(x) else operations(keras.ops.add(x, residual), *weights)
+    return program(x, residual, *weights) if _is_fixed(x) else operations(x + residual, *weights)
 
 
 def softmax(logits, bias=None):

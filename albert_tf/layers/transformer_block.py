@@ -73,8 +73,8 @@ class TransformerBlock(AlbertLayer):
         super().__init__(config, **kwargs)
         self.supports_masking = True
         self._has_given_half = attention is not None or ffn is not None
-        self.attention = attention or AttentionBlock(config, name="attention", dtype=self.dtype_policy)
-        self.ffn = ffn or FeedForwardBlock(config, name="ffn", dtype=self.dtype_policy)
+        self.attention = attention or AttentionBlock(config, name="attention", **self.part_options)
+        self.ffn = ffn or FeedForwardBlock(config, name="ffn", **self.part_options)
 
     @property
     def halves(self) -> tuple[AttentionBlock, FeedForwardBlock]:

@@ -13,6 +13,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_internals import DotNotTrackScope, layers_within, reshape_variable
 from albert_tf.layers.base import not_quantizable
+from albert_tf.layers.frozen import from_frozen_config, with_frozen
 from albert_tf.layers.fused_inference import runs_on_cpu
 from albert_tf.models import variable_paths
 from albert_tf.models.checked_model import CheckedModel
@@ -59,6 +60,8 @@ class AlbertBase(CheckedModel):
             if not part.built:
                 part.build(None)
         self.built = True
+        for layer in layers_within(self, recursive=False):
+            layer.trainable = layer.trainable and self.trainable  # an argument that Keras does not pass on
 
     # === Loss and metrics ===
 
@@ -249,11 +252,12 @@ class AlbertBase(CheckedModel):
     # === Saving and loading ===
 
     def get_config(self) -> dict[str, Any]:
-        return {"config": self.config.to_dict(), "name": self.name, "dtype": self.dtype_policy.name}
+        config = {"config": self.config.to_dict(), "name": self.name, "dtype": self.dtype_policy.name}
+        return with_frozen(config, self)
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
-        return cls(**{**config, "config": AlbertConfig(**config["config"])})
+        return from_frozen_config(cls, {**config, "config": AlbertConfig(**config["config"])})
 
     def variables_by_path(self) -> dict[str, Any]:
         """All weights by their paths in checkpoints, without the states of random generators."""

@@ -88,7 +88,10 @@ class CheckedModel(OpenModel):
     @functools.wraps(keras.Model.predict)
     def predict(self, x, *args, **kwargs):
         with _Checks(self, "predict_step", labelled=False) as checks:
-            return super().predict(checks.data(x)[0], *args, **kwargs)
+            x, _ = checks.data(x)
+            if isinstance(x, dict) and not any(map(len, x.values())):
+                return super().predict_on_batch(x)  # Keras fails without a batch
+            return super().predict(x, *args, **kwargs)
 
     @functools.wraps(keras.Model.train_on_batch)
     def train_on_batch(self, x, y=None, *args, **kwargs):

@@ -40,12 +40,32 @@ def cross_entropy(labels, logits):
     return ops.sparse_categorical_crossentropy(ops.cast(labels, "int32"), ops.cast(logits, "float32"), from_logits=True)
 
 
-def weighted_mean(values, weights=None, epsilon: float = 0.0) -> WeightedMean:
-    """The mean of `values` with `weights` of the same size, by default 1."""
+def weighted_mean(values, weights=None, epsilon: float = 0.0, sample_weight=None) -> WeightedMean:
+    """The mean of `values` with `weights`, by which it is divided, after multiplication by sample weights.
+
+    As in Keras, sample weights do not change what the sum is divided by, so that they count in batches of any size.
+
+    Args:
+        values: tensor [B] or [B, L].
+        weights: numbers of the same size, such as 0 where a token is not counted. None: all 1.
+        epsilon: float. Added to the sum of the weights.
+        sample_weight: numbers per row, [B] or [B, 1], or per value. None: all 1.
+    """
     values = ops.cast(values, "float32")
     # Reshaped, because weights [B, 1] and values [B] would broadcast to [B, B].
     weights = ops.ones_like(values) if weights is None else ops.reshape(ops.cast(weights, "float32"), ops.shape(values))
-    return WeightedMean(ops.sum(values * weights), ops.sum(weights), epsilon)
+    weighted = values * weights
+    if sample_weight is not None:
+        weighted = weighted * as_factors(sample_weight, weighted)
+    return WeightedMean(ops.sum(weighted), ops.sum(weights), epsilon)
+
+
+def as_factors(sample_weight, values):
+    """Sample weights [B], [B, 1] or of the shape of `values` [B] or [B, ...], in a shape that broadcasts to it."""
+    sample_weight, rank = ops.cast(sample_weight, "float32"), len(values.shape)
+    if len(sample_weight.shape) == rank > 1:
+        return sample_weight
+    return ops.reshape(sample_weight, (-1, *[1] * (rank - 1)))
 
 
 def correct(labels, logits):
@@ -61,25 +81,21 @@ def weights_of(label: str, sample_weight):
 def label_loss(labels, logits, sample_weight=None) -> WeightedMean:
     """Mean cross entropy of labels int [B] or [B, L] except `IGNORED_LABEL`, with logits float [..., C].
 
-    Weights are per row, [B] or [B, 1], or per label, [B, L].
+    Sample weights are per row, [B] or [B, 1], or per label, [B, L].
     """
-    labels, weights = _labels_and_weights(labels, logits, sample_weight)
-    return weighted_mean(cross_entropy(labels, logits), weights)
+    labels, counted = _counted_labels(labels, logits)
+    return weighted_mean(cross_entropy(labels, logits), counted, sample_weight=sample_weight)
 
 
 def label_accuracy(labels, logits) -> WeightedMean:
     """Fraction of labels, as in `label_loss`, that have the largest logit; unweighted, like Keras' metrics."""
-    labels, weights = _labels_and_weights(labels, logits, None)
-    return weighted_mean(correct(labels, logits), weights)
+    labels, counted = _counted_labels(labels, logits)
+    return weighted_mean(correct(labels, logits), counted)
 
 
-def _labels_and_weights(labels, logits, sample_weight):
+def _counted_labels(labels, logits):
+    """The labels in the shape of the logits' rows, and 1.0 for those that are not ignored, 0.0 for others."""
     labels = ops.reshape(ops.cast(labels, "int32"), ops.shape(logits)[:-1])
     counted = ops.not_equal(labels, IGNORED_LABEL)
-    weights = ops.cast(counted, "float32")
-    if sample_weight is not None:
-        given, rank = ops.cast(sample_weight, "float32"), len(labels.shape)
-        is_of_labels = len(given.shape) == rank > 1
-        weights = weights * (given if is_of_labels else ops.reshape(given, (-1, *[1] * (rank - 1))))
     # Ignored labels become class 0, because the cross entropy of a missing class is an error.
-    return ops.where(counted, labels, 0), weights
+    return ops.where(counted, labels, 0), ops.cast(counted, "float32")

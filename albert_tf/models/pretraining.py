@@ -98,10 +98,8 @@ class AlbertForPreTraining(AlbertBase):
         logits = outputs["sentence_order_logits"]
         # The reference's files hold labels as [B, 1].
         values = value_of(ops.reshape(y[label], ops.shape(logits)[:-1]), logits)
-        weights = weights_of(label, sample_weight)
-        if f"{self.objective}_weights" in y:
-            weights = _times_row_weights(y[f"{self.objective}_weights"], weights)
-        return {f"{self.objective}_{name}": weighted_mean(values, weights)}
+        weights, sample_weight = y.get(f"{self.objective}_weights"), weights_of(label, sample_weight)
+        return {f"{self.objective}_{name}": weighted_mean(values, weights, sample_weight=sample_weight)}
 
     def get_config(self):
         return {**super().get_config(), "objective": self.objective}
@@ -160,17 +158,10 @@ class AlbertForMaskedLM(AlbertBase):
 
 def masked_lm_loss(y, logits, sample_weight=None):
     """Mean negative log probability of the masked tokens, by their weights."""
-    losses = cross_entropy(y["masked_lm_ids"], logits)
-    weights = _times_row_weights(y["masked_lm_weights"], weights_of("masked_lm_ids", sample_weight))
-    return weighted_mean(losses, weights, MASKED_LM_EPSILON)
+    losses, sample_weight = cross_entropy(y["masked_lm_ids"], logits), weights_of("masked_lm_ids", sample_weight)
+    return weighted_mean(losses, y["masked_lm_weights"], MASKED_LM_EPSILON, sample_weight)
 
 
 def masked_lm_accuracy(y, logits):
     """Fraction of masked tokens that have the largest logit, by `masked_lm_weights`."""
     return weighted_mean(correct(y["masked_lm_ids"], logits), y["masked_lm_weights"])
-
-
-def _times_row_weights(weights, row_weights):
-    """Weights [B, ...] multiplied by `row_weights` [B], unless None."""
-    weights = ops.cast(weights, "float32")
-    return weights if row_weights is None else weights * ops.reshape(ops.cast(row_weights, "float32"), (-1, 1))

@@ -163,4 +163,4 @@ def _within(positions, scores):
 def _no_answer_loss(y, outputs, sample_weight) -> WeightedMean:
     is_impossible = ops.reshape(ops.cast(y["is_impossible"], "float32"), (-1,))
     losses = ops.binary_crossentropy(is_impossible, outputs["cls_logits"], from_logits=True)
-    return weighted_mean(losses, weights_of("is_impossible", sample_weight))
+    return weighted_mean(losses, sample_weight=weights_of("is_impossible", sample_weight))

@@ -146,14 +146,14 @@ class AlbertForSentenceEmbedding(AlbertBase):
         if self.objective == "ranking":
             logits = _SCALE * _cosines_to_all(embeddings)
             losses = cross_entropy(ops.arange(ops.shape(logits)[0]), logits)
-            return {"cross_entropy": weighted_mean(losses, sample_weight)}
+            return {"cross_entropy": weighted_mean(losses, sample_weight=sample_weight)}
         if self.objective == "triplet":
             anchor, positive, negative = (embeddings[:, text] for text in range(3))
             losses = ops.relu(_distance(anchor, positive) - _distance(anchor, negative) + _MARGIN)
-            return {"triplet_loss": weighted_mean(losses, sample_weight)}
+            return {"triplet_loss": weighted_mean(losses, sample_weight=sample_weight)}
         cosines = ops.sum(_unit(embeddings[:, 0]) * _unit(embeddings[:, 1]), axis=-1)
         losses = ops.square(cosines - ops.reshape(ops.cast(y, "float32"), (-1,)))
-        return {"squared_error": weighted_mean(losses, sample_weight)}
+        return {"squared_error": weighted_mean(losses, sample_weight=sample_weight)}
 
     def reported_terms(self):
         names = {"ranking": ("cross_entropy", "accuracy"), "triplet": ("triplet_loss", "accuracy")}

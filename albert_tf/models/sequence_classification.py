@@ -16,7 +16,7 @@ from albert_tf.models.classifier import NamedClassifier
 from albert_tf.models.distillation import Imitation
 from albert_tf.models.encoder import AlbertEncoder
 from albert_tf.models.inputs import ENCODER_INPUTS, Field
-from albert_tf.models.losses import IGNORED_LABEL, weighted_mean
+from albert_tf.models.losses import IGNORED_LABEL, as_factors, weighted_mean
 
 Problem = Literal["classification", "multi_label", "regression"]
 
@@ -113,9 +113,11 @@ class AlbertForSequenceClassification(NamedClassifier):
             return super().loss_terms(y, outputs, sample_weight)
         if self.problem == "multi_label":
             losses = ops.binary_crossentropy(_decisions(y, logits), logits, from_logits=True)  # [B, C]
-            return {"binary_cross_entropy": weighted_mean(ops.mean(losses, axis=-1), sample_weight)}
+            if sample_weight is not None:  # one per row, or one per decision
+                losses = losses * as_factors(sample_weight, losses)
+            return {"binary_cross_entropy": weighted_mean(ops.mean(losses, axis=-1))}
         error = ops.reshape(logits, (-1,)) - ops.cast(ops.reshape(y, (-1,)), "float32")
-        return {"mean_squared_error": weighted_mean(error * error, sample_weight)}
+        return {"mean_squared_error": weighted_mean(error * error, sample_weight=sample_weight)}
 
     def reported_terms(self):
         names = {"regression": ("mean_squared_error",), "multi_label": ("binary_cross_entropy", "accuracy")}

@@ -50,6 +50,10 @@ def keras_loss():
     return classification(optimizer, metrics=["accuracy"], weighted_metrics=[accuracy])
 
 
+def own_classification_loss():
+    return classification(keras.optimizers.SGD(0.1), loss=None)
+
+
 def clipping():
     model, data = classification(keras.optimizers.SGD(1.0, global_clipnorm=0.1))
     # Whole batches, so that nothing but the order of clipping and adding up can make a difference.
@@ -115,12 +119,12 @@ def overflowing():
     return model, data.take(20)
 
 
-def fit(make, strategy, validate=True, keras_step=False):
+def fit(make, strategy, validate=True, keras_step=False, batch_size=4):
     with strategy.scope():
         model, data = make()
     if keras_step:
         keras.Model.make_train_function(model)
-    data = data.batch(4)
+    data = data.batch(batch_size)
     validation = data if validate else None
     history = model.fit(data, epochs=2, shuffle=False, validation_data=validation, verbose=0).history
     weights = {path: v.numpy().tolist() for path, v in model.variables_by_path().items()}
@@ -161,13 +165,15 @@ def main():
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     one, two = tf.distribute.get_strategy(), tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
-    def both(make, on_two=None, validate=False):
-        return {"one": fit(make, one, validate), "two": fit(on_two or make, two, validate)}
+    def both(make, on_two=None, validate=False, **options):
+        return {"one": fit(make, one, validate, **options), "two": fit(on_two or make, two, validate, **options)}
 
     results = {make.__name__: both(make, validate=True) for make in (pretraining, keras_loss)}
     for make in (overflowing, clipping, by_weights, own_loss, distilled):
         results[make.__name__] = both(make)
     results["microbatches_of_one"] = both(partial(microbatches_of_one, 1), partial(microbatches_of_one, 2))
+    # One row a batch, so that one of the devices never has any.
+    results["own_classification_loss"] = both(own_classification_loss, validate=True, batch_size=1)
     results["pretraining"]["four_steps_in_one"] = fit(lambda: pretraining(steps_per_execution=4), two, validate=False)
     # Keras' own step clips the gradients of each replica and adds them up then.
     results["clipping"]["keras"] = fit(clipping, two, validate=False, keras_step=True)

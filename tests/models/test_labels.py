@@ -130,10 +130,12 @@ def multi_label():
 def test_its_loss_is_of_every_decision(multi_label):
     scores = np.asarray(logits(multi_label), "float64")
     probabilities = 1 / (1 + np.exp(-scores))
-    losses = -np.log(np.where(DECISIONS == 1, probabilities, 1 - probabilities)).mean(axis=1)
+    losses = -np.log(np.where(DECISIONS == 1, probabilities, 1 - probabilities))
     right = ((scores > 0) == DECISIONS).mean()  # as in Keras, weights have no part in it
-    for weights in (None, WEIGHTS):
-        loss = np.average(losses, weights=weights)
+    each = np.random.default_rng(5).uniform(0.1, 3, DECISIONS.shape)  # [B, C]: a weight for each decision
+    for weights in (None, WEIGHTS, each):
+        factors = 1 if weights is None else weights.reshape(len(losses), -1)
+        loss = (losses * factors).mean()
         expected = {"loss": loss, "binary_cross_entropy": loss, "accuracy": right}
         logs = multi_label.evaluate(INPUTS, DECISIONS, sample_weight=weights, batch_size=5, return_dict=True, verbose=0)
         assert logs == pytest.approx(expected, abs=1e-6)

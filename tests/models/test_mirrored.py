@@ -11,6 +11,7 @@ pytestmark = pytest.mark.exhaustive  # a process of its own with many fits on tw
 RUNS = {
     **dict.fromkeys(("pretraining", "keras_loss", "by_weights", "distilled"), 12),
     **dict.fromkeys(("clipping", "microbatches_of_one", "overflowing", "own_loss"), 10),
+    "own_classification_loss": 42,
 }
 
 

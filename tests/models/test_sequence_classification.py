@@ -52,9 +52,22 @@ def test_its_own_loss_under_weights():
     model = make_model()
     losses, correct = losses_of(model)
     logs = evaluate(model, sample_weight=WEIGHTS)
-    assert logs["cross_entropy"] == pytest.approx(np.average(losses, weights=WEIGHTS), abs=1e-6)
+    assert logs["cross_entropy"] == pytest.approx(np.mean(losses * WEIGHTS), abs=1e-6)
     assert logs["accuracy"] == pytest.approx(correct.mean(), abs=1e-6)
     assert evaluate(model, sample_weight=WEIGHTS[:, None]) == logs
+    # What weights are divided by is the number of rows, so the size of batches does not count.
+    assert evaluate(model, sample_weight=WEIGHTS, batch_size=1) == pytest.approx(logs, abs=1e-6)
+
+
+@pytest.mark.parametrize("loss", [None, "sparse_categorical_crossentropy"])
+def test_weights_of_classes_count_in_batches_of_one_row(loss):
+    def trained(class_weight):
+        model = make_model(loss=loss, optimizer=keras.optimizers.SGD(0.1))
+        model.fit(INPUTS, LABELS, class_weight=class_weight, batch_size=1, shuffle=False, verbose=0)
+        return np.concatenate([weights.ravel() for weights in model.get_weights()])
+
+    doubled = dict.fromkeys(range(3), 2.0)
+    assert np.abs(trained(doubled) - trained(None)).max() > 1e-3
 
 
 @pytest.mark.parametrize(

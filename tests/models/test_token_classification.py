@@ -30,7 +30,7 @@ def expected_logs(model, weights):
     logits = np.asarray(model(INPUTS)["logits"], "float64")
     log_probabilities = logits - np.log(np.sum(np.exp(logits), axis=-1, keepdims=True))
     losses = -np.take_along_axis(log_probabilities, np.maximum(LABELS, 0)[..., None], axis=-1)[..., 0]
-    loss = np.average(losses, weights=weights * (LABELS != -100))
+    loss = np.average(losses * weights, weights=LABELS != -100)
     accuracy = np.average(np.argmax(logits, -1) == LABELS, weights=LABELS != -100)
     return pytest.approx({"loss": loss, "cross_entropy": loss, "accuracy": accuracy}, abs=1e-6)
 
