@@ -31,13 +31,12 @@ def run(
     precision: Annotated[str, typer.Option(help=_PRECISION)] = "auto",
     threads: Annotated[int | None, typer.Option(help="Threads of TensorFlow; default: one per core.", min=1)] = None,
     max_batch_size: Annotated[int, typer.Option(help="Rows of a batch.", min=1)] = 32,
-    max_batch_tokens: Annotated[
-        int, typer.Option(help="Tokens of a batch of several rows; more for GPUs.", min=1)
-    ] = 1024,
+    max_batch_tokens: Annotated[int, typer.Option(help="Tokens of a batch of many rows; more for GPUs.", min=1)] = 1024,
     batch_delay_ms: Annotated[float, typer.Option(help="Milliseconds that a row waits for others.", min=0)] = 5.0,
     max_queue: Annotated[int, typer.Option(help="Rows that may wait; more are refused.", min=1)] = 1024,
     timeout: Annotated[float, typer.Option(help="Seconds after which a request fails.", min=0.001)] = 30.0,
     max_body_mb: Annotated[float, typer.Option(help="Largest request in MiB.", min=0.001)] = 4.0,
+    max_answer_mb: Annotated[float, typer.Option(help="Largest answer in MiB, as arrays.", min=0.001)] = 64.0,
     api_key_file: Annotated[
         Path | None, typer.Option(help=f"File with the key that requests must have; or set {KEY_VARIABLE}.")
     ] = None,
@@ -70,7 +69,9 @@ def run(
         engine=engine,
         precision=precision,
         threads=threads,
-        batches=BatchOptions(max_batch_size, max_batch_tokens, batch_delay_ms / 1000, max_queue, timeout),
+        batches=BatchOptions(
+            max_batch_size, max_batch_tokens, batch_delay_ms / 1000, max_queue, timeout, round(max_answer_mb * 2**20)
+        ),
         max_body=round(max_body_mb * 2**20),
         api_key=api_key,
         allowed_hosts=tuple(allowed_host or ()),

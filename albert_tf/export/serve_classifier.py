@@ -48,7 +48,7 @@ class ServedChoices(ServedModel):
         count = tf.shape(choices)[1]
         statement = self.tokenizer.tokenize(tf.reshape(choices, [-1]))["input_ids"]  # [B C, (T)]
         statement = statement[:, -min(loaded.max_question_length, loaded.max_length - 4) :]
-        passage = self.tokenizer.tokenize(context)["input_ids"]  # [B, (T)]
+        passage = self.tokenizer.tokenize(self.tokenizer.used_part(context))["input_ids"]  # [B, (T)]
         passage = tf.gather(passage, tf.repeat(tf.range(tf.size(context)), count))
         room = loaded.max_length - 3 - statement.row_lengths()
         kept = tf.minimum(passage.row_lengths(), tf.cast(room, passage.row_splits.dtype))

@@ -104,8 +104,10 @@ def _start(file: pathlib.Path, engine: str, in_bfloat16: bool) -> tuple[str, Com
             except Exception as error:  # each engine has exceptions of its own for damaged files
                 reason = (str(error).strip().splitlines() or [type(error).__name__])[-1][:200]
                 raise ValueError(f"{file} cannot be loaded by {name} ({reason}); export the model again.") from None
-    name = "openvino" if engine == "auto" else engine
-    raise ValueError(f"{name} is not installed; {install_command(_EXTRAS[name])}.")
+    names = list(_ENGINES) if engine == "auto" else [engine]
+    missing = f"{' nor '.join(names)} is installed" if len(names) > 1 else f"{engine} is not installed"
+    commands = ", or ".join(install_command(_EXTRAS[name]) for name in names)
+    raise ValueError(f"{'Neither ' if len(names) > 1 else ''}{missing}; {commands}.")
 
 
 def _start_openvino(file: pathlib.Path, in_bfloat16: bool) -> Compute:

@@ -40,6 +40,7 @@ class BatchOptions:
         delay: seconds that a row waits for others.
         max_queue: rows that may wait; also the most rows of a request.
         timeout: seconds after which a request fails.
+        max_answer: bytes of the arrays of an answer; as JSON they are up to four times as many.
     """
 
     max_batch_size: int = 32
@@ -47,6 +48,7 @@ class BatchOptions:
     delay: float = 0.005
     max_queue: int = 1024
     timeout: float = 30.0
+    max_answer: int = 64 << 20
 
 
 @dataclasses.dataclass(eq=False)
@@ -56,6 +58,8 @@ class _Request:
     future: asyncio.Future
     unanswered: int
     outputs: list  # of each row: arrays by name, [1, ...]
+    free: Mapping[str, Sequence[int]]  # see `join_rows`
+    largest: dict[str, int] = dataclasses.field(default_factory=dict)  # bytes of a row by name
 
 
 @dataclasses.dataclass(eq=False)
@@ -104,7 +108,7 @@ class Batcher:
             timeout: seconds, if less than that of the options.
 
         Raises:
-            ValueError: a row cannot be answered, or there are more rows than the queue holds.
+            ValueError: a row cannot be answered, there are more rows than the queue holds, or the answer is too large.
             QueueFullError: there is no room in the queue.
             TimeoutError: the answer took too long.
         """
@@ -114,7 +118,8 @@ class Batcher:
         if self.waiting + rows > self._options.max_queue:
             raise QueueFullError(f"{self.waiting} rows are waiting, and at most {self._options.max_queue} may; retry.")
         timeout = min(self._options.timeout, self._options.timeout if timeout is None else timeout)
-        request = _Request(signature, inputs, self._loop.create_future(), rows, [None] * rows)
+        free = self._free_outputs(signature)
+        request = _Request(signature, inputs, self._loop.create_future(), rows, [None] * rows, free)
         try:
             async with asyncio.timeout(timeout):
                 if not inputs:
@@ -126,7 +131,7 @@ class Batcher:
         finally:
             if not request.future.done() or request.future.cancelled() or request.future.exception():
                 self._remove(request)
-        return await asyncio.to_thread(join_rows, request.outputs, self._free_outputs(signature))
+        return await asyncio.to_thread(join_rows, request.outputs, free)
 
     def close(self) -> None:
         """Ends the thread; no request may be running."""
@@ -208,7 +213,30 @@ class Batcher:
             _fail(rows, error)
         else:
             for position, row in enumerate(rows):
-                _deliver(row, {name: array[position : position + 1] for name, array in outputs.items()})
+                self._deliver(row, {name: array[position : position + 1] for name, array in outputs.items()})
+
+    def _deliver(self, row: _Row, outputs: Mapping[str, np.ndarray]) -> None:
+        """Keeps the answer of a row; fails its request as soon as it is known that all rows together are too large."""
+        request, largest = row.request, row.request.largest
+        if request.future.done():
+            return
+        # Without the padding of other rows, so that what a request may have does not depend on other requests.
+        outputs = join_rows([outputs], request.free) if request.free else outputs
+        for name, array in outputs.items():
+            largest[name] = max(largest.get(name, 0), array.nbytes)
+        size, limit = len(request.outputs) * sum(largest.values()), self._options.max_answer
+        if size > limit:
+            message = (
+                f"The answer would have {size:,} bytes, {len(request.outputs)} rows as large as the largest, and must "
+                f"have at most {limit:,}; send fewer rows, or start the server with a larger --max-answer-mb."
+            )
+            request.outputs.clear()
+            request.future.set_exception(ValueError(message))
+            return
+        request.outputs[row.index] = outputs
+        request.unanswered -= 1
+        if not request.unanswered:
+            request.future.set_result(None)
 
     async def _call(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return await self._loop.run_in_executor(self._thread, self._engine.run, signature, inputs)
@@ -250,13 +278,6 @@ def _fail(rows: Sequence[_Row], error: Exception) -> None:
     for row in rows:
         if not row.request.future.done():
             row.request.future.set_exception(error)
-
-
-def _deliver(row: _Row, outputs: dict) -> None:
-    row.request.outputs[row.index] = outputs
-    row.request.unanswered -= 1
-    if not row.request.unanswered and not row.request.future.done():
-        row.request.future.set_result(None)
 
 
 def join_rows(rows: Sequence[Mapping[str, np.ndarray]], free: Mapping[str, Sequence[int]]) -> dict[str, np.ndarray]:

@@ -26,6 +26,8 @@ from albert_tf.serving.openapi import describe
 from albert_tf.serving.versions import ServedModels, ServedVersion
 
 PLAYGROUND = pathlib.Path(__file__).parent / "playground"
+# Bytes of a request and its answer that leave much free memory behind.
+_LARGE = 1 << 20
 _NO_KEY_NEEDED = ("/", "/playground.js", "/healthz", "/readyz")
 _PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; img-src data:; script-src 'self'; style-src 'unsafe-inline'; "
@@ -106,6 +108,12 @@ def _route(
     state: ServerState, path: str, handler: Callable[[ServerState, Request], Awaitable[Response]], method="GET"
 ) -> Route:
     async def endpoint(request: Request) -> Response:
+        reply = await answer(request)
+        if reply.status_code >= 400 and reply.status_code != 408:
+            await _skip_body(state, request)
+        return reply
+
+    async def answer(request: Request) -> Response:
         headers = request.headers
         if path not in _NO_KEY_NEEDED and not state.allows(
             headers.get("authorization", ""), headers.get("x-api-key", "")
@@ -132,8 +140,14 @@ def _route(
 async def _measured(method: str, handler: Callable, state: ServerState, request: Request) -> Response:
     with state.models.hold(request.path_params["name"], request.path_params.get("version")) as served:
         body = await _read_body(state, request)
-        with state.metrics.measured(served.version.model, method, "rest"):
-            return _json(await _unless_disconnected(request, handler(served, body)))
+        size = len(body)
+        try:
+            with state.metrics.measured(served.version.model, method, "rest"):
+                answer = await _unless_disconnected(request, handler(served, body))
+                size += len(answer)
+                return _json(answer)
+        finally:
+            state.models.has_free_memory |= size > _LARGE
 
 
 async def _predict(served: ServedVersion, body: bytes) -> bytes:
@@ -218,6 +232,17 @@ async def _read_body(state: ServerState, request: Request) -> bytes:
         message = f"The body did not arrive within {state.read_timeout:g} seconds."
         raise HTTPException(408, message, {"connection": "close"}) from None
     return bytes(body)
+
+
+async def _skip_body(state: ServerState, request: Request) -> None:
+    """Reads what an answered request still sends: closing the connection before would lose the answer."""
+    if request.headers.get("expect", "").lower() == "100-continue":  # which sends nothing before it is asked to
+        return
+    # A RuntimeError says that all was read.
+    with contextlib.suppress(TimeoutError, ClientDisconnect, RuntimeError):
+        async with asyncio.timeout(state.read_timeout):
+            async for _ in request.stream():
+                pass
 
 
 async def _unless_disconnected(request: Request, answer: Awaitable[_Answer]) -> _Answer:

@@ -108,14 +108,20 @@ class ModelRoot:
                 _logger.warning("%s The loaded versions stay.", error)
             self._copied_at = time.monotonic()
 
-    def check_links(self, folder: pathlib.Path) -> None:
-        """Raises ValueError if a link below `folder` leaves the root, or leads to a folder, which might in turn."""
+    def check_files(self, folder: pathlib.Path) -> None:
+        """Raises ValueError for what must not be opened below `folder`.
+
+        That is a link which leaves the root, or leads to a folder, which might in turn; and a pipe or a device, which
+        may be read forever.
+        """
         for parent, folders, files in os.walk(folder):
             for path in (pathlib.Path(parent, name) for name in (*folders, *files)):
                 if path.is_symlink() and not (path.is_file() and path.resolve().is_relative_to(self._folder)):
                     raise ValueError(
                         f"{path} is a link to outside {self._folder} or to a folder; copy what it points to."
                     )
+                if not (path.is_file() or path.is_dir()):
+                    raise ValueError(f"{path} is neither a file nor a folder but a pipe, socket or device; delete it.")
 
     def _named(self, models: dict[str, list[tuple[pathlib.Path, str]]]) -> dict[str, list[Version]]:
         found = {}
@@ -218,6 +224,7 @@ class ServedModels:
         self._root, self._load, self._make_batcher = root, load, make_batcher
         self.served: dict[str, ServedVersion] = {}
         self.failed: dict[Version, str] = {}
+        self.has_free_memory = False  # after a large request
         self._seen: dict[pathlib.Path, Version] = {}  # when it was last looked at
 
     @contextlib.contextmanager
@@ -251,13 +258,16 @@ class ServedModels:
         return served
 
     async def watch(self) -> None:
-        """Looks for new versions every second, until it is cancelled."""
+        """Looks for new versions every second, until it is cancelled; gives back the memory of large requests."""
         while True:
             await asyncio.sleep(_SCAN_SECONDS)
             try:
                 await self.refresh()
             except OSError as error:
                 _logger.warning("The folder of models could not be read (%s); the loaded versions stay.", error)
+            if self.has_free_memory:
+                self.has_free_memory = False
+                await asyncio.to_thread(_give_back_memory)
 
     async def refresh(self) -> None:
         """Loads what is newer on disk than in memory."""
@@ -302,7 +312,7 @@ class ServedModels:
         self.served.clear()
 
     def _load_checked(self, folder: pathlib.Path) -> Engine:
-        self._root.check_links(folder)
+        self._root.check_files(folder)
         return self._load(folder)
 
 
@@ -314,7 +324,12 @@ def _release_if_unused(served: ServedVersion) -> None:
 
 
 def _free_memory() -> None:
-    """Frees what nothing refers to any more, and gives the memory back to the system where the C library can."""
+    """Frees what nothing refers to any more."""
     gc.collect()
+    _give_back_memory()
+
+
+def _give_back_memory() -> None:
+    """Gives free memory back to the system where the C library can."""
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)

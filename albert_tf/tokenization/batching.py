@@ -13,6 +13,9 @@ import numpy as np
 from albert_tf.tokenization.interface import SpecialPieceIds
 
 PADDINGS = ("longest", "max_length")
+# Of a text that is truncated so many characters are tokenized for each id that is kept, and at least so many: far more
+# than ids have in any language, and few enough that megabytes do not block a server.
+_CHARACTERS_OF_AN_ID, _FEWEST_CHARACTERS = 128, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,17 @@ class BatchLayout:
     truncation: bool = True
     pad_to_multiple_of: int | None = None
     doc_stride: int | None = None
+
+    @property
+    def max_characters(self) -> int | None:
+        """The number of characters of a text that are tokenized. None: all, because nothing is truncated."""
+        if self.doc_stride is not None or not self.truncation:
+            return None
+        return max(_FEWEST_CHARACTERS, _CHARACTERS_OF_AN_ID * self.max_length)
+
+    def used_parts(self, texts: Sequence[Any]) -> list[Any]:
+        """The beginnings of texts that are tokenized; bytes stay whole."""
+        return [text[: self.max_characters] if isinstance(text, str) else text for text in texts]
 
     def __post_init__(self):
         if self.padding not in PADDINGS:

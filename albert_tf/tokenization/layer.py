@@ -67,7 +67,7 @@ class TokenizerLayer(keras.layers.Layer):
         self._pieces = SplitInGraph(pieces, model.special_tokens()) if allow_special else pieces
 
     def call(self, texts: tf.Tensor | tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
-        return self.arrange([self.tokenize(text) for text in _as_tensors(texts)])
+        return self.arrange([self.tokenize(self.used_part(text)) for text in _as_tensors(texts)])
 
     def arrange(self, rows: list[dict[str, tf.RaggedTensor]]) -> dict[str, tf.Tensor]:
         """What a call returns, from the results of `tokenize` for texts and, in pairs, second texts."""
@@ -111,6 +111,11 @@ class TokenizerLayer(keras.layers.Layer):
                 (Path(folder) / Path(name).name).write_bytes(base64.b64decode(content))
             model = load_piece_model(find_vocabulary(folder))
         return cls(model, BatchLayout(**config.pop("layout")), **config)
+
+    def used_part(self, texts: tf.Tensor) -> tf.Tensor:
+        """What of tf.string [B] is tokenized if texts are truncated: time may grow with the square of the length."""
+        most = self._layout.max_characters
+        return texts if most is None else tf.strings.substr(texts, 0, most, unit="UTF8_CHAR")
 
     def tokenize(self, texts: tf.Tensor) -> dict[str, tf.RaggedTensor]:
         """Converts tf.string [B] to `input_ids` [B, (T)], without special ids, and `starts` and `ends` in bytes."""

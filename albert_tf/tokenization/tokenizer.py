@@ -48,8 +48,8 @@ class AlbertTokenizer:
         pairs: second texts, as many as `texts`, or None.
         max_length: maximum number of ids per row, including special ids.
         padding: "longest" or "max_length".
-        truncation: whether to truncate texts that do not fit, instead of raising. Of a pair, ids are removed one by one
-            from the end of the longer text, or of the second one if both are equally long.
+        truncation: whether to truncate texts that do not fit, instead of raising; of a pair, id by id, the longer text,
+            else the second. Of a text 65,536 characters are read at most, or 128 times `max_length` if that is more.
         return_offsets: whether to return `offsets`.
         pad_to_multiple_of: with padding "longest", pad to a multiple of this number.
         doc_stride: split texts that do not fit into several rows instead of truncating them: windows that start this
@@ -325,7 +325,7 @@ class AlbertTokenizer:
                 f"`pairs` must have the length of `texts`. Received: {len(texts)} texts and {len(pairs)} pairs."
             )
         model = self._choose_model(allow_special)
-        rows = [_encode(model, each, return_offsets) for each in (texts, pairs) if each is not None]
+        rows = [_encode(model, layout.used_parts(each), return_offsets) for each in (texts, pairs) if each is not None]
         return build_inputs(rows[0], None if pairs is None else rows[1], self._model.special, layout)
 
     def as_layer(

@@ -188,3 +188,7 @@ def test_an_engine_that_is_not_installed_is_named(onnx_folders, monkeypatch):
     assert load_onnx(onnx_folders["classifier"]).network.name == "onnxruntime"
     with pytest.raises(ValueError, match=r"openvino is not installed; pip install '.*\[openvino\]'"):
         load_onnx(onnx_folders["classifier"], "openvino")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    commands = r"pip install '.*\[openvino\]', or pip install '.*\[onnx\]'"
+    with pytest.raises(ValueError, match=f"Neither openvino nor onnxruntime is installed; {commands}"):
+        load_onnx(onnx_folders["classifier"])

@@ -165,3 +165,16 @@ def test_squares_of_several_batches_are_padded_on_both_axes():
         np.testing.assert_array_equal(answer[name], array, err_msg=name)
     (alone, _), _, _ = answered([texts("aa"), texts("b" * 100)], signature="attention")
     assert (alone["tokens"].shape, alone["attention"].shape) == ((1, 2), (1, 1, 2, 2))
+
+
+def test_an_answer_that_would_be_too_large_ends_with_its_first_batch():
+    """It is refused by the size of its largest row, which all rows would be padded to, and not by other requests."""
+    requests = [texts(*["a" * 10] * 50), texts("a" * 20), texts("a" * 20, *["b"] * 49), texts(*["c"] * 50)]
+    answers, engine, waiting = answered(requests, signature="attention", max_answer=20_000, max_batch_size=4)
+    refused = [isinstance(answer, ValueError) for answer in answers]
+    assert refused == [True, False, True, False]
+    assert "would have 24,000 bytes" in str(answers[0])  # for 10 tokens, 8 of each string and 4 of each of 100 numbers
+    assert "--max-answer-mb" in str(answers[0])
+    assert answers[3]["attention"].shape == (50, 1, 1, 1)
+    assert waiting == 0
+    assert len(engine.batches) <= 2 + 1 + 2 + 13

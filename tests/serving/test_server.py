@@ -1,6 +1,7 @@
 """Proves that a server starts, reloads, drains and ends, over real sockets with a real export."""
 
 import asyncio
+import json
 import logging
 import os
 import re
@@ -11,6 +12,8 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 
 import httpx
 import pytest
@@ -142,6 +145,18 @@ def test_a_request_may_take_longer_than_its_headers(toy, monkeypatch):
             return [client.post("/v1/models/task:predict", json=body).status_code for _ in range(2)]
 
     assert with_server(toy, scenario)[0] == [200, 200]
+
+
+@pytest.mark.parametrize(("path", "status"), [("task", 413), ("other", 404)])
+def test_an_early_answer_reaches_a_client_that_is_still_sending(toy, path, status):
+    def scenario(address, _):
+        request = urllib.request.Request(f"{address}/v1/models/{path}:predict", bytes(32 << 20))
+        with pytest.raises(urllib.error.HTTPError) as refused, urllib.request.urlopen(request, timeout=10):
+            pass
+        with refused.value as reply:
+            return reply.code, "error" in json.load(reply)
+
+    assert with_server(toy, scenario)[0] == (status, True)
 
 
 def test_a_taken_port_and_a_folder_without_models_are_mistakes(toy, tmp_path_factory, monkeypatch):

@@ -113,6 +113,19 @@ def test_links_that_leave_the_root_are_refused(tmp_path, caplog):
     assert sum("link to outside" in message for message in caplog.messages) == 5
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes are POSIX")
+def test_a_pipe_in_a_version_is_refused_before_it_is_read(tmp_path, caplog):
+    write_version(tmp_path / "task", 1)
+    os.mkfifo(write_version(tmp_path / "task", 2) / "onnx" / "model.onnx")
+
+    async def scenario():
+        async with toy_server(tmp_path, ToyEngine()) as server:
+            return server.models.served["task"].version.number
+
+    assert run(scenario) == 1
+    assert "2/onnx/model.onnx is neither a file nor a folder but a pipe, socket or device; delete it." in caplog.text
+
+
 def test_a_new_version_replaces_the_old_one_after_its_last_request(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     write_version(tmp_path / "task", 1)

@@ -282,3 +282,15 @@ def test_saved_models_without_this_package(tmp_path):
         for batch in (texts, texts[:1], []):
             got = np.load(tmp_path / f"{name}.{len(batch)}.npy")
             np.testing.assert_array_equal(got, tokenizer(batch)["input_ids"])
+
+
+def test_of_a_long_text_the_part_that_can_be_used_is_read():
+    """Unknown characters take time in the square of their number in the graph; a run of them is one id."""
+    tokenizer = english()
+    unknown = "\u0e01" * 65_535
+    texts = [unknown + "a b", "\u0e01" * 1_400_000, "a" + " " * 65_533 + "bc"]
+    _assert_same(tokenizer, texts)
+    _assert_same(tokenizer, texts[2:], pairs=["one"], max_length=16)
+    assert tokenizer.encode(texts[0])[:-1] == tokenizer(texts[0])["input_ids"][0, 1:-1].tolist()
+    untruncated = tokenizer(texts[:1], max_length=LONG)["input_ids"], tokenizer(texts[:1], doc_stride=8)["input_ids"]
+    assert all(ids.shape[1] == len(tokenizer.encode(texts[0])) + 2 for ids in untruncated)
