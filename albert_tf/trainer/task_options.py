@@ -39,6 +39,7 @@ def _start(path: Any) -> Any:
 
 
 Examples = Annotated[pathlib.Path, pydantic.BeforeValidator(_as_file)]
+Probability = Annotated[float, pydantic.Field(ge=0, le=1)]
 Start = Annotated[pathlib.Path, pydantic.BeforeValidator(_start)]
 
 _QUESTIONS = ("question_answering", "question_answering_beam")
@@ -48,7 +49,7 @@ _READ_BY = {
     **dict.fromkeys(("text_column", "pair_column", "label_column", "header"), _TABLES),
     "ragged_rows": (*_TABLES, "multiple_choice"),
     "labels": ("sequence_classification", "token_classification"),
-    **dict.fromkeys(("problem", "label_separator"), ("sequence_classification",)),
+    **dict.fromkeys(("problem", "label_separator", "threshold"), ("sequence_classification",)),
     **dict.fromkeys(("max_answer_length", "no_answer_threshold", "num_candidates"), _QUESTIONS),
     **dict.fromkeys(("scorer", "misplaced_answers"), _QUESTIONS),
     "max_question_length": (*_QUESTIONS, "multiple_choice"),
@@ -84,6 +85,9 @@ class TaskOptions(pydantic.BaseModel):
         problem: `"classification"`, `"multi_label"` if a text may have any number of labels, or `"regression"` if
             labels are numbers, such as ranks.
         label_separator: between the labels of a text in a table; in JSON they may also be a list.
+        threshold: where a text may have any number of labels, it has those with probabilities above this: a number, or
+            numbers by label, 0.5 for the others. None: the number with the best F1 of all decisions on `dev`.
+            `"per_label"`: for each label that with its best F1; labels of few texts get that of all.
         labels: class names in order of their ids. None: the labels in the training examples, sorted.
         main_score: for texts, the score that decides which weights are kept. None: accuracy, F1 of all decisions, or
             Pearson's correlation.
@@ -128,6 +132,7 @@ class TaskOptions(pydantic.BaseModel):
     ragged_rows: Literal["refuse", "drop"] = "refuse"
     problem: Literal["classification", "multi_label", "regression"] = "classification"
     label_separator: str = pydantic.Field(default=",", min_length=1)
+    threshold: Probability | dict[str, Probability] | Literal["per_label"] | None = None
     labels: tuple[str, ...] | None = None
     main_score: (
         Literal["accuracy", "f1", "f1_macro", "f1_micro", "exact_match", "matthews", "pearson", "spearman"] | None
@@ -277,11 +282,11 @@ class FinetuneOptions(TaskOptions):
                 "`ragged_rows` must be 'refuse' without a header, which tells how many fields a row has. Received: "
                 "ragged_rows='drop', header=False."
             )
-        if self.label_separator != "," and self.problem != "multi_label":
-            raise ValueError(
-                "`label_separator` must be left out unless problem='multi_label'. Received: "
-                f"label_separator={self.label_separator!r}."
-            )
+        for name in ("label_separator", "threshold") if self.problem != "multi_label" else ():
+            if getattr(self, name) != fields[name].default:
+                raise ValueError(
+                    f"`{name}` must be left out unless problem='multi_label'. Received: {name}={getattr(self, name)!r}."
+                )
         return self
 
     @pydantic.model_validator(mode="after")
