@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from albert_tf.cli.data_options import Delimiter, Encoding, Renames, table_options
+from albert_tf.cli.data_options import Delimiter, Encoding, Renames, table_options, threshold_option
 from albert_tf.cli.paths import check_exists, checkpoint_folder
 from albert_tf.cli.tables import Quiet, print_table, score_rows, wrapped
 from albert_tf.files.urls import location
@@ -42,6 +42,10 @@ def run(
     main_score: Annotated[str | None, _task("Score that chooses the weights.", "accuracy or pearson")] = None,
     max_length: Annotated[int | None, _task("Maximum number of tokens.", "the model's")] = None,
     labels: Annotated[str | None, _task("Names of the labels or tags in order: a,b,c.", "those in the data")] = None,
+    threshold: Annotated[
+        list[str] | None,
+        _task("For any number of labels per text; or label=number, repeat; or per_label.", "the best on --dev"),
+    ] = None,
     text_column: Annotated[str | None, _columns("Column with the text.", "text")] = None,
     pair_column: Annotated[str | None, _columns("Column with the second text of a pair.")] = None,
     label_column: Annotated[str | None, _columns("Column with the label.", "label")] = None,
@@ -111,7 +115,7 @@ def _given(arguments: dict[str, Any]) -> dict[str, Any]:
     table = ("rename_columns", "encoding", "delimiter")
     own = ("recipe", "seeds", "quiet", *table)
     given = {name: value for name, value in arguments.items() if value is not None and name not in own}
-    given |= table_options(*(arguments[name] for name in table))
+    given |= table_options(*(arguments[name] for name in table)) | threshold_option(arguments["threshold"])
     if "labels" in given:
         given["labels"] = [label.strip() for label in given["labels"].split(",")]
     if "remat" in given and given["remat"].isdecimal():
@@ -152,6 +156,8 @@ def _print_report(report: Any) -> None:
     rows = score_rows(report.scores, report.constant_score)
     if report.baseline_score is not None:
         rows.append((f"{report.main_score} of TF-IDF and a linear model", f"{report.baseline_score:.4f}"))
+    by_label = report.threshold if isinstance(report.threshold, dict) else {"": report.threshold}
+    rows += [(f"threshold {name}".strip(), f"{value:.4f}") for name, value in by_label.items() if value is not None]
     rows.append((f"evaluation kept, by {report.main_score}", str(report.kept_evaluation)))
     rows.append(("examples at the length limit", f"{report.full_share:.1%}"))
     print_table(f"{report.steps:,} updates", ("score", "value"), rows)

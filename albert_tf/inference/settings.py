@@ -66,9 +66,7 @@ class Settings:
             is_valid, expected = _CHECKS[field.name]
             if not is_valid(value):
                 raise ValueError(f"`{field.name}` must be {expected}. Received: {str(value)[:60]}.")
-        for name in self.threshold if isinstance(self.threshold, Mapping) else ():
-            if name not in self.labels:
-                raise ValueError(f"`threshold` has no label {name!r} to be of{nearest(name, self.labels)}")
+        thresholds_of(self.threshold, self.labels)  # raises
 
     @property
     def thresholds(self) -> np.ndarray:
@@ -118,8 +116,11 @@ class Settings:
 
 
 def thresholds_of(threshold: Threshold, labels: Sequence[str]) -> np.ndarray:
-    """The threshold of each label, float32 [C]."""
+    """The threshold of each label, float32 [C]; raises ValueError if it names another label."""
     by_label = threshold if isinstance(threshold, Mapping) else dict.fromkeys(labels, threshold)
+    for name in by_label:
+        if name not in labels:
+            raise ValueError(f"`threshold` must name labels of the model. Received: {name!r}{nearest(name, labels)}")
     return np.array([by_label.get(label, DEFAULT_THRESHOLD) for label in labels], np.float32)
 
 
@@ -135,7 +136,8 @@ def _is_share(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value <= 1
 
 
-def _is_threshold(value: Any) -> bool:
+def is_threshold(value: Any) -> bool:
+    """Whether it is a number from 0 to 1, or such numbers by label."""
     return all(map(_is_share, value.values())) if isinstance(value, Mapping) else _is_share(value)
 
 
@@ -151,7 +153,7 @@ _CHECKS = {
     "max_length": (lambda value: type(value) is int and value >= 3, "an integer of at least 3"),
     "labels": (_are_names, "a list of different strings"),
     "problem": (_is_string, "a string"),
-    "threshold": (_is_threshold, "a number from 0 to 1, or such numbers by label"),
+    "threshold": (is_threshold, "a number from 0 to 1, or such numbers by label"),
     "label_separator": (lambda value: isinstance(value, str) and value != "", "a string that is not empty"),
     "pooling": (lambda value: value in get_args(Pooling), f"one of {', '.join(get_args(Pooling))}"),
     **dict.fromkeys(("takes_pairs", "tags_words", "normalize"), _FLAG),

@@ -12,6 +12,7 @@ from albert_tf.data.finetuning.choices import MAX_STATEMENT_LENGTH
 from albert_tf.data.finetuning.classification import Columns
 from albert_tf.data.finetuning.example_sources import as_file
 from albert_tf.data.finetuning.table_format import TableFormat
+from albert_tf.inference.settings import is_threshold
 from albert_tf.tasks import Objective, Pooling
 from albert_tf.trainer.optimizer_recipe import LearningRateRules
 from albert_tf.trainer.recipe import Count, DtypePolicy, Remat, Strategy
@@ -39,7 +40,6 @@ def _start(path: Any) -> Any:
 
 
 Examples = Annotated[pathlib.Path, pydantic.BeforeValidator(_as_file)]
-Probability = Annotated[float, pydantic.Field(ge=0, le=1)]
 Start = Annotated[pathlib.Path, pydantic.BeforeValidator(_start)]
 
 _QUESTIONS = ("question_answering", "question_answering_beam")
@@ -132,7 +132,7 @@ class TaskOptions(pydantic.BaseModel):
     ragged_rows: Literal["refuse", "drop"] = "refuse"
     problem: Literal["classification", "multi_label", "regression"] = "classification"
     label_separator: str = pydantic.Field(default=",", min_length=1)
-    threshold: Probability | dict[str, Probability] | Literal["per_label"] | None = None
+    threshold: float | dict[str, float] | Literal["per_label"] | None = None
     labels: tuple[str, ...] | None = None
     main_score: (
         Literal["accuracy", "f1", "f1_macro", "f1_micro", "exact_match", "matthews", "pearson", "spearman"] | None
@@ -155,6 +155,16 @@ class TaskOptions(pydantic.BaseModel):
     scorer: Literal["squad", "korquad"] = "squad"
     tag_words: bool | None = None
     misplaced_answers: Literal["refuse", "drop"] = "refuse"
+
+    @pydantic.field_validator("threshold", mode="before")
+    @classmethod
+    def _check_threshold(cls, value):
+        if value not in (None, "per_label") and not is_threshold(value):
+            raise ValueError(
+                "`threshold` must be a number from 0 to 1, such numbers by label, or 'per_label'. Received: "
+                f"threshold={value!r}."
+            )
+        return value
 
     @pydantic.model_validator(mode="after")
     def _check_main_score(self):

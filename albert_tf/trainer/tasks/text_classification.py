@@ -83,6 +83,8 @@ class TextClassification(FinetuneTask):
         if self.options.problem == "regression":
             return {"num_labels": 1, "problem": "regression", "labels": None}
         names = train.label_names() if self.options.labels is None else self.options.labels
+        if isinstance(self.options.threshold, dict):
+            thresholds_of(self.options.threshold, names)  # raises
         if len(names) < (1 if self.options.problem == "multi_label" else 2):
             raise ValueError(f"A classifier must have at least two labels. Received: {list(names)} for {train.source}.")
         if self.options.problem == "classification" and len(names) > max(20, len(train) // 2):
