@@ -32,13 +32,13 @@ def table_options(renames: Sequence[str] | None, encoding: str | None, delimiter
 
 
 def threshold_option(values: Sequence[str] | None) -> dict[str, Any]:
-    """The option `threshold` if it was given: a number, numbers by label, or another word for `finetune` to check."""
+    """The option `threshold` if it was given: a number, or numbers by label."""
     if not values:
         return {}
     pairs = [value.rpartition("=") for value in values]
     try:
         if len(values) == 1 and not pairs[0][1]:
-            return {"threshold": values[0] if values[0] == "per_label" else float(values[0])}
+            return {"threshold": float(values[0])}
         if all(label for label, *_ in pairs):
             return {"threshold": {label: float(number) for label, _, number in pairs}}
     except ValueError:

@@ -81,8 +81,6 @@ def run(
     for option, value in options.items():
         if form != "saved_model" and value not in (None, False, "float32"):
             raise ValueError(f"`--{option}` is only for `--format saved_model`; leave it out.")
-    if threshold and form == "hub":
-        raise ValueError("`--threshold` is not for `--format hub`, whose modules give no labels; leave it out.")
     location(output)  # raises if it is a URL that cannot be reached
     folder = checkpoint_folder(folder)
     arguments = {"source": folder, "output": output, "name": name, "version": version, "max_length": max_length}
@@ -97,6 +95,8 @@ def run(
 
 def _export_graph(form: str, arguments: dict[str, Any], options: dict[str, Any]) -> None:
     """Writes a SavedModel, or modules for TF Hub; `options` are those of SavedModels alone."""
+    if form == "hub" and "threshold" in arguments:
+        raise ValueError("`--threshold` is not for `--format hub`, whose modules give no labels; leave it out.")
     with progress_line("export"):
         from albert_tf.export import export_hub, export_saved_model
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from albert_tf.cli.data_options import Delimiter, Encoding, Renames, table_options, threshold_option
+from albert_tf.cli.data_options import Delimiter, Encoding, Renames, table_options
 from albert_tf.cli.paths import check_exists, checkpoint_folder
 from albert_tf.cli.tables import Quiet, print_table, score_rows, wrapped
 from albert_tf.files.urls import location
@@ -42,10 +42,6 @@ def run(
     main_score: Annotated[str | None, _task("Score that chooses the weights.", "accuracy or pearson")] = None,
     max_length: Annotated[int | None, _task("Maximum number of tokens.", "the model's")] = None,
     labels: Annotated[str | None, _task("Names of the labels or tags in order: a,b,c.", "those in the data")] = None,
-    threshold: Annotated[
-        list[str] | None,
-        _task("For any number of labels per text; or label=number, repeat; or per_label.", "the best on --dev"),
-    ] = None,
     text_column: Annotated[str | None, _columns("Column with the text.", "text")] = None,
     pair_column: Annotated[str | None, _columns("Column with the second text of a pair.")] = None,
     label_column: Annotated[str | None, _columns("Column with the label.", "label")] = None,
@@ -115,7 +111,7 @@ def _given(arguments: dict[str, Any]) -> dict[str, Any]:
     table = ("rename_columns", "encoding", "delimiter")
     own = ("recipe", "seeds", "quiet", *table)
     given = {name: value for name, value in arguments.items() if value is not None and name not in own}
-    given |= table_options(*(arguments[name] for name in table)) | threshold_option(arguments["threshold"])
+    given |= table_options(*(arguments[name] for name in table))
     if "labels" in given:
         given["labels"] = [label.strip() for label in given["labels"].split(",")]
     if "remat" in given and given["remat"].isdecimal():

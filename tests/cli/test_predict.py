@@ -242,9 +242,9 @@ def test_texts_without_a_label_are_shown(folders):
     first, second = sorted(shares.values())
     command = ("predict", folders["multi_label"], "a text", "--threshold")
     for threshold, labels in ((second + 0.01, ["none"]), ((first + second) / 2, [max(shares, key=shares.__getitem__)])):
-        assert [row[1] for row in lines_without_rules(output_of(*command, threshold))] == labels
+        assert [row[2] for row in lines_without_rules(output_of(*command, threshold))] == labels
     rows = lines_without_rules(output_of(*command, f"a={shares['a'] - 0.01}", "--threshold", f"b={shares['b'] + 0.01}"))
-    assert [row[:2] for row in rows] == [["a text", "a"]]
+    assert [row[1:3] for row in rows] == [["a text", "a"]]
     for wrong, message in {
         "x=0.5": "`threshold` must name labels of the model. Received: 'x'.",
         "1.5": "`threshold` must be a number from 0 to 1, or such numbers by label. Received: 1.5.",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from albert_tf.data.finetuning.separated import NEEDS_QUOTES
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import FilledRows, Row, is_missing, listed
@@ -181,7 +182,8 @@ def join_labels(labels: Sequence[str], separator: str | None) -> str:
     law|war ["IT, science", "law"]
     """
     text = (separator or ",").join(labels)
-    return text if _split_labels(text, separator) == list(labels) else json.dumps(labels, ensure_ascii=False)
+    is_plain = _split_labels(text, separator) == list(labels) and not NEEDS_QUOTES.search(text)
+    return text if is_plain else json.dumps(labels, ensure_ascii=False)
 
 
 def _split_labels(text: str, separator: str | None) -> list[str] | None:

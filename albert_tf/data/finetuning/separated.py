@@ -18,7 +18,7 @@ _MAX_FIELD = 2**31 - 1  # characters of a field of a CSV file, instead of the 12
 # A field as spreadsheets write it if there are quotes in the text.
 _DOUBLED = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
 # A field between tabs that needs quotes.
-_NEEDS_QUOTES = re.compile('^"|[\t\r\n]')
+NEEDS_QUOTES = re.compile('^"|[\t\r\n]')
 _QUOTED = re.compile('"[^"]*"')
 # A first line that spreadsheets write and read.
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*')
@@ -60,7 +60,7 @@ def separated_line(fields: Iterable[Any], delimiter: str) -> str:
     """A row of a table with its end; between tabs, few fields are in quotes, which readers of .tsv take for text."""
     if delimiter == "\t":
         texts = map(str, fields)
-        quoted = (f'"{text.replace(chr(34), chr(34) * 2)}"' if _NEEDS_QUOTES.search(text) else text for text in texts)
+        quoted = (f'"{text.replace(chr(34), chr(34) * 2)}"' if NEEDS_QUOTES.search(text) else text for text in texts)
         return "\t".join(quoted) + "\n"
     line = io.StringIO()
     csv.writer(line, delimiter=delimiter, lineterminator="\n").writerow(fields)
