@@ -10,6 +10,7 @@ import pytest
 
 import albert_tf
 from albert_tf.cli import predict_tables
+from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.export import (
     answer_questions,
     choose,
@@ -235,6 +236,25 @@ def test_a_text_has_the_same_labels_in_every_form(form, forms, tmp_path):
     answers = json.loads(output_of("predict", folder, *texts[:5], "--json"))
     assert [answer["prediction"]["labels"] for answer in answers] == expected[:5]
     assert all(set(answer["prediction"]) == {"labels", "probabilities"} for answer in answers)
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv"])
+def test_tables_have_the_separator_of_the_training_data(suffix, tmp_path):
+    names = ["IT, science", "law", 'say "a|b"']
+    folder = write_classifier(tmp_path / "model", problem="multi_label", labels=names)
+    (folder / "recipe.json").write_text('{"max_length": 48, "label_separator": "|"}')
+    export = export_onnx(folder, tmp_path, "onnx", precisions=["float32"], threshold={"law": 0.1, names[0]: 0.1}).folder
+    (tmp_path / "a.tsv").write_text("text\na text\nanother\n", encoding="utf-8")
+    output = tmp_path / f"labels{suffix}"
+    for limits, expected, cell in (
+        ({names[2]: 1.0}, names[:2], "IT, science|law"),
+        ({names[2]: 0.0}, names, json.dumps(names)),
+    ):
+        given = [f"--threshold={name}={number}" for name, number in limits.items()]
+        output_of("predict", export, "--data", tmp_path / "a.tsv", "--output", output, *given)
+        again = read_texts(output, Columns(label="prediction", separator="|"))
+        assert list(again.labels) == [cell] * 2
+        assert again.label_sets() == [expected] * 2
 
 
 def test_texts_without_a_label_are_shown(folders):
