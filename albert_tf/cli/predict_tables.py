@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,16 +67,17 @@ def predict_table(model: Any, folder: Path, source: Source, output: Path) -> int
     from albert_tf.files.atomic import atomic_open
 
     _check_output(model.task, output, source)
-    form, unit, names, examples = _read(source, folder, model.task)
-    lines = _lines(model, examples, names, output.suffix, unit)
     count = 0
-    if str(output) == "-":
-        sys.stdout.writelines(lines)
-    else:
-        with atomic_open(output) as file:
-            for line in lines:
-                file.write(line.encode("utf-8", "surrogatepass"))
-                count += 1
+    with tempfile.TemporaryDirectory(prefix="albert_tf-", ignore_cleanup_errors=True) as scratch:
+        form, unit, names, examples = _read(source, _trained(folder, model.task), Path(scratch))
+        lines = _lines(model, examples, names, output.suffix, unit)
+        if str(output) == "-":
+            sys.stdout.writelines(lines)
+        else:
+            with atomic_open(output) as file:
+                for line in lines:
+                    file.write(line.encode("utf-8", "surrogatepass"))
+                    count += 1
     print(form, file=sys.stderr)
     return count - (output.suffix in _DELIMITERS)
 
@@ -108,17 +110,17 @@ def _check_output(task: str, output: Path, source: Source) -> None:
 # === Tables ===
 
 
-def _read(source: Source, folder: Path, task: str) -> tuple[str, str, list[str], Iterator[_Example]]:
+def _read(source: Source, trained: Mapping[str, Any], scratch: Path) -> tuple[str, str, list[str], Iterator[_Example]]:
     """What a table was recognised as, what its rows are counted in, its columns and its examples."""
     from albert_tf.data.finetuning.example_sources import as_file
     from albert_tf.data.finetuning.table_format import TableFormat
     from albert_tf.data.finetuning.tables import FilledRows
     from albert_tf.files.origins import is_in_memory, name_of, unit_of
 
-    trained, is_typed = _trained(folder, task), source.data == "-"
+    is_typed = source.data == "-"
     names = ("text_column", "pair_column", "header")
     text, pair, header = (trained[name] if (own := getattr(source, name)) is None else own for name in names)
-    path = _standard_input(source, text) if is_typed else Path(as_file(source.data))
+    path = _standard_input(source, text, scratch) if is_typed else Path(as_file(source.data))
     if is_typed and is_in_memory(path):  # lines
         text, pair, trained = "text", None, {**trained, "rename_columns": {}}
     options, suffix = {"header": source.header, **source.options}, path.suffix.lower()
@@ -164,13 +166,13 @@ def _columns(row: "Row") -> dict[str, Any]:
     return {name: None if is_missing(value) else value for name, value in fields.items() if name not in inner}
 
 
-def _standard_input(source: Source, text_column: str) -> Path:
-    """Standard input as a file with the suffix of its format; lines of text become a table in memory."""
+def _standard_input(source: Source, text_column: str, scratch: Path) -> Path:
+    """Standard input as a file in a folder, with the suffix of its format; lines of text become a table in memory."""
     from albert_tf.data.finetuning.example_sources import as_file
     from albert_tf.files.encodings import text_lines
-    from albert_tf.files.origins import ORIGINS, STANDARD_INPUT, process_folder
+    from albert_tf.files.origins import ORIGINS, STANDARD_INPUT
 
-    path, encoding = process_folder() / "input", source.options.get("encoding")
+    path, encoding = scratch / "input", source.options.get("encoding")
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     ORIGINS[path] = STANDARD_INPUT
