@@ -193,7 +193,7 @@ def _recognised(first: str, text_column: str, is_table: bool) -> str:
     """The format of standard input by its first line."""
     try:
         content = json.loads(first)
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
     if isinstance(content, dict):
         return "json" if isinstance(content.get("data"), list) else "jsonl"
@@ -202,7 +202,7 @@ def _recognised(first: str, text_column: str, is_table: bool) -> str:
     names = [name.strip(' "') for name in re.split("[,;|]", first)]
     if "\t" in first or ((is_table or text_column in names) and len(names) == 1):
         return "tsv"
-    if is_table or text_column in names:
+    if is_table or text_column in names or first.startswith("sep="):
         return "csv"
     if len(names) > 1 and not re.search(r"\s", first):
         raise ValueError(

@@ -337,6 +337,7 @@ TABLES = {
     "no header": (QUOTED.partition("\n")[2], ("--no-header", "--text-column", "1")),
     "renamed": (QUOTED.replace("text", "Review"), ("--rename-columns", "Review=text")),
     "encoding": (QUOTED.replace("two", "셋").encode("cp949"), ("--encoding", "cp949")),
+    "separator line": ("sep=;\n" + QUOTED.replace(",", ";").replace("one;", "one,"), ()),
     "format": ("id,text,label\n1,one,x\n2,two,y", ("--format", "csv")),
 }
 
@@ -359,9 +360,10 @@ def test_a_table_on_standard_input_is_read_as_its_file_is(name, files, tmp_path,
 
 def test_lines_are_texts_unless_they_may_be_a_table(files, monkeypatch):
     command = ("predict", files / "classifier", "--data", "-")
-    lines = ['He said: "one, two".', "[MASK] is, {so}", "", "a,b"]
-    types(monkeypatch, "\n".join(lines))
-    assert [json.loads(row)["text"] for row in output_of(*command).splitlines()] == lines
+    lines = ['He said: "one, two".', "[MASK] is, {so}", "", "a,b", "[" * 100_000, "5"]
+    for some in (lines, lines[::-1], lines[4:]):
+        types(monkeypatch, "\n".join(some))
+        assert [json.loads(row)["text"] for row in output_of(*command).splitlines()] == some
     for content, message in {
         "id,review\n1,fine\n": "may be a table without the column 'text', by its first line 'id,review'",
         "id\treview\n1\tfine\n": "standard input has no column 'text'; its columns are 'id', 'review'.",
