@@ -46,10 +46,12 @@ def describe(signatures, outputs: dict[str, tf.Tensor], row: int) -> list[str]:
     if "pieces" in values:
         masks = zip(values["pieces"], values["probabilities"])  # [M, K] each
         return [f"{value:.4f}  {piece.decode()}" for mask in masks for piece, value in zip(*mask) if piece]
-    if "label" in values and "labels" in signatures:
+    if "probabilities" in values and "labels" in signatures:
         names = signatures["labels"]()["labels"].numpy()
-        scores = zip(names, values["probabilities"])
-        return [f"label: {values['label'].decode()}", *(f"{value:.4f}  {name.decode()}" for name, value in scores)]
+        scores = [f"{value:.4f}  {name.decode()}" for name, value in zip(names, values["probabilities"])]
+        if "label" in values:
+            return [f"label: {values['label'].decode()}", *scores]
+        return [f"labels: {', '.join(name.decode() for name in values['labels'] if name) or 'none'}", *scores]
     if "entity_label" in values:
         entities = zip(values["entity_label"], values["entity_text"], values["entity_score"])
         return [f"{score:.4f}  {label.decode()}: {text.decode()}" for label, text, score in entities if label]

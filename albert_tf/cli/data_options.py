@@ -13,6 +13,14 @@ Encoding = Annotated[str | None, typer.Option(help="Of text files that are not U
 Delimiter = Annotated[
     str | None, typer.Option(help="Between the fields of a table, such as ';'.  [default: by its header]")
 ]
+Threshold = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--threshold",
+        help="Any number of labels per text: those with probabilities above it; or label=number, repeat.",
+        show_default=False,
+    ),
+]
 
 
 def table_options(renames: Sequence[str] | None, encoding: str | None, delimiter: str | None) -> dict[str, Any]:
@@ -21,6 +29,23 @@ def table_options(renames: Sequence[str] | None, encoding: str | None, delimiter
     if renames:
         given["rename_columns"] = dict(_pair(rename) for rename in renames)
     return {name: value for name, value in given.items() if value is not None}
+
+
+def threshold_option(values: Sequence[str] | None) -> dict[str, Any]:
+    """The option `threshold` if it was given: a number, or numbers by label."""
+    if not values:
+        return {}
+    pairs = [value.rpartition("=") for value in values]
+    try:
+        if len(values) == 1 and not pairs[0][1]:
+            return {"threshold": float(values[0])}
+        if all(label for label, *_ in pairs):
+            return {"threshold": {label: float(number) for label, _, number in pairs}}
+    except ValueError:
+        pass
+    raise ValueError(
+        f"`--threshold` must be a number such as 0.4, or label=number, repeated. Received: {', '.join(values)}."
+    )
 
 
 def _pair(rename: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from albert_tf.cli.data_options import Delimiter, Encoding, Renames, table_options
+from albert_tf.cli.data_options import Delimiter, Encoding, Renames, Threshold, table_options, threshold_option
 from albert_tf.cli.paths import check_data, existing_model
 from albert_tf.cli.tables import AsJson, print_json, print_table, score_rows, wrapped
 from albert_tf.files.urls import location
@@ -32,6 +32,7 @@ def run(
     doc_stride: Annotated[int | None, typer.Option(help="Tokens between the starts of two windows.")] = None,
     max_answer_length: Annotated[int | None, typer.Option(help="Maximum number of tokens of an answer.")] = None,
     scorer: Annotated[str | None, typer.Option(help="For questions: squad, or korquad.")] = None,
+    threshold: Threshold = None,
     batch_size: Annotated[int, typer.Option(help="Examples per batch.", min=1)] = 32,
     predictions: Annotated[Path | None, typer.Option(help="File to write predictions to.")] = None,
     as_json: AsJson = False,
@@ -40,7 +41,7 @@ def run(
 
     Example: albert-tf evaluate runs/task --data test.tsv
     """
-    table = table_options(rename_columns, encoding, delimiter)
+    table = table_options(rename_columns, encoding, delimiter) | threshold_option(threshold)
     own = ("own", "folder", "data", "batch_size", "predictions", "as_json", "table", "rename_columns", *table)
     changes = {name: value for name, value in locals().items() if name not in own and value is not None}
     folder = existing_model(folder)

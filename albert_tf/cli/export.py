@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from albert_tf.cli.data_options import Threshold, threshold_option
 from albert_tf.cli.paths import checkpoint_folder
 from albert_tf.cli.tables import print_table
 from albert_tf.extras import install_command
@@ -25,6 +26,9 @@ _Format = Annotated[
 _Precision = Annotated[
     Literal["float32", "bfloat16"], typer.Option(help="saved_model: data type of weights and computation.")
 ]
+_Calibration = Annotated[
+    Path | None, typer.Option(help="onnx, web: file of typical texts, one a line, to calibrate the int8 file.")
+]
 
 
 def run(
@@ -36,6 +40,7 @@ def run(
         int | None,
         typer.Option(help="Maximum number of tokens; default: as in training; for hub 128, for litert at most.", min=3),
     ] = None,
+    threshold: Threshold = None,
     form: _Format = "saved_model",
     license: Annotated[str | None, typer.Option(help="saved_model: licence to state in MODEL.md.")] = None,
     warmup: Annotated[
@@ -49,9 +54,7 @@ def run(
     attention: Annotated[
         bool, typer.Option("--attention", help="saved_model: add a signature with the attention of layers and heads.")
     ] = False,
-    calibration: Annotated[
-        Path | None, typer.Option(help="onnx, web: file of typical texts, one a line, to calibrate the int8 file.")
-    ] = None,
+    calibration: _Calibration = None,
     float16: Annotated[
         bool, typer.Option("--float16", help="onnx, web: also write a float16 file, for WebGPU.")
     ] = False,
@@ -81,6 +84,7 @@ def run(
     location(output)  # raises if it is a URL that cannot be reached
     folder = checkpoint_folder(folder)
     arguments = {"source": folder, "output": output, "name": name, "version": version, "max_length": max_length}
+    arguments |= threshold_option(threshold)
     if is_onnx:
         _export_onnx(arguments | {"web_page": form == "web"}, calibration, float16)
     elif form == "litert":
@@ -91,6 +95,8 @@ def run(
 
 def _export_graph(form: str, arguments: dict[str, Any], options: dict[str, Any]) -> None:
     """Writes a SavedModel, or modules for TF Hub; `options` are those of SavedModels alone."""
+    if form == "hub" and "threshold" in arguments:
+        raise ValueError("`--threshold` is not for `--format hub`, whose modules give no labels; leave it out.")
     with progress_line("export"):
         from albert_tf.export import export_hub, export_saved_model
 

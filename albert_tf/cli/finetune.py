@@ -152,6 +152,8 @@ def _print_report(report: Any) -> None:
     rows = score_rows(report.scores, report.constant_score)
     if report.baseline_score is not None:
         rows.append((f"{report.main_score} of TF-IDF and a linear model", f"{report.baseline_score:.4f}"))
+    by_label = report.threshold if isinstance(report.threshold, dict) else {"": report.threshold}
+    rows += [(f"threshold {name}".strip(), f"{value:.4f}") for name, value in by_label.items() if value is not None]
     rows.append((f"evaluation kept, by {report.main_score}", str(report.kept_evaluation)))
     rows.append(("examples at the length limit", f"{report.full_share:.1%}"))
     print_table(f"{report.steps:,} updates", ("score", "value"), rows)

@@ -152,6 +152,8 @@ def _lines(row: dict[str, Any], labels: list[str]) -> Iterator[dict[str, Any]]:
     """The lines of a row: its most probable labels or pieces or, if the model finds such, its entities; no padding."""
     if labels and "probabilities" in row:
         ranked = sorted(zip(labels, row["probabilities"]), key=lambda answer: -answer[1])
+        if "labels" in row:
+            ranked = [answer for answer in ranked if answer[0] in row["labels"]] or [("none", "")]
         for number, (label, probability) in enumerate(ranked[:SHOWN]):
             yield {"text": "" if number else row["text"], "label": label, "probability": probability}
         return

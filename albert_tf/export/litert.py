@@ -18,7 +18,7 @@ from albert_tf.files.exports import LITERT
 from albert_tf.files.hub import model_folder
 from albert_tf.inference.folder import load_folder
 from albert_tf.inference.network import INPUTS
-from albert_tf.inference.settings import SETTINGS_FILE
+from albert_tf.inference.settings import SETTINGS_FILE, Threshold
 from albert_tf.models.base import AlbertBase
 
 MODEL_FILE = "model.tflite"
@@ -46,6 +46,7 @@ def export_litert(
     name: str,
     version: int | None = None,
     max_length: int | None = None,
+    threshold: Threshold | None = None,
     int8: bool = False,
 ) -> LiteRTReport:
     """Writes a fine-tuned model as a LiteRT file, with its tokenizer's files and the labels in `model.json` beside it.
@@ -56,6 +57,7 @@ def export_litert(
         name: name of the model, a folder in `output`.
         version: version number. None: the next one.
         max_length: number of tokens of a text, which is fixed. None: as in training, but at most 128.
+        threshold: of a model of any number of labels per text, which a program reads from `model.json`.
         int8: see `write_litert`.
 
     Raises:
@@ -68,7 +70,7 @@ def export_litert(
     with temporary_folder(folder) as partial:
         size = write_litert(loaded.model, partial / MODEL_FILE, length, int8=int8)
         loaded.tokenizer.save_pretrained(partial)
-        settings = dataclasses.replace(loaded.settings, max_length=length)
+        settings = dataclasses.replace(loaded.settings.with_threshold(threshold), max_length=length)
         write_json(partial / SETTINGS_FILE, settings.entries(partial), ensure_ascii=False)
         folder = publish(partial, folder, may_increment=version is None)
     return LiteRTReport(folder, size, length)

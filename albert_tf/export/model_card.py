@@ -9,7 +9,7 @@ import keras
 
 from albert_tf.files.atomic import atomic_write, write_json
 from albert_tf.inference.folder import ModelFolder, read_record
-from albert_tf.inference.settings import SETTINGS_FILE
+from albert_tf.inference.settings import SETTINGS_FILE, Threshold
 
 TEXT_FILE = "MODEL.md"
 _LIBRARIES = ("albert-tf", "tensorflow", "tensorflow-text")
@@ -56,6 +56,7 @@ def _text(card: dict[str, Any]) -> str:
     facts = {
         "Task": card["task"].replace("_", " "),
         "Labels": ", ".join(card["labels"]) or "none",
+        **({"Threshold": _shown(card["threshold"])} if card["problem"] == "multi_label" else {}),
         "Longest input": f"{card['max_length']} tokens",
         "Network": f"{layers} layer{'' if layers == 1 else 's'} of {config['hidden_size']} units",
         "Parameters": f"{card['parameters']:,}",
@@ -75,3 +76,9 @@ def _text(card: dict[str, Any]) -> str:
             f"| `{key}` | {value} |" for key, value in card["recipe"].items() if isinstance(value, str | int | float)
         ]
     return "\n".join([*lines, "", f"`{SETTINGS_FILE}` has all of this, and the checksums of all files.", ""])
+
+
+def _shown(threshold: Threshold) -> str:
+    if isinstance(threshold, Mapping):
+        return ", ".join(f"{label} {value:.4f}" for label, value in threshold.items())
+    return f"{threshold:.4f}"

@@ -31,7 +31,7 @@ from albert_tf.inference.folder import load_folder
 from albert_tf.inference.keras_network import KerasNetwork
 from albert_tf.inference.network import P_MASK
 from albert_tf.inference.onnx_network import MODEL_FILES, OUTPUT_NAMES
-from albert_tf.inference.settings import SETTINGS_FILE, Settings
+from albert_tf.inference.settings import SETTINGS_FILE, Settings, Threshold
 from albert_tf.tasks import find_task
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import (
@@ -70,6 +70,7 @@ def export_onnx(
     name: str,
     version: int | None = None,
     max_length: int | None = None,
+    threshold: Threshold | None = None,
     precisions: Sequence[Precision] = ("float32", "int8"),
     calibration: Sequence[str] = (),
     web_page: bool = False,
@@ -85,6 +86,7 @@ def export_onnx(
         name: name of the model, a folder in `output`.
         version: version number. None: the next one.
         max_length: maximum number of tokens. None: as in training, else the model's maximum.
+        threshold: of a model of any number of labels per text, see `albert_tf.pipeline`.
         precisions: the files to write; `"float32"` always is.
         calibration: texts like those of use, from which the ranges of an int8 file are measured, of which the first
             500 are taken. By default a few samples and random pieces.
@@ -100,6 +102,7 @@ def export_onnx(
     source = model_folder(source)
     folder = version_folder(location(output), name, version, ONNX)
     loaded = _load(source, max_length)
+    loaded = dataclasses.replace(loaded, settings=loaded.settings.with_threshold(threshold))
     if web_page:
         check_web_task(f"{loaded.settings.task} with the beam head" if loaded.is_beam else loaded.settings.task)
     graph = loaded.graph()

@@ -18,6 +18,7 @@ from albert_tf.files.hub import model_folder
 from albert_tf.files.urls import location
 from albert_tf.inference.folder import ModelFolder, load_folder
 from albert_tf.inference.loading import TOKENIZER_FOLDER
+from albert_tf.inference.settings import Threshold
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks import TASKS
 
@@ -48,6 +49,7 @@ def export_saved_model(
     name: str,
     version: int | None = None,
     max_length: int | None = None,
+    threshold: Threshold | None = None,
     license: str | None = None,
     warmup: bool = False,
     precision: Literal["float32", "bfloat16"] = "float32",
@@ -66,6 +68,7 @@ def export_saved_model(
         name: name of the model, a folder in `output`.
         version: version number. None: the next one.
         max_length: maximum number of tokens. None: as in training, else the model's maximum.
+        threshold: of a model of any number of labels per text, see `albert_tf.pipeline`.
         license: of the model, for its description, such as `"Apache-2.0"`.
         warmup: whether to write requests that TensorFlow Serving runs before the first one of a client; needs
             tensorflow-serving-api.
@@ -87,6 +90,7 @@ def export_saved_model(
     if max_length is not None:
         check_length("max_length", max_length, loaded.model.config.max_position_embeddings)
         loaded = dataclasses.replace(loaded, max_length=max_length)
+    loaded = dataclasses.replace(loaded, threshold=loaded.settings.with_threshold(threshold).threshold)
     folder = version_folder(location(output), name, version, SAVED_MODEL)
     exact = served_model(loaded)
     is_exact = precision == "float32"

@@ -6,6 +6,7 @@ Letters: B batch, L sequence, C classes or choices, T ids of a text.
 # The checker's stubs of TensorFlow know little of ragged tensors.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.export.checks import SAMPLES
@@ -25,15 +26,18 @@ class ServedClassifier(ServedModel):
         if self._loaded.model.problem == "regression":
             return {"score": logits[:, 0]}
         probabilities = self._loaded.model.probabilities(logits)
+        if self._loaded.model.problem == "multi_label":
+            decisions = probabilities > self._loaded.settings.thresholds
+            names = tf.broadcast_to(tf.constant(self._loaded.model.labels), tf.shape(decisions))
+            return {"labels": tf.ragged.boolean_mask(names, decisions).to_tensor(""), "probabilities": probabilities}
         labels = tf.gather(tf.constant(self._loaded.model.labels), tf.argmax(probabilities, axis=-1))
         return {"label": labels, "score": tf.reduce_max(probabilities, axis=-1), "probabilities": probabilities}
 
     def expected(self, texts):
         found = self._loaded.classify(texts["text"], texts.get("text_pair"))
-        scores = {"score": [prediction.score for prediction in found]}
-        if self._loaded.model.problem == "regression":
-            return scores
-        return {**scores, "probabilities": [list(prediction.probabilities.values()) for prediction in found]}
+        return {
+            name: array for name, array in self._loaded.text_task.arrays(found).items() if array.dtype == np.float32
+        }
 
 
 class ServedChoices(ServedModel):

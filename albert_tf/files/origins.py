@@ -6,6 +6,7 @@ from pathlib import Path
 
 # By the path of the file.
 ORIGINS: dict[Path, str] = {}
+STANDARD_INPUT = "standard input"
 _UNITS = {".json": "element", ".parquet": "row"}
 
 
@@ -21,7 +22,7 @@ def process_folder() -> Path:
 
 def is_in_memory(path: Path) -> bool:
     """Whether the file was made of a table in memory."""
-    return path in ORIGINS and "://" not in ORIGINS[path]
+    return path in ORIGINS and "://" not in ORIGINS[path] and ORIGINS[path] != STANDARD_INPUT
 
 
 def name_of(path: Path) -> str:

@@ -8,7 +8,13 @@ if TYPE_CHECKING:
     from albert_tf.inference.folder import ModelFolder, load_folder
     from albert_tf.inference.loading import is_saved_model, load_model, load_onnx, load_saved_model
     from albert_tf.inference.network import Network
-    from albert_tf.inference.predictions import AnswerPrediction, ClassPrediction, Entity, MaskPrediction
+    from albert_tf.inference.predictions import (
+        AnswerPrediction,
+        ClassPrediction,
+        Entity,
+        LabelsPrediction,
+        MaskPrediction,
+    )
     from albert_tf.inference.predictor import LoadedModel, Predictor
     from albert_tf.inference.settings import Settings
 
@@ -16,6 +22,7 @@ _MODULE_OF = {
     "AnswerPrediction": "predictions",
     "ClassPrediction": "predictions",
     "Entity": "predictions",
+    "LabelsPrediction": "predictions",
     "LoadedModel": "predictor",
     "MaskPrediction": "predictions",
     "ModelFolder": "folder",
@@ -33,6 +40,7 @@ __all__ = [
     "AnswerPrediction",
     "ClassPrediction",
     "Entity",
+    "LabelsPrediction",
     "LoadedModel",
     "MaskPrediction",
     "ModelFolder",

@@ -13,7 +13,7 @@ from albert_tf.files.json import read_json
 from albert_tf.inference.keras_network import KerasNetwork
 from albert_tf.inference.network import Network
 from albert_tf.inference.predictor import Predictor
-from albert_tf.inference.settings import Settings
+from albert_tf.inference.settings import DEFAULT_THRESHOLD, Settings, Threshold
 from albert_tf.layers.fused_inference import runs_on_cpu
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks import TASKS, find_task
@@ -33,6 +33,7 @@ class ModelFolder(Predictor):
         tokenizer: AlbertTokenizer.
         max_length: maximum number of tokens; longer texts are truncated.
         takes_pairs: whether it is a classifier of pairs of texts.
+        threshold, label_separator: of a classifier of any number of labels, see Settings.
         doc_stride: distance in tokens of the starts of two windows of a long text. None: 128, or a third of
             `max_length` if that is less.
         max_question_length: maximum number of tokens of a question, or in multiple choice of its end with a choice.
@@ -48,6 +49,8 @@ class ModelFolder(Predictor):
     tokenizer: AlbertTokenizer
     max_length: int
     takes_pairs: bool = False
+    threshold: Threshold = DEFAULT_THRESHOLD
+    label_separator: str = ","
     doc_stride: int | None = None
     max_question_length: int = 64
     max_answer_length: int = 30
@@ -143,4 +146,6 @@ def read_options(folder: pathlib.Path, longest: int) -> dict[str, Any]:
         raise ValueError(f"{folder / _REPORT_FILE}: `no_answer_threshold` must be a number; {_CURE}.")
     tags_words = report.get("tags_words", recipe.get("tag_words")) is True
     others = {"takes_pairs": pairs is not None, "no_answer_threshold": threshold, "tags_words": tags_words}
+    labels = {"threshold": report.get("threshold"), "label_separator": recipe.get("label_separator")}
+    others |= {name: value for name, value in labels.items() if value is not None}
     return {"max_length": longest, **numbers, **others}

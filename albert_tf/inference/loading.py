@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 from collections.abc import Container, Iterator
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from albert_tf import checkpoints
 from albert_tf.config import AlbertConfig
@@ -14,7 +14,7 @@ from albert_tf.files.json import read_json
 from albert_tf.files.urls import is_url, local_copy
 from albert_tf.inference.onnx_network import OnnxNetwork, is_onnx_folder
 from albert_tf.inference.predictor import LoadedModel, Predictor
-from albert_tf.inference.settings import SETTINGS_FILE, Settings
+from albert_tf.inference.settings import SETTINGS_FILE, Settings, Threshold
 from albert_tf.tokenization import AlbertTokenizer
 
 EngineName = Literal["keras", "tensorflow", "onnxruntime", "openvino"]
@@ -29,8 +29,21 @@ def load_model(
     engine: EngineName | None = None,
     precision: Precision | None = None,
     batch_size: int = 32,
+    threshold: Threshold | None = None,
 ) -> Predictor:
     """Loads a model that takes texts; the arguments are those of `albert_tf.pipeline`."""
+    loaded = _load(model, engine, precision, batch_size)
+    if threshold is None:
+        return loaded
+    settings = loaded.settings.with_threshold(threshold)
+    is_plain = isinstance(loaded, LoadedModel)
+    changes: dict[str, Any] = {"settings": settings} if is_plain else {"threshold": settings.threshold}
+    return dataclasses.replace(cast(Any, loaded), **changes)
+
+
+def _load(
+    model: str | pathlib.Path, engine: EngineName | None, precision: Precision | None, batch_size: int
+) -> Predictor:
     if engine not in (None, *get_args(EngineName)):
         raise ValueError(f"`engine` must be one of {', '.join(get_args(EngineName))}. Received: engine={engine!r}.")
     if precision not in (None, *get_args(Precision)):

@@ -11,6 +11,7 @@ import numpy as np
 from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN, MAX_TOKENS, rows_by_length
 from albert_tf.inference.loading import EngineName, Precision, load_model
 from albert_tf.inference.predictor import Predictor
+from albert_tf.inference.settings import Threshold
 from albert_tf.progress import counted
 
 _OPTIONAL, _CHOICES = "text_pair", "choices"
@@ -26,6 +27,7 @@ def pipeline(
     engine: EngineName | None = None,
     precision: Precision | None = None,
     batch_size: int = 32,
+    threshold: Threshold | None = None,
 ) -> "Pipeline":
     """Loads a model that takes texts; its task is read from the folder.
 
@@ -40,6 +42,8 @@ def pipeline(
             is chosen when it is exported.
         batch_size: maximum number of texts that are computed at once; on CPUs and in exports also at most 1,024 tokens,
             which is faster than more.
+        threshold: where a text may have any number of labels, it has those with probabilities above this: a number, or
+            numbers by label. None: that of its fine-tuning, otherwise 0.5.
 
     Returns:
         A Pipeline, to be called with texts.
@@ -62,7 +66,7 @@ def pipeline(
         )
     if type(batch_size) is not int or batch_size < 1:
         raise ValueError(f"`batch_size` must be an integer of at least 1. Received: batch_size={batch_size!r}.")
-    return Pipeline(load_model(model, engine, precision, batch_size), batch_size)
+    return Pipeline(load_model(model, engine, precision, batch_size, threshold), batch_size)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +94,7 @@ class Pipeline:
 
         | task | inputs | each result | as of |
         |---|---|---|---|
-        | classifier | `text`, of pairs also `text_pair` | ClassPrediction | `classify` |
+        | classifier | `text`, of pairs also `text_pair` | ClassPrediction, or LabelsPrediction | `classify` |
         | question answering | `question`, `context` | AnswerPrediction | `answer_questions` |
         | token classification | `text` | list of Entity | `find_entities` |
         | multiple choice | `context`, `choices` | array of probabilities | `choose` |

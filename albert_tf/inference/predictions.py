@@ -8,7 +8,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class ClassPrediction:
-    """Prediction of a classifier for one text.
+    """Prediction of a classifier for one text, which has one label or a number.
 
     Attributes:
         label: the most probable label; None for regression.
@@ -18,6 +18,19 @@ class ClassPrediction:
 
     label: str | None
     score: float
+    probabilities: dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelsPrediction:
+    """Prediction of a classifier for one text, which may have any number of labels.
+
+    Attributes:
+        labels: those whose probability is above their threshold, in the order of the model's labels; may be empty.
+        probabilities: of all labels by name, which do not add up to 1.
+    """
+
+    labels: list[str]
     probabilities: dict[str, float]
 
 

@@ -14,7 +14,13 @@ import numpy as np
 from albert_tf.data.finetuning.encoded import MAX_TOKENS
 from albert_tf.inference import tasks
 from albert_tf.inference.network import Computed, Network, Rows, compute_rows
-from albert_tf.inference.predictions import AnswerPrediction, ClassPrediction, Entity, MaskPrediction
+from albert_tf.inference.predictions import (
+    AnswerPrediction,
+    ClassPrediction,
+    Entity,
+    LabelsPrediction,
+    MaskPrediction,
+)
 from albert_tf.inference.settings import Settings
 from albert_tf.inference.tasks import TextTask
 from albert_tf.tasks import TASKS
@@ -68,7 +74,9 @@ class Predictor(abc.ABC):
         """
         return self._decoded(self.text_task, *texts)
 
-    def classify(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[ClassPrediction]:
+    def classify(
+        self, texts: Sequence[str], pairs: Sequence[str] | None = None
+    ) -> list[ClassPrediction] | list[LabelsPrediction]:
         """Labels texts, or pairs of texts.
 
         Args:
@@ -76,7 +84,7 @@ class Predictor(abc.ABC):
             pairs: B second texts, for a classifier of pairs.
 
         Returns:
-            B predictions.
+            B predictions; LabelsPrediction if a text may have any number of labels.
 
         Raises:
             ValueError: the model is not a classifier, or it was trained on pairs and gets single texts, or the reverse.

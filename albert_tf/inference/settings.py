@@ -2,16 +2,20 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+import numpy as np
+
 from albert_tf.files.atomic import sha256
-from albert_tf.files.json import read_json
+from albert_tf.files.json import nearest, read_json
 from albert_tf.tasks import TASKS, Pooling
 
 # In an exported folder, a JSON object with these settings among others.
 SETTINGS_FILE = "model.json"
 _CURE = "export the model again"
+DEFAULT_THRESHOLD = 0.5
+Threshold = float | Mapping[str, float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +27,9 @@ class Settings:
         max_length: maximum number of ids of a row.
         labels: class names in order of their ids.
         problem: of a classifier of texts, as in AlbertForSequenceClassification.
+        threshold: where a text may have any number of labels, it has those with probabilities above this: a number, or
+            numbers by label, 0.5 for the others.
+        label_separator: of such labels in tables.
         takes_pairs: whether a classifier of texts takes pairs.
         normalize: whether sentence embeddings have length 1.
         pooling: how sentence embeddings are made of the outputs for tokens, as in AlbertForSentenceEmbedding.
@@ -41,6 +48,8 @@ class Settings:
     max_length: int
     labels: tuple[str, ...] = ()
     problem: str = "classification"
+    threshold: Threshold = DEFAULT_THRESHOLD
+    label_separator: str = ","
     takes_pairs: bool = False
     normalize: bool = False
     pooling: Pooling = "mean"
@@ -57,6 +66,29 @@ class Settings:
             is_valid, expected = _CHECKS[field.name]
             if not is_valid(value):
                 raise ValueError(f"`{field.name}` must be {expected}. Received: {str(value)[:60]}.")
+        thresholds_of(self.threshold, self.labels)  # raises
+
+    @property
+    def thresholds(self) -> np.ndarray:
+        """The threshold of each label, float32 [C]."""
+        return thresholds_of(self.threshold, self.labels)
+
+    def with_threshold(self, threshold: Threshold | None) -> "Settings":
+        """The settings with another threshold; numbers by label leave those of other labels as they are.
+
+        Raises:
+            ValueError: a text has one label, or a number is not from 0 to 1 or of no label.
+        """
+        if threshold is None:
+            return self
+        if self.problem != "multi_label" or self.task != "sequence_classification":
+            raise ValueError(
+                "`threshold` must be left out unless a text may have any number of labels (problem='multi_label'). "
+                f"Received: threshold={threshold}."
+            )
+        if isinstance(threshold, Mapping):
+            threshold = {**dict(zip(self.labels, map(float, self.thresholds))), **threshold}
+        return dataclasses.replace(self, threshold=threshold)
 
     def options(self, *names: str) -> dict[str, Any]:
         """Those of the named options that are not None, for functions that have defaults for the others."""
@@ -83,12 +115,30 @@ class Settings:
         return {**dataclasses.asdict(self), "files": files}
 
 
+def thresholds_of(threshold: Threshold, labels: Sequence[str]) -> np.ndarray:
+    """The threshold of each label, float32 [C]; raises ValueError if it names another label."""
+    by_label = threshold if isinstance(threshold, Mapping) else dict.fromkeys(labels, threshold)
+    for name in by_label:
+        if name not in labels:
+            raise ValueError(f"`threshold` must name labels of the model. Received: {name!r}{nearest(name, labels)}")
+    return np.array([by_label.get(label, DEFAULT_THRESHOLD) for label in labels], np.float32)
+
+
 def _is_string(value: Any) -> bool:
     return isinstance(value, str)
 
 
 def _is_count(value: Any) -> bool:
     return value is None or (type(value) is int and value >= 1)
+
+
+def _is_share(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= 1
+
+
+def is_threshold(value: Any) -> bool:
+    """Whether it is a number from 0 to 1, or such numbers by label."""
+    return all(map(_is_share, value.values())) if isinstance(value, Mapping) else _is_share(value)
 
 
 def _are_names(value: Any) -> bool:
@@ -103,6 +153,8 @@ _CHECKS = {
     "max_length": (lambda value: type(value) is int and value >= 3, "an integer of at least 3"),
     "labels": (_are_names, "a list of different strings"),
     "problem": (_is_string, "a string"),
+    "threshold": (is_threshold, "a number from 0 to 1, or such numbers by label"),
+    "label_separator": (lambda value: isinstance(value, str) and value != "", "a string that is not empty"),
     "pooling": (lambda value: value in get_args(Pooling), f"one of {', '.join(get_args(Pooling))}"),
     **dict.fromkeys(("takes_pairs", "tags_words", "normalize"), _FLAG),
     **dict.fromkeys(("dense_size", "doc_stride", "max_question_length", "max_answer_length"), _COUNT),

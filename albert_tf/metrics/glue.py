@@ -127,6 +127,38 @@ def multi_label_scores(labels: ArrayLike, predictions: ArrayLike) -> MultiLabelS
     )
 
 
+def best_threshold(labels: ArrayLike, probabilities: ArrayLike, default: float = 0.5, min_positives: int = 10) -> float:
+    """The threshold with the best F1 of decisions whose probabilities are above it.
+
+    Args:
+        labels: 0 or 1 for each decision, of any shape.
+        probabilities: of the decisions, of the same shape.
+        default: returned if none is better, or if fewer than `min_positives` labels are 1, which tell too little.
+        min_positives: see `default`.
+
+    Returns:
+        A number from 0 to 1, halfway between two probabilities; of equally good ones that next to `default`.
+
+    Example:
+
+    >>> best_threshold([1, 1, 0, 0], [0.9, 0.3, 0.1, 0.2], min_positives=1)
+    0.25
+    """
+    labels = np.asarray(labels, bool).ravel()
+    probabilities = np.asarray(probabilities, np.float64).ravel()
+    if labels.sum() < min_positives or not np.isfinite(probabilities).all():
+        return default
+    order = np.argsort(-probabilities)
+    ranked = np.append(probabilities[order], 0.0)
+    f1 = 2.0 * np.cumsum(labels[order]) / (np.arange(1, len(labels) + 1) + labels.sum())  # of the first 1, 2, ...
+    f1[ranked[:-1] == ranked[1:]] = 0.0  # no threshold is between equal probabilities
+    count = int((probabilities > default).sum())
+    if f1.max() <= (f1[count - 1] if count else 0.0):
+        return default
+    thresholds = ((ranked[:-1] + ranked[1:]) / 2)[f1 == f1.max()]
+    return float(thresholds[np.abs(thresholds - default).argmin()])
+
+
 def classification_scores(labels: ArrayLike, predictions: ArrayLike) -> ClassificationScores:
     """Scores predicted classes.
 

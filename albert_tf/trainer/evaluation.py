@@ -131,6 +131,9 @@ def _options(folder: pathlib.Path, row: Task, loaded: Predictor, changes: dict[s
     check_read(row.name, changes)
     # The report of a run, which the settings are from, tells more than its recipe.
     values |= {"tag_words": settings.tags_words, "no_answer_threshold": settings.no_answer_threshold}
+    values |= {"threshold": settings.threshold, "label_separator": settings.label_separator}
+    if "threshold" in changes:
+        changes = {**changes, "threshold": settings.with_threshold(changes["threshold"]).threshold}
     # Where an answer is does not count in scores.
     known = {"task": row.name, "problem": settings.problem, "misplaced_answers": "drop"}
     if "label_column" in changes:

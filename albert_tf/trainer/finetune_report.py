@@ -37,6 +37,8 @@ class FinetuneReport(pydantic.BaseModel):
         baseline_score: the main score of a linear model on TF-IDF features, None unless requested.
         no_answer_threshold: for questions without answers, the threshold with the best F1 on `dev`, which
             `evaluate` and `predict` then use.
+        threshold: where a text may have any number of labels, the threshold of their probabilities, a number or numbers
+            by label, which `evaluate` and `predict` then use.
         tags_words: whether tags are of words, not of spans of characters; None for other tasks.
         full_share: fraction of training examples that fill `max_length`, most of them truncated or split.
         train_examples, dev_examples: number of examples.
@@ -58,6 +60,7 @@ class FinetuneReport(pydantic.BaseModel):
     constant_score: ConstantScore | None = None
     baseline_score: float | None = None
     no_answer_threshold: float | None = None
+    threshold: float | dict[str, float] | None = None
     tags_words: bool | None = None
     full_share: float
     train_examples: int

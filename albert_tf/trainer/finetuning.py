@@ -276,7 +276,8 @@ class _Run:
             kept_evaluation=kept + 1,
             constant_score=evaluation.constant_score,
             baseline_score=baseline,
-            no_answer_threshold=getattr(evaluation, "threshold", None),
+            no_answer_threshold=getattr(evaluation, "no_answer_threshold", None),
+            threshold=getattr(evaluation, "threshold", None),
             tags_words=self.task.options.tag_words,
             full_share=float(np.mean(self.examples.lengths == self.task.max_length)),
             train_examples=len(train),
@@ -354,7 +355,8 @@ def _recipe(
 ) -> dict[str, Any]:
     """All options, with hashes of files instead of their paths."""
     options: Any = task.options
-    unset = {name for name in ("rename_columns", "encoding", "delimiter", "pooling") if not getattr(options, name)}
+    optional = ("rename_columns", "encoding", "delimiter", "pooling", "threshold")
+    unset = {name for name in optional if getattr(options, name) in (None, {})}
     left_out = {"output", "pretrained", "teacher", "train", "dev", "add_tokens", *unset}
     values = options.model_dump(mode="json", exclude=left_out)
     files = {name: identity(getattr(options, name)) for name in ("train", "dev")}

@@ -12,6 +12,7 @@ from albert_tf.data.finetuning.choices import MAX_STATEMENT_LENGTH
 from albert_tf.data.finetuning.classification import Columns
 from albert_tf.data.finetuning.example_sources import as_file
 from albert_tf.data.finetuning.table_format import TableFormat
+from albert_tf.inference.settings import is_threshold
 from albert_tf.tasks import Objective, Pooling
 from albert_tf.trainer.optimizer_recipe import LearningRateRules
 from albert_tf.trainer.recipe import Count, DtypePolicy, Remat, Strategy
@@ -48,7 +49,7 @@ _READ_BY = {
     **dict.fromkeys(("text_column", "pair_column", "label_column", "header"), _TABLES),
     "ragged_rows": (*_TABLES, "multiple_choice"),
     "labels": ("sequence_classification", "token_classification"),
-    **dict.fromkeys(("problem", "label_separator"), ("sequence_classification",)),
+    **dict.fromkeys(("problem", "label_separator", "threshold"), ("sequence_classification",)),
     **dict.fromkeys(("max_answer_length", "no_answer_threshold", "num_candidates"), _QUESTIONS),
     **dict.fromkeys(("scorer", "misplaced_answers"), _QUESTIONS),
     "max_question_length": (*_QUESTIONS, "multiple_choice"),
@@ -84,6 +85,9 @@ class TaskOptions(pydantic.BaseModel):
         problem: `"classification"`, `"multi_label"` if a text may have any number of labels, or `"regression"` if
             labels are numbers, such as ranks.
         label_separator: between the labels of a text in a table; in JSON they may also be a list.
+        threshold: where a text may have any number of labels, it has those with probabilities above this: a number, or
+            numbers by label, 0.5 for the others. None: the number with the best F1 of all decisions on `dev`.
+            `"per_label"`: for each label that with its best F1; labels of few texts get that of all.
         labels: class names in order of their ids. None: the labels in the training examples, sorted.
         main_score: for texts, the score that decides which weights are kept. None: accuracy, F1 of all decisions, or
             Pearson's correlation.
@@ -128,6 +132,7 @@ class TaskOptions(pydantic.BaseModel):
     ragged_rows: Literal["refuse", "drop"] = "refuse"
     problem: Literal["classification", "multi_label", "regression"] = "classification"
     label_separator: str = pydantic.Field(default=",", min_length=1)
+    threshold: float | dict[str, float] | Literal["per_label"] | None = None
     labels: tuple[str, ...] | None = None
     main_score: (
         Literal["accuracy", "f1", "f1_macro", "f1_micro", "exact_match", "matthews", "pearson", "spearman"] | None
@@ -150,6 +155,16 @@ class TaskOptions(pydantic.BaseModel):
     scorer: Literal["squad", "korquad"] = "squad"
     tag_words: bool | None = None
     misplaced_answers: Literal["refuse", "drop"] = "refuse"
+
+    @pydantic.field_validator("threshold", mode="before")
+    @classmethod
+    def _check_threshold(cls, value):
+        if value not in (None, "per_label") and not is_threshold(value):
+            raise ValueError(
+                "`threshold` must be a number from 0 to 1, such numbers by label, or 'per_label'. Received: "
+                f"threshold={value!r}."
+            )
+        return value
 
     @pydantic.model_validator(mode="after")
     def _check_main_score(self):
@@ -277,11 +292,11 @@ class FinetuneOptions(TaskOptions):
                 "`ragged_rows` must be 'refuse' without a header, which tells how many fields a row has. Received: "
                 "ragged_rows='drop', header=False."
             )
-        if self.label_separator != "," and self.problem != "multi_label":
-            raise ValueError(
-                "`label_separator` must be left out unless problem='multi_label'. Received: "
-                f"label_separator={self.label_separator!r}."
-            )
+        for name in ("label_separator", "threshold") if self.problem != "multi_label" else ():
+            if getattr(self, name) != fields[name].default:
+                raise ValueError(
+                    f"`{name}` must be left out unless problem='multi_label'. Received: {name}={getattr(self, name)!r}."
+                )
         return self
 
     @pydantic.model_validator(mode="after")

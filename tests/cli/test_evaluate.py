@@ -2,6 +2,7 @@
 
 import collections
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -35,6 +36,16 @@ def test_scores_are_those_of_the_predictions(files):
     assert "same label" not in printed
     (files / "one.tsv").write_text("text\tlabel\na\tgloomy\nb\tgloomy\n")
     assert "All examples have the same label" in output_of("evaluate", files / "model", "--data", files / "one.tsv")
+
+
+def test_another_threshold_gives_other_labels(folders, tmp_path):
+    (tmp_path / "a.tsv").write_text("text\tlabel\none\ta\ntwo\ta, b\n")
+    command = ("evaluate", folders["multi_label"], "--data", tmp_path / "a.tsv", "--json")
+    for given, exact_match in ((("0",), 0.5), (("1",), 0.0), (("a=0", "b=1"), 0.5)):
+        options = [f"--threshold={value}" for value in given]
+        assert json.loads(output_of(*command, *options))["scores"]["exact_match"] == exact_match
+    classifier = ("evaluate", folders["classifier"], "--data", tmp_path / "a.tsv", "--threshold", "0.5")
+    assert "`threshold` must be left out unless a text may have any number of labels" in mistake(*classifier)
 
 
 def test_mistakes(files):

@@ -55,6 +55,16 @@ def test_forms_of_saved_models(folder, tmp_path):
     assert (card["precision"], card["frozen"], card["xla"]) == ("bfloat16", True, True)
 
 
+def test_the_threshold_of_labels_is_that_of_the_export(folders, tmp_path):
+    where = (folders["multi_label"], "--output", tmp_path, "--threshold", "a=0.25", "--name")
+    for form in ("saved_model", "onnx", "litert"):
+        output_of("export", *where, form, "--format", form)
+        settings = json.loads((tmp_path / form / "1" / "model.json").read_text())
+        assert settings["threshold"] == {"a": 0.25, "b": 0.5}
+    assert "`--threshold` is not for `--format hub`" in mistake("export", *where, "a", "--format", "hub")
+    assert "`threshold` must be left out" in mistake("export", folders["classifier"], *where[1:], "a")
+
+
 def test_onnx_files(folder, tmp_path):
     texts = tmp_path / "texts.txt"
     texts.write_text("One text.\nAnother one.\n")

@@ -8,7 +8,9 @@ import shutil
 
 import pytest
 
-from albert_tf.cli import predict
+import albert_tf
+from albert_tf.cli import predict_tables
+from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.export import (
     answer_questions,
     choose,
@@ -174,15 +176,19 @@ def table(tmp_path_factory):
 
 @pytest.mark.parametrize("where", first_of(["onnx", "", "saved"]))
 def test_files_of_texts(where, files, table, tmp_path, monkeypatch):
-    monkeypatch.setattr(predict, "ROWS_AT_ONCE", 5)
+    monkeypatch.setattr(predict_tables, "ROWS_AT_ONCE", 5)
     path, texts = table
     expected = classify(load_folder(files / "classifier"), texts)
     command = ("predict", files / where / "classifier", "--data", path, "--text-column", "sentence")
     output_of(*command, "--output", tmp_path / "labels.tsv")
     lines = (tmp_path / "labels.tsv").read_text("utf-8").splitlines()
-    assert lines == ["index\tprediction", *(f"{number}\t{one.label}" for number, one in enumerate(expected))]
+    header, *rows = (line.split("\t") for line in lines)
+    assert header == ["index", "prediction", "probability", "line", "sentence", "other"]
+    given = [[str(number), one.label, str(number + 1), texts[number]] for number, one in enumerate(expected)]
+    assert [[*row[:2], *row[3:5]] for row in rows] == given
+    assert [float(row[2]) for row in rows] == pytest.approx([one.score for one in expected], abs=1e-5)
     rows = [json.loads(line) for line in output_of(*command).splitlines()]
-    assert [row["text"] for row in rows] == texts
+    assert [(row["sentence"], row["other"]) for row in rows] == [(text, other) for other, text in enumerate(texts)]
     for row, one in zip(rows, expected, strict=True):
         assert row["label"] == one.label
         assert row["probabilities"] == pytest.approx(one.probabilities, abs=1e-5)
@@ -198,34 +204,79 @@ def test_a_spreadsheet_is_read_as_in_fine_tuning_and_its_lines_are_named(folders
     assert err == "2 texts, separated by ';', 2 empty rows left out\n"
     with output.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
-    assert header == ["index", "prediction", "line"]
-    assert [row[::2] for row in rows] == [["0", "2"], ["3", "5"]]
+    probabilities = ["probability of a", "probability of b"]
+    assert header == ["index", "prediction", *probabilities, "line", "No", "Date", "Review Text"]
+    assert [[row[0], *row[4:]] for row in rows] == [["0", "2", "1", "", "fine"], ["3", "5", "4", "", "bad"]]
     lines = output_of("predict", run_folder, "--data", data, "--text-column", "No").splitlines()
-    assert [(row["line"], row["text"]) for row in map(json.loads, lines)] == [(2, "1"), (5, "4")]
+    assert [(row["line"], row["No"]) for row in map(json.loads, lines)] == [(2, "1"), (5, "4")]
     (run_folder / "recipe.json").write_text('{"text_column": "2", "header": false, "rename_columns": {"1": "label"}}')
     lines = output_of("predict", run_folder, "--data", data, "--delimiter", ";").splitlines()
-    assert [json.loads(line)["text"] for line in lines] == ["Review Text", "fine", "bad"]
+    assert [json.loads(line)["2"] for line in lines] == ["Review Text", "fine", "bad"]
 
 
 @pytest.mark.parametrize("form", ["weights", "saved", "onnx"])
-def test_a_table_has_all_labels_of_a_text(form, forms, tmp_path):
+def test_a_text_has_the_same_labels_in_every_form(form, forms, tmp_path):
     texts = [f"text {number} " + "word " * (number % 7) for number in range(23)]
-    path = tmp_path / "texts.tsv"
+    path, folder = tmp_path / "texts.tsv", forms("multi_label")[form]
     path.write_text("sentence\n" + "\n".join(texts), encoding="utf-8")
     expected = [
-        ",".join(label for label, share in one.probabilities.items() if share > 0.5)
+        [label for label, share in one.probabilities.items() if share > 0.5]
         for one in classify(load_folder(forms("multi_label")["weights"]), texts)
     ]
-    assert {"", "b"} <= set(expected)
-    command = ("predict", forms("multi_label")[form], "--data", path, "--text-column", "sentence")
-    output_of(*command, "--output", tmp_path / "labels.tsv")
-    lines = (tmp_path / "labels.tsv").read_text("utf-8").splitlines()[1:]
-    assert lines == [f"{number}\t{labels}" for number, labels in enumerate(expected)]
+    assert [] in expected
+    assert ["b"] in expected
+    assert [one.labels for one in classify(albert_tf.pipeline(folder).model, texts)] == expected
+    command = ("predict", folder, "--data", path, "--text-column", "sentence")
+    for suffix in (".tsv", ".csv"):
+        output_of(*command, "--output", tmp_path / f"labels{suffix}")
+        lines = (tmp_path / f"labels{suffix}").read_text("utf-8").splitlines()[1:]
+        cells = list(csv.reader(lines, delimiter="\t" if suffix == ".tsv" else ","))
+        assert [cell[1].split(",") if cell[1] else [] for cell in cells] == expected
+    assert [json.loads(line)["labels"] for line in output_of(*command).splitlines()] == expected
+    answers = json.loads(output_of("predict", folder, *texts[:5], "--json"))
+    assert [answer["prediction"]["labels"] for answer in answers] == expected[:5]
+    assert all(set(answer["prediction"]) == {"labels", "probabilities"} for answer in answers)
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv"])
+def test_tables_have_the_separator_of_the_training_data(suffix, tmp_path):
+    names = ["IT, science", "law", 'say "a|b"']
+    folder = write_classifier(tmp_path / "model", problem="multi_label", labels=names)
+    (folder / "recipe.json").write_text('{"max_length": 48, "label_separator": "|"}')
+    export = export_onnx(folder, tmp_path, "onnx", precisions=["float32"], threshold={"law": 0.1, names[0]: 0.1}).folder
+    (tmp_path / "a.tsv").write_text("text\na text\nanother\n", encoding="utf-8")
+    output = tmp_path / f"labels{suffix}"
+    for limits, expected, cell in (
+        ({names[2]: 1.0}, names[:2], "IT, science|law"),
+        ({names[2]: 0.0}, names, json.dumps(names)),
+    ):
+        given = [f"--threshold={name}={number}" for name, number in limits.items()]
+        output_of("predict", export, "--data", tmp_path / "a.tsv", "--output", output, *given)
+        again = read_texts(output, Columns(label="prediction", separator="|"))
+        assert list(again.labels) == [cell] * 2
+        assert again.label_sets() == [expected] * 2
+
+
+def test_texts_without_a_label_are_shown(folders):
+    shares = classify(load_folder(folders["multi_label"]), ["a text"])[0].probabilities
+    first, second = sorted(shares.values())
+    command = ("predict", folders["multi_label"], "a text", "--threshold")
+    for threshold, labels in ((second + 0.01, ["none"]), ((first + second) / 2, [max(shares, key=shares.__getitem__)])):
+        assert [row[2] for row in lines_without_rules(output_of(*command, threshold))] == labels
+    rows = lines_without_rules(output_of(*command, f"a={shares['a'] - 0.01}", "--threshold", f"b={shares['b'] + 0.01}"))
+    assert [row[1:3] for row in rows] == [["a text", "a"]]
+    for wrong, message in {
+        "x=0.5": "`threshold` must name labels of the model. Received: 'x'.",
+        "1.5": "`threshold` must be a number from 0 to 1, or such numbers by label. Received: 1.5.",
+        "half": "`--threshold` must be a number such as 0.4, or label=number, repeated. Received: half.",
+    }.items():
+        assert mistake(*command, wrong) == f"albert-tf: {message}"
+    classifier = ("predict", folders["classifier"], "a text", "--threshold", "0.4")
+    assert "must be left out unless a text may have any number of labels" in mistake(*classifier)
 
 
 @pytest.mark.parametrize("kind", ["questions", pytest.param("tags", marks=pytest.mark.exhaustive)])
-def test_files_of_other_tasks(kind, forms, tmp_path, monkeypatch):
-    monkeypatch.setattr(predict, "ROWS_AT_ONCE", 2)
+def test_files_of_other_tasks(kind, forms, tmp_path):
     source, saved, onnx = forms(kind).values()
     if kind == "tags":  # of texts, not of words
         source = shutil.copytree(source, tmp_path / "model", ignore=shutil.ignore_patterns("metrics.json"))
@@ -259,11 +310,116 @@ def test_tasks_with_files_of_their_own_take_no_tables(folders, exports, tmp_path
 
 
 def test_lines_from_standard_input(folders, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO("one text\nanother\n"))
+    types(monkeypatch, "one text\nanother\n")
     rows = [json.loads(line) for line in output_of("predict", folders["regression"], "--data", "-").splitlines()]
     assert [row["text"] for row in rows] == ["one text", "another"]
     assert [row["line"] for row in rows] == [1, 2]
     assert all(set(row) == {"line", "text", "score"} for row in rows)
+
+
+def types(monkeypatch, content):
+    """Makes the content standard input."""
+    content = content if isinstance(content, bytes) else content.encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+QUOTED = 'id,text,label\n1,"one, ""or"" so",x\n2,two,y\n'
+TABLES = {
+    "csv": (QUOTED, ()),
+    "csv of another separator": (QUOTED.replace(",", ";").replace("one;", "one,"), ()),
+    "tsv": ('id\ttext\tlabel\n1\tone, "or" so\tx\n2\ttwo\ty\n', ()),
+    "jsonl": ('{"id": "1", "text": "one, \\"or\\" so", "label": "x"}\n{"id": "2", "text": "two", "label": "y"}\n', ()),
+    "json": (
+        '[\n {"id": "1", "text": "one, \\"or\\" so", "label": "x"}, {"id": "2", "text": "two", "label": "y"}]',
+        (),
+    ),
+    "text column": (QUOTED.replace("text", "Review"), ("--text-column", "Review")),
+    "no header": (QUOTED.partition("\n")[2], ("--no-header", "--text-column", "1")),
+    "renamed": (QUOTED.replace("text", "Review"), ("--rename-columns", "Review=text")),
+    "encoding": (QUOTED.replace("two", "셋").encode("cp949"), ("--encoding", "cp949")),
+    "separator line": ("sep=;\n" + QUOTED.replace(",", ";").replace("one;", "one,"), ()),
+    "format": ("id,text,label\n1,one,x\n2,two,y", ("--format", "csv")),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_on_standard_input_is_read_as_its_file_is(name, files, tmp_path, monkeypatch):
+    content, options = TABLES[name]
+    form = name if name in ("tsv", "jsonl", "json") else "csv"
+    path = tmp_path / f"table.{form}"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    command = ("predict", files / "classifier", "--output", tmp_path / "of.jsonl", "--data")
+    output_of(*command, path, *(option for option in options if option not in ("--format", form)))
+    expected = (tmp_path / "of.jsonl").read_text("utf-8")
+    assert len(expected.splitlines()) == 2
+    types(monkeypatch, content)
+    _, _, err = run(*command, "-", *options)
+    assert err.startswith(f"2 texts, read as {form}")
+    assert (tmp_path / "of.jsonl").read_text("utf-8") == expected
+
+
+def test_lines_are_texts_unless_they_may_be_a_table(files, monkeypatch):
+    command = ("predict", files / "classifier", "--data", "-")
+    lines = ['He said: "one, two".', "[MASK] is, {so}", "", "a,b", "[" * 100_000, "5"]
+    for some in (lines, lines[::-1], lines[4:]):
+        types(monkeypatch, "\n".join(some))
+        assert [json.loads(row)["text"] for row in output_of(*command).splitlines()] == some
+    for content, message in {
+        "id,review\n1,fine\n": "may be a table without the column 'text', by its first line 'id,review'",
+        "id\treview\n1\tfine\n": "standard input has no column 'text'; its columns are 'id', 'review'.",
+        '{"review": "fine"}\n': "standard input, line 1, has no column 'text'",
+        'text,label\n"a"b,c\n': "standard input, line 2, is not valid CSV",
+    }.items():
+        types(monkeypatch, content)
+        assert message in mistake(*command)
+    types(monkeypatch, "id,review\n1,fine\n")
+    rows = output_of(*command, "--format", "text").splitlines()
+    assert [json.loads(row)["text"] for row in rows] == ["id,review", "1,fine"]
+    types(monkeypatch, "a\nb\n")
+    assert "leave out the options of columns" in mistake(*command, "--format", "text", "--text-column", "b")
+
+
+def test_options_that_a_table_does_not_have_are_refused(files, table, monkeypatch):
+    command = ("predict", files / "classifier", "--text-column", "sentence", "--data")
+    for option in (("--delimiter", ";"), ("--no-header",), ("--header",)):
+        name = option[0].replace("no-", "")
+        assert f"`{name}` is not for .jsonl tables. Received: {table[0]}" in mistake(*command, table[0], *option)
+    types(monkeypatch, '{"sentence": "a"}\n')
+    assert "`--delimiter` is not for .jsonl tables. Received: standard input" in mistake(
+        *command, "-", "--delimiter", ";"
+    )
+    assert "`--format` is only for `--data -`" in mistake(*command, table[0], "--format", "csv")
+
+
+def test_a_table_keeps_its_columns_beside_the_predictions(files, tmp_path):
+    rows = [
+        {"index": 7, "label": "gloomy", "text": 'one\ttab, "a"\nline', "meta": {"by": "A"}, "score": None},
+        {"index": 8, "table_label": "x", "text": '"two"', "tags": ["a", "b"]},
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    one, two = classify(load_folder(files / "classifier"), [row["text"] for row in rows])
+    command = ("predict", files / "classifier", "--data", tmp_path / "rows.jsonl")
+    first, second = (json.loads(line) for line in output_of(*command).splitlines())
+    assert (first["label"], second["label"]) == (one.label, two.label)
+    assert first.keys() - {"label", "score", "probabilities"} == {
+        *("line", "index", "table_table_label", "text", "meta", "table_score")
+    }
+    assert (first["table_table_label"], second["table_label"]) == ("gloomy", "x")
+    assert (first["meta"], first["table_score"], second["tags"]) == ({"by": "A"}, None, ["a", "b"])
+    for suffix, delimiter in {".csv": ",", ".tsv": "\t"}.items():
+        path = tmp_path / f"labels{suffix}"
+        output_of(*command, "--output", path)
+        with path.open(encoding="utf-8", newline="") as file:
+            header, *cells = csv.reader(file, delimiter=delimiter)
+        assert header == [
+            *("index", "prediction", "probability", "line", "table_index"),
+            *("label", "text", "meta", "score", "table_label", "tags"),
+        ]
+        first = ["7", "gloomy", rows[0]["text"], '{"by": "A"}', "", "", ""]
+        assert cells == [
+            ["0", one.label, f"{one.score:.6f}", "1", *first],
+            ["1", two.label, f"{two.score:.6f}", "2", "8", "", '"two"', "", "", "x", '["a", "b"]'],
+        ]
 
 
 def test_mistakes_with_files(folders, table, tmp_path):
@@ -274,10 +430,6 @@ def test_mistakes_with_files(folders, table, tmp_path):
     assert "`--json` and `--pair` are only for texts" in mistake("predict", "model", *data, "--pair", "a")
     for option in (("--output", "a.tsv"), ("--pair-column", "b"), ("--no-header",)):
         assert "are only for `--data`; leave them out" in mistake("predict", "model", "a text", *option)
-    columns = ("--pair-column", "b", "--output", tmp_path / "a.tsv")
-    assert "standard input has one text in each line" in mistake(
-        "predict", folders["embedding"], "--data", "-", *columns
-    )
     assert "must end in .tsv, .csv or .jsonl" in mistake("predict", folders["classifier"], *data, "--output", "a.txt")
     assert "needs a model that labels or embeds texts" in mistake("predict", folders["pretrained"], *data)
     rows = [{"sentence": "a"}] * 5000 + [{"sentense": "b"}]

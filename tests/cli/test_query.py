@@ -3,12 +3,15 @@
 import asyncio
 import contextlib
 import re
+import shutil
 import socket
 import threading
 
+import httpx
 import numpy as np
 import pytest
 
+from albert_tf.inference import load_folder
 from albert_tf.inference.signatures import Signature
 from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving import server
@@ -159,6 +162,25 @@ def test_all_entities_of_a_text_and_no_padding_are_shown(folder, monkeypatch):
         ["", ""],
     ]
     assert [row[0] for row in lines if row[0]] == list(texts)
+
+
+@pytest.mark.parametrize("form", ["saved", "onnx"])
+def test_the_labels_of_each_text_are_shown(form, folders, exports, onnx_folders, tmp_path):
+    shutil.copytree(exports["multi_label"].folder if form == "saved" else onnx_folders["multi_label"], tmp_path / "m/1")
+    texts = [f"text {number} " + "word " * (number % 7) for number in range(23)]
+    expected = [one.labels for one in load_folder(folders["multi_label"]).classify(texts)]
+    with serving(tmp_path) as address:
+        code, printed, errors = run("query", f"{address}/v1/models/m", *texts)
+        rows, alone = (
+            httpx.post(f"{address}/v1/models/m:predict", json={"instances": some}).json()["predictions"]
+            for some in (texts, [texts[expected.index([])]])
+        )
+    assert not code, errors
+    shown = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines() if "│" in line]
+    assert [row[1] for row in shown] == [name for labels in expected for name in labels or ["none"]]
+    assert all(row.keys() == {"labels", "probabilities"} for row in rows)
+    assert [[name for name in row["labels"] if name] for row in rows] == expected
+    assert alone[0]["labels"] == []
 
 
 def test_an_address_without_its_scheme_is_said():

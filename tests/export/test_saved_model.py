@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from albert_tf import pipeline
 from albert_tf.export import (
     classify,
     export_saved_model,
@@ -222,6 +223,11 @@ def test_the_script_answers_for_every_kind(exports, monkeypatch, capsys):
     assert "score: " in printed.out
     status, printed = predict_py(monkeypatch, capsys, exports["pairs"].folder, "a", "--pair", "b")
     assert "label: " in printed.out
+    status, printed = predict_py(monkeypatch, capsys, exports["multi_label"].folder, "text 1 word", "text 5")
+    lines = [line.strip() for line in printed.out.splitlines()]
+    for row, prediction in enumerate(pipeline(exports["multi_label"].folder)(["text 1 word", "text 5"])):
+        assert lines[4 * row + 1] == f"labels: {', '.join(prediction.labels) or 'none'}"
+        assert lines[4 * row + 2] == f"{prediction.probabilities['a']:.4f}  a"
 
 
 @pytest.mark.exhaustive

@@ -29,7 +29,7 @@ INPUTS = {
     "questions_beam": QUESTIONS,
 }
 # Kinds whose classes differ; `make test-exhaustive` tries the others.
-QUICK = ("pairs", "tags", "choices", "questions", "pretrained", "embedding")
+QUICK = ("pairs", "multi_label", "tags", "choices", "questions", "pretrained", "embedding")
 KINDS = [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.exhaustive) for kind in INPUTS]
 ENGINES = ("keras", "tensorflow", "onnxruntime", "openvino")
 TOLERANCE = 1e-4

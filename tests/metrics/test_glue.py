@@ -7,7 +7,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from albert_tf.metrics import classification_scores, regression_scores
+from albert_tf.metrics import best_threshold, classification_scores, multi_label_scores, regression_scores
 
 CASES = json.loads((pathlib.Path(__file__).parents[1] / "golden" / "metrics_glue" / "cases.json").read_text())
 
@@ -55,3 +55,32 @@ def test_matthews_of_many_examples_does_not_overflow():
 def test_what_is_no_list_of_classes_is_one_sentence(labels, predictions, sentence):
     with pytest.raises(ValueError, match=sentence):
         classification_scores(labels, predictions)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_threshold_is_better_than_the_best_one(seed):
+    chance = np.random.default_rng(seed)
+    labels = chance.random((40, 3)) < 0.3
+    probabilities = (0.3 * labels + 0.1 * chance.integers(0, 7, labels.shape)).astype(np.float32)  # with ties
+
+    def f1(threshold):
+        return multi_label_scores(labels, probabilities > np.float32(threshold)).f1_micro
+
+    found = best_threshold(labels, probabilities)
+    assert f1(found) == max(map(f1, np.linspace(0, 1, 999)))
+    assert found != 0.5
+    alone = [best_threshold(*column, default=found) for column in zip(labels.T, probabilities.T)]
+    for number, threshold in enumerate(alone):
+        column, wanted = probabilities[:, number : number + 1], labels[:, number : number + 1]
+        scores = [multi_label_scores(wanted, column > np.float32(t)).f1_micro for t in (threshold, found)]
+        assert scores[0] >= scores[1]
+
+
+def test_a_threshold_stays_where_it_is_without_reason_to_move_it():
+    labels = np.repeat([1, 0], 12)
+    assert best_threshold(labels, np.where(labels, 0.9, 0.2)) == 0.5
+    assert best_threshold(labels[3:], np.where(labels[3:], 0.3, 0.2)) == 0.5  # 9 positives
+    assert best_threshold(labels, np.where(labels, 0.3, 0.2)) == pytest.approx(0.25)
+    assert best_threshold(labels, np.where(labels, 0.9, 0.8), 0.6) == pytest.approx(0.85)
+    assert best_threshold(labels, np.full(24, np.nan)) == 0.5
+    assert best_threshold(np.zeros(24), np.zeros(24)) == 0.5

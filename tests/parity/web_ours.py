@@ -88,7 +88,8 @@ def ask(engine, **texts) -> dict[str, np.ndarray]:
 def answer_of(engine, row: dict[str, str]) -> dict[str, Any]:
     """The answer to a row as the page has it."""
     outputs = ask(engine, **{name: [text] for name, text in row.items()})
-    names = {"label", "score", "probabilities", "pieces", "answer", "start", "end", "null_odds", "sentence_embedding"}
+    names = {"label", "labels", "score", "probabilities", "pieces", "answer", "start", "end", "null_odds"}
+    names.add("sentence_embedding")
     decoded = {
         name: np.char.decode(array.astype(bytes)) if array.dtype == object else array
         for name, array in outputs.items()

@@ -49,7 +49,7 @@ async function submit(page, row) {
 async function comparePage(page, name) {
   const [{ row, answer }] = pages[name];
   const shown = await submit(page, row);
-  const word = answer.label ?? answer.answer ?? answer.pieces?.[0][0].replace("▁", "") ?? (answer.score === undefined ? "cosine" : "predicted number");
+  const word = answer.label ?? (answer.labels && (answer.labels[0] ?? "No label")) ?? answer.answer ?? answer.pieces?.[0][0].replace("▁", "") ?? (answer.score === undefined ? "cosine" : "predicted number");
   report(`page ${name}, shown`, shown.includes(word) ? 0 : Infinity);
   await page.screenshot({ path: join(root, `${name}.png`), fullPage: true });
   const given = await page.evaluate(async (instances) => {

@@ -47,7 +47,7 @@ def test_questions_without_answers(pretrained, tmp_path):
     answers = json.loads((tmp_path / "answers.json").read_text(encoding="utf-8"))
     assert answers == json.loads((tmp_path / "run/dev_predictions.json").read_text(encoding="utf-8"))
     _, evaluation = evaluate_folder(tmp_path / "run", file)
-    assert evaluation.threshold == report.no_answer_threshold
+    assert evaluation.no_answer_threshold == report.no_answer_threshold
     assert evaluation.scores == report.scores
     _, generous = evaluate_folder(tmp_path / "run", file, no_answer_threshold=1e9)
     assert "" not in generous.texts.values()

@@ -81,7 +81,7 @@ def test_nothing_is_answered_if_that_is_best():
     evaluation = AnswerEvaluation.of(questions, {"a": Answer(wrong, -4.0), "b": Answer(wrong, -5.0)})
     assert evaluation.texts == {"a": "", "b": ""}
     assert (evaluation.main_score, evaluation.is_constant) == (50.0, True)
-    assert evaluation.threshold < -5.0
+    assert evaluation.no_answer_threshold < -5.0
     assert evaluation.constant_score == ConstantScore("exact match if nothing is answered", 50.0)
 
 

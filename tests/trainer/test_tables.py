@@ -10,11 +10,13 @@ import datasets
 import numpy as np
 import pandas
 import pytest
+import tensorflow as tf
 from sklearn.metrics import f1_score
 
 import albert_tf
 from albert_tf.data.finetuning.classification import Columns, read_texts
-from albert_tf.export import classify, load_folder
+from albert_tf.data.finetuning.table_format import TableFormat
+from albert_tf.export import classify, export_saved_model, load_folder
 from albert_tf.metrics import ConstantScore, MultiLabelScores, multi_label_scores
 from albert_tf.trainer import FinetuneOptions, finetune, finetune_grid
 from albert_tf.trainer.evaluation import evaluate_folder
@@ -94,16 +96,78 @@ def test_several_labels_per_text_are_learnt(files, tmp_path):
     most = Counter(tuple(line["label"]) for line in lines).most_common(1)[0][1] / 120
     assert report.constant_score == ConstantScore("exact match of the most frequent labels", most)
     found = classify(loaded, [line["text"] for line in lines])
-    right = [
-        {name for name, value in prediction.probabilities.items() if value > 0.5} == set(line["label"])
-        for prediction, line in zip(found, lines)
-    ]
+    right = [set(prediction.labels) == set(line["label"]) for prediction, line in zip(found, lines)]
     assert np.mean(right) == pytest.approx(report.scores.exact_match)
     _, again = evaluate_folder(tmp_path, files / "topics.tsv", predictions=tmp_path / "out.tsv")
     assert again.scores == report.scores
     rows = [line.split("\t") for line in (tmp_path / "out.tsv").read_text(encoding="utf-8").splitlines()[1:]]
     right = [set(label.replace(" ", "").split(",")) == set(found.split(",")) for _, label, found, *_ in rows]
     assert np.mean(right) == pytest.approx(report.scores.exact_match)
+
+
+@pytest.mark.parametrize("threshold", [None, "per_label", {"law": 0.25}])
+def test_the_threshold_of_fine_tuning_is_that_of_every_use(files, tmp_path, threshold):
+    options = options_for(files, tmp_path / "run", "topics.jsonl", problem="multi_label", max_length=16)
+    report = finetune(options.model_copy(update={"threshold": threshold, "learning_rate": 2e-3}))
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["threshold"] == report.threshold
+    if threshold is None:
+        assert 0 < report.threshold < 1
+        assert report.threshold != 0.5
+    else:
+        assert len(set(report.threshold.values())) > 1 or threshold == {"law": 0.25} == report.threshold
+    _, evaluation = evaluate_folder(tmp_path / "run", files / "topics.tsv", predictions=tmp_path / "out.csv")
+    assert evaluation.scores == report.scores
+    loaded = load_folder(tmp_path / "run")
+    assert loaded.threshold == report.threshold
+    examples = read_texts(files / "topics.jsonl", Columns(separator=","))
+    found = classify(loaded, examples.texts)
+    predicted = [[label in one.labels for label in TOPICS] for one in found]
+    assert multi_label_scores(examples.label_decisions(TOPICS), predicted) == report.scores
+    export = export_saved_model(tmp_path / "run", tmp_path, "saved", threshold={"war": 0.4}).folder
+    settings = json.loads((export / "model.json").read_text())
+    limits = dict.fromkeys(TOPICS, report.threshold) if threshold is None else dict(report.threshold)
+    expected = {**dict.fromkeys(TOPICS, 0.5), **limits, "war": 0.4}
+    assert settings["threshold"] == pytest.approx(expected, abs=1e-6)
+    assert "| Threshold | law " in (export / "MODEL.md").read_text()
+    outputs = tf.saved_model.load(str(export)).signatures["serving_default"](text=tf.constant(examples.texts[:40]))
+    wanted = albert_tf.pipeline(tmp_path / "run", threshold={"war": 0.4})(examples.texts[:40])
+    assert [[name.decode() for name in row if name] for row in outputs["labels"].numpy()] == [
+        one.labels for one in wanted
+    ]
+    limited = evaluate_folder(export, files / "topics.tsv", threshold=1.0)[1]
+    assert (limited.scores.f1_micro, limited.threshold) == (0.0, 1.0)
+
+
+def test_a_threshold_of_another_model_is_refused(files, tmp_path):
+    options = options_for(files, tmp_path, "topics.jsonl", problem="multi_label", threshold={"low": 0.2})
+    with pytest.raises(
+        ValueError, match=r"`threshold` must name labels of the model\. Received: 'low'; did you mean 'law'"
+    ):
+        finetune(options)
+    for value in (1.5, "high", {"law": -1}):
+        with pytest.raises(
+            ValueError, match="`threshold` must be a number from 0 to 1, such numbers by label, or 'per"
+        ):
+            options_for(files, tmp_path, problem="multi_label", threshold=value)
+    with pytest.raises(ValueError, match="`threshold` must be left out unless problem='multi_label'"):
+        options_for(files, tmp_path, threshold=0.4)
+
+
+@pytest.mark.parametrize("separator", [",", "|", "; "])
+@pytest.mark.parametrize("delimiter", ["tab", None])
+def test_predicted_labels_are_read_back_as_they_were(tmp_path, separator, delimiter):
+    names = ("IT, science", "law", 'say "yes"', '"no"', "[sic]", "a|b", "c; d", "3", " space ", '["x"]')
+    names += ("tab\tbreak\n",) if delimiter else ()  # the column of its probabilities is in quotes
+    chance = np.random.default_rng(0)
+    decisions = np.concatenate([np.eye(len(names)), chance.random((60, len(names))) < 0.3, np.zeros((1, len(names)))])
+    rows = [{"text": f"text {n}", "label": [names[0]]} for n in range(len(decisions))]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    texts = read_texts(tmp_path / "rows.jsonl", Columns(separator=separator))
+    evaluation = LabelEvaluation("multi_label", names, decisions, 9 * (decisions - 0.5), "f1_micro")
+    write_predictions(tmp_path / "predictions.tsv", texts, evaluation)
+    columns = Columns("line", None, "prediction", separator)
+    again = read_texts(tmp_path / "predictions.tsv", columns, TableFormat(delimiter=delimiter))
+    np.testing.assert_array_equal(again.label_decisions(names), decisions)
 
 
 def test_lists_and_separated_labels_are_the_same(files):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from albert_tf.data.finetuning.separated import NEEDS_QUOTES
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import FilledRows, Row, is_missing, listed
@@ -66,21 +67,15 @@ class LabelledTexts:
 
     def label_sets(self) -> list[list[str]]:
         """The labels of each text that may have any number of them."""
-        return [self._separated(label, line) for line, label in zip(self.lines, self.labels)]
-
-    def _separated(self, labels: str, line: int) -> list[str]:
-        if not labels.startswith("["):
-            return [part.strip() for part in labels.split(self.separator or ",") if part.strip()]
-        try:
-            parts = json.loads(labels)
-        except ValueError:
-            parts = [None]
-        if not all(type(part) in (str, int) for part in parts) or len(set(parts)) < len(parts):
-            raise ValueError(
-                f"{where(self.source, line)}: {labels[:60]!r} is not a JSON list of different labels, such as "
-                '["law", "war"] or [0, 3]; columns of decisions cannot be read.'
-            )
-        return [str(part) for part in parts]
+        sets = []
+        for line, labels in zip(self.lines, self.labels):
+            if (parts := _split_labels(labels, self.separator)) is None:
+                raise ValueError(
+                    f"{where(self.source, line)}: {labels[:60]!r} is not a JSON list of different labels, such as "
+                    '["law", "war"] or [0, 3]; columns of decisions cannot be read.'
+                )
+            sets.append(parts)
+        return sets
 
     def label_decisions(self, names: Sequence[str]) -> np.ndarray:
         """Whether each text has each label, float32 [N, C]; raises ValueError if a label is not in `names`."""
@@ -176,6 +171,32 @@ class _NoLabelError(ValueError):
             f"{first}: the label ({columns.label!r}) is empty{also}{count}; fill "
             f"{'them in or delete the rows' if others else 'it in or delete the row'}."
         )
+
+
+def join_labels(labels: Sequence[str], separator: str | None) -> str:
+    """Several labels as a cell of a table: separated, or as a JSON list if they would be read as other labels.
+
+    Example:
+
+    >>> print(join_labels(["law", "war"], "|"), join_labels(["IT, science", "law"], ","))
+    law|war ["IT, science", "law"]
+    """
+    text = (separator or ",").join(labels)
+    is_plain = _split_labels(text, separator) == list(labels) and not NEEDS_QUOTES.search(text)
+    return text if is_plain else json.dumps(labels, ensure_ascii=False)
+
+
+def _split_labels(text: str, separator: str | None) -> list[str] | None:
+    """The labels in a cell of a table; None if it begins like a JSON list, but is not one of different labels."""
+    if not text.startswith("["):
+        return [part.strip() for part in text.split(separator or ",") if part.strip()]
+    try:
+        parts = json.loads(text)
+    except ValueError:
+        return None
+    if not all(type(part) in (str, int) and part != "" for part in parts) or len(set(parts)) < len(parts):
+        return None
+    return [str(part) for part in parts]
 
 
 def as_number(label: str) -> float:

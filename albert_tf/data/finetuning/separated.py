@@ -2,10 +2,12 @@
 
 import collections
 import csv
+import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.files.encodings import encoding_of, text_lines
@@ -15,6 +17,8 @@ TAB_SUFFIXES = (".tsv", ".txt")
 _MAX_FIELD = 2**31 - 1  # characters of a field of a CSV file, instead of the 128 KiB of Python's module
 # A field as spreadsheets write it if there are quotes in the text.
 _DOUBLED = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
+# A field between tabs that needs quotes.
+NEEDS_QUOTES = re.compile('^"|[\t\r\n]')
 _QUOTED = re.compile('"[^"]*"')
 # A first line that spreadsheets write and read.
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*')
@@ -50,6 +54,17 @@ def separated_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[s
             f"header: lines {shown}.",
             stacklevel=2,
         )
+
+
+def separated_line(fields: Iterable[Any], delimiter: str) -> str:
+    """A row of a table with its end; between tabs, few fields are in quotes, which readers of .tsv take for text."""
+    if delimiter == "\t":
+        texts = map(str, fields)
+        quoted = (f'"{text.replace(chr(34), chr(34) * 2)}"' if NEEDS_QUOTES.search(text) else text for text in texts)
+        return "\t".join(quoted) + "\n"
+    line = io.StringIO()
+    csv.writer(line, delimiter=delimiter, lineterminator="\n").writerow(fields)
+    return line.getvalue()
 
 
 def delimiter_of(path: Path, table: TableFormat) -> str:

@@ -106,3 +106,11 @@ def as_bytes(texts: Sequence[str]) -> np.ndarray:
     found = np.empty(len(texts), object)
     found[:] = [text.encode("utf-8", "surrogateescape") for text in texts]
     return found
+
+
+def padded_bytes(rows: Sequence[Sequence[str]]) -> np.ndarray:
+    """Strings of each row as `as_bytes`, [B, K]; shorter rows end in `b""`."""
+    array = np.full((len(rows), max(map(len, rows))), b"", object)
+    for index, row in enumerate(rows):
+        array[index, : len(row)] = as_bytes(row)
+    return array

@@ -1,14 +1,16 @@
 """Labels of texts and of pairs of texts, and regression.
 
-Letters: B texts, C labels.
+Letters: B texts, C labels, K labels of a text.
 """
+
+import itertools
 
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.inference.network import collect
-from albert_tf.inference.predictions import ClassPrediction
-from albert_tf.inference.tasks.base import NUMBER, STRING, TensorSpec, TextTask, as_bytes, softmax
+from albert_tf.inference.predictions import ClassPrediction, LabelsPrediction
+from albert_tf.inference.tasks.base import NUMBER, STRING, TensorSpec, TextTask, as_bytes, padded_bytes, softmax
 
 
 class TextClassification(TextTask):
@@ -35,26 +37,36 @@ class TextClassification(TextTask):
             return [ClassPrediction(None, float(value), {}) for value in logits[:, 0]]
         self.check_labels(logits)
         labels, probabilities = self.settings.labels, probabilities_of(logits, self.settings.problem)
+        if self.settings.problem == "multi_label":
+            return [
+                LabelsPrediction([*itertools.compress(labels, decisions)], dict(zip(labels, row.tolist())))
+                for decisions, row in zip(probabilities > self.settings.thresholds, probabilities)
+            ]
         return [
             ClassPrediction(labels[row.argmax()], float(row.max()), dict(zip(labels, row.tolist())))
             for row in probabilities
         ]
 
     def arrays(self, predictions):
-        scores = np.array([prediction.score for prediction in predictions], np.float32)
+        probabilities = np.array([[*prediction.probabilities.values()] for prediction in predictions], np.float32)
+        if self.settings.problem == "multi_label":
+            return {
+                "labels": padded_bytes([prediction.labels for prediction in predictions]),
+                "probabilities": probabilities,
+            }
+        scores = {"score": np.array([prediction.score for prediction in predictions], np.float32)}
         if self.settings.problem == "regression":
-            return {"score": scores}
-        return {
-            "label": as_bytes([prediction.label for prediction in predictions]),
-            "score": scores,
-            "probabilities": np.array([[*one.probabilities.values()] for one in predictions], np.float32),
-        }
+            return scores
+        labels = as_bytes([prediction.label for prediction in predictions])
+        return {"label": labels, **scores, "probabilities": probabilities}
 
     def specs(self, width):
         score = {"score": TensorSpec(NUMBER, (None,))}
         if self.settings.problem == "regression":
             return score
         probabilities = TensorSpec(NUMBER, (None, len(self.settings.labels)))
+        if self.settings.problem == "multi_label":
+            return {"labels": TensorSpec(STRING, (None, None)), "probabilities": probabilities}
         return {"label": TensorSpec(STRING, (None,)), **score, "probabilities": probabilities}
 
 

@@ -7,6 +7,7 @@
   const RUNTIME = new URL("ort-wasm-simd-threaded", document.baseURI).href;
   const PRECISIONS = { float32: ["fp32", "onnx/model.onnx"], int8: ["q8", "onnx/model_quantized.onnx"] };
   const TOP = 10;
+  const OUTPUTS = { regression: ["score"], multi_label: ["labels", "probabilities"] };
 
   const task = document.currentScript.dataset.pipeline;
   const loaded = {};
@@ -16,7 +17,7 @@
   const SERVED = {
     "text-classification": {
       inputs: () => ["text", ...(manifest.takes_pairs ? ["text_pair"] : [])],
-      outputs: () => (manifest.problem === "regression" ? ["score"] : ["label", "score", "probabilities"]),
+      outputs: () => OUTPUTS[manifest.problem] ?? ["label", "score", "probabilities"],
       answer: classify,
     },
     "fill-mask": { inputs: () => ["text"], outputs: () => ["pieces", "probabilities"], answer: fillMasks },
@@ -77,7 +78,13 @@
     const { logits } = await model.model(tokenize(model, text, text_pair));
     const values = logits.tolist()[0];
     if (manifest.problem === "regression") return values[0];
-    const probabilities = manifest.problem === "multi_label" ? values.map((value) => 1 / (1 + Math.exp(-value))) : softmax(values);
+    if (manifest.problem === "multi_label") {
+      const probabilities = values.map((value) => 1 / (1 + Math.exp(-value)));
+      const { threshold } = manifest;
+      const above = (label) => (typeof threshold === "number" ? threshold : threshold[label] ?? 0.5);
+      return { labels: manifest.labels.filter((label, index) => probabilities[index] > above(label)), probabilities };
+    }
+    const probabilities = softmax(values);
     const score = Math.max(...probabilities);
     return { label: manifest.labels[probabilities.indexOf(score)], score, probabilities };
   }

@@ -49,10 +49,10 @@ const TASKS = [
   },
   {
     title: "Classification",
-    fits: (inputs, outputs) => has(outputs, "label", "probabilities"),
+    fits: (inputs, outputs) => has(outputs, "probabilities"),
     fields: [["text", "Text", "A garden in the sun."], ["text_pair", "Second text", "Flowers bloom."]],
     show: (row, inputs, rows, labels) => [
-      element("p", "big", row.label),
+      element("p", "big", row.label ?? (row.labels.filter((label) => label).join(", ") || "No label")),
       bars(row.probabilities.map((value, index) => [labels[index] ?? `label ${index}`, value]).sort((a, b) => b[1] - a[1])),
     ],
   },

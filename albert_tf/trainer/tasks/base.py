@@ -4,14 +4,13 @@ Letters: N examples, B batch, L sequence.
 """
 
 import abc
-import csv
-import io
 import itertools
 import pathlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from albert_tf.data.finetuning.encoded import MAX_TOKENS
+from albert_tf.data.finetuning.separated import separated_line
 from albert_tf.files.atomic import atomic_open
 from albert_tf.inference.predictor import LoadedModel, Predictor
 from albert_tf.metrics import ConstantScore
@@ -27,9 +26,8 @@ if TYPE_CHECKING:
 def write_table(path: pathlib.Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Writes a TSV file; lone surrogates, which labels from JSON may hold, are written as they are."""
     with atomic_open(path) as file:
-        text = io.TextIOWrapper(file, "utf-8", "surrogatepass", newline="")
-        csv.writer(text, delimiter="\t", lineterminator="\n").writerows(itertools.chain([header], rows))
-        text.detach()
+        for row in itertools.chain([header], rows):
+            file.write(separated_line(row, "\t").encode("utf-8", "surrogatepass"))
 
 
 def predictor_of(

@@ -116,7 +116,7 @@ class QuestionAnswering(FinetuneTask):
         """
         candidates = {question: answer.candidates for question, answer in evaluation.answers.items()}
         files: dict[str, Any] = {path.name: evaluation.texts, f"{path.stem}_candidates.json": candidates}
-        if evaluation.threshold is not None:
+        if evaluation.no_answer_threshold is not None:
             scores = {question: answer.no_answer_score for question, answer in evaluation.answers.items()}
             files[f"{path.stem}_no_answer.json"] = scores
         for name, content in files.items():
@@ -171,14 +171,14 @@ class AnswerEvaluation:
         answers: Answer by question id.
         texts: the predicted texts, "" for no answer.
         scores: AnswerScores (SQuAD 1.1), or SquadScores (SQuAD 2.0) of the predicted texts; None if they are unknown.
-        threshold: the `no_answer_score` above which a question is not answered, by default the one with the best F1 on
-            these very questions; None if all of them are answered.
+        no_answer_threshold: the `no_answer_score` above which a question is not answered, by default the one with the
+            best F1 on these very questions; None if all of them are answered.
     """
 
     answers: Mapping[str, Answer]
     texts: dict[str, str]
     scores: AnswerScores | SquadScores | None
-    threshold: float | None
+    no_answer_threshold: float | None
 
     @classmethod
     def of(

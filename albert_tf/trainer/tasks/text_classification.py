@@ -4,6 +4,7 @@ Letters: N examples, C classes, B batch, L sequence.
 """
 
 import dataclasses
+import itertools
 import pathlib
 import warnings
 from collections.abc import Callable, Hashable, Iterable
@@ -11,18 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
+from albert_tf.data.finetuning.classification import LabelledTexts, join_labels, read_texts
 from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
 from albert_tf.files.origins import name_of
 from albert_tf.inference.network import collect
 from albert_tf.inference.predictor import Predictor
-from albert_tf.inference.settings import Settings
+from albert_tf.inference.settings import DEFAULT_THRESHOLD, Settings, Threshold, thresholds_of
 from albert_tf.inference.tasks.text_classification import probabilities_of
 from albert_tf.metrics import (
     ClassificationScores,
     ConstantScore,
     MultiLabelScores,
     RegressionScores,
+    best_threshold,
     classification_scores,
     multi_label_scores,
     regression_scores,
@@ -81,6 +83,8 @@ class TextClassification(FinetuneTask):
         if self.options.problem == "regression":
             return {"num_labels": 1, "problem": "regression", "labels": None}
         names = train.label_names() if self.options.labels is None else self.options.labels
+        if isinstance(self.options.threshold, dict):
+            thresholds_of(self.options.threshold, names)  # raises
         if len(names) < (1 if self.options.problem == "multi_label" else 2):
             raise ValueError(f"A classifier must have at least two labels. Received: {list(names)} for {train.source}.")
         if self.options.problem == "classification" and len(names) > max(20, len(train) // 2):
@@ -107,12 +111,12 @@ class TextClassification(FinetuneTask):
     def evaluator(self, model: Predictor, data: LabelledTexts) -> Callable[[], "LabelEvaluation"]:
         """Evaluates texts."""
         problem, labels = model.settings.problem, model.settings.labels
-        targets, main = targets_of(model.settings, data), self.main_score
+        targets = targets_of(model.settings, data)
         encoded = encode_texts(model.tokenizer, data.texts, data.pairs, self.max_length, self.stored_ids)
 
         def evaluate() -> LabelEvaluation:
             logits = collect(model.compute(encoded, shows_progress=True), "logits", len(encoded))
-            return LabelEvaluation(problem, labels, targets, logits, main)
+            return self._evaluation(problem, labels, targets, logits)
 
         return evaluate
 
@@ -120,7 +124,20 @@ class TextClassification(FinetuneTask):
         """The main score of a linear model on TF-IDF features."""
         problem = self.options.problem
         outputs = tfidf_outputs(train, targets_of(model, train), dev, problem)
-        return LabelEvaluation(problem, model.labels, targets_of(model, dev), outputs, self.main_score).main_score
+        return self._evaluation(problem, model.labels, targets_of(model, dev), outputs).main_score
+
+    def _evaluation(
+        self, problem: str, labels: tuple[str, ...], targets: np.ndarray, logits: np.ndarray
+    ) -> "LabelEvaluation":
+        """The evaluation, of any number of labels with the threshold of the options or the best one."""
+        threshold: Any = self.options.threshold if problem == "multi_label" else None
+        if problem == "multi_label" and threshold in (None, "per_label"):
+            probabilities = probabilities_of(logits, problem)
+            best = best_threshold(targets, probabilities, DEFAULT_THRESHOLD)
+            by_label = zip(labels, targets.T, probabilities.T)
+            is_one = threshold is None
+            threshold = best if is_one else {name: best_threshold(a, b, best) for name, a, b in by_label}
+        return LabelEvaluation(problem, labels, targets, logits, self.main_score, threshold)
 
     def write_predictions(self, path: pathlib.Path, data: LabelledTexts, evaluation: "LabelEvaluation") -> None:
         """Writes TSV, see `write_predictions`."""
@@ -152,6 +169,7 @@ class LabelEvaluation:
         targets: the labels, see `targets_of`.
         logits: float32 [N, C].
         main: name of the main score.
+        threshold: of the probabilities of labels, where a text may have any number of them.
     """
 
     problem: str
@@ -159,6 +177,13 @@ class LabelEvaluation:
     targets: np.ndarray
     logits: np.ndarray
     main: str
+    threshold: Threshold | None = None
+
+    @property
+    def decisions(self) -> np.ndarray:
+        """Whether each text has each label, of which it may have any number, bool [N, C]."""
+        threshold = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
+        return probabilities_of(self.logits, self.problem) > thresholds_of(threshold, self.names)
 
     @property
     def scores(self) -> Scores:
@@ -166,14 +191,13 @@ class LabelEvaluation:
         if self.problem == "regression":
             return regression_scores(self.targets, self.logits[:, 0])
         if self.problem == "multi_label":
-            return multi_label_scores(self.targets, self.logits > 0)
+            return multi_label_scores(self.targets, self.decisions)
         return classification_scores(self.targets, self.logits.argmax(axis=1))
 
-    @property
-    def predictions(self) -> list[str]:
-        """The predicted label of each example, or its labels, separated by commas."""
+    def predictions(self, separator: str | None) -> list[str]:
+        """The predicted label of each example, or its labels with the separator between them."""
         if self.problem == "multi_label":
-            return [",".join(name for name, logit in zip(self.names, row) if logit > 0) for row in self.logits]
+            return [join_labels([*itertools.compress(self.names, row)], separator) for row in self.decisions]
         return [self.names[index] for index in self.logits.argmax(axis=1)]
 
     @property
@@ -190,7 +214,7 @@ class LabelEvaluation:
         if self.problem == "regression":
             return float(np.ptp(self.logits)) < 1e-3
         if self.problem == "multi_label":
-            return len(np.unique(self.logits > 0, axis=0)) == 1
+            return len(np.unique(self.decisions, axis=0)) == 1
         return len(set(self.logits.argmax(axis=1).tolist())) == 1
 
     @property
@@ -215,8 +239,8 @@ def write_predictions(path: pathlib.Path, texts: LabelledTexts, evaluation: Labe
     """Writes the label and prediction of each example as TSV.
 
     Args:
-        path: the file to write. Its columns are `line` (of the table), `label`, `prediction` (labels of a text are
-            separated by commas), and the probability of each class.
+        path: the file to write. Its columns are `line` (of the table), `label`, `prediction` (several labels of
+            a text are written as they are read, see `join_labels`), and the probability of each class.
         texts: the examples.
         evaluation: LabelEvaluation of these examples.
     """
@@ -229,6 +253,6 @@ def write_predictions(path: pathlib.Path, texts: LabelledTexts, evaluation: Labe
         probabilities = probabilities_of(logits, evaluation.problem)
         columns = [
             [prediction, *(f"{probability:.6f}" for probability in row)]
-            for prediction, row in zip(evaluation.predictions, probabilities)
+            for prediction, row in zip(evaluation.predictions(texts.separator), probabilities)
         ]
     write_table(path, header, ([line, label, *row] for line, label, row in zip(texts.lines, texts.labels, columns)))

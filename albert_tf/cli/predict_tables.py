@@ -1,0 +1,294 @@
+"""Predictions for the rows of a table or the lines of a text, beside the columns of the table."""
+
+import dataclasses
+import itertools
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from albert_tf.data.finetuning.tables import FilledRows, Row
+
+ROWS_AT_ONCE = 4096
+_Example = tuple[int, "Row", str, str | None]  # its number, its row, its text, the second one of a pair
+_UNREAD = {
+    **dict.fromkeys((".json", ".jsonl"), ("header", "delimiter")),
+    ".parquet": ("header", "delimiter", "encoding"),
+}
+_DELIMITERS = {".tsv": "\t", ".csv": ","}
+# A list of objects, or an object over several lines.
+_JSON = re.compile(r'\s*(\[\s*(\{|$)|\{\s*("|$))')
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Texts to label; an option that was not given is None, and as in the fine-tuning of the model.
+
+    Attributes:
+        data: a file, a folder, a URL, or - for standard input.
+        form: format of standard input; None: by its first line.
+        text_column, pair_column, header: see `TaskOptions`.
+        options: `encoding`, `delimiter` and `rename_columns`, if they were given.
+    """
+
+    data: str
+    form: str | None
+    text_column: str | None
+    pair_column: str | None
+    header: bool | None
+    options: Mapping[str, Any]
+
+    @property
+    def names_columns(self) -> bool:
+        """Whether an option was given that only tables have."""
+        given = (self.text_column, self.pair_column, self.header)
+        return given != (None, None, None) or bool(self.options.keys() - {"encoding"})
+
+
+def predict_table(model: Any, folder: Path, source: Source, output: Path) -> int:
+    """Writes a row of predictions for each row of a table; returns their number.
+
+    Args:
+        model: Pipeline.
+        folder: of the model.
+        source: Source.
+        output: file, or - for standard output.
+
+    Raises:
+        ValueError: model, table and output do not fit each other; the message names the row.
+    """
+    from albert_tf.files.atomic import atomic_open
+
+    _check_output(model.task, output, source)
+    count = 0
+    with tempfile.TemporaryDirectory(prefix="albert_tf-", ignore_cleanup_errors=True) as scratch:
+        form, unit, names, examples = _read(source, _trained(folder, model.task), Path(scratch))
+        lines = _lines(model, examples, names, output.suffix, unit)
+        if str(output) == "-":
+            sys.stdout.writelines(lines)
+        else:
+            with atomic_open(output) as file:
+                for line in lines:
+                    file.write(line.encode("utf-8", "surrogatepass"))
+                    count += 1
+    print(form, file=sys.stderr)
+    return count - (output.suffix in _DELIMITERS)
+
+
+def compare(model: Any, texts: list[str], pairs: list[str]) -> "np.ndarray":
+    """Cosine similarities of the embeddings of texts and their pairs, [B]."""
+    import numpy as np
+
+    from albert_tf.metrics import cosines
+
+    return cosines(np.array(model(texts)), np.array(model(pairs)))
+
+
+def _check_output(task: str, output: Path, source: Source) -> None:
+    is_embedding, suffix = task == "sentence_embedding", output.suffix
+    if not is_embedding and task != "sequence_classification":
+        raise ValueError(
+            "`--data` needs a model that labels or embeds texts, answers questions, finds entities or chooses; pass "
+            "texts with [MASK] one by one."
+        )
+    if is_embedding and (suffix in _DELIMITERS) == (source.pair_column is None):
+        raise ValueError(
+            "`--output` of embeddings must be .jsonl or -, and of the similarities of pairs .tsv or .csv. Received: "
+            f"{output}, pair_column={source.pair_column!r}."
+        )
+    if suffix not in ("", ".jsonl", *_DELIMITERS) or (suffix == "" and str(output) != "-"):
+        raise ValueError(f"`--output` must end in .tsv, .csv or .jsonl, or be -. Received: {output}.")
+
+
+# === Tables ===
+
+
+def _read(source: Source, trained: Mapping[str, Any], scratch: Path) -> tuple[str, str, list[str], Iterator[_Example]]:
+    """What a table was recognised as, what its rows are counted in, its columns and its examples."""
+    from albert_tf.data.finetuning.example_sources import as_file
+    from albert_tf.data.finetuning.table_format import TableFormat
+    from albert_tf.data.finetuning.tables import FilledRows
+    from albert_tf.files.origins import is_in_memory, name_of, unit_of
+
+    is_typed = source.data == "-"
+    names = ("text_column", "pair_column", "header")
+    text, pair, header = (trained[name] if (own := getattr(source, name)) is None else own for name in names)
+    path = _standard_input(source, text, scratch) if is_typed else Path(as_file(source.data))
+    if is_typed and is_in_memory(path):  # lines
+        text, pair, trained = "text", None, {**trained, "rename_columns": {}}
+    options, suffix = {"header": source.header, **source.options}, path.suffix.lower()
+    for name in _UNREAD.get(suffix, ()):
+        if options.get(name) is not None:
+            raise ValueError(f"`--{name}` is not for {suffix} tables. Received: {name_of(path)}; leave it out.")
+    renames = {theirs: ours for theirs, ours in trained["rename_columns"].items() if ours in (text, pair)}
+    renames = options.get("rename_columns", renames)
+    rows = FilledRows(path, TableFormat(header, False, options.get("encoding"), options.get("delimiter"), renames))
+    columns, count = {}, 0
+    for example in _examples(rows, text, pair):  # a damaged row is refused before any prediction
+        columns |= dict.fromkeys(_columns(example[1]))
+        count += 1
+    form = [f"{count:,} texts", *([f"read as {suffix[1:]}"] if is_typed and not is_in_memory(path) else [])]
+    unit = "line" if unit_of(path) == "line" else "row"
+    return ", ".join([*form, *rows.describe()]), unit, list(columns), _examples(rows, text, pair)
+
+
+def _trained(folder: Path, task: str) -> dict[str, Any]:
+    """The columns of the model's fine-tuning, or the defaults."""
+    from albert_tf.files.json import read_json
+    from albert_tf.trainer.run_folder import RECIPE_FILE
+
+    file = folder / RECIPE_FILE
+    is_like_training = file.is_file() and task != "sentence_embedding"  # which embeds single sentences, not pairs
+    recipe = read_json(file, cure="restore it, or remove it to use the defaults") if is_like_training else {}
+    return {"text_column": "text", "pair_column": None, "header": True, "rename_columns": {}, **recipe}
+
+
+def _examples(rows: "FilledRows", text_column: str, pair_column: str | None) -> Iterator[_Example]:
+    """The examples of a table. Rows that are left out have numbers, too, so that numbers are those of the table."""
+    for count, row in enumerate(rows):
+        pair = None if pair_column is None else row.text(pair_column, "--pair-column")
+        yield count + rows.num_empty, row, row.text(text_column, "--text-column"), pair
+
+
+def _columns(row: "Row") -> dict[str, Any]:
+    """The fields of a row, but for those of inner objects, which are in their objects."""
+    from albert_tf.data.finetuning.tables import is_missing
+
+    fields = row.fields
+    inner = [name for name in fields if "." in name and isinstance(fields.get(name.partition(".")[0]), dict)]
+    return {name: None if is_missing(value) else value for name, value in fields.items() if name not in inner}
+
+
+def _standard_input(source: Source, text_column: str, scratch: Path) -> Path:
+    """Standard input as a file in a folder, with the suffix of its format; lines of text become a table in memory."""
+    from albert_tf.data.finetuning.example_sources import as_file
+    from albert_tf.files.encodings import text_lines
+    from albert_tf.files.origins import ORIGINS, STANDARD_INPUT
+
+    path, encoding = scratch / "input", source.options.get("encoding")
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    ORIGINS[path] = STANDARD_INPUT
+    form = source.form
+    if form is None:
+        first = next((line for line in text_lines(path, encoding) if line.strip()), "")
+        form = _recognised(first.strip("\r\n"), text_column, source.names_columns)
+    if form != "text":
+        path = path.replace(path.with_suffix(f".{form}"))
+        ORIGINS[path] = STANDARD_INPUT
+        return path
+    if source.names_columns:
+        raise ValueError("`--format text` has one text in each line; leave out the options of columns and tables.")
+    return Path(as_file({"text": line.rstrip("\r\n")} for line in text_lines(path, encoding)))
+
+
+def _recognised(first: str, text_column: str, is_table: bool) -> str:
+    """The format of standard input by its first line."""
+    try:
+        content = json.loads(first)
+    except (ValueError, RecursionError):
+        content = None
+    if isinstance(content, dict):
+        return "json" if isinstance(content.get("data"), list) else "jsonl"
+    if _JSON.match(first):
+        return "json"
+    names = [name.strip(' "') for name in re.split("[,;|]", first)]
+    if "\t" in first or ((is_table or text_column in names) and len(names) == 1):
+        return "tsv"
+    if is_table or text_column in names or first.startswith("sep="):
+        return "csv"
+    if len(names) > 1 and not re.search(r"\s", first):
+        raise ValueError(
+            f"Standard input may be a table without the column {text_column!r}, by its first line {first[:60]!r}; name "
+            "one with --text-column, or give --format text if each line is a text."
+        )
+    return "text"
+
+
+# === Predictions ===
+
+
+def _lines(model: Any, examples: Iterator[_Example], names: list[str], suffix: str, unit: str) -> Iterator[str]:
+    from albert_tf.data.finetuning.separated import separated_line
+
+    delimiter = _DELIMITERS.get(suffix)
+    header = ["index", "prediction", *_probability_names(model), unit]
+    if delimiter is not None:
+        yield separated_line([*header, *_beside(names, header).values()], delimiter)
+    for part in _parts(examples):
+        predictions = _predict(model, [text for *_, text, _ in part], [pair for *_, pair in part if pair is not None])
+        for (number, row, *_), prediction in zip(part, predictions):
+            columns = _columns(row)
+            if delimiter is not None:
+                cells = [_cell(columns.get(name)) for name in names]
+                yield separated_line([number, *_cells(model, prediction), row.line, *cells], delimiter)
+            else:
+                fields = _fields(prediction)
+                theirs = _beside(names, (unit, *fields))
+                columns = {theirs[name]: value for name, value in columns.items()}
+                yield json.dumps({unit: row.line, **columns, **fields}, ensure_ascii=False, default=str) + "\n"
+
+
+def _parts(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    """The rows that are predicted at a time."""
+    left = iter(rows)
+    while part := list(itertools.islice(left, ROWS_AT_ONCE)):
+        yield part
+
+
+def _predict(model: Any, texts: list[str], pairs: list[str]) -> Iterable[Any]:
+    if model.task == "sentence_embedding" and pairs:
+        return compare(model, texts, pairs)
+    return model(*([texts, pairs] if pairs else [texts]))
+
+
+def _beside(names: Iterable[str], ours: Collection[str]) -> dict[str, str]:
+    """What the columns of a table are called beside those of predictions: "table_label" if both have a "label"."""
+    taken, renamed = {*names, *ours}, {}
+    for name in names:
+        new = name
+        while new in ours or (new != name and new in taken):
+            new = f"table_{new}"
+        renamed[name] = new
+    return renamed
+
+
+def _probability_names(model: Any) -> list[str]:
+    settings = model.model.settings
+    if settings.problem == "multi_label":
+        return [f"probability of {label}" for label in settings.labels]
+    return ["probability"] if model.task == "sequence_classification" and settings.problem != "regression" else []
+
+
+def _cells(model: Any, prediction: Any) -> list[Any]:
+    """A prediction in a table: what is predicted, and the probabilities that `_probability_names` names."""
+    from albert_tf.data.finetuning.classification import join_labels
+    from albert_tf.inference import ClassPrediction, LabelsPrediction
+
+    if isinstance(prediction, LabelsPrediction):
+        labels = join_labels(prediction.labels, model.model.settings.label_separator)
+        return [labels, *(f"{value:.6f}" for value in prediction.probabilities.values())]
+    if isinstance(prediction, ClassPrediction):
+        is_number = prediction.label is None
+        return [prediction.score] if is_number else [prediction.label, f"{prediction.score:.6f}"]
+    return [f"{prediction:.4f}"]  # a similarity
+
+
+def _fields(prediction: Any) -> dict[str, Any]:
+    """A prediction in a JSON line."""
+    if hasattr(prediction, "tolist"):
+        return {"embedding": prediction.tolist()}
+    return {name: value for name, value in dataclasses.asdict(prediction).items() if value not in (None, {})}
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list) else str(value)
