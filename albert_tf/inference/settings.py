@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from albert_tf.files.atomic import sha256
 from albert_tf.files.json import read_json
-from albert_tf.tasks import TASKS, Pooling
+from albert_tf.tasks import TASKS, Pooling, WindowsName
 
 # In an exported folder, a JSON object with these settings among others.
 SETTINGS_FILE = "model.json"
@@ -29,12 +29,14 @@ class Settings:
         dense_size: length of sentence embeddings, if there is a layer after pooling.
         doc_stride: distance in tokens of the starts of two windows of a long text. None: 128, or a third of
             `max_length` if that is less.
+        windows: how a classifier of single texts joins the logits of the windows of a long text, `"mean"` or `"max"`.
+            None: the ends of long texts are left out.
         max_question_length, max_answer_length: as in fine-tuning; None: the defaults.
         no_answer_threshold: a question is not answered if its score of "no answer" is above this; None: all are.
         tags_words: whether tags were trained on words, not on spans of characters.
 
     Raises:
-        ValueError: a value has a wrong type.
+        ValueError: a value has a wrong type, or the model cannot read windows.
     """
 
     task: str
@@ -46,6 +48,7 @@ class Settings:
     pooling: Pooling = "mean"
     dense_size: int | None = None
     doc_stride: int | None = None
+    windows: WindowsName | None = None
     max_question_length: int | None = None
     max_answer_length: int | None = None
     no_answer_threshold: float | None = None
@@ -57,6 +60,12 @@ class Settings:
             is_valid, expected = _CHECKS[field.name]
             if not is_valid(value):
                 raise ValueError(f"`{field.name}` must be {expected}. Received: {str(value)[:60]}.")
+        if self.windows is not None and (self.task != "sequence_classification" or self.takes_pairs):
+            kind = "pairs of texts" if self.takes_pairs else self.task.replace("_", " ")
+            raise ValueError(
+                f"`windows` must be left out for a model of {kind}; they are for labels and numbers of single texts. "
+                f"Received: windows={self.windows!r}."
+            )
 
     def options(self, *names: str) -> dict[str, Any]:
         """Those of the named options that are not None, for functions that have defaults for the others."""
@@ -106,5 +115,6 @@ _CHECKS = {
     "pooling": (lambda value: value in get_args(Pooling), f"one of {', '.join(get_args(Pooling))}"),
     **dict.fromkeys(("takes_pairs", "tags_words", "normalize"), _FLAG),
     **dict.fromkeys(("dense_size", "doc_stride", "max_question_length", "max_answer_length"), _COUNT),
+    "windows": (lambda value: value in (None, *get_args(WindowsName)), f"one of {', '.join(get_args(WindowsName))}"),
     "no_answer_threshold": (lambda value: value is None or type(value) in (int, float), "a number or null"),
 }
