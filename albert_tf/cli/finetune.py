@@ -41,6 +41,7 @@ def run(
     problem: Annotated[str | None, _task("classification, multi_label or regression.", "classification")] = None,
     main_score: Annotated[str | None, _task("Score that chooses the weights.", "accuracy or pearson")] = None,
     max_length: Annotated[int | None, _task("Maximum number of tokens.", "the model's")] = None,
+    windows: Annotated[str | None, _task("Read long texts in windows, and join these: mean or max.")] = None,
     labels: Annotated[str | None, _task("Names of the labels or tags in order: a,b,c.", "those in the data")] = None,
     text_column: Annotated[str | None, _columns("Column with the text.", "text")] = None,
     pair_column: Annotated[str | None, _columns("Column with the second text of a pair.")] = None,
@@ -87,8 +88,6 @@ def run(
     Example: albert-tf finetune model --train train.tsv --dev dev.tsv --output out
 
     Example: albert-tf finetune --teacher out --num-hidden-layers 6 --train train.tsv --dev dev.tsv --output fast
-
-    Example: albert-tf finetune model --task question_answering --train train-v1.1.json --dev dev-v1.1.json --output out
     """
     _finetune(_merged(recipe, _given(locals())), seeds, not quiet)
 
@@ -153,7 +152,8 @@ def _print_report(report: Any) -> None:
     if report.baseline_score is not None:
         rows.append((f"{report.main_score} of TF-IDF and a linear model", f"{report.baseline_score:.4f}"))
     rows.append((f"evaluation kept, by {report.main_score}", str(report.kept_evaluation)))
-    rows.append(("examples at the length limit", f"{report.full_share:.1%}"))
+    if report.cut_examples:
+        rows.append(("training texts that were cut", f"{report.cut_examples:,}"))
     print_table(f"{report.steps:,} updates", ("score", "value"), rows)
     for note in report.notes:
         typer.echo(wrapped(note, sys.stdout))

@@ -36,6 +36,10 @@ _Engine = Annotated[
     Literal["keras", "tensorflow", "onnxruntime", "openvino"] | None,
     typer.Option(help="keras for weights, tensorflow for a SavedModel, the others for ONNX; default: what is there."),
 ]
+_Windows = Annotated[
+    Literal["mean", "max"] | None,
+    typer.Option(help="Read long texts to label in windows, and join these.  [default: as in training]"),
+]
 _Precision = Annotated[
     Literal["float32", "bfloat16", "float16", "int8"] | None,
     typer.Option(help="Weights: float32 or bfloat16. ONNX: of one of its files; default: the most exact one."),
@@ -66,6 +70,7 @@ def run(
     delimiter: Delimiter = None,
     engine: _Engine = None,
     precision: _Precision = None,
+    windows: _Windows = None,
     as_json: AsJson = False,
 ) -> None:
     """Predicts what the model was trained for: labels, answers, entities, pieces for [MASK], or the order of segments.
@@ -84,7 +89,7 @@ def run(
     is_default = str(output) == "-" and columns == (None, None, None) and not options
     _check_options(data is not None, as_json or bool(pair), not is_default)
     location(output)  # raises if it is a URL that cannot be reached
-    folder, computed_by = existing_model(folder), {"engine": engine, "precision": precision}
+    folder, computed_by = existing_model(folder), {"engine": engine, "precision": precision, "windows": windows}
     if data is None:
         _predict_texts(folder, texts or [], pair or [], computed_by, as_json)
         return
@@ -230,6 +235,7 @@ def _label_file(model: Any, data: str, output: Path, columns: _Columns, options:
         )
     if output.suffix not in ("", ".tsv", ".csv", ".jsonl") or (output.suffix == "" and str(output) != "-"):
         raise ValueError(f"`--output` must end in .tsv, .csv or .jsonl, or be -. Received: {output}.")
+    from albert_tf.data.finetuning.text_counts import report_together
     from albert_tf.files.atomic import atomic_open
 
     if data == "-":
@@ -239,9 +245,10 @@ def _label_file(model: Any, data: str, output: Path, columns: _Columns, options:
     lines = _output_lines(model, examples, output.suffix, unit)
     count = 0
     if str(output) == "-":
-        sys.stdout.writelines(lines)
+        with report_together():
+            sys.stdout.writelines(lines)
     else:
-        with atomic_open(output) as file:
+        with report_together(), atomic_open(output) as file:
             for line in lines:
                 file.write(line.encode("utf-8", "surrogatepass"))
                 count += 1
@@ -342,9 +349,11 @@ def _label_rows(texts: list[tuple[str, ...]], predictions) -> Iterator[_Row]:
 def _cosine_rows(texts: list[str], pairs: list[str], model: Any) -> Iterator[_Row]:
     import numpy as np
 
+    from albert_tf.data.finetuning.text_counts import report_together
     from albert_tf.metrics import cosines
 
-    found = cosines(np.array(model(texts)), np.array(model(pairs)))
+    with report_together():
+        found = cosines(np.array(model(texts)), np.array(model(pairs)))
     return ((text, pair, f"{cosine:.4f}") for text, pair, cosine in zip(texts, pairs, found))
 
 

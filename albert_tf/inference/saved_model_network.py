@@ -43,6 +43,9 @@ class SavedModelNetwork:
         if self._settings.problem == "regression":
             return outputs["score"][:, None]
         probabilities = outputs["probabilities"]
+        if self._settings.windows is not None:  # whose logits are added: none may be infinite
+            limits = np.finfo(probabilities.dtype)
+            probabilities = np.clip(probabilities, limits.tiny, 1 - limits.epsneg)
         with np.errstate(divide="ignore"):  # the logarithm of 0
             logarithms = np.log(probabilities)
             return logarithms - np.log1p(-probabilities) if self._settings.problem == "multi_label" else logarithms

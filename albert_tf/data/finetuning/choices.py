@@ -113,8 +113,8 @@ def encode_choices(
     rows = ((question.context, question.question, question.choices, question.label) for question in questions)
     found = gather(parts, folder, [rows], [tokenizer.vocab_hash, max_length, longest])
     cause = (
-        f"did not fit with passage and choice into {max_length} tokens, of which question and choice get {longest}, and "
-        "parts were left out; raise `max_length` or `max_question_length`"
+        f"did not fit with passage and choice into {max_length} tokens, of which question and choice get {longest}; "
+        "parts were left out: raise `max_length` or `max_question_length`"
     )
     report_parts(found.pop("counts"), "questions", cause)
     labels = np.concatenate(found["labels"])
@@ -142,11 +142,12 @@ def _parts(
                 rows += [cls, passage, sep, ids, sep]
                 lengths.append((len(passage) + 2, len(ids) + 1))
                 is_cut.append(len(ids) < len(whole) or len(passage) < len(context))
-        statement_lengths = np.array(lengths)[:, 1].reshape(len(part), -1) - 1
+        shape = len(part), -1
+        shortest = np.reshape(lengths, (*shape, 2))[:, :, 1].min(axis=1) - 1  # statement of each question
         yield {
             "ids": np.concatenate(rows),
             "token_types": np.repeat(np.tile(np.array([0, 1], np.int8), len(lengths)), np.ravel(lengths)),
             "lengths": np.array(lengths, np.int32).sum(axis=1, dtype=np.int32),
             "labels": np.array([question.label for question in part], np.int32),
-            "counts": counts_of(statement_lengths.min(axis=1), np.reshape(is_cut, statement_lengths.shape).any(axis=1)),
+            "counts": counts_of(shortest, np.reshape(is_cut, shape).any(axis=1)),
         }

@@ -5,6 +5,7 @@ import contextvars
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,8 +39,8 @@ class TextCounts:
             yield f"{self.cut:,} of {self.total:,} {self.unit} {self.cause}."
         if self.empty:
             yield (
-                f"{self.empty:,} of {self.total:,} {self.unit} had no tokens: they are empty, or of characters that the "
-                "vocabulary leaves out."
+                f"{self.empty:,} of {self.total:,} {self.unit} had no tokens: they are empty, or the vocabulary leaves "
+                "all of their characters out."
             )
 
 
@@ -76,14 +77,15 @@ def report(counts: TextCounts) -> None:
 
 def report_parts(parts: Sequence[np.ndarray], unit: str = "texts", cause: str = "") -> None:
     """Reports the sums of what `counts_of` returned for parts of the texts; see TextCounts."""
-    report(TextCounts(*np.sum(parts, axis=0).tolist(), unit, cause))
+    total, cut, empty = np.sum(parts, axis=0).tolist()
+    report(TextCounts(total, cut, empty, unit, cause))
 
 
-def counts_of(lengths: np.ndarray, is_cut: np.ndarray | bool = False) -> np.ndarray:
+def counts_of(lengths: np.ndarray, is_cut: Any = False) -> np.ndarray:
     """The numbers of texts, of those cut and of those without tokens, int64 [3].
 
     Args:
         lengths: number of tokens of each text, int [N].
-        is_cut: whether a part of it was left out, bool [N].
+        is_cut: whether a part of it was left out, bool [N]; or False, if all are read whole.
     """
     return np.array([len(lengths), np.count_nonzero(is_cut), np.count_nonzero(lengths == 0)], np.int64)

@@ -83,7 +83,9 @@ class SentenceOrder(TextTask):
     max_tokens = MaskedLM.max_tokens
 
     def encode(self, *texts):
-        return MaskedRows(encode_texts(self.tokenizer, *texts, self.settings.max_length), self._one_position)
+        first, second = texts
+        encoded = encode_texts(self.tokenizer, first, second, self.settings.max_length)
+        return MaskedRows(encoded, self._one_position)
 
     def _one_position(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The fewest positions, so that the masked-LM head, which is not needed here, costs little."""
