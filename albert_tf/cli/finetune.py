@@ -88,6 +88,8 @@ def run(
     Example: albert-tf finetune model --train train.tsv --dev dev.tsv --output out
 
     Example: albert-tf finetune --teacher out --num-hidden-layers 6 --train train.tsv --dev dev.tsv --output fast
+
+    Example: albert-tf finetune model --task question_answering --train train-v1.1.json --dev dev-v1.1.json --output out
     """
     _finetune(_merged(recipe, _given(locals())), seeds, not quiet)
 
@@ -152,8 +154,6 @@ def _print_report(report: Any) -> None:
     if report.baseline_score is not None:
         rows.append((f"{report.main_score} of TF-IDF and a linear model", f"{report.baseline_score:.4f}"))
     rows.append((f"evaluation kept, by {report.main_score}", str(report.kept_evaluation)))
-    if report.cut_examples:
-        rows.append(("training texts that were cut", f"{report.cut_examples:,}"))
     print_table(f"{report.steps:,} updates", ("score", "value"), rows)
     for note in report.notes:
         typer.echo(wrapped(note, sys.stdout))

@@ -21,8 +21,8 @@ def warn_of_windows(settings: Settings, form: str) -> None:
     """Warns that an export, called `form`, does not read long texts in windows, if the model does."""
     if settings.windows is not None:
         warnings.warn(
-            f"{form} reads no windows, as the model does: the ends of texts that do not fit are left out, unless the "
-            "program that uses it splits texts and joins the logits.",
+            f"{form} does not read windows, as the model was trained to: the ends of texts that do not fit are left "
+            "out, unless the program that uses it splits texts and joins the logits.",
             stacklevel=3,
         )
 

@@ -106,6 +106,7 @@ def _are_names(value: Any) -> bool:
 
 _TASKS = tuple(dict.fromkeys(row.name.removesuffix("_beam") for row in TASKS))
 _FLAG = (lambda value: isinstance(value, bool), "true or false")
+_WINDOWS = get_args(WindowsName)
 _COUNT = (_is_count, "an integer of at least 1, or null")
 _CHECKS = {
     "task": (lambda value: value in _TASKS, f"one of {', '.join(_TASKS)}"),
@@ -115,6 +116,6 @@ _CHECKS = {
     "pooling": (lambda value: value in get_args(Pooling), f"one of {', '.join(get_args(Pooling))}"),
     **dict.fromkeys(("takes_pairs", "tags_words", "normalize"), _FLAG),
     **dict.fromkeys(("dense_size", "doc_stride", "max_question_length", "max_answer_length"), _COUNT),
-    "windows": (lambda value: value in (None, *get_args(WindowsName)), f"one of {', '.join(get_args(WindowsName))}"),
+    "windows": (lambda value: value in (None, *_WINDOWS), f"one of {', '.join(_WINDOWS)}, or null"),
     "no_answer_threshold": (lambda value: value is None or type(value) in (int, float), "a number or null"),
 }
