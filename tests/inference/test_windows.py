@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import albert_tf
-from albert_tf.export import export_onnx, export_saved_model
+from albert_tf.export import export_litert, export_onnx, export_saved_model
 from albert_tf.inference import load_folder
 from albert_tf.inference.settings import Settings
 from albert_tf.serving.engine import OnnxEngine, load_engine
@@ -68,14 +68,15 @@ def test_the_windows_of_a_text_are_joined(folders, case):
     assert [one == other for one, other in zip(found, cut)] == [True, False, True, False, True, False]
 
 
-@pytest.mark.parametrize("case", first_of(CASES))
-def test_exports_join_them_as_the_model_does(folders, case, tmp_path):
-    loaded = load_folder(folders[case])
+@pytest.mark.parametrize(("problem", "windows"), first_of(CASES))
+def test_exports_join_them_as_the_model_does(folders, problem, windows, tmp_path):
+    model = folders[problem, windows]
+    loaded = load_folder(model)
     expected = loaded.classify(TEXTS)
-    saved, onnx = (export(folders[case], tmp_path, export.__name__) for export in (export_saved_model, export_onnx))
+    saved, onnx = (export(model, tmp_path, export.__name__) for export in (export_saved_model, export_onnx))
     assert saved.largest_difference < 1e-5
     for folder in (saved.folder, onnx.folder):
-        assert Settings.read(folder).windows == case[1]
+        assert Settings.read(folder).windows == windows
         same(albert_tf.pipeline(folder, batch_size=2)(TEXTS), expected)
     texts = {"text": np.array([text.encode() for text in TEXTS], object)}
     for engine in (load_engine(saved.folder), OnnxEngine(onnx.folder, "onnxruntime")):
@@ -94,6 +95,14 @@ def test_an_export_may_read_windows_though_training_did_not(export, tmp_path):
     folder = write_classifier(tmp_path / "model")
     exported = export(folder, tmp_path, "task", windows="max").folder
     same(albert_tf.pipeline(exported)(TEXTS), albert_tf.pipeline(folder, windows="max")(TEXTS))
+
+
+def test_forms_without_windows_say_so(folders, tmp_path):
+    model = folders["classification", "mean"]
+    with pytest.warns(UserWarning, match=r"^A LiteRT file does not read windows, as the model was trained to"):
+        export_litert(model, tmp_path, "litert")
+    with pytest.warns(UserWarning, match=r"^The page does not read windows, as the model was trained to"):
+        export_onnx(model, tmp_path, "page", precisions=["float32"], web_page=True)
 
 
 def test_logits_of_windows_that_are_certain_are_finite(folders, tmp_path):
