@@ -70,10 +70,10 @@ def export_onnx(
     name: str,
     version: int | None = None,
     max_length: int | None = None,
-    windows: WindowsName | None = None,
     precisions: Sequence[Precision] = ("float32", "int8"),
     calibration: Sequence[str] = (),
     web_page: bool = False,
+    windows: WindowsName | None = None,
 ) -> OnnxReport:
     """Writes a model as ONNX files with its tokenizer.
 
@@ -86,11 +86,11 @@ def export_onnx(
         name: name of the model, a folder in `output`.
         version: version number. None: the next one.
         max_length: maximum number of tokens. None: as in training, else the model's maximum.
-        windows: as in `export_saved_model`, for programs that use `albert_tf`; the page reads none.
         precisions: the files to write; `"float32"` always is.
         calibration: texts like those of use, from which the ranges of an int8 file are measured, of which the first
             500 are taken. By default a few samples and random pieces.
         web_page: whether to write a page that runs the model in the browser, with transformers.js.
+        windows: as in `export_saved_model`, for programs that use `albert_tf`; the page reads none.
 
     Raises:
         ValueError: the model is of no task, its task has no page, the version exists, or outputs differ by more than

@@ -49,13 +49,13 @@ def export_saved_model(
     name: str,
     version: int | None = None,
     max_length: int | None = None,
-    windows: WindowsName | None = None,
     license: str | None = None,
     warmup: bool = False,
     precision: Literal["float32", "bfloat16"] = "float32",
     frozen: bool = False,
     xla: bool = False,
     attention: bool = False,
+    windows: WindowsName | None = None,
 ) -> ExportReport:
     """Writes a model as a SavedModel that only needs TensorFlow and tensorflow-text.
 
@@ -68,8 +68,6 @@ def export_saved_model(
         name: name of the model, a folder in `output`.
         version: version number. None: the next one.
         max_length: maximum number of tokens. None: as in training, else the model's maximum.
-        windows: for labels and numbers of single texts, how the logits of the windows of a long one are joined,
-            `"mean"` or `"max"`. None: as in training.
         license: of the model, for its description, such as `"Apache-2.0"`.
         warmup: whether to write requests that TensorFlow Serving runs before the first one of a client; needs
             tensorflow-serving-api.
@@ -77,6 +75,8 @@ def export_saved_model(
         frozen: whether the weights are constants of the graph rather than variables.
         xla: whether XLA compiles the network, again for each shape of its inputs.
         attention: whether to add the signature `attention`, which makes the graph larger by a third.
+        windows: for labels and numbers of single texts, how the logits of the windows of a long one are joined,
+            `"mean"` or `"max"`. None: as in training.
 
     Raises:
         ValueError: the version exists, `name` is not a folder name, the model has fewer positions than `max_length`, or
