@@ -11,6 +11,8 @@ from typing import Literal
 # How AlbertForSentenceEmbedding makes a vector of a text, what it minimises, and its last layer if it has one.
 Pooling = Literal["mean", "cls", "max", "mean_sqrt_len"]
 Objective = Literal["similarity", "ranking", "triplet"]
+# How the logits of the windows of a long text are joined.
+WindowsName = Literal["mean", "max"]
 Activation = Literal["tanh", "relu", "gelu", "linear"]
 
 

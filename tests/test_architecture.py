@@ -223,14 +223,16 @@ def long_functions(package: pathlib.Path) -> list[str]:
     return [
         f"{path}:{node.lineno} {node.name}: {length}"
         for path, node in nodes(package, ast.FunctionDef, ast.AsyncFunctionDef)
-        if (length := _length_without_docstring(node)) > MAX_FUNCTION
+        if (length := _length_without_docstring(node, has_options=path.startswith("cli/"))) > MAX_FUNCTION
     ]
 
 
-def _length_without_docstring(node: ast.FunctionDef) -> int:
+def _length_without_docstring(node: ast.FunctionDef, has_options: bool) -> int:
+    """The lines of a function; of a command without those of its signature, which are its options."""
     first = node.body[0]
     docstring = first.end_lineno - first.lineno + 1 if ast.get_docstring(node) else 0
-    return node.end_lineno - node.lineno + 1 - docstring
+    begin = first.lineno if has_options and node.name == "run" else node.lineno
+    return node.end_lineno - begin + 1 - docstring
 
 
 def nodes(package: pathlib.Path, *kinds: type) -> Iterator[tuple[str, ast.AST]]:

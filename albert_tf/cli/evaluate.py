@@ -29,6 +29,9 @@ def run(
     encoding: Encoding = None,
     delimiter: Delimiter = None,
     max_length: Annotated[int | None, typer.Option(help="Maximum number of tokens.")] = None,
+    windows: Annotated[
+        str | None, typer.Option(help="Read long texts to label in windows, and join these: mean or max.")
+    ] = None,
     doc_stride: Annotated[int | None, typer.Option(help="Tokens between the starts of two windows.")] = None,
     max_answer_length: Annotated[int | None, typer.Option(help="Maximum number of tokens of an answer.")] = None,
     scorer: Annotated[str | None, typer.Option(help="For questions: squad, or korquad.")] = None,

@@ -23,6 +23,10 @@ _Format = Annotated[
         "browser; hub: for TF Hub; litert: for phones.",
     ),
 ]
+_Windows = Annotated[
+    Literal["mean", "max"] | None,
+    typer.Option(help="saved_model, onnx: read long texts to label in windows, joined so; default: as in training."),
+]
 _Precision = Annotated[
     Literal["float32", "bfloat16"], typer.Option(help="saved_model: data type of weights and computation.")
 ]
@@ -41,6 +45,7 @@ def run(
         typer.Option(help="Maximum number of tokens; default: as in training; for hub 128, for litert at most.", min=3),
     ] = None,
     threshold: Threshold = None,
+    windows: _Windows = None,
     form: _Format = "saved_model",
     license: Annotated[str | None, typer.Option(help="saved_model: licence to state in MODEL.md.")] = None,
     warmup: Annotated[
@@ -72,10 +77,7 @@ def run(
     Example: albert-tf export runs/task --name task-onnx --format onnx
     """
     is_onnx = form in ("onnx", "web")
-    if not is_onnx and (calibration is not None or float16):
-        raise ValueError("`--calibration` and `--float16` are only for `--format onnx` and `web`; leave them out.")
-    if int8 and form != "litert":
-        raise ValueError("`--int8` is only for `--format litert`; leave it out (onnx and web have an int8 file).")
+    _check_form(form, calibration is not None or float16, int8, windows is not None)
     options: dict[str, Any] = {"license": license, "warmup": warmup, "precision": precision}
     options |= {"frozen": frozen, "xla": xla, "attention": attention}
     for option, value in options.items():
@@ -86,11 +88,20 @@ def run(
     arguments = {"source": folder, "output": output, "name": name, "version": version, "max_length": max_length}
     arguments |= threshold_option(threshold)
     if is_onnx:
-        _export_onnx(arguments | {"web_page": form == "web"}, calibration, float16)
+        _export_onnx(arguments | {"windows": windows, "web_page": form == "web"}, calibration, float16)
     elif form == "litert":
         _export_litert(arguments | {"int8": int8})
     else:
-        _export_graph(form, arguments, options)
+        _export_graph(form, arguments, options | {"windows": windows})
+
+
+def _check_form(form: str, is_for_onnx: bool, int8: bool, windows: bool) -> None:
+    if form not in ("onnx", "web") and is_for_onnx:
+        raise ValueError("`--calibration` and `--float16` are only for `--format onnx` and `web`; leave them out.")
+    if int8 and form != "litert":
+        raise ValueError("`--int8` is only for `--format litert`; leave it out (onnx and web have an int8 file).")
+    if windows and form not in ("saved_model", "onnx"):
+        raise ValueError("`--windows` is only for `--format saved_model` and `onnx`: the others read no windows.")
 
 
 def _export_graph(form: str, arguments: dict[str, Any], options: dict[str, Any]) -> None:

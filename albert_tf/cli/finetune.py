@@ -41,6 +41,7 @@ def run(
     problem: Annotated[str | None, _task("classification, multi_label or regression.", "classification")] = None,
     main_score: Annotated[str | None, _task("Score that chooses the weights.", "accuracy or pearson")] = None,
     max_length: Annotated[int | None, _task("Maximum number of tokens.", "the model's")] = None,
+    windows: Annotated[str | None, _task("Read long texts in windows, and join these: mean or max.")] = None,
     labels: Annotated[str | None, _task("Names of the labels or tags in order: a,b,c.", "those in the data")] = None,
     text_column: Annotated[str | None, _columns("Column with the text.", "text")] = None,
     pair_column: Annotated[str | None, _columns("Column with the second text of a pair.")] = None,
@@ -155,7 +156,6 @@ def _print_report(report: Any) -> None:
     by_label = report.threshold if isinstance(report.threshold, dict) else {"": report.threshold}
     rows += [(f"threshold {name}".strip(), f"{value:.4f}") for name, value in by_label.items() if value is not None]
     rows.append((f"evaluation kept, by {report.main_score}", str(report.kept_evaluation)))
-    rows.append(("examples at the length limit", f"{report.full_share:.1%}"))
     print_table(f"{report.steps:,} updates", ("score", "value"), rows)
     for note in report.notes:
         typer.echo(wrapped(note, sys.stdout))

@@ -24,6 +24,10 @@ _Engine = Annotated[
     Literal["keras", "tensorflow", "onnxruntime", "openvino"] | None,
     typer.Option(help="keras for weights, tensorflow for a SavedModel, the others for ONNX; default: what is there."),
 ]
+_Windows = Annotated[
+    Literal["mean", "max"] | None,
+    typer.Option(help="Read long texts to label in windows, and join these.  [default: as in training]"),
+]
 _Precision = Annotated[
     Literal["float32", "bfloat16", "float16", "int8"] | None,
     typer.Option(help="Weights: float32 or bfloat16. ONNX: of one of its files; default: the most exact one."),
@@ -61,6 +65,7 @@ def run(
     engine: _Engine = None,
     precision: _Precision = None,
     threshold: Threshold = None,
+    windows: _Windows = None,
     as_json: AsJson = False,
 ) -> None:
     """Predicts what the model was trained for: labels, answers, entities, pieces for [MASK], or the order of segments.
@@ -82,7 +87,7 @@ def run(
     _check_options(data, as_json or bool(pair), not is_default, form)
     location(output)  # raises if it is a URL that cannot be reached
     folder = existing_model(folder)
-    model_options = {"engine": engine, "precision": precision, **threshold_option(threshold)}
+    model_options = {"engine": engine, "precision": precision, "windows": windows, **threshold_option(threshold)}
     if data is None:
         _predict_texts(folder, texts or [], pair or [], model_options, as_json)
         return

@@ -64,6 +64,7 @@ def predict_table(model: Any, folder: Path, source: Source, output: Path) -> int
     Raises:
         ValueError: model, table and output do not fit each other; the message names the row.
     """
+    from albert_tf.data.finetuning.text_counts import report_together
     from albert_tf.files.atomic import atomic_open
 
     _check_output(model.task, output, source)
@@ -71,13 +72,14 @@ def predict_table(model: Any, folder: Path, source: Source, output: Path) -> int
     with tempfile.TemporaryDirectory(prefix="albert_tf-", ignore_cleanup_errors=True) as scratch:
         form, unit, names, examples = _read(source, _trained(folder, model.task), Path(scratch))
         lines = _lines(model, examples, names, output.suffix, unit)
-        if str(output) == "-":
-            sys.stdout.writelines(lines)
-        else:
-            with atomic_open(output) as file:
-                for line in lines:
-                    file.write(line.encode("utf-8", "surrogatepass"))
-                    count += 1
+        with report_together():
+            if str(output) == "-":
+                sys.stdout.writelines(lines)
+            else:
+                with atomic_open(output) as file:
+                    for line in lines:
+                        file.write(line.encode("utf-8", "surrogatepass"))
+                        count += 1
     print(form, file=sys.stderr)
     return count - (output.suffix in _DELIMITERS)
 
@@ -86,9 +88,11 @@ def compare(model: Any, texts: list[str], pairs: list[str]) -> "np.ndarray":
     """Cosine similarities of the embeddings of texts and their pairs, [B]."""
     import numpy as np
 
+    from albert_tf.data.finetuning.text_counts import report_together
     from albert_tf.metrics import cosines
 
-    return cosines(np.array(model(texts)), np.array(model(pairs)))
+    with report_together():
+        return cosines(np.array(model(texts)), np.array(model(pairs)))
 
 
 def _check_output(task: str, output: Path, source: Source) -> None:

@@ -1,8 +1,11 @@
 """What exports are compared on with their Keras models, and checks of their options."""
 
+import warnings
 from typing import Any
 
 import numpy as np
+
+from albert_tf.inference.settings import Settings
 
 # Texts on which an export is compared with its Keras model.
 SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
@@ -12,6 +15,16 @@ def check_length(name: str, length: Any, longest: int) -> None:
     """Raises ValueError unless a model with `longest` positions can take `length` tokens, of which two are special."""
     if type(length) is not int or not 3 <= length <= longest:
         raise ValueError(f"`{name}` must be an integer from 3 to {longest}. Received: {name}={length!r}.")
+
+
+def warn_of_windows(settings: Settings, form: str) -> None:
+    """Warns that an export, called `form`, does not read long texts in windows, if the model does."""
+    if settings.windows is not None:
+        warnings.warn(
+            f"{form} does not read windows, as the model was trained to: the ends of texts that do not fit are left "
+            "out, unless the program that uses it splits texts and joins the logits.",
+            stacklevel=3,
+        )
 
 
 def relative_difference(name: str, given: np.ndarray, expected: np.ndarray) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.export.checks import check_length
+from albert_tf.export.checks import check_length, warn_of_windows
 from albert_tf.export.versions import publish, version_folder
 from albert_tf.files.atomic import atomic_write, temporary_folder, write_json
 from albert_tf.files.exports import LITERT
@@ -62,11 +62,15 @@ def export_litert(
 
     Raises:
         ValueError: the model is of no task or takes other inputs, or the version exists.
+
+    Warns:
+        UserWarning: the file reads no windows, and the model was trained with them.
     """
     folder = version_folder(pathlib.Path(output), name, version, LITERT)
     loaded = load_folder(model_folder(source))
     length = min(loaded.max_length, _LENGTH) if max_length is None else max_length
     check_length("max_length", length, loaded.model.config.max_position_embeddings)
+    warn_of_windows(loaded.settings, "A LiteRT file")
     with temporary_folder(folder) as partial:
         size = write_litert(loaded.model, partial / MODEL_FILE, length, int8=int8)
         loaded.tokenizer.save_pretrained(partial)

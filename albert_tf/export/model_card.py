@@ -57,7 +57,8 @@ def _text(card: dict[str, Any]) -> str:
         "Task": card["task"].replace("_", " "),
         "Labels": ", ".join(card["labels"]) or "none",
         **({"Threshold": _shown(card["threshold"])} if card["problem"] == "multi_label" else {}),
-        "Longest input": f"{card['max_length']} tokens",
+        "Longest input": f"{card['max_length']} tokens"
+        + (f"; longer texts in windows, joined by their {card['windows']}" if card["windows"] else ""),
         "Network": f"{layers} layer{'' if layers == 1 else 's'} of {config['hidden_size']} units",
         "Parameters": f"{card['parameters']:,}",
         "Precision": f"{card['precision']}; differs by at most {card['largest_difference']:.1e} from the Keras model",

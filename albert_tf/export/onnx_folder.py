@@ -18,7 +18,7 @@ from onnx import TensorProto, helper
 from albert_tf import checkpoints, models
 from albert_tf.checkpoints.names import num_file_groups
 from albert_tf.config import AlbertConfig
-from albert_tf.export.checks import SAMPLES, check_length, relative_difference
+from albert_tf.export.checks import SAMPLES, check_length, relative_difference, warn_of_windows
 from albert_tf.export.onnx_graph import OnnxGraph, Precision, onnx_graph
 from albert_tf.export.versions import publish, version_folder
 from albert_tf.export.web_page import check_web_task, write_web_page
@@ -32,7 +32,7 @@ from albert_tf.inference.keras_network import KerasNetwork
 from albert_tf.inference.network import P_MASK
 from albert_tf.inference.onnx_network import MODEL_FILES, OUTPUT_NAMES
 from albert_tf.inference.settings import SETTINGS_FILE, Settings, Threshold
-from albert_tf.tasks import find_task
+from albert_tf.tasks import WindowsName, find_task
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import (
     CONFIG_FILE,
@@ -74,6 +74,7 @@ def export_onnx(
     precisions: Sequence[Precision] = ("float32", "int8"),
     calibration: Sequence[str] = (),
     web_page: bool = False,
+    windows: WindowsName | None = None,
 ) -> OnnxReport:
     """Writes a model as ONNX files with its tokenizer.
 
@@ -91,20 +92,23 @@ def export_onnx(
         calibration: texts like those of use, from which the ranges of an int8 file are measured, of which the first
             500 are taken. By default a few samples and random pieces.
         web_page: whether to write a page that runs the model in the browser, with transformers.js.
+        windows: as in `export_saved_model`, for programs that use `albert_tf`; the page reads none.
 
     Raises:
         ValueError: the model is of no task, its task has no page, the version exists, or outputs differ by more than
             1e-4.
 
     Warns:
-        UserWarning: there is no `tokenizer.json` for this vocabulary, so transformers.js cannot read texts.
+        UserWarning: there is no `tokenizer.json` for this vocabulary, so transformers.js cannot read texts, or the page
+            leaves out the ends of texts that the model reads in windows.
     """
     source = model_folder(source)
     folder = version_folder(location(output), name, version, ONNX)
-    loaded = _load(source, max_length)
+    loaded = _load(source, max_length, windows)
     loaded = dataclasses.replace(loaded, settings=loaded.settings.with_threshold(threshold))
     if web_page:
         check_web_task(f"{loaded.settings.task} with the beam head" if loaded.is_beam else loaded.settings.task)
+        warn_of_windows(loaded.settings, "The page")
     graph = loaded.graph()
     with temporary_folder(folder) as partial:
         (partial / "onnx").mkdir()
@@ -142,7 +146,7 @@ class _Loaded:
         return onnx_graph(f"{task}_beam", self.config, arrays, precision, ranges, beams)
 
 
-def _load(source: pathlib.Path, max_length: int | None) -> _Loaded:
+def _load(source: pathlib.Path, max_length: int | None, windows: WindowsName | None) -> _Loaded:
     checkpoint = checkpoints.read(source)
     if checkpoint.config.attention != "full":
         raise ValueError(
@@ -164,6 +168,8 @@ def _load(source: pathlib.Path, max_length: int | None) -> _Loaded:
     if max_length is not None:
         check_length("max_length", max_length, longest)
         settings = dataclasses.replace(settings, max_length=max_length)
+    if windows is not None:
+        settings = dataclasses.replace(settings, windows=windows)
     if settings.dense_size is not None:
         raise ValueError(f"{source} has a layer after pooling, which ONNX files do not support; export a SavedModel.")
     if settings.task == "sentence_embedding":  # pooling is left to the program that uses the file

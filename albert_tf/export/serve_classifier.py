@@ -1,6 +1,7 @@
 """Export of classifiers and of multiple choice: TensorFlow functions from raw text to scores.
 
-Letters: B batch, L sequence, C classes or choices, T ids of a text.
+Letters: B batch, R rows (B, or more if long texts are read in windows), L sequence, C classes or choices, T ids of a
+text.
 """
 
 # The checker's stubs of TensorFlow know little of ragged tensors.
@@ -9,6 +10,7 @@ Letters: B batch, L sequence, C classes or choices, T ids of a text.
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.data.finetuning.encoded import window_stride
 from albert_tf.export.checks import SAMPLES
 from albert_tf.export.serve_base import ServedModel
 from albert_tf.inference.folder import ModelFolder
@@ -20,9 +22,24 @@ class ServedClassifier(ServedModel):
     def __init__(self, loaded: ModelFolder):
         super().__init__(loaded)
         self.text_ranks = {"text": 1, "text_pair": 1} if loaded.takes_pairs else {"text": 1}
+        if loaded.windows is not None:
+            stride = window_stride(loaded.max_length, loaded.doc_stride)
+            self.tokenizer = loaded.tokenizer.as_layer(loaded.max_length, doc_stride=stride)
 
     def outputs(self, inputs):
-        logits = super().outputs(inputs)["logits"]  # [B, C]
+        return self._scores(super().outputs(inputs)["logits"])  # [R, C]
+
+    def answer(self, encoded, texts):
+        logits = super().outputs(self.model_inputs(encoded))["logits"]
+        if self._loaded.windows is not None:  # as `logits_of_texts`
+            if self._loaded.model.problem == "classification":
+                logits = tf.nn.log_softmax(logits)
+            join = tf.math.segment_mean if self._loaded.windows == "mean" else tf.math.segment_max
+            logits = join(logits, encoded["overflow_to_sample_mapping"])
+        return self._scores(logits)
+
+    def _scores(self, logits):
+        """The outputs for logits [B, C]."""
         if self._loaded.model.problem == "regression":
             return {"score": logits[:, 0]}
         probabilities = self._loaded.model.probabilities(logits)

@@ -16,7 +16,7 @@ from albert_tf.inference.predictor import Predictor
 from albert_tf.inference.settings import DEFAULT_THRESHOLD, Settings, Threshold
 from albert_tf.layers.fused_inference import runs_on_cpu
 from albert_tf.models.base import AlbertBase
-from albert_tf.tasks import TASKS, find_task
+from albert_tf.tasks import TASKS, WindowsName, find_task
 from albert_tf.tokenization import AlbertTokenizer
 
 _RECIPE_FILE, _REPORT_FILE = "recipe.json", "metrics.json"
@@ -36,6 +36,7 @@ class ModelFolder(Predictor):
         threshold, label_separator: of a classifier of any number of labels, see Settings.
         doc_stride: distance in tokens of the starts of two windows of a long text. None: 128, or a third of
             `max_length` if that is less.
+        windows: how a classifier of single texts joins the logits of the windows of a long text, see Settings.
         max_question_length: maximum number of tokens of a question, or in multiple choice of its end with a choice.
         max_answer_length: maximum number of tokens of an answer.
         no_answer_threshold: a question is not answered if its score of "no answer" is above this; None: never.
@@ -52,6 +53,7 @@ class ModelFolder(Predictor):
     threshold: Threshold = DEFAULT_THRESHOLD
     label_separator: str = ","
     doc_stride: int | None = None
+    windows: WindowsName | None = None
     max_question_length: int = 64
     max_answer_length: int = 30
     no_answer_threshold: float | None = None
@@ -146,6 +148,7 @@ def read_options(folder: pathlib.Path, longest: int) -> dict[str, Any]:
         raise ValueError(f"{folder / _REPORT_FILE}: `no_answer_threshold` must be a number; {_CURE}.")
     tags_words = report.get("tags_words", recipe.get("tag_words")) is True
     others = {"takes_pairs": pairs is not None, "no_answer_threshold": threshold, "tags_words": tags_words}
+    others |= {"windows": recipe.get("windows")}
     labels = {"threshold": report.get("threshold"), "label_separator": recipe.get("label_separator")}
     others |= {name: value for name, value in labels.items() if value is not None}
     return {"max_length": longest, **numbers, **others}

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN, MAX_TOKENS, rows_by_length
+from albert_tf.data.finetuning.text_counts import TextCounts, count_texts, report, report_together
 from albert_tf.inference.loading import EngineName, Precision, load_model
-from albert_tf.inference.predictor import Predictor
+from albert_tf.inference.predictor import LoadedModel, Predictor
 from albert_tf.inference.settings import Threshold
 from albert_tf.progress import counted
+from albert_tf.tasks import WindowsName
 
 _OPTIONAL, _CHOICES = "text_pair", "choices"
 _MASKED = ("masked_lm", "pretraining")
@@ -28,6 +30,7 @@ def pipeline(
     precision: Precision | None = None,
     batch_size: int = 32,
     threshold: Threshold | None = None,
+    windows: WindowsName | None = None,
 ) -> "Pipeline":
     """Loads a model that takes texts; its task is read from the folder.
 
@@ -44,6 +47,8 @@ def pipeline(
             which is faster than more.
         threshold: where a text may have any number of labels, it has those with probabilities above this: a number, or
             numbers by label. None: that of its fine-tuning, otherwise 0.5.
+        windows: for labels and numbers of single texts, read long ones in overlapping windows, and join the logits of
+            these by their `"mean"` or `"max"`. None: as the model was trained or exported.
 
     Returns:
         A Pipeline, to be called with texts.
@@ -66,7 +71,11 @@ def pipeline(
         )
     if type(batch_size) is not int or batch_size < 1:
         raise ValueError(f"`batch_size` must be an integer of at least 1. Received: batch_size={batch_size!r}.")
-    return Pipeline(load_model(model, engine, precision, batch_size, threshold), batch_size)
+    loaded = load_model(model, engine, precision, batch_size, threshold)
+    if windows is not None:
+        settings = dataclasses.replace(loaded.settings, windows=windows)
+        loaded = LoadedModel(loaded.network, loaded.tokenizer, settings, batch_size, loaded.max_tokens)
+    return Pipeline(loaded, batch_size)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,6 +122,9 @@ class Pipeline:
 
         Raises:
             ValueError: the inputs do not fit the model, or something is not a text.
+
+        Warns:
+            UserWarning: parts of texts were left out, or texts have no tokens; once for all texts of a call.
         """
         columns = self._columns(texts, named)
         names, first = tuple(columns), next(iter(columns.values()))
@@ -148,9 +160,15 @@ class Pipeline:
         return (*names, _OPTIONAL) if takes_pairs and _OPTIONAL not in names else names
 
     def _stream(self, names: Sequence[str], rows: Iterator[tuple]) -> Iterator[Any]:
+        total = TextCounts()
         while part := list(itertools.islice(rows, _BATCHES_AT_ONCE * self.batch_size)):
-            yield from self._answer(names, part)
+            with count_texts() as counts:
+                answers = self._answer(names, part)
+            total.add(counts)
+            yield from answers
+        report(total)
 
+    @report_together()
     def _answer(self, names: Sequence[str], rows: Sequence[tuple]) -> list[Any]:
         """The results of all rows, computed in batches of similar length."""
         method = "predict"

@@ -27,6 +27,12 @@ from albert_tf.tasks import TASKS
 from albert_tf.tokenization import AlbertTokenizer
 
 
+def make_text_task(tokenizer: AlbertTokenizer, settings: Settings) -> TextTask:
+    """What makes rows of texts, and predictions of the outputs for them."""
+    name = next(row.inference for row in TASKS if row.name == settings.task)
+    return getattr(tasks, name)(tokenizer, settings)
+
+
 class Predictor(abc.ABC):
     """A model that takes texts.
 
@@ -52,8 +58,7 @@ class Predictor(abc.ABC):
     @property
     def text_task(self) -> TextTask:
         """What makes predictions of the network's outputs."""
-        name = next(row.inference for row in TASKS if row.name == self.task)
-        return getattr(tasks, name)(self.tokenizer, self.settings)
+        return make_text_task(self.tokenizer, self.settings)
 
     def compute(self, rows: Rows, max_tokens: int | None = None, shows_progress: bool = False) -> Iterator[Computed]:
         """Computes tokenized rows in batches, see `compute_rows`; `max_tokens` can lower the predictor's own limit."""

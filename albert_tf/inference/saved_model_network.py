@@ -42,10 +42,12 @@ class SavedModelNetwork:
         """Numbers that give the same probabilities as the model's logits, which the signature does not return."""
         if self._settings.problem == "regression":
             return outputs["score"][:, None]
-        probabilities = outputs["probabilities"]
-        with np.errstate(divide="ignore"):  # the logarithm of 0
-            logarithms = np.log(probabilities)
-            return logarithms - np.log1p(-probabilities) if self._settings.problem == "multi_label" else logarithms
+        limits = np.finfo(outputs["probabilities"].dtype)  # infinite logits of windows would have no mean
+        probabilities = np.maximum(outputs["probabilities"], limits.tiny)
+        if self._settings.problem == "multi_label":
+            probabilities = np.minimum(probabilities, 1 - limits.epsneg)
+            return np.log(probabilities) - np.log1p(-probabilities)
+        return np.log(probabilities)
 
 
 def restore(folder: pathlib.Path) -> Any:

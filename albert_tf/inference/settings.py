@@ -9,7 +9,7 @@ import numpy as np
 
 from albert_tf.files.atomic import sha256
 from albert_tf.files.json import nearest, read_json
-from albert_tf.tasks import TASKS, Pooling
+from albert_tf.tasks import TASKS, Pooling, WindowsName
 
 # In an exported folder, a JSON object with these settings among others.
 SETTINGS_FILE = "model.json"
@@ -36,12 +36,14 @@ class Settings:
         dense_size: length of sentence embeddings, if there is a layer after pooling.
         doc_stride: distance in tokens of the starts of two windows of a long text. None: 128, or a third of
             `max_length` if that is less.
+        windows: how a classifier of single texts joins the logits of the windows of a long text, `"mean"` or `"max"`.
+            None: the ends of long texts are left out.
         max_question_length, max_answer_length: as in fine-tuning; None: the defaults.
         no_answer_threshold: a question is not answered if its score of "no answer" is above this; None: all are.
         tags_words: whether tags were trained on words, not on spans of characters.
 
     Raises:
-        ValueError: a value has a wrong type.
+        ValueError: a value has a wrong type, or the model cannot read windows.
     """
 
     task: str
@@ -55,6 +57,7 @@ class Settings:
     pooling: Pooling = "mean"
     dense_size: int | None = None
     doc_stride: int | None = None
+    windows: WindowsName | None = None
     max_question_length: int | None = None
     max_answer_length: int | None = None
     no_answer_threshold: float | None = None
@@ -67,6 +70,12 @@ class Settings:
             if not is_valid(value):
                 raise ValueError(f"`{field.name}` must be {expected}. Received: {str(value)[:60]}.")
         thresholds_of(self.threshold, self.labels)  # raises
+        if self.windows is not None and (self.task != "sequence_classification" or self.takes_pairs):
+            kind = "pairs of texts" if self.takes_pairs else self.task.replace("_", " ")
+            raise ValueError(
+                f"`windows` must be left out for a model of {kind}; they are for labels and numbers of single texts. "
+                f"Received: windows={self.windows!r}."
+            )
 
     @property
     def thresholds(self) -> np.ndarray:
@@ -147,6 +156,7 @@ def _are_names(value: Any) -> bool:
 
 _TASKS = tuple(dict.fromkeys(row.name.removesuffix("_beam") for row in TASKS))
 _FLAG = (lambda value: isinstance(value, bool), "true or false")
+_WINDOWS = get_args(WindowsName)
 _COUNT = (_is_count, "an integer of at least 1, or null")
 _CHECKS = {
     "task": (lambda value: value in _TASKS, f"one of {', '.join(_TASKS)}"),
@@ -158,5 +168,6 @@ _CHECKS = {
     "pooling": (lambda value: value in get_args(Pooling), f"one of {', '.join(get_args(Pooling))}"),
     **dict.fromkeys(("takes_pairs", "tags_words", "normalize"), _FLAG),
     **dict.fromkeys(("dense_size", "doc_stride", "max_question_length", "max_answer_length"), _COUNT),
+    "windows": (lambda value: value in (None, *_WINDOWS), f"one of {', '.join(_WINDOWS)}, or null"),
     "no_answer_threshold": (lambda value: value is None or type(value) in (int, float), "a number or null"),
 }

@@ -38,11 +38,12 @@ class TextSignatures:
 
     Attributes:
         signatures: Signature by name.
+        reads_windows: see TextTask.
     """
 
     def __init__(self, predictor: Predictor, config: AlbertConfig, output_names: Mapping[str, str]):
         self._predictor, self._config, self._task = predictor, config, predictor.text_task
-        self._output_names = output_names
+        self._output_names, self.reads_windows = output_names, self._task.reads_windows
         settings = predictor.settings
         axes = 3 if settings.task == "multiple_choice" else 2
         sample = self._of_tokens(dict.fromkeys(INPUTS, np.ones((1,) * axes, np.int32)))
@@ -86,7 +87,7 @@ class TextSignatures:
         if signature == "tokens":
             return self._of_tokens(arrays)
         task = self._order if signature == "sentence_order" else self._task
-        texts = [_as_texts(arrays[name]) for name in task.inputs]
+        texts = [texts_of(arrays[name]) for name in task.inputs]
         encoded = task.encode(*texts)
         if signature == "tokenize":
             inputs = encoded.batch(np.arange(len(encoded.lengths)), multiple=1)
@@ -133,8 +134,8 @@ def check_names(signature: str, expected: Iterable[str], inputs: Iterable[str]) 
         raise ValueError(f"{signature} takes {', '.join(expected) or 'nothing'}. Received: {', '.join(inputs)}.")
 
 
-def _as_texts(array: np.ndarray) -> list[Any]:
+def texts_of(array: np.ndarray) -> list[Any]:
     """Bytes [B] or [B, C] as texts."""
     if array.ndim > 1:
-        return [_as_texts(row) for row in array]
+        return [texts_of(row) for row in array]
     return [value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value for value in array]

@@ -17,7 +17,7 @@ MAX_COLUMNS = 4096
 # Tokens of a row of a model that computes all of them: in windows, or for each choice. The memory of one pass is in
 # proportion, some 2 GB for ALBERT-base. Other models truncate their texts.
 MAX_ROW_TOKENS = 1 << 14
-_OF_ALL_TOKENS = {"answer", "entity_label", "choice"}
+_OF_ALL_TOKENS = {"answer", "entity_label", "choice"}  # outputs of such models, also of exports of other programs
 # Characters of an error, which may quote a text: gRPC writes some as 12 bytes, and refuses statuses of over 8 KiB.
 _MAX_MESSAGE = 500
 # HTTP status and gRPC code by exception, as TensorFlow Serving pairs them.
@@ -113,7 +113,8 @@ def _check_strings(name: str, array: np.ndarray) -> None:
 
 def check_row_sizes(served: ServedVersion, inputs: Mapping[str, np.ndarray]) -> None:
     """Raises ValueError if a row alone would exhaust the memory; a text has a token in four bytes, by estimate."""
-    if not _OF_ALL_TOKENS & set(served.engine.signatures[DEFAULT_SIGNATURE].outputs):
+    outputs = served.engine.signatures[DEFAULT_SIGNATURE].outputs
+    if not served.engine.reads_windows and not _OF_ALL_TOKENS & set(outputs):
         return
     for index, row in enumerate(zip(*inputs.values())):
         if (tokens := _num_tokens(row)) > MAX_ROW_TOKENS:

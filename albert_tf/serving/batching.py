@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from albert_tf.data.finetuning.text_counts import TextCounts, count_texts
 from albert_tf.serving.engine import Engine
 
 # Texts share a batch if their lengths differ by so many tokens at most, or by a quarter of the first's.
@@ -77,10 +78,17 @@ class Batcher:
         engine: Engine.
         options: BatchOptions.
         observe: called with the number of rows of each batch.
+        observe_texts: called with the counts of its texts, in the thread.
     """
 
-    def __init__(self, engine: Engine, options: BatchOptions, observe: Callable[[int], None] = lambda _: None):
-        self._engine, self._options, self._observe = engine, options, observe
+    def __init__(
+        self,
+        engine: Engine,
+        options: BatchOptions,
+        observe: Callable[[int], None] = lambda _: None,
+        observe_texts: Callable[[TextCounts], None] = lambda _: None,
+    ):
+        self._engine, self._options, self._observe, self._observe_texts = engine, options, observe, observe_texts
         self._groups: dict[tuple, list[_Row]] = {}
         self._changed = asyncio.Event()
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "engine")
@@ -239,7 +247,13 @@ class Batcher:
             request.future.set_result(None)
 
     async def _call(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return await self._loop.run_in_executor(self._thread, self._engine.run, signature, inputs)
+        return await self._loop.run_in_executor(self._thread, self._run_engine, signature, inputs)
+
+    def _run_engine(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        with count_texts() as counts:
+            outputs = self._engine.run(signature, inputs)
+        self._observe_texts(counts)
+        return outputs
 
     def _free_outputs(self, signature: str) -> dict[str, list[int]]:
         """The axes of outputs whose size depends on the texts of a batch, and not on the shapes of the inputs."""

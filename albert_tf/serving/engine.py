@@ -36,6 +36,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def reads_windows(self) -> bool:
+        """Whether all tokens of a text are computed, in windows, and not only the first ones."""
+        ...
+
+    @property
     def signatures(self) -> Mapping[str, Signature]:
         """The functions by name; `serving_default` takes raw text."""
         ...

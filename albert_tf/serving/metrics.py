@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import prometheus_client
 
+from albert_tf.data.finetuning.text_counts import TextCounts
 from albert_tf.serving.answers import codes_of
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -14,7 +15,7 @@ CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
 
 
 class Metrics:
-    """Requests, their times, sizes of batches and the rows that wait, by model."""
+    """Requests, their times, sizes of batches, the rows that wait, and texts that were cut or empty, by model."""
 
     def __init__(self) -> None:
         self._registry = prometheus_client.CollectorRegistry()
@@ -30,6 +31,13 @@ class Metrics:
         )
         self._waiting = prometheus_client.Gauge(
             "albert_tf_waiting_rows", "Rows that wait for a batch.", ("model",), registry=self._registry
+        )
+
+        self._cut = prometheus_client.Counter(
+            "albert_tf_cut_texts", "Texts of which a part was left out.", ("model",), registry=self._registry
+        )
+        self._empty = prometheus_client.Counter(
+            "albert_tf_empty_texts", "Texts without tokens.", ("model",), registry=self._registry
         )
 
     @contextlib.contextmanager
@@ -51,6 +59,11 @@ class Metrics:
     def observe_batch(self, model: str, rows: int) -> None:
         """Counts a batch."""
         self._batches.labels(model).observe(rows)
+
+    def observe_texts(self, model: str, counts: TextCounts) -> None:
+        """Counts the texts of a batch that were cut or empty."""
+        self._cut.labels(model).inc(counts.cut)
+        self._empty.labels(model).inc(counts.empty)
 
     def watch_queue(self, model: str, waiting: Callable[[], int]) -> None:
         """Reports the number of waiting rows of a model whenever it is asked for."""

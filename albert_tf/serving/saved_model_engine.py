@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.inference.loading import check_saved_precision, check_takes_texts
+from albert_tf.inference.loading import TOKENIZER_FOLDER, check_saved_precision, check_takes_texts
+from albert_tf.inference.predictor import make_text_task
 from albert_tf.inference.saved_model_network import restore
-from albert_tf.inference.signatures import Signature, check_names
-from albert_tf.inference.tasks import TensorSpec
+from albert_tf.inference.settings import SETTINGS_FILE, Settings
+from albert_tf.inference.signatures import Signature, check_names, texts_of
+from albert_tf.inference.tasks import TensorSpec, TextTask
+from albert_tf.tokenization import AlbertTokenizer
 
 _DTYPES = ("string", "int32", "float32")
 
@@ -22,8 +25,10 @@ class SavedModelEngine:
 
     name, precision = "tensorflow", ""
 
-    def __init__(self, restored: Any):
+    def __init__(self, restored: Any, task: TextTask | None = None):
         self._restored = restored  # owns the variables
+        self._task = task
+        self.reads_windows = task is not None and task.reads_windows
         self.signatures = {
             name: Signature(_specs(function.structured_input_signature[1]), _specs(function.structured_outputs))
             for name, function in restored.signatures.items()
@@ -38,6 +43,8 @@ class SavedModelEngine:
             outputs = self._restored.signatures[signature](**tensors)
         except tf.errors.InvalidArgumentError as error:
             raise ValueError(_reason_of_refusal(str(error))) from None
+        if signature == "serving_default" and self._task is not None and not self.reads_windows:
+            self._task.encode(*(texts_of(inputs[name]) for name in self._task.inputs))  # counts those that are cut
         return {name: tensor.numpy() for name, tensor in outputs.items()}
 
 
@@ -60,9 +67,17 @@ def load(folder: pathlib.Path, threads: int | None = None, precision: str = "aut
     restored = restore(folder)
     check_takes_texts(folder, restored.signatures)
     try:
-        return SavedModelEngine(restored)
+        return SavedModelEngine(restored, _task_of(folder))
     except TypeError as error:
         raise ValueError(f"{folder} could not be loaded ({error}); export the model again.") from None
+
+
+def _task_of(folder: pathlib.Path) -> TextTask | None:
+    """What the export makes of texts; None for the SavedModel of another program."""
+    vocabulary = folder / TOKENIZER_FOLDER
+    if not (folder / SETTINGS_FILE).is_file() or not vocabulary.is_dir():
+        return None
+    return make_text_task(AlbertTokenizer.from_pretrained(vocabulary), Settings.read(folder))
 
 
 def _specs(tensors: Mapping[str, Any]) -> dict[str, TensorSpec]:

@@ -123,7 +123,8 @@ async def _serve(
 
 async def _load_models(folder: str | os.PathLike, options: ServerOptions, metrics: Metrics) -> ServedModels:
     def make_batcher(model: str, engine: Engine) -> Batcher:
-        batcher = Batcher(engine, options.batches, functools.partial(metrics.observe_batch, model))
+        observe = (functools.partial(each, model) for each in (metrics.observe_batch, metrics.observe_texts))
+        batcher = Batcher(engine, options.batches, *observe)
         metrics.watch_queue(model, lambda: batcher.waiting)
         return batcher
 

@@ -120,7 +120,7 @@ def _load(
 def _options(folder: pathlib.Path, row: Task, loaded: Predictor, changes: dict[str, Any]) -> TaskOptions:
     """The options of the model's fine-tuning, as far as they are known, with changes."""
     file, settings = folder / RECIPE_FILE, loaded.settings
-    values = settings.options("doc_stride", "max_question_length", "max_answer_length")
+    values = settings.options("doc_stride", "windows", "max_question_length", "max_answer_length")
     values |= {"max_length": settings.max_length}
     if file.is_file():
         recipe = read_json(file, cure="restore it, or remove it to use the defaults")

@@ -40,7 +40,8 @@ class FinetuneReport(pydantic.BaseModel):
         threshold: where a text may have any number of labels, the threshold of their probabilities, a number or numbers
             by label, which `evaluate` and `predict` then use.
         tags_words: whether tags are of words, not of spans of characters; None for other tasks.
-        full_share: fraction of training examples that fill `max_length`, most of them truncated or split.
+        cut_examples: number of texts or questions to train on that are longer than the model reads; None in reports of
+            earlier versions.
         train_examples, dev_examples: number of examples.
         steps: number of updates.
         trained_parameters: number of weights that were trained.
@@ -62,7 +63,7 @@ class FinetuneReport(pydantic.BaseModel):
     no_answer_threshold: float | None = None
     threshold: float | dict[str, float] | None = None
     tags_words: bool | None = None
-    full_share: float
+    cut_examples: int | None = None
     train_examples: int
     dev_examples: int
     steps: int
@@ -76,7 +77,8 @@ def read_report(folder: pathlib.Path) -> FinetuneReport:
     """Reads the report of a finished run; raises ValueError if it is damaged."""
     cure = "remove it to train again"
     values = read_json(folder / REPORT_FILE, cure=cure)
-    values.pop("majority_share", None)  # of earlier versions
+    for name in ("majority_share", "full_share"):  # of earlier versions
+        values.pop(name, None)
     try:
         report = FinetuneReport.model_validate(values)
     except pydantic.ValidationError:

@@ -19,6 +19,7 @@ import numpy as np
 from albert_tf import checkpoints
 from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
+from albert_tf.data.finetuning.text_counts import TextCounts, count_texts
 from albert_tf.files.atomic import atomic_write, exclusive_lock
 from albert_tf.files.hub import model_folder
 from albert_tf.files.origins import name_of
@@ -116,9 +117,12 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
         stack.enter_context(explain_out_of_memory(options.batch_size))
         if show_progress:
             print(f"train: {train.form}\ndev: {dev.form}", file=sys.stderr)
-        evaluate = task.evaluator(predictor_of(model, tokenizer, task.options), dev)
-        examples = task.training_examples(model, tokenizer, train)
-        run = _Run(options, task, devices, model, teacher, recipe, examples, evaluate)
+        with count_texts() as of_dev:
+            evaluate = task.evaluator(predictor_of(model, tokenizer, task.options), dev)
+        with count_texts() as of_train:
+            examples = task.training_examples(model, tokenizer, train)
+        counts = {"train": of_train, "dev": of_dev}
+        run = _Run(options, task, devices, model, teacher, recipe, examples, evaluate, counts)
         baseline = task.baseline_score(train, dev, model) if options.tfidf_baseline else None  # first: it may fail
         return run.finish(tokenizer, train, dev, run.train(show_progress), baseline)
 
@@ -163,6 +167,7 @@ class _Run:
     recipe: dict[str, Any]
     examples: TrainingExamples
     evaluate: Callable[[], Evaluation]
+    counts: Mapping[str, TextCounts]
     begun: float = dataclasses.field(default_factory=time.monotonic)
     evaluations: dict[int, Evaluation] = dataclasses.field(default_factory=dict)  # by number, the last and the best one
     first_losses: list[float] = dataclasses.field(default_factory=list)
@@ -279,7 +284,7 @@ class _Run:
             no_answer_threshold=getattr(evaluation, "no_answer_threshold", None),
             threshold=getattr(evaluation, "threshold", None),
             tags_words=self.task.options.tag_words,
-            full_share=float(np.mean(self.examples.lengths == self.task.max_length)),
+            cut_examples=self.counts["train"].cut,
             train_examples=len(train),
             dev_examples=len(dev),
             steps=steps,
@@ -310,6 +315,8 @@ class _Run:
 
     def _notes(self, train: Any, dev: Any, evaluation: Evaluation) -> Iterator[str]:
         yield from self.task.notes(train)
+        for name, counts in self.counts.items():
+            yield from (f"{name}: {sentence}" for sentence in counts.sentences())
         known, own = (np.fromiter(map(hash, self.task.keys(data)), np.int64) for data in (train, dev))
         if shared := int(np.isin(own, known).sum()):
             yield (

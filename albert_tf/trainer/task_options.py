@@ -13,7 +13,7 @@ from albert_tf.data.finetuning.classification import Columns
 from albert_tf.data.finetuning.example_sources import as_file
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.inference.settings import is_threshold
-from albert_tf.tasks import Objective, Pooling
+from albert_tf.tasks import Objective, Pooling, WindowsName
 from albert_tf.trainer.optimizer_recipe import LearningRateRules
 from albert_tf.trainer.recipe import Count, DtypePolicy, Remat, Strategy
 
@@ -53,7 +53,8 @@ _READ_BY = {
     **dict.fromkeys(("max_answer_length", "no_answer_threshold", "num_candidates"), _QUESTIONS),
     **dict.fromkeys(("scorer", "misplaced_answers"), _QUESTIONS),
     "max_question_length": (*_QUESTIONS, "multiple_choice"),
-    "doc_stride": (*_QUESTIONS, "token_classification"),
+    "doc_stride": (*_QUESTIONS, "token_classification", "sequence_classification"),
+    "windows": ("sequence_classification",),
     "tag_words": ("token_classification",),
     **dict.fromkeys(("objective", "negative_column", "positive_label", "largest_label"), ("sentence_embedding",)),
     **dict.fromkeys(("dev_label_column", "normalize", "pooling"), ("sentence_embedding",)),
@@ -93,8 +94,11 @@ class TaskOptions(pydantic.BaseModel):
             Pearson's correlation.
         max_length: maximum number of ids; longer texts are truncated, longer passages are split into windows. None: the
             model's maximum.
-        doc_stride: distance in tokens of the starts of two windows of a passage. None: 128, or a third of `max_length`
-            if that is less.
+        windows: for labels and numbers of single texts, split longer ones into windows, too. Each is trained on as a
+            text with the same label; to predict, the logits of the windows of a text are joined by their `"mean"`, or
+            by their `"max"`, which suits several labels per text. None: the ends of longer texts are left out.
+        doc_stride: distance in tokens of the starts of two windows of a text or passage. None: 128, or a third of
+            `max_length` if that is less.
         max_question_length: longer questions are cut to this number of ids, by default 64; in multiple choice, only the
             last ids of a question with its choice are kept, by default 128.
         max_answer_length: maximum number of tokens of an answer.
@@ -138,6 +142,7 @@ class TaskOptions(pydantic.BaseModel):
         Literal["accuracy", "f1", "f1_macro", "f1_micro", "exact_match", "matthews", "pearson", "spearman"] | None
     ) = None
     max_length: int | None = pydantic.Field(default=None, ge=3)
+    windows: WindowsName | None = None
     doc_stride: int | None = pydantic.Field(default=None, ge=1)
     max_question_length: int = pydantic.Field(
         default_factory=lambda given: MAX_STATEMENT_LENGTH if given.get("task") == "multiple_choice" else 64, ge=1
@@ -185,6 +190,16 @@ class TaskOptions(pydantic.BaseModel):
     def _check_unused(self):
         if self.labels is not None and self.problem == "regression":
             raise ValueError(f"`labels` must be None where a number is predicted. Received: labels={self.labels}.")
+        if self.windows is not None and self.pair_column is not None:
+            raise ValueError(
+                f"`windows` must be left out for pairs of texts, whose ends are left out. Received: windows="
+                f"{self.windows!r}, pair_column={self.pair_column!r}."
+            )
+        if self.doc_stride is not None and self.windows is None and self.task == "sequence_classification":
+            raise ValueError(
+                "`doc_stride` must be left out without `windows`, whose starts it is the distance of. Received: "
+                f"doc_stride={self.doc_stride}."
+            )
         for name in ("negative_column", "positive_label"):
             if getattr(self, name) is not None and self.objective == "similarity":
                 raise ValueError(

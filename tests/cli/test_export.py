@@ -138,5 +138,8 @@ def test_mistakes_with_formats(folder, tmp_path):
     assert "must be a folder name" in mistake("export", folder, "--name", "a/b", *where, "hub")
     assert "is only for `--format litert`" in mistake("export", folder, "--name", "a", *where, "onnx", "--int8")
     assert "is only for `--format saved_model`" in mistake("export", folder, "--name", "a", *where, "litert", "--xla")
+    for form in ("web", "hub", "litert"):
+        options = ("--name", "a", *where, form, "--windows", "mean")
+        assert "the others read no windows" in mistake("export", folder, *options)
     assert "`--version` must be omitted" in mistake("export", folder, "--name", "a", *where, "hub", "--version", 2)
     assert not any(tmp_path.iterdir())

@@ -10,6 +10,7 @@ from albert_tf.inference.signatures import Signature
 from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving import answers
 from albert_tf.serving.batching import BatchOptions
+from albert_tf.serving.engine import load_engine
 from tests.serving.toy_server import ToyEngine, run, toy_server, write_version
 
 MODEL = "/v1/models/task"
@@ -233,6 +234,37 @@ def test_counters_say_what_happened(tmp_path):
     assert f'albert_tf_requests_total{{code="INVALID_ARGUMENT",{labels}}} 1.0' in lines
     assert f"albert_tf_request_seconds_count{{{labels}}} 3.0" in lines
     assert 'albert_tf_batch_rows_sum{model="task"} 4.0' in lines
+
+
+@pytest.mark.parametrize("form", ["saved_model", "onnx"])
+def test_texts_that_are_cut_or_empty_are_counted(form, exports, onnx_folders, tmp_path):
+    write_version(tmp_path / "task", 1)
+    kinds = {"saved_model": lambda: exports["classifier"].folder, "onnx": lambda: onnx_folders["classifier"]}
+    engine = load_engine(kinds[form]())  # for texts of 48 tokens, two of which are special
+
+    async def scenario():
+        async with toy_server(tmp_path, engine) as server:
+            for texts in (["man " * 46, "man " * 47, "", "a"], ["man " * 99, "b"]):
+                reply = await server.client.post(f"{MODEL}:predict", json={"instances": texts})
+                assert reply.status_code == 200
+            return (await server.client.get("/metrics")).text
+
+    lines = run(scenario).splitlines()
+    assert 'albert_tf_cut_texts_total{model="task"} 2.0' in lines
+    assert 'albert_tf_empty_texts_total{model="task"} 1.0' in lines
+
+
+@pytest.mark.parametrize("reads_windows", [False, True])
+def test_long_texts_are_refused_where_all_of_their_tokens_are_computed(reads_windows, tmp_path):
+    write_version(tmp_path / "task", 1)
+    engine = ToyEngine()
+    engine.reads_windows = reads_windows
+
+    async def scenario():
+        async with toy_server(tmp_path, engine) as server:
+            return await server.client.post(f"{MODEL}:predict", json={"instances": ["a" * 70_000]})
+
+    assert run(scenario).status_code == (400 if reads_windows else 200)
 
 
 def test_readiness_ends_before_the_server(tmp_path):

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import copy
+import functools
 import pathlib
 import time
 from collections.abc import AsyncIterator, Callable
@@ -29,7 +30,7 @@ class ToyEngine:
     A batch with a text that begins with "bad" raises ValueError, which quotes it, one with "crash" RuntimeError.
     """
 
-    name, precision = "toy", ""
+    name, precision, reads_windows = "toy", "", False
     signatures = {
         "serving_default": Signature(
             {"text": TEXT}, {"label": TEXT, "score": NUMBER, "probabilities": TensorSpec("float32", (None, 2))}
@@ -125,7 +126,8 @@ async def toy_server(
     engine, metrics = engine or ToyEngine(), Metrics()
 
     def make_batcher(name, engine):
-        return Batcher(engine, batches or BatchOptions(delay=0.001), lambda rows: metrics.observe_batch(name, rows))
+        observe = (functools.partial(each, name) for each in (metrics.observe_batch, metrics.observe_texts))
+        return Batcher(engine, batches or BatchOptions(delay=0.001), *observe)
 
     models = ServedModels(ModelRoot(root), lambda _: copy.copy(engine), make_batcher)
     await models.refresh()

@@ -60,7 +60,7 @@ def test_a_separable_task_is_learnt(learnt):
     assert report.scores.f1 > 0.9
     assert report.constant_score.value < 0.7
     assert report.steps == 8 * 20
-    assert (report.train_examples, report.dev_examples, report.full_share) == (320, 100, 0.0)
+    assert (report.train_examples, report.dev_examples, report.cut_examples) == (320, 100, 0)
     assert len(report.score_by_evaluation) == 8
     assert (
         report.score_by_evaluation[report.kept_evaluation - 1]
@@ -280,7 +280,8 @@ def test_numbers_are_predicted_from_pairs_in_csv(files):
         "mean squared error of the mean", pytest.approx(np.var(labels), rel=1e-5)
     )
     assert report.kept_evaluation == 2
-    assert 0 < report.full_share <= 1
+    assert 0 < report.cut_examples <= 40
+    assert report.notes[0].startswith(f"train: {report.cut_examples} of 40 texts did not fit into 12 tokens")
     found = predictions(files / "numbers")
     expected = np.corrcoef([[float(row[key]) for row in found] for key in ("label", "prediction")])[0, 1]
     assert report.scores.pearson == pytest.approx(expected, abs=1e-5)

@@ -13,6 +13,7 @@ import numpy as np
 
 from albert_tf.data.finetuning.encoded import EncodedTexts, Inputs, parts_of
 from albert_tf.data.finetuning.stored_arrays import gather
+from albert_tf.data.finetuning.text_counts import counts_of, report_parts
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
@@ -111,6 +112,11 @@ def encode_choices(
     parts = _parts(tokenizer, questions, max_length, longest)
     rows = ((question.context, question.question, question.choices, question.label) for question in questions)
     found = gather(parts, folder, [rows], [tokenizer.vocab_hash, max_length, longest])
+    cause = (
+        f"did not fit with passage and choice into {max_length} tokens, of which question and choice get {longest}; "
+        "parts were left out: raise `max_length` or `max_question_length`"
+    )
+    report_parts(found.pop("counts"), "questions", cause)
     labels = np.concatenate(found["labels"])
     return EncodedChoices(EncodedTexts.take(found, tokenizer, max_length), labels, len(questions[0].choices))
 
@@ -127,16 +133,21 @@ def _parts(
         passages = {context: passages[context] for context in own}
         statements = iter(tokenizer.encode_batch([text for question in part for text in question.statements()]))
         cls, sep = (np.array([index], np.int32) for index in (tokenizer.cls_token_id, tokenizer.sep_token_id))
-        rows, lengths = [], []
+        rows, lengths, is_cut = [], [], []
         for question in part:
             for _ in question.choices:
-                ids = next(statements)[-longest:]
-                passage = passages[question.context][: max_length - 3 - len(ids)]
+                whole, context = next(statements), passages[question.context]
+                ids = whole[-longest:]
+                passage = context[: max_length - 3 - len(ids)]
                 rows += [cls, passage, sep, ids, sep]
                 lengths.append((len(passage) + 2, len(ids) + 1))
+                is_cut.append(len(ids) < len(whole) or len(passage) < len(context))
+        shape = len(part), -1
+        shortest = np.reshape(lengths, (*shape, 2))[:, :, 1].min(axis=1) - 1  # statement of each question
         yield {
             "ids": np.concatenate(rows),
             "token_types": np.repeat(np.tile(np.array([0, 1], np.int8), len(lengths)), np.ravel(lengths)),
             "lengths": np.array(lengths, np.int32).sum(axis=1, dtype=np.int32),
             "labels": np.array([question.label for question in part], np.int32),
+            "counts": counts_of(shortest, np.reshape(is_cut, shape).any(axis=1)),
         }

@@ -4,13 +4,15 @@ Letters: N examples, T ids of an example, B batch, L sequence.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from albert_tf.data.finetuning.stored_arrays import Ragged, gather
+from albert_tf.data.finetuning.text_counts import counts_of, report_parts
+from albert_tf.tokenization.batching import BatchLayout, Windows, choose_windows
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
@@ -45,19 +47,21 @@ def window_stride(max_length: int, doc_stride: int | None = None) -> int:
 
 @dataclass(frozen=True)
 class EncodedTexts:
-    """Tokenized and truncated examples with special tokens.
+    """Tokenized examples with special tokens, truncated or in windows.
 
     Attributes:
         ids: int32 [T] of each of the N examples.
         token_types: int8 [T].
         max_length: maximum number of ids in an example.
         pad_token_id: id of the padding.
+        text: index of the text of each example, int32 [N], if long texts are in several windows; else None.
     """
 
     ids: Ragged
     token_types: Ragged
     max_length: int
     pad_token_id: int
+    text: np.ndarray | None = None
 
     @classmethod
     def take(cls, arrays: dict[str, list[np.ndarray]], tokenizer: "AlbertTokenizer", max_length: int) -> "EncodedTexts":
@@ -167,24 +171,82 @@ def encode_texts(
     pairs: Sequence[str] | None,
     max_length: int,
     folder: Path | None = None,
+    *,
+    windows: bool = False,
+    doc_stride: int | None = None,
+    allow_special: bool = False,
 ) -> EncodedTexts:
-    """Tokenizes texts or pairs of texts, and truncates those of more than `max_length` ids; `folder` as in `gather`."""
-    parts = _parts(tokenizer, texts, pairs, max_length)
+    """Tokenizes texts or pairs of texts, and reports those that are cut or empty (see `text_counts`).
+
+    Args:
+        tokenizer: AlbertTokenizer.
+        texts, pairs: the texts, and the second texts of pairs or None.
+        max_length: maximum number of ids of an example; ids beyond are left out.
+        folder: as in `gather`.
+        windows: whether single texts that are longer are split into windows instead.
+        doc_stride: distance in tokens of the starts of two windows, see `window_stride`.
+        allow_special: as in a call of the tokenizer.
+    """
+    layout = BatchLayout(max_length, doc_stride=window_stride(max_length, doc_stride) if windows else None)
+    parts = _parts(tokenizer, texts, pairs, layout, allow_special)
     rows = [texts] if pairs is None else [texts, pairs]
-    found = gather(parts, folder, rows, [tokenizer.vocab_hash, max_length])
-    return EncodedTexts.take(found, tokenizer, max_length)
+    found = gather(parts, folder, rows, [tokenizer.vocab_hash, max_length, layout.doc_stride, allow_special])
+    report_parts(
+        found.pop("counts"),
+        cause=f"did not fit into {max_length} tokens, and their ends were left out; raise `max_length` as far as the "
+        "model has positions, or set `windows` where single texts get labels or numbers",
+    )
+    encoded = EncodedTexts.take(found, tokenizer, max_length)
+    return replace(encoded, text=np.concatenate(found["text"])) if windows else encoded
 
 
 def _parts(
-    tokenizer: "AlbertTokenizer", texts: Sequence[str], pairs: Sequence[str] | None, max_length: int
+    tokenizer: "AlbertTokenizer",
+    texts: Sequence[str],
+    pairs: Sequence[str] | None,
+    layout: BatchLayout,
+    allow_special: bool,
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yields the ids of some texts at a time."""
+    columns = [texts] if pairs is None else [texts, pairs]
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         part = slice(start, start + _TEXTS_AT_ONCE)
-        encoded = tokenizer(texts[part], None if pairs is None else pairs[part], max_length=max_length)
-        mask = encoded["attention_mask"] == 1
+        ids = [tokenizer.encode_batch(column[part], allow_special=allow_special) for column in columns]
+        lengths = [np.array([len(row) for row in rows], np.int64) for rows in ids]
+        windows = choose_windows(lengths[0], None if pairs is None else lengths[1], layout)
+        is_cut = layout.doc_stride is None and windows.first + windows.second < np.sum(lengths, axis=0)
         yield {
-            "ids": encoded["input_ids"][mask],
-            "token_types": encoded["token_type_ids"][mask].astype(np.int8),
-            "lengths": mask.sum(axis=1, dtype=np.int32),
+            **rows_of_windows(tokenizer, ids[0], None if pairs is None else ids[1], windows),
+            "text": (start + windows.samples).astype(np.int32),
+            "counts": counts_of(np.min(lengths, axis=0), is_cut),
         }
+
+
+def rows_of_windows(
+    tokenizer: "AlbertTokenizer",
+    texts: Sequence[np.ndarray],
+    pairs: Sequence[np.ndarray] | None,
+    windows: Windows,
+) -> dict[str, np.ndarray]:
+    """`ids`, int32, and `token_types`, int8, of all rows one after the other, and `lengths` of each, int32 [N].
+
+    Args:
+        tokenizer: AlbertTokenizer.
+        texts, pairs: ids of the texts, and of the second texts of pairs or None.
+        windows: what is in each of the N rows: [CLS] text [SEP], or [CLS] text [SEP] pair [SEP].
+    """
+    lengths = windows.first + windows.second + (2 if pairs is None else 3)
+    starts = np.cumsum(lengths) - lengths
+    ids = np.full(lengths.sum(), tokenizer.sep_token_id, np.int32)
+    types = np.zeros(len(ids), np.int8)
+    columns = (windows.samples, windows.first, windows.second, windows.starts, starts)
+    for sample, first, second, start, row in zip(*(column.tolist() for column in columns)):
+        ids[row] = tokenizer.cls_token_id
+        end = row + 1 + first
+        if pairs is None:
+            ids[row + 1 : end] = texts[sample][start : start + first]
+        else:
+            ids[row + 1 : end] = texts[sample][:first]
+            ids[end + 1 : end + 1 + second] = pairs[sample][start : start + second]
+            types[end + 1 : end + 2 + second] = 1
+    return {"ids": ids, "token_types": types, "lengths": lengths.astype(np.int32)}

@@ -17,10 +17,12 @@ from albert_tf.data.finetuning.encoded import (
     best_windows,
     encode_with_spans,
     parts_of,
+    rows_of_windows,
     window_stride,
 )
 from albert_tf.data.finetuning.stored_arrays import Ragged, gather
-from albert_tf.tokenization.batching import BatchLayout, Windows, choose_windows
+from albert_tf.data.finetuning.text_counts import counts_of, report_parts
+from albert_tf.tokenization.batching import BatchLayout, choose_windows
 from albert_tf.tokenization.spans import find_tokens
 
 if TYPE_CHECKING:
@@ -146,6 +148,8 @@ def encode_questions(
     settings = [tokenizer.vocab_hash, max_length, stride, max_question_length]
     rows = ((question.text, question.context) for question in questions)
     found = gather(parts, folder, [rows], settings)
+    cause = f"had more than {max_question_length} tokens, and their ends were left out; raise `max_question_length`"
+    report_parts(found.pop("counts"), "questions", cause)
     encoded = EncodedTexts.take(found, tokenizer, max_length)
     spans = [part.reshape(-1, 2) for part in found.pop("spans")]
     numbers = {name: np.concatenate(parts) for name, parts in found.items()}
@@ -160,7 +164,8 @@ def _parts(
     passages: dict[str, tuple[np.ndarray, int]] = {}  # ids, and where its spans begin
     num_questions = num_spans = 0
     for part in parts_of(questions, lambda question: question.context):
-        asked = [ids[:max_question_length] for ids in tokenizer.encode_batch([question.text for question in part])]
+        whole = tokenizer.encode_batch([question.text for question in part])
+        asked = [ids[:max_question_length] for ids in whole]
         longest = max(range(len(part)), key=lambda index: len(asked[index]))
         if len(asked[longest]) > layout.max_length - 4:
             raise ValueError(
@@ -181,12 +186,10 @@ def _parts(
         if not counts.all():
             empty = part[int(np.argmin(counts))]
             raise ValueError(f"The passage of question {empty.text[:60]!r} has no tokens; delete it.")
-        windows = choose_windows(np.array([len(ids) for ids in asked], np.int64), counts, layout)
-        ids, types = _ids(tokenizer, asked, texts, windows)
+        lengths = np.array([len(ids) for ids in whole], np.int64)
+        windows = choose_windows(np.minimum(lengths, max_question_length), counts, layout)
         yield {
-            "ids": ids,
-            "token_types": types,
-            "lengths": (windows.first + windows.second + 3).astype(np.int32),
+            **rows_of_windows(tokenizer, asked, texts, windows),
             "question": (num_questions + windows.samples).astype(np.int32),
             "position": (windows.first + 2).astype(np.int32),
             "start": windows.starts.astype(np.int32),
@@ -194,22 +197,6 @@ def _parts(
             "spans": np.concatenate(spans).reshape(-1),
             "span_starts": np.array(span_starts, np.int64),
             "span_lengths": counts.astype(np.int32),
+            "counts": counts_of(lengths, lengths > max_question_length),
         }
         num_questions += len(part)
-
-
-def _ids(
-    tokenizer: "AlbertTokenizer", asked: Sequence[np.ndarray], passages: Sequence[np.ndarray], windows: Windows
-) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and token types of windows, int32 and int8 [T], from the ids of each question and of its passage."""
-    ends = np.cumsum(windows.first + windows.second + 3)
-    ids = np.full(ends[-1], tokenizer.sep_token_id, np.int32)
-    types = np.ones(ends[-1], np.int8)
-    columns = (windows.samples, windows.first, windows.second, windows.starts, ends)
-    for sample, first, second, start, end in zip(*(column.tolist() for column in columns)):
-        row = end - second - first - 3
-        ids[row] = tokenizer.cls_token_id
-        ids[row + 1 : row + 1 + first] = asked[sample]
-        types[row : row + first + 2] = 0
-        ids[row + first + 2 : end - 1] = passages[sample][start : start + second]
-    return ids, types

@@ -18,7 +18,8 @@ from albert_tf.files.atomic import could_not_write, temporary_folder
 
 Arrays = Mapping[str, np.ndarray]
 
-_FILE = "arrays.arrow"
+# Not that of earlier versions, whose arrays lack the counts of texts.
+_FILE = "arrays_2.arrow"
 
 
 def gather(

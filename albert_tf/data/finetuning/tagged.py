@@ -18,10 +18,12 @@ from albert_tf.data.finetuning.encoded import (
     best_windows,
     encode_with_spans,
     parts_of,
+    rows_of_windows,
     window_stride,
 )
 from albert_tf.data.finetuning.stored_arrays import Ragged, gather
 from albert_tf.data.finetuning.tables import listed
+from albert_tf.data.finetuning.text_counts import counts_of, report_parts
 from albert_tf.files.json import nearest
 from albert_tf.tokenization.batching import BatchLayout, choose_windows
 
@@ -141,6 +143,7 @@ def encode_tagged(
     parts = _parts(tokenizer, texts, names, BatchLayout(max_length, doc_stride=stride))
     rows = ((text.text, text.words, text.tags, text.spans) for text in texts)
     found = gather(parts, folder, [rows], [tokenizer.vocab_hash, list(names), max_length, stride])
+    report_parts(found.pop("counts"))
     encoded = EncodedTexts.take(found, tokenizer, max_length)
     lengths = np.concatenate(found.pop("num_tokens"))
     spans = Ragged.of([part.reshape(-1, 2) for part in found.pop("spans")], lengths)
@@ -158,20 +161,13 @@ def _parts(
         tokens, spans = zip(*encode_with_spans(tokenizer, [text.text for text in part]))
         num_tokens = np.array([len(ids) for ids in tokens], np.int64)
         windows = choose_windows(num_tokens, None, layout)
-        ends = np.cumsum(windows.first + 2)
-        ids = np.full(ends[-1], tokenizer.sep_token_id, np.int32)
-        columns = (windows.samples, windows.first, windows.starts, ends)
-        for sample, count, start, end in zip(*(column.tolist() for column in columns)):
-            ids[end - count - 2] = tokenizer.cls_token_id
-            ids[end - count - 1 : end - 1] = tokens[sample][start : start + count]
         yield {
-            "ids": ids,
-            "token_types": np.zeros(len(ids), np.int8),
-            "lengths": (windows.first + 2).astype(np.int32),
+            **rows_of_windows(tokenizer, tokens, None, windows),
             "text": (num_texts + windows.samples).astype(np.int32),
             "start": windows.starts.astype(np.int32),
             "count": windows.first.astype(np.int32),
             "num_tokens": num_tokens.astype(np.int32),
+            "counts": counts_of(num_tokens),
             "spans": np.concatenate(spans).reshape(-1),
             "labels": np.concatenate([_labels(text, own, names) for text, own in zip(part, spans)]),
         }

@@ -40,10 +40,12 @@ class TextTask(abc.ABC):
     Attributes:
         inputs: names of the texts that a prediction is made from, in their order.
         max_tokens: how many tokens are computed at once, at most; None: as many as the caller says.
+        reads_windows: whether long texts are read in windows, and not cut.
     """
 
     inputs: tuple[str, ...] = ("text",)
     max_tokens: int | None = None
+    reads_windows: bool = False
 
     def __init__(self, tokenizer: AlbertTokenizer, settings: Settings):
         self.tokenizer, self.settings = tokenizer, settings
@@ -99,6 +101,12 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     """Probabilities over the last axis."""
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Logarithms of probabilities over the last axis."""
+    logits = logits - logits.max(axis=-1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
 
 
 def as_bytes(texts: Sequence[str]) -> np.ndarray:

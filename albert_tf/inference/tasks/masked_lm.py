@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
 from albert_tf.inference.network import collect
 from albert_tf.inference.predictions import MaskPrediction
 from albert_tf.inference.tasks.base import NUMBER, STRING, TensorSpec, TextTask, as_bytes, softmax
@@ -34,14 +35,13 @@ class MaskedLM(TextTask):
 
     def encode(self, *texts):
         (texts,) = texts
-        inputs = self.tokenizer(texts, max_length=self.settings.max_length, allow_special=True)
-        return MaskedRows(inputs, self._positions)
+        encoded = encode_texts(self.tokenizer, texts, None, self.settings.max_length, allow_special=True)
+        return MaskedRows(encoded, self._positions)
 
     def check(self, encoded, *texts):
         (texts,) = texts
-        counts = (encoded.inputs["input_ids"] == self.tokenizer.mask_token_id).sum(axis=1)
-        for text, count in zip(texts, counts.tolist()):
-            if count < max(text.count(MASK), 1):
+        for text, ids in zip(texts, encoded.encoded.ids):
+            if np.count_nonzero(ids == self.tokenizer.mask_token_id) < max(text.count(MASK), 1):
                 raise ValueError(f"{no_mask_message(self.settings.max_length)} Received: {text!r}.")
 
     def _positions(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -83,8 +83,9 @@ class SentenceOrder(TextTask):
     max_tokens = MaskedLM.max_tokens
 
     def encode(self, *texts):
-        inputs = self.tokenizer(*texts, max_length=self.settings.max_length)
-        return MaskedRows(inputs, self._one_position)
+        first, second = texts
+        encoded = encode_texts(self.tokenizer, first, second, self.settings.max_length)
+        return MaskedRows(encoded, self._one_position)
 
     def _one_position(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The fewest positions, so that the masked-LM head, which is not needed here, costs little."""
@@ -104,25 +105,24 @@ class MaskedRows:
     """Tokenized texts, one row each, with the positions to predict; `albert_tf.inference.network.Rows`.
 
     Args:
-        inputs: what the tokenizer returns, int32 [B, L].
+        encoded: EncodedTexts.
         positions: makes the input `masked_lm_positions` of a batch.
     """
 
     def __init__(
         self,
-        inputs: Mapping[str, np.ndarray],
+        encoded: EncodedTexts,
         positions: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]],
     ):
-        self.inputs, self._positions = inputs, positions
-        self.lengths = inputs["attention_mask"].sum(axis=1)
+        self.encoded, self._positions = encoded, positions
+        self.lengths = encoded.lengths
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def batch(self, rows: np.ndarray, multiple: int = 1) -> dict[str, np.ndarray]:
-        """The inputs of some rows, cut to the longest of them."""
-        longest = -(-int(self.lengths[rows].max()) // multiple) * multiple
-        batch = {name: array[rows, :longest] for name, array in self.inputs.items()}
+        """The inputs of some rows, padded to the longest of them."""
+        batch = self.encoded.batch(rows, multiple)
         return {**batch, **self._positions(batch)}
 
 

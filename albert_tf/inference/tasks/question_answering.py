@@ -21,6 +21,7 @@ class QuestionAnswering(TextTask):
     """
 
     inputs = ("question", "context")
+    reads_windows = True
 
     def encode(self, *texts):
         questions, contexts = texts

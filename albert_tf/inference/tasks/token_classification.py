@@ -23,6 +23,8 @@ class TokenClassification(TextTask):
     other character.
     """
 
+    reads_windows = True
+
     def encode(self, *texts):
         (texts,) = texts
         tagged, options = [TaggedText("", text) for text in texts], self.settings.options("doc_stride")

@@ -15,10 +15,9 @@ import numpy as np
 from albert_tf.data.finetuning.classification import LabelledTexts, join_labels, read_texts
 from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
 from albert_tf.files.origins import name_of
-from albert_tf.inference.network import collect
 from albert_tf.inference.predictor import Predictor
 from albert_tf.inference.settings import DEFAULT_THRESHOLD, Settings, Threshold, thresholds_of
-from albert_tf.inference.tasks.text_classification import probabilities_of
+from albert_tf.inference.tasks.text_classification import logits_of_texts, probabilities_of
 from albert_tf.metrics import (
     ClassificationScores,
     ConstantScore,
@@ -100,22 +99,23 @@ class TextClassification(FinetuneTask):
     def training_examples(
         self, model: "AlbertBase", tokenizer: AlbertTokenizer, train: LabelledTexts
     ) -> "_LabelledExamples":
-        """Tokenizes texts."""
+        """Tokenizes texts; each window of a long one is an example."""
+        encoded = self._encode(tokenizer, train)
         targets, weights = targets_of(model, train), None
+        targets = targets if encoded.text is None else targets[encoded.text]
         if getattr(self.options, "class_weights", "none") == "balanced":
             counts = np.bincount(targets, minlength=model.num_labels)
             weights = (len(targets) / (np.count_nonzero(counts) * np.maximum(counts, 1))).astype(np.float32)[targets]
-        encoded = encode_texts(tokenizer, train.texts, train.pairs, self.max_length, self.stored_ids)
         return _LabelledExamples(encoded, targets, weights)
 
     def evaluator(self, model: Predictor, data: LabelledTexts) -> Callable[[], "LabelEvaluation"]:
         """Evaluates texts."""
         problem, labels = model.settings.problem, model.settings.labels
         targets = targets_of(model.settings, data)
-        encoded = encode_texts(model.tokenizer, data.texts, data.pairs, self.max_length, self.stored_ids)
+        encoded, windows = self._encode(model.tokenizer, data), self.options.windows
 
         def evaluate() -> LabelEvaluation:
-            logits = collect(model.compute(encoded, shows_progress=True), "logits", len(encoded))
+            logits = logits_of_texts(encoded, model.compute(encoded, shows_progress=True), windows, problem)
             return self._evaluation(problem, labels, targets, logits)
 
         return evaluate
@@ -142,6 +142,10 @@ class TextClassification(FinetuneTask):
     def write_predictions(self, path: pathlib.Path, data: LabelledTexts, evaluation: "LabelEvaluation") -> None:
         """Writes TSV, see `write_predictions`."""
         write_predictions(path, data, evaluation)
+
+    def _encode(self, tokenizer: AlbertTokenizer, data: LabelledTexts) -> EncodedTexts:
+        options = {"windows": self.options.windows is not None, "doc_stride": self.options.doc_stride}
+        return encode_texts(tokenizer, data.texts, data.pairs, self.max_length, self.stored_ids, **options)
 
 
 @dataclasses.dataclass(frozen=True)
