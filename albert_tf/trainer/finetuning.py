@@ -116,6 +116,9 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
         stack.enter_context(explain_out_of_memory(options.batch_size))
         if show_progress:
             print(f"train: {train.form}\ndev: {dev.form}", file=sys.stderr)
+            if options.freeze:
+                frozen = sum(math.prod(variable.shape) for variable in model.non_trainable_variables)
+                print(f"frozen: {frozen:,} of {model.count_params():,} weights", file=sys.stderr)
         evaluate = task.evaluator(predictor_of(model, tokenizer, task.options), dev)
         examples = task.training_examples(model, tokenizer, train)
         run = _Run(options, task, devices, model, teacher, recipe, examples, evaluate)
@@ -354,7 +357,8 @@ def _recipe(
 ) -> dict[str, Any]:
     """All options, with hashes of files instead of their paths."""
     options: Any = task.options
-    unset = {name for name in ("rename_columns", "encoding", "delimiter", "pooling") if not getattr(options, name)}
+    optional = ("rename_columns", "encoding", "delimiter", "pooling", "freeze", "label_smoothing")
+    unset = {name for name in optional if not getattr(options, name)}
     left_out = {"output", "pretrained", "teacher", "train", "dev", "add_tokens", *unset}
     values = options.model_dump(mode="json", exclude=left_out)
     files = {name: identity(getattr(options, name)) for name in ("train", "dev")}

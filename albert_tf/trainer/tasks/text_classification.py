@@ -91,14 +91,27 @@ class TextClassification(FinetuneTask):
             )
         if name == "f1" and len(names) != 2:
             raise ValueError(f"`main_score` must not be 'f1' for {len(names)} classes; use 'f1_macro'. Received: 'f1'.")
-        return {"problem": self.options.problem, "labels": names}
+        smoothing = getattr(self.options, "label_smoothing", 0.0)
+        return {
+            "problem": self.options.problem,
+            "labels": names,
+            **({"label_smoothing": smoothing} if smoothing else {}),
+        }
 
     def training_examples(
         self, model: "AlbertBase", tokenizer: AlbertTokenizer, train: LabelledTexts
     ) -> "_LabelledExamples":
         """Tokenizes texts."""
         targets, weights = targets_of(model, train), None
-        if getattr(self.options, "class_weights", "none") == "balanced":
+        given = getattr(self.options, "class_weights", "none")
+        if isinstance(given, dict):
+            if unknown := sorted(given.keys() - set(model.labels)):
+                raise ValueError(
+                    f"`class_weights` must be of labels of the model, {', '.join(map(repr, model.labels))}. Received: "
+                    f"{', '.join(map(repr, unknown))}."
+                )
+            weights = np.array([given.get(label, 1.0) for label in model.labels], np.float32)[targets]
+        elif given == "balanced":
             counts = np.bincount(targets, minlength=model.num_labels)
             weights = (len(targets) / (np.count_nonzero(counts) * np.maximum(counts, 1))).astype(np.float32)[targets]
         encoded = encode_texts(tokenizer, train.texts, train.pairs, self.max_length, self.stored_ids)
