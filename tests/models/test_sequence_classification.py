@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import albert_tf
 from albert_tf import AlbertForSequenceClassification
 
 from .small import CONFIG, make_inputs
@@ -167,7 +168,9 @@ def test_a_file_that_does_not_name_its_problem_has_its_labels_for_each(tmp_path,
 
 
 def test_label_smoothing_is_that_of_keras():
-    model = AlbertForSequenceClassification(AlbertConfig.from_preset("tiny"), num_labels=3, label_smoothing=0.2)
+    model = AlbertForSequenceClassification(
+        albert_tf.AlbertConfig.from_preset("tiny"), num_labels=3, label_smoothing=0.2
+    )
     logits, labels = np.random.default_rng(0).normal(size=(4, 3)).astype("float32"), np.array([0, 2, 1, 2])
     loss = model.loss_terms(labels, {"logits": logits})["cross_entropy"].mean()
     keras_loss = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.2)

@@ -238,5 +238,5 @@ def test_weights_of_classes_by_name(files, tmp_path):
     _, labels, weights = task.training_examples(model, tokenizer(), data).training_batch(np.arange(len(data)))
     np.testing.assert_array_equal(weights, np.where(labels == model.labels.index("gloomy"), 3, 1))
     task.options = options.model_copy(update={"class_weights": {"glomy": 3.0}})
-    with pytest.raises(ValueError, match="`class_weights` must be of labels.*'gloomy'.* Received: 'glomy'"):
+    with pytest.raises(ValueError, match=r"`class_weights` must be of labels.*'gloomy'.* Received: 'glomy'"):
         task.training_examples(model, tokenizer(), data)
