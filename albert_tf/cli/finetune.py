@@ -70,7 +70,6 @@ def run(
     from_scratch: Annotated[bool | None, _training("Start from random weights.", False)] = None,
     freeze: Annotated[list[str] | None, _training("Parts not to train, by name: encoder; may be repeated.")] = None,
     class_weights: Annotated[str | None, _training("Weights of labels: balanced, or spam=5,ham=1.", "none")] = None,
-    label_smoothing: Annotated[float | None, _training("Probability spread over all labels.", 0)] = None,
     evaluations_per_epoch: Annotated[int | None, _training("How often to evaluate and save.", 1)] = None,
     keep: Annotated[str | None, _training("Weights to keep: best (evaluation) or last.", "best")] = None,
     patience: Annotated[int | None, _training("Evaluations without a better score before stopping.", "none")] = None,
@@ -90,8 +89,6 @@ def run(
     Example: albert-tf finetune model --train train.tsv --dev dev.tsv --output out
 
     Example: albert-tf finetune --teacher out --num-hidden-layers 6 --train train.tsv --dev dev.tsv --output fast
-
-    Example: albert-tf finetune model --task question_answering --train train-v1.1.json --dev dev-v1.1.json --output out
     """
     _finetune(_merged(recipe, _given(locals())), seeds, not quiet)
 

@@ -80,16 +80,14 @@ def run(
     Example: albert-tf predict runs/base/model "He put his hand in his [MASK]."
 
     Example: albert-tf predict runs/task --data test.tsv --output labels.tsv
-
-    Example: albert-tf predict runs/sentences "A man eats." --pair "Someone is eating."
     """
     if (data is None) == (not texts):
         raise ValueError("Either texts or `--data` must be given; pass a text in quotes, or a file.")
     columns, options = (text_column, pair_column, header), table_options(rename_columns, encoding, delimiter)
     is_default = str(output) == "-" and columns == (None, None, None) and not options
     _check_options(data is not None, as_json or bool(pair), not is_default)
-    words = None if targets is None else [word.strip() for word in targets.split(",")]
-    masked = {name: value for name, value in (("top", top), ("targets", words)) if value is not None}
+    masked = {} if top is None else {"top": top}
+    masked |= {} if targets is None else {"targets": [word.strip() for word in targets.split(",")]}
     if (masked and (data is not None or pll)) or (pll and (data is not None or pair)):
         raise ValueError("`--top`, `--targets` or `--pll` must be given alone, with single texts, not `--data`.")
     location(output)  # raises if it is a URL that cannot be reached
@@ -125,11 +123,8 @@ def _predict_texts(
             scores = list(zip(texts, model.model.pseudo_log_likelihood(texts)))
             found = [{"text": text, "prediction": score} for text, score in scores]
             rows = [(text, f"{score:.4f}") for text, score in scores]
-            show = (
-                functools.partial(print_json, found)
-                if as_json
-                else functools.partial(print_table, "", ("text", "pseudo-log-likelihood"), rows, num_text_columns=1)
-            )
+            table = print_table, "", ("text", "pseudo-log-likelihood"), rows
+            show = functools.partial(*((print_json, found) if as_json else table))
         elif as_json:
             show = functools.partial(print_json, _answers(model, ask, texts, pairs))
         else:
