@@ -69,6 +69,8 @@ def run(
     num_hidden_layers: Annotated[int | None, _training("Calls of the shared block.", "the model's")] = None,
     teacher: Annotated[Path | None, _training("Fine-tuned model to imitate; by default also the start.")] = None,
     from_scratch: Annotated[bool | None, _training("Start from random weights.", False)] = None,
+    freeze: Annotated[list[str] | None, _training("Parts not to train, by name: encoder; may be repeated.")] = None,
+    class_weights: Annotated[str | None, _training("Weights of labels: balanced, or spam=5,ham=1.", "none")] = None,
     evaluations_per_epoch: Annotated[int | None, _training("How often to evaluate and save.", 1)] = None,
     keep: Annotated[str | None, _training("Weights to keep: best (evaluation) or last.", "best")] = None,
     patience: Annotated[int | None, _training("Evaluations without a better score before stopping.", "none")] = None,
@@ -111,10 +113,13 @@ def _given(arguments: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("A model's folder or name must be given: albert-tf finetune MODEL --train TABLE ...")
     table = ("rename_columns", "encoding", "delimiter")
     own = ("recipe", "seeds", "quiet", *table)
-    given = {name: value for name, value in arguments.items() if value is not None and name not in own}
+    given = {name: value for name, value in arguments.items() if value not in (None, []) and name not in own}
     given |= table_options(*(arguments[name] for name in table))
     if "labels" in given:
         given["labels"] = [label.strip() for label in given["labels"].split(",")]
+    weights = given.get("class_weights", "").split(",")
+    if all("=" in part for part in weights):
+        given["class_weights"] = dict(part.strip().rsplit("=", 1) for part in weights)
     if "remat" in given and given["remat"].isdecimal():
         given["remat"] = int(given["remat"])
     return given

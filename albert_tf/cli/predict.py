@@ -66,6 +66,11 @@ def run(
     precision: _Precision = None,
     threshold: Threshold = None,
     windows: _Windows = None,
+    top: Annotated[int | None, typer.Option(help="Number of candidates for [MASK].  [default: 5]")] = None,
+    targets: Annotated[str | None, typer.Option(help="Words that are the only candidates for [MASK]: a,b,c.")] = None,
+    pll: Annotated[
+        bool, typer.Option("--pll", help="Pseudo-log-likelihood of texts, each token masked in turn.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Predicts what the model was trained for: labels, answers, entities, pieces for [MASK], or the order of segments.
@@ -85,11 +90,12 @@ def run(
     )
     is_default = str(output) == "-" and source == Source(data or "", None, None, None, None, {})
     _check_options(data, as_json or bool(pair), not is_default, form)
+    masked = _mask_options(top, targets, data, pll)
     location(output)  # raises if it is a URL that cannot be reached
     folder = existing_model(folder)
     model_options = {"engine": engine, "precision": precision, "windows": windows, **threshold_option(threshold)}
     if data is None:
-        _predict_texts(folder, texts or [], pair or [], model_options, as_json)
+        _predict_texts(folder, texts or [], pair or [], model_options, as_json, masked, pll)
         return
     if data != "-":
         check_data(data)
@@ -100,7 +106,13 @@ def run(
 
 
 def _predict_texts(
-    folder: Path, texts: list[str], pairs: list[str], model_options: dict[str, Any], as_json: bool
+    folder: Path,
+    texts: list[str],
+    pairs: list[str],
+    model_options: dict[str, Any],
+    as_json: bool,
+    masked: dict[str, Any],
+    pll: bool,
 ) -> None:
     """Prints the predictions for texts."""
     with progress_line("predict"):
@@ -108,10 +120,17 @@ def _predict_texts(
 
         model = pipeline(folder, **model_options)
         _check_pairs(model.task, texts, pairs)
-        if as_json:
-            show = functools.partial(print_json, _answers(model, texts, pairs))
+        ask = functools.partial(model, **masked)
+        if pll:
+            scores = list(zip(texts, model.model.pseudo_log_likelihood(texts)))
+            objects = [{"text": text, "prediction": score} for text, score in scores]
+            rows = [(text, f"{score:.4f}") for text, score in scores]
+            as_table = functools.partial(print_table, "", ("text", "pseudo-log-likelihood"), rows)
+            show = functools.partial(print_json, objects) if as_json else as_table
+        elif as_json:
+            show = functools.partial(print_json, _answers(model, ask, texts, pairs))
         else:
-            names, given = _table(model, texts, pairs)
+            names, given = _table(model, ask, texts, pairs)
             rows = list(given)
             marks = {"▁": "▁ begins a word", "##": "## continues one"} if "piece" in names else {}
             title = ", ".join(text for mark, text in marks.items() if any(row[-2].startswith(mark) for row in rows))
@@ -131,6 +150,16 @@ def _check_options(data: str | None, for_texts: bool, for_data: bool, form: str 
         raise ValueError(f"`--format` is only for `--data -`; a file's suffix tells its format. Received: {data}.")
 
 
+def _mask_options(top: int | None, targets: str | None, data: str | None, pll: bool) -> dict[str, Any]:
+    """The options of candidates for [MASK] that were given."""
+    options: dict[str, Any] = {} if top is None else {"top": top}
+    if targets is not None:
+        options["targets"] = [word.strip() for word in targets.split(",")]
+    if (options or pll) and (data is not None or (options and pll)):
+        raise ValueError("`--top` and `--targets`, or `--pll`, are for single texts, not for `--data`; leave them out.")
+    return options
+
+
 def _check_pairs(task: str, texts: list[str], pairs: list[str]) -> None:
     if task == "multiple_choice":
         if len(texts) != 1 or len(pairs) < 2:
@@ -145,35 +174,35 @@ def _check_pairs(task: str, texts: list[str], pairs: list[str]) -> None:
         raise ValueError("`--pair` must be given for each question: the passage that has the answer.")
 
 
-def _answers(model: Any, texts: list[str], pairs: list[str]) -> list[dict[str, Any]]:
+def _answers(model: Any, ask: Any, texts: list[str], pairs: list[str]) -> list[dict[str, Any]]:
     """The prediction for each text, with the text and its pair, if it has one."""
     if model.task == "multiple_choice":
-        return [{"text": texts[0], "pair": pairs, "prediction": model(texts[0], pairs)}]
+        return [{"text": texts[0], "pair": pairs, "prediction": ask(texts[0], pairs)}]
     if model.task == "sentence_embedding":
-        return [{"text": a, "pair": b, "prediction": float(c)} for a, b, c in _cosine_rows(texts, pairs, model)]
-    predictions = model(*([texts, pairs] if pairs else [texts]))
+        return [{"text": a, "pair": b, "prediction": float(c)} for a, b, c in _cosine_rows(texts, pairs, ask)]
+    predictions = ask(*([texts, pairs] if pairs else [texts]))
     found = [{"text": text, "prediction": prediction} for text, prediction in zip(texts, predictions)]
     return [{**one, "pair": pair} for one, pair in zip(found, pairs)] if pairs else found
 
 
-def _table(model: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, ...], Iterator[_Row]]:
+def _table(model: Any, ask: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, ...], Iterator[_Row]]:
     """Columns and rows of the answers for some texts."""
     given = [texts, pairs] if pairs else [texts]
     if model.task == "sentence_embedding":
-        return ("text", "compared with", "cosine"), _cosine_rows(texts, pairs, model)
+        return ("text", "compared with", "cosine"), _cosine_rows(texts, pairs, ask)
     if model.task == "sequence_classification":
-        predictions = model(*given)
+        predictions = ask(*given)
         last = "probability" if any(prediction.probabilities for prediction in predictions) else "value"
         return (*("text", "pair")[: len(given)], "label", last), _label_rows(list(zip(*given)), predictions)
     if model.task == "question_answering":
-        return ("question", "answer", "probability"), _answer_rows(texts, model(*given))
+        return ("question", "answer", "probability"), _answer_rows(texts, ask(*given))
     if model.task == "token_classification":
-        return ("text", "entity", "probability"), _entity_rows(texts, model(*given))
+        return ("text", "entity", "probability"), _entity_rows(texts, ask(*given))
     if model.task == "multiple_choice":
-        return ("context", "choice", "probability"), _rows((texts[0],), zip(pairs, model(texts[0], pairs)))
+        return ("context", "choice", "probability"), _rows((texts[0],), zip(pairs, ask(texts[0], pairs)))
     if pairs:
-        return ("comes first", "comes second", "probability"), _order_rows(texts, pairs, model(*given))
-    predictions = model(*given)
+        return ("comes first", "comes second", "probability"), _order_rows(texts, pairs, ask(*given))
+    predictions = ask(*given)
     several = any(len(masks) > 1 for masks in predictions)
     return ("text", *(("[MASK]",) if several else ()), "piece", "probability"), _piece_rows(texts, predictions, several)
 

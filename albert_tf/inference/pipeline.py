@@ -98,7 +98,7 @@ class Pipeline:
     def __repr__(self) -> str:
         return f"<Pipeline task={self.task} engine={self.model.network.name} batch_size={self.batch_size}>"
 
-    def __call__(self, *texts: Any, **named: Any) -> Any:
+    def __call__(self, *texts: Any, top: int | None = None, targets: Sequence[str] | None = None, **named: Any) -> Any:
         """Predicts; inputs and results depend on the task.
 
         | task | inputs | each result | as of |
@@ -115,6 +115,7 @@ class Pipeline:
             *texts: the inputs in this order; or a DataFrame or dict that has them as columns.
             **named: the inputs by name. Each is a text, or several: a list, an array, a pandas Series or an iterator.
                 `choices` are a list of texts for each context.
+            top, targets: for [MASK], as of `fill_mask`.
 
         Returns:
             The result for one text, a list of results for several, in their order, and for an iterator an iterator,
@@ -128,12 +129,15 @@ class Pipeline:
         """
         columns = self._columns(texts, named)
         names, first = tuple(columns), next(iter(columns.values()))
+        options = {name: value for name, value in (("top", top), ("targets", targets)) if value is not None}
+        if options and (self.task not in _MASKED or _OPTIONAL in names):
+            raise ValueError(f"`{next(iter(options))}` must be left out unless pieces for [MASK] are predicted.")
         if isinstance(first, str):
             columns = {name: [column] for name, column in columns.items()}
         rows = (_checked(number, names, row) for number, row in enumerate(_rows(columns)))
         if any(isinstance(column, Iterator) for column in columns.values()):
-            return self._stream(names, rows)
-        found = self._answer(names, list(rows))
+            return self._stream(names, rows, options)
+        found = self._answer(names, list(rows), options)
         return found[0] if isinstance(first, str) else found
 
     def _columns(self, texts: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,17 +163,17 @@ class Pipeline:
         takes_pairs = self.task in ("sequence_classification", *_MASKED)
         return (*names, _OPTIONAL) if takes_pairs and _OPTIONAL not in names else names
 
-    def _stream(self, names: Sequence[str], rows: Iterator[tuple]) -> Iterator[Any]:
+    def _stream(self, names: Sequence[str], rows: Iterator[tuple], options: dict[str, Any]) -> Iterator[Any]:
         total = TextCounts()
         while part := list(itertools.islice(rows, _BATCHES_AT_ONCE * self.batch_size)):
             with count_texts() as counts:
-                answers = self._answer(names, part)
+                answers = self._answer(names, part, options)
             total.add(counts)
             yield from answers
         report(total)
 
     @report_together()
-    def _answer(self, names: Sequence[str], rows: Sequence[tuple]) -> list[Any]:
+    def _answer(self, names: Sequence[str], rows: Sequence[tuple], options: dict[str, Any]) -> list[Any]:
         """The results of all rows, computed in batches of similar length."""
         method = "predict"
         if self.task in _MASKED:
@@ -182,7 +186,7 @@ class Pipeline:
         for count in np.unique(num_choices):
             alike = np.flatnonzero(num_choices == count)
             for part in counted(rows_by_length(lengths[alike], *limits)):
-                results = answer(*zip(*(rows[row] for row in alike[part])))
+                results = answer(*zip(*(rows[row] for row in alike[part])), **options)
                 for row, result in zip(alike[part], results, strict=True):
                     found[row] = result
         return found

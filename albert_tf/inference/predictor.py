@@ -160,12 +160,16 @@ class Predictor(abc.ABC):
         self._check("embed sentences", "fine-tune one with task='sentence_embedding'", "sentence_embedding")
         return np.array(self.predict(texts))
 
-    def fill_mask(self, texts: Sequence[str], top: int = 5) -> list[tuple[MaskPrediction, ...]]:
+    def fill_mask(
+        self, texts: Sequence[str], top: int = 5, targets: Sequence[str] | None = None
+    ) -> list[tuple[MaskPrediction, ...]]:
         """Predicts the piece for each [MASK] of each text.
 
         Args:
             texts: B texts, each with at least one [MASK], which stands for one piece.
             top: the number of candidates.
+            targets: words that are the only candidates; of one of several pieces, the first counts, with a warning.
+                Probabilities remain those among all pieces.
 
         Returns:
             For each text, a prediction for each [MASK], in their order.
@@ -174,7 +178,28 @@ class Predictor(abc.ABC):
             ValueError: the model has no masked-LM head, or a text has no [MASK].
         """
         self._check("have a masked-LM head", "use a pretrained model", "masked_lm", "pretraining")
-        return self._decoded(tasks.MaskedLM(self.tokenizer, self.settings, top), texts)
+        return self._decoded(tasks.MaskedLM(self.tokenizer, self.settings, top, targets), texts)
+
+    def pseudo_log_likelihood(self, texts: Sequence[str]) -> list[float]:
+        """How likely texts are: the sum of the log probabilities of their tokens, each masked in turn.
+
+        Args:
+            texts: B texts.
+
+        Returns:
+            B sums, in nats.
+
+        Raises:
+            ValueError: the model has no masked-LM head, or a text has no tokens, or more than the model takes.
+
+        References:
+            Masked Language Model Scoring, arXiv 1910.14659.
+        """
+        self._check("have a masked-LM head", "use a pretrained model", "masked_lm", "pretraining")
+        if not len(texts):
+            return []
+        rows = tasks.MaskedInTurn(self.tokenizer, texts, self.settings.max_length)
+        return rows.sums(self.compute(rows, tasks.MaskedLM.max_tokens))
 
     def sentence_order(self, texts: Sequence[str], pairs: Sequence[str]) -> list[float]:
         """Probability that each text precedes its pair, rather than follows it.

@@ -35,8 +35,15 @@ MASKED_LM_EPSILON = 1e-5
 IGNORED_LABEL = -100
 
 
-def cross_entropy(labels, logits):
-    """Negative log probability of each label: int [...] and float [..., C] give float32 [...]."""
+def cross_entropy(labels, logits, label_smoothing: float = 0.0):
+    """Negative log probability of each label: int [...] and float [..., C] give float32 [...].
+
+    `label_smoothing` is the share of a label's probability that is spread evenly over all classes.
+    """
+    if label_smoothing:
+        targets = ops.one_hot(ops.cast(labels, "int32"), logits.shape[-1], dtype="float32")
+        targets = targets * (1 - label_smoothing) + label_smoothing / logits.shape[-1]
+        return ops.categorical_crossentropy(targets, ops.cast(logits, "float32"), from_logits=True)
     return ops.sparse_categorical_crossentropy(ops.cast(labels, "int32"), ops.cast(logits, "float32"), from_logits=True)
 
 
@@ -78,13 +85,13 @@ def weights_of(label: str, sample_weight):
     return sample_weight.get(label) if isinstance(sample_weight, dict) else sample_weight
 
 
-def label_loss(labels, logits, sample_weight=None) -> WeightedMean:
+def label_loss(labels, logits, sample_weight=None, label_smoothing: float = 0.0) -> WeightedMean:
     """Mean cross entropy of labels int [B] or [B, L] except `IGNORED_LABEL`, with logits float [..., C].
 
     Sample weights are per row, [B] or [B, 1], or per label, [B, L].
     """
     labels, counted = _counted_labels(labels, logits)
-    return weighted_mean(cross_entropy(labels, logits), counted, sample_weight=sample_weight)
+    return weighted_mean(cross_entropy(labels, logits, label_smoothing), counted, sample_weight=sample_weight)
 
 
 def label_accuracy(labels, logits) -> WeightedMean:

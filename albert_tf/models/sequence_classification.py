@@ -16,7 +16,7 @@ from albert_tf.models.classifier import NamedClassifier
 from albert_tf.models.distillation import Imitation
 from albert_tf.models.encoder import AlbertEncoder
 from albert_tf.models.inputs import ENCODER_INPUTS, Field
-from albert_tf.models.losses import IGNORED_LABEL, as_factors, weighted_mean
+from albert_tf.models.losses import IGNORED_LABEL, as_factors, label_loss, weighted_mean
 
 Problem = Literal["classification", "multi_label", "regression"]
 
@@ -40,6 +40,8 @@ class AlbertForSequenceClassification(NamedClassifier):
         num_labels: int. Number of classes, 1 for regression; optional if `labels` is given.
         problem: str. `"classification"`, `"multi_label"` or `"regression"`.
         labels: sequence of str. Class names in order of their ids.
+        label_smoothing: float. For classification, the share of a label's probability that the loss spreads evenly
+            over all labels, as in `keras.losses.CategoricalCrossentropy`.
 
     Call arguments:
         inputs: dict as for AlbertEncoder.
@@ -70,6 +72,7 @@ class AlbertForSequenceClassification(NamedClassifier):
         num_labels: int | None = None,
         problem: Problem = "classification",
         labels: Sequence[str] | None = None,
+        label_smoothing: float = 0.0,
         **kwargs,
     ):
         if problem not in PROBLEM_TYPES:
@@ -84,7 +87,12 @@ class AlbertForSequenceClassification(NamedClassifier):
                 f"`num_labels` must be at least 2 for classification. Received: labels={list(self.labels)}; pass "
                 "problem='regression' to predict a number, or problem='multi_label' for a binary decision."
             )
-        self.problem = problem
+        if not 0 <= label_smoothing < 1 or (label_smoothing and problem != "classification"):
+            raise ValueError(
+                "`label_smoothing` must be at least 0 and below 1, and 0 unless problem='classification'. Received: "
+                f"label_smoothing={label_smoothing}, problem={problem!r}."
+            )
+        self.problem, self.label_smoothing = problem, label_smoothing
         self.imitated = {"logits": _IMITATIONS[problem]}
         self.encoder = AlbertEncoder(config, name="encoder", dtype=self.dtype_policy)
         self.classifier = ClassificationHead(
@@ -110,7 +118,7 @@ class AlbertForSequenceClassification(NamedClassifier):
     def loss_terms(self, y, outputs, sample_weight=None):
         logits = outputs["logits"]
         if self.problem == "classification":
-            return super().loss_terms(y, outputs, sample_weight)
+            return {"cross_entropy": label_loss(y, logits, sample_weight, self.label_smoothing)}
         if self.problem == "multi_label":
             losses = ops.binary_crossentropy(_decisions(y, logits), logits, from_logits=True)  # [B, C]
             if sample_weight is not None:  # one per row, or one per decision
@@ -132,7 +140,7 @@ class AlbertForSequenceClassification(NamedClassifier):
         return {}
 
     def get_config(self):
-        return {**super().get_config(), "problem": self.problem}
+        return {**super().get_config(), "problem": self.problem, "label_smoothing": self.label_smoothing}
 
     def head_settings(self) -> dict[str, Any]:
         return {**super().head_settings(), "problem_type": PROBLEM_TYPES[self.problem]}

@@ -1,5 +1,7 @@
-"""Fine-tuning of few weights: low-rank updates (LoRA) of attention, with the pretrained weights held fixed."""
+"""Fine-tuning of few weights: frozen ones by name, and low-rank updates (LoRA) of attention."""
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 from albert_tf.models.base import AlbertBase
@@ -25,3 +27,26 @@ def add_adapters(model: AlbertBase, rank: int) -> None:
         for block in group:
             for dense in (block.query, block.value):
                 dense.enable_lora(rank)
+
+
+def freeze(model: AlbertBase, patterns: Iterable[str]) -> None:
+    """Freezes the variables in whose paths one of the regular expressions is found.
+
+    Raises:
+        ValueError: an expression is invalid or is found in no path, or nothing is left to train.
+    """
+    for pattern in patterns:
+        try:
+            chosen = [variable for variable in model.weights if re.search(pattern, variable.path)]
+        except re.error as error:
+            raise ValueError(f"`freeze` must be regular expressions. Received: {pattern!r} ({error}).") from error
+        if not chosen:
+            names = sorted({variable.path.rpartition("/")[0] or variable.path for variable in model.weights})
+            raise ValueError(
+                f"`freeze` must be found in the path of a variable. Received: {pattern!r}; the model has "
+                f"{', '.join(names)}."
+            )
+        for variable in chosen:
+            variable.trainable = False
+    if not model.trainable_variables:
+        raise ValueError("`freeze` must leave variables to train. Received: patterns of all of them; freeze fewer.")

@@ -117,6 +117,9 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
         stack.enter_context(explain_out_of_memory(options.batch_size))
         if show_progress:
             print(f"train: {train.form}\ndev: {dev.form}", file=sys.stderr)
+            if options.freeze:
+                frozen = model.count_params() - sum(math.prod(v.shape) for v in model.trainable_variables)
+                print(f"frozen: {frozen:,} of {model.count_params():,} weights", file=sys.stderr)
         with count_texts() as of_dev:
             evaluate = task.evaluator(predictor_of(model, tokenizer, task.options), dev)
         with count_texts() as of_train:
@@ -362,8 +365,8 @@ def _recipe(
 ) -> dict[str, Any]:
     """All options, with hashes of files instead of their paths."""
     options: Any = task.options
-    optional = ("rename_columns", "encoding", "delimiter", "pooling", "threshold")
-    unset = {name for name in optional if getattr(options, name) in (None, {})}
+    optional = ("rename_columns", "encoding", "delimiter", "pooling", "threshold", "freeze", "label_smoothing")
+    unset = {name for name in optional if not getattr(options, name)}
     left_out = {"output", "pretrained", "teacher", "train", "dev", "add_tokens", *unset}
     values = options.model_dump(mode="json", exclude=left_out)
     files = {name: identity(getattr(options, name)) for name in ("train", "dev")}

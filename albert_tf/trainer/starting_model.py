@@ -9,7 +9,7 @@ from albert_tf.models.base import AlbertBase
 from albert_tf.models.distillation import check_teacher
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.added_tokens_files import read_token_lines
-from albert_tf.trainer.adapters import add_adapters
+from albert_tf.trainer.adapters import add_adapters, freeze
 from albert_tf.trainer.examples import row_of
 from albert_tf.trainer.task_options import FinetuneOptions
 
@@ -40,6 +40,7 @@ def make_model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBas
         model = kind.from_pretrained(options.pretrained, new_head=True, **changes, **arguments)
     if options.lora_rank is not None:
         add_adapters(model, options.lora_rank)
+    freeze(model, options.freeze)
     return model
 
 

@@ -250,10 +250,13 @@ class FinetuneOptions(TaskOptions):
         weight_decay: biases and layer normalisation are excluded.
         learning_rate_rules: pairs of a regular expression and a learning rate factor. The first expression found in a
             variable's path decides; together they must cover every variable. None: one rate for all.
+        freeze: regular expressions; variables in whose paths one is found, such as `"encoder"`, are not trained.
         share: which weights layers share, as in AlbertConfig; with `"none"` they start with the shared ones. None: as
             the pretrained model does.
         lora_rank: train low-rank updates of query and value kernels of this rank, and the head, alone.
-        class_weights: `"balanced"` weighs training examples so that all classes count alike.
+        class_weights: `"balanced"` weighs training examples so that all classes count alike; or weights by
+            label, such as `{"spam": 5.0}`, where other labels have 1.
+        label_smoothing: share of each label's probability that is spread evenly over all labels in training.
         tfidf_baseline: whether to score a linear model on TF-IDF features for comparison; needs scikit-learn.
         optimizer: `"adamw"` or `"lamb"`.
         evaluations_per_epoch: how often to evaluate and to save the state of the run. The run ends with an evaluation,
@@ -281,9 +284,11 @@ class FinetuneOptions(TaskOptions):
     head_dropout: float | None = pydantic.Field(default=None, ge=0, lt=1)
     weight_decay: float = pydantic.Field(default=0.01, ge=0)
     learning_rate_rules: LearningRateRules | None = None
+    freeze: tuple[str, ...] = ()
     share: Share | None = None
     lora_rank: Count | None = None
-    class_weights: Literal["none", "balanced"] = "none"
+    class_weights: Literal["none", "balanced"] | dict[str, Annotated[float, pydantic.Field(ge=0)]] = "none"
+    label_smoothing: float = pydantic.Field(default=0.0, ge=0, lt=1)
     tfidf_baseline: bool = False
     optimizer: Literal["adamw", "lamb"] = "adamw"
     evaluations_per_epoch: Count = 1
@@ -319,11 +324,12 @@ class FinetuneOptions(TaskOptions):
         is_text = self.task == "sequence_classification"
         if self.tfidf_baseline and not is_text:
             raise ValueError(f"`tfidf_baseline` must be false for the task {self.task!r}. Received: true.")
-        if self.class_weights != "none" and not (is_text and self.problem == "classification"):
-            raise ValueError(
-                "`class_weights` must be 'none' unless texts have one label each. Received: "
-                f"class_weights={self.class_weights!r}."
-            )
+        for name, default in (("class_weights", "none"), ("label_smoothing", 0.0)):
+            value = getattr(self, name)
+            if value != default and not (is_text and self.problem == "classification"):
+                raise ValueError(
+                    f"`{name}` must be {default!r} unless texts have one label each. Received: {name}={value!r}."
+                )
         if self.head_dropout is not None and self.task in ("question_answering", "sentence_embedding"):
             raise ValueError(
                 f"`head_dropout` must be None for the task {self.task!r}, whose head has no dropout. Received: "

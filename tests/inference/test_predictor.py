@@ -180,3 +180,25 @@ def test_the_second_batch_traces_a_graph_for_batches_of_any_shape(folders, monke
     calls.clear()
     assert [classify(loaded, [text])[0].score for text in texts] == pytest.approx(scores, abs=1e-6)
     assert calls == []
+
+
+def test_targets_and_pseudo_log_likelihood(loaded):
+    model = loaded["pretrained"]
+    (everything,) = model.fill_mask(["a [MASK]"], top=10**6)[0]
+    (mask,) = model.fill_mask(["a [MASK]"], targets=["hand", "head"])[0]
+    assert set(mask.pieces) == {"▁hand", "▁head"}
+    known = dict(zip(everything.pieces, everything.probabilities))
+    assert mask.probabilities == pytest.approx([known[piece] for piece in mask.pieces], rel=1e-5)
+    with pytest.warns(UserWarning, match="is scored"):
+        model.fill_mask(["a [MASK]"], targets=["handheadxyz"])
+    texts = ["one and two", "a hand"]
+    expected = []
+    for ids in map(encode, texts):
+        total = 0.0
+        for place, piece in enumerate(ids):
+            masked = [*ids[:place], tokenizer().mask_token_id, *ids[place + 1 :]]
+            total += np.log(softmax(model.model(row(masked))["masked_lm_logits"][0, place + 1])[piece])
+        expected.append(total)
+    np.testing.assert_allclose(model.pseudo_log_likelihood(texts), expected, rtol=1e-5)
+    with pytest.raises(ValueError, match="to be scored"):
+        model.pseudo_log_likelihood(["many words " * 40])

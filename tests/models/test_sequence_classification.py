@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import albert_tf
 from albert_tf import AlbertForSequenceClassification
 
 from .small import CONFIG, make_inputs
@@ -177,3 +178,14 @@ def test_a_file_that_does_not_name_its_problem_has_its_labels_for_each(tmp_path,
     assert AlbertForSequenceClassification.from_pretrained(tmp_path).problem == "classification"
     number = AlbertForSequenceClassification.from_pretrained(tmp_path, problem="regression", new_head=True)
     assert number.num_labels == 1
+
+
+def test_label_smoothing_is_that_of_keras():
+    model = AlbertForSequenceClassification(
+        albert_tf.AlbertConfig.from_preset("tiny"), num_labels=3, label_smoothing=0.2
+    )
+    logits, labels = np.random.default_rng(0).normal(size=(4, 3)).astype("float32"), np.array([0, 2, 1, 2])
+    loss = model.loss_terms(labels, {"logits": logits})["cross_entropy"].mean()
+    keras_loss = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.2)
+    np.testing.assert_allclose(loss, keras_loss(np.eye(3)[labels], logits), rtol=1e-6)
+    assert AlbertForSequenceClassification.from_config(model.get_config()).label_smoothing == 0.2

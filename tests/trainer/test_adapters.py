@@ -69,3 +69,15 @@ def test_what_is_saved_is_what_was_scored(files, tmp_path):
         report = finetune(options)
         assert report.scores.accuracy > report.constant_score.value
         assert evaluate_folder(tmp_path / name, options.dev)[1].scores == report.scores
+
+
+def test_frozen_parts_stay_and_are_not_counted(files, tmp_path, capsys):
+    report = finetune(options_for(files, tmp_path / "run", epochs=1, freeze=["encoder"]), show_progress=True)
+    assert report.trained_parameters == CONFIG.hidden_size * 2 + 2
+    assert "frozen: " in capsys.readouterr().err
+    before, after = read(files / "pretrained").arrays, read(tmp_path / "run").arrays
+    for path in before.keys() & after.keys():
+        np.testing.assert_array_equal(after[path], before[path], err_msg=path)
+    for pattern, message in (("decoder", "must be found in the path.*classifier"), (".*", "must leave variables")):
+        with pytest.raises(ValueError, match=message):
+            finetune(options_for(files, tmp_path / "other", freeze=[pattern]))

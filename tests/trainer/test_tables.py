@@ -291,3 +291,16 @@ def test_predictions_may_have_labels_with_lone_surrogates(tmp_path):
     write_predictions(tmp_path / "a.tsv", read_texts(tmp_path / "a.jsonl"), evaluation)
     row = (tmp_path / "a.tsv").read_bytes().decode("utf-8", "surrogatepass").splitlines()[1]
     assert row.split("\t")[:3] == ["1", "\ud800", "\ud800"]
+
+
+def test_weights_of_classes_by_name(files, tmp_path):
+    options = options_for(files, tmp_path, class_weights={"gloomy": 3}, label_smoothing=0.1, max_length=32)
+    task = make_task(options)
+    data = task.read(options.train)
+    model = load_model(task.model_arguments(data))
+    assert model.label_smoothing == 0.1
+    _, labels, weights = task.training_examples(model, tokenizer(), data).training_batch(np.arange(len(data)))
+    np.testing.assert_array_equal(weights, np.where(labels == model.labels.index("gloomy"), 3, 1))
+    task.options = options.model_copy(update={"class_weights": {"glomy": 3.0}})
+    with pytest.raises(ValueError, match=r"`class_weights` must be of labels.*'gloomy'.* Received: 'glomy'"):
+        task.training_examples(model, tokenizer(), data)

@@ -3,12 +3,13 @@
 Letters: B texts, L sequence, M masks of a text, K best pieces, V vocabulary.
 """
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
-from albert_tf.inference.network import collect
+from albert_tf.inference.network import Computed, collect
 from albert_tf.inference.predictions import MaskPrediction
 from albert_tf.inference.tasks.base import NUMBER, STRING, TensorSpec, TextTask, as_bytes, softmax
 
@@ -24,14 +25,18 @@ class MaskedLM(TextTask):
         tokenizer: AlbertTokenizer.
         settings: Settings.
         top: K.
+        targets: the candidates; None: all pieces. Of a target of several pieces the first one counts, with a warning.
     """
 
     # Outputs over the vocabulary are large.
     max_tokens = 1024
 
-    def __init__(self, tokenizer, settings, top=TOP):
+    def __init__(self, tokenizer, settings, top=TOP, targets=None):
         super().__init__(tokenizer, settings)
-        self.top = min(top, tokenizer.vocab_size)
+        if top < 1:
+            raise ValueError(f"`top` must be at least 1. Received: top={top}.")
+        self.targets = np.arange(tokenizer.vocab_size) if targets is None else _target_ids(tokenizer, targets)
+        self.top = min(top, len(self.targets))
 
     def encode(self, *texts):
         (texts,) = texts
@@ -56,7 +61,8 @@ class MaskedLM(TextTask):
             is_used = part.batch["masked_lm_positions"] > 0
             for row, logits, own in zip(part.rows.tolist(), part.outputs["masked_lm_logits"], is_used):
                 probabilities = softmax(logits[own])  # [M, V]
-                best = np.argsort(-probabilities, axis=1, kind="stable")[:, : self.top]  # [M, K]
+                order = np.argsort(-probabilities[:, self.targets], axis=1, kind="stable")
+                best = self.targets[order[:, : self.top]]  # [M, K]
                 found[row] = tuple(
                     MaskPrediction(tuple(pieces[index] for index in ids), tuple(values[ids].tolist()))
                     for ids, values in zip(best, probabilities)
@@ -124,6 +130,72 @@ class MaskedRows:
         """The inputs of some rows, padded to the longest of them."""
         batch = self.encoded.batch(rows, multiple)
         return {**batch, **self._positions(batch)}
+
+
+class MaskedInTurn:
+    """Each text once for each of its tokens, which is masked; `albert_tf.inference.network.Rows`.
+
+    Args:
+        tokenizer: AlbertTokenizer.
+        texts: B texts.
+        max_length: maximum number of ids.
+
+    References:
+        Masked Language Model Scoring, arXiv 1910.14659 (section 2.2).
+    """
+
+    def __init__(self, tokenizer, texts: Sequence[str], max_length: int):
+        counts = [len(ids) for ids in tokenizer.encode_batch(texts)]
+        for text, count in zip(texts, counts):
+            if not 1 <= count <= max_length - 2:
+                raise ValueError(
+                    f"Each text must have 1 to {max_length - 2} pieces to be scored. Received: {text[:60]!r} with "
+                    f"{count}; split longer ones."
+                )
+        self.encoded, self.mask = encode_texts(tokenizer, texts, None, max_length), tokenizer.mask_token_id
+        self.text_of_row = np.repeat(np.arange(len(texts)), counts)
+        self.places = np.concatenate([np.arange(1, count + 1, dtype=np.int32) for count in counts])
+        self.lengths = self.encoded.lengths[self.text_of_row]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def batch(self, rows: np.ndarray, multiple: int = 1) -> dict[str, np.ndarray]:
+        """The inputs of some rows, padded to the longest of them."""
+        batch, places = self.encoded.batch(self.text_of_row[rows], multiple), self.places[rows, None]
+        np.put_along_axis(batch["input_ids"], places, self.mask, axis=1)
+        return {**batch, "masked_lm_positions": places}
+
+    def sums(self, computed: Iterator[Computed]) -> list[float]:
+        """The sum of the log probabilities of each text's tokens."""
+        sums = np.zeros(self.text_of_row[-1] + 1)
+        for part in computed:
+            logits = part.outputs["masked_lm_logits"][:, 0].astype(np.float64)  # [B, V]
+            shifted = logits - logits.max(axis=1, keepdims=True)
+            texts, places = self.text_of_row[part.rows], self.places[part.rows]
+            ids = np.array([self.encoded.ids[text][place] for text, place in zip(texts, places)])
+            chosen = np.take_along_axis(shifted, ids[:, None], axis=1)[:, 0]
+            np.add.at(sums, texts, chosen - np.log(np.exp(shifted).sum(axis=1)))
+        return sums.tolist()
+
+
+def _target_ids(tokenizer, targets: Sequence[str]) -> np.ndarray:
+    """The first pieces of words; a target that is written as a piece, with "▁" or "##", is that piece."""
+    known, ids = {piece: number for number, piece in enumerate(tokenizer.pieces)}, []
+    for target in [targets] if isinstance(targets, str) else targets:
+        is_piece = target in known and target.startswith(("▁", "##"))
+        encoded = [known[target]] if is_piece else tokenizer.encode(target)
+        if not encoded or encoded[0] == tokenizer.unk_token_id:
+            raise ValueError(f"`targets` must be words of the vocabulary. Received: {target!r}.")
+        if len(encoded) > 1:
+            first = tokenizer.pieces[encoded[0]]
+            warnings.warn(
+                f"The target {target!r} is {len(encoded)} pieces; its first, {first!r}, is scored.", stacklevel=2
+            )
+        ids.append(encoded[0])
+    if not ids:
+        raise ValueError("`targets` must have at least one word. Received: none.")
+    return np.array(list(dict.fromkeys(ids)))
 
 
 def no_mask_message(max_length: int) -> str:

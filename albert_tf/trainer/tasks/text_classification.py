@@ -94,7 +94,12 @@ class TextClassification(FinetuneTask):
             )
         if name == "f1" and len(names) != 2:
             raise ValueError(f"`main_score` must not be 'f1' for {len(names)} classes; use 'f1_macro'. Received: 'f1'.")
-        return {"problem": self.options.problem, "labels": names}
+        smoothing = getattr(self.options, "label_smoothing", 0.0)
+        return {
+            "problem": self.options.problem,
+            "labels": names,
+            **({"label_smoothing": smoothing} if smoothing else {}),
+        }
 
     def training_examples(
         self, model: "AlbertBase", tokenizer: AlbertTokenizer, train: LabelledTexts
@@ -103,7 +108,15 @@ class TextClassification(FinetuneTask):
         encoded = self._encode(tokenizer, train)
         targets, weights = targets_of(model, train), None
         targets = targets if encoded.text is None else targets[encoded.text]
-        if getattr(self.options, "class_weights", "none") == "balanced":
+        by_class = getattr(self.options, "class_weights", "none")
+        if isinstance(by_class, dict):
+            if unknown := sorted(by_class.keys() - set(model.labels)):
+                raise ValueError(
+                    f"`class_weights` must be of labels of the model, {', '.join(map(repr, model.labels))}. Received: "
+                    f"{', '.join(map(repr, unknown))}."
+                )
+            weights = np.array([by_class.get(label, 1.0) for label in model.labels], np.float32)[targets]
+        elif by_class == "balanced":
             counts = np.bincount(targets, minlength=model.num_labels)
             weights = (len(targets) / (np.count_nonzero(counts) * np.maximum(counts, 1))).astype(np.float32)[targets]
         return _LabelledExamples(encoded, targets, weights)
