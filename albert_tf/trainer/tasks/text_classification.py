@@ -4,6 +4,7 @@ Letters: N examples, C classes, B batch, L sequence.
 """
 
 import dataclasses
+import math
 import pathlib
 import warnings
 from collections.abc import Callable, Hashable, Iterable
@@ -13,6 +14,7 @@ import numpy as np
 
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
 from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
+from albert_tf.data.finetuning.tables import listed
 from albert_tf.files.origins import name_of
 from albert_tf.inference.network import collect
 from albert_tf.inference.predictor import Predictor
@@ -24,11 +26,13 @@ from albert_tf.metrics import (
     MultiLabelScores,
     RegressionScores,
     classification_scores,
+    f1_label,
     multi_label_scores,
     regression_scores,
+    undefined_correlation,
 )
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.tasks.base import FinetuneTask, write_table
+from albert_tf.trainer.tasks.base import FinetuneTask, label_notes, write_table
 from albert_tf.trainer.tasks.baseline import tfidf_outputs
 
 if TYPE_CHECKING:
@@ -91,6 +95,7 @@ class TextClassification(FinetuneTask):
             )
         if name == "f1" and len(names) != 2:
             raise ValueError(f"`main_score` must not be 'f1' for {len(names)} classes; use 'f1_macro'. Received: 'f1'.")
+        f1_label(names, self.options.positive_label)  # raises an error if it is not one of two
         return {"problem": self.options.problem, "labels": names}
 
     def training_examples(
@@ -107,20 +112,22 @@ class TextClassification(FinetuneTask):
     def evaluator(self, model: Predictor, data: LabelledTexts) -> Callable[[], "LabelEvaluation"]:
         """Evaluates texts."""
         problem, labels = model.settings.problem, model.settings.labels
-        targets, main = targets_of(model.settings, data), self.main_score
+        targets, main, positive = targets_of(model.settings, data), self.main_score, self.options.positive_label
+        f1_label(labels, positive)  # raises an error before texts are computed
         encoded = encode_texts(model.tokenizer, data.texts, data.pairs, self.max_length, self.stored_ids)
 
         def evaluate() -> LabelEvaluation:
             logits = collect(model.compute(encoded, shows_progress=True), "logits", len(encoded))
-            return LabelEvaluation(problem, labels, targets, logits, main)
+            return LabelEvaluation(problem, labels, targets, logits, main, positive)
 
         return evaluate
 
     def baseline_score(self, train: LabelledTexts, dev: LabelledTexts, model: "AlbertBase") -> float:
         """The main score of a linear model on TF-IDF features."""
-        problem = self.options.problem
+        problem, positive = self.options.problem, self.options.positive_label
         outputs = tfidf_outputs(train, targets_of(model, train), dev, problem)
-        return LabelEvaluation(problem, model.labels, targets_of(model, dev), outputs, self.main_score).main_score
+        targets = targets_of(model, dev)
+        return LabelEvaluation(problem, model.labels, targets, outputs, self.main_score, positive).main_score
 
     def write_predictions(self, path: pathlib.Path, data: LabelledTexts, evaluation: "LabelEvaluation") -> None:
         """Writes TSV, see `write_predictions`."""
@@ -152,6 +159,7 @@ class LabelEvaluation:
         targets: the labels, see `targets_of`.
         logits: float32 [N, C].
         main: name of the main score.
+        positive_label: the one of two class names that `f1` is of; None: the second.
     """
 
     problem: str
@@ -159,6 +167,7 @@ class LabelEvaluation:
     targets: np.ndarray
     logits: np.ndarray
     main: str
+    positive_label: str | None = None
 
     @property
     def scores(self) -> Scores:
@@ -166,8 +175,8 @@ class LabelEvaluation:
         if self.problem == "regression":
             return regression_scores(self.targets, self.logits[:, 0])
         if self.problem == "multi_label":
-            return multi_label_scores(self.targets, self.logits > 0)
-        return classification_scores(self.targets, self.logits.argmax(axis=1))
+            return multi_label_scores(self.targets, self.logits > 0, self.names)
+        return classification_scores(self.targets, self.logits.argmax(axis=1), self.names, self.positive_label)
 
     @property
     def predictions(self) -> list[str]:
@@ -197,11 +206,26 @@ class LabelEvaluation:
     def constant_score(self) -> ConstantScore | None:
         """Score of the most frequent label, of the most frequent labels together, or of the mean."""
         if self.problem == "regression":
-            return ConstantScore("mean squared error of the mean", float(np.var(self.targets)))
+            return ConstantScore("mean squared error of the mean", float(np.var(self.targets, dtype=np.float64)))
         if self.problem == "multi_label":
             sets = map(tuple, self.targets.tolist())
             return ConstantScore.of_labels(sets, "exact match of the most frequent labels")
         return ConstantScore.of_labels(self.targets.tolist())
+
+    @property
+    def notes(self) -> list[str]:
+        """Why a score is undefined, and whether all examples have the same label."""
+        scores = self.scores
+        if not isinstance(scores, RegressionScores):
+            notes = list(label_notes(scores.by_label))
+            if len(rows := np.unique(self.targets, axis=0)) == 1:
+                labels = [self.names[index] for index in (np.flatnonzero(rows[0]) if rows.ndim > 1 else rows)]
+                which = f"the same label, {listed(labels)}," if labels else "no label,"
+                notes.insert(0, f"All examples have {which} so that the scores tell little.")
+            return notes
+        undefined = [name.replace("_", " ") for name, score in vars(scores).items() if math.isnan(score)]
+        reason = undefined_correlation(self.targets, self.logits[:, 0])
+        return [f"The scores {', '.join(undefined)} are undefined, because {reason}."] if undefined else []
 
 
 def targets_of(model: "AlbertForSequenceClassification | Settings", texts: LabelledTexts) -> np.ndarray:
