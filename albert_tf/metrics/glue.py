@@ -275,7 +275,7 @@ def _confusion(names: Sequence[str], labels: np.ndarray, predictions: np.ndarray
     """Only pairs that occur: there may be thousands of classes."""
     pairs, counts = np.unique(labels * len(names) + predictions, return_counts=True)
     confusion: dict[str, dict[str, int]] = {}
-    for pair, count in zip(pairs.tolist(), counts.tolist()):
+    for pair, count in zip(map(int, pairs), counts.tolist()):
         label, prediction = divmod(pair, len(names))
         confusion.setdefault(names[label], {})[names[prediction]] = count
     return confusion
