@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from albert_tf.files.atomic import atomic_write
-from albert_tf.files.json import read_json
+from albert_tf.files.json import finite, read_json
 from albert_tf.files.urls import local_copy, location
 from albert_tf.report.curves import curves_svg
 from albert_tf.report.label_tables import label_tables
@@ -203,7 +203,7 @@ def _table(rows: Iterable[tuple[str, Any]]) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, float):
         return "undefined" if math.isnan(value) else f"{value:.6g}"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(finite(value), ensure_ascii=False)
 
 
 def _page(name: str, report: RunReport, sections: Mapping[str, str]) -> str:
