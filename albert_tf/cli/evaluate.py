@@ -1,6 +1,5 @@
 """`albert-tf evaluate`: scores a fine-tuned model."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +7,7 @@ import typer
 
 from albert_tf.cli.data_options import Delimiter, Encoding, Renames, Threshold, table_options, threshold_option
 from albert_tf.cli.paths import check_data, existing_model
-from albert_tf.cli.tables import AsJson, print_json, print_table, score_rows, wrapped
+from albert_tf.cli.tables import AsJson, print_json, print_scores
 from albert_tf.files.urls import location
 from albert_tf.progress import progress_line
 
@@ -28,6 +27,7 @@ def run(
     rename_columns: Renames = None,
     encoding: Encoding = None,
     delimiter: Delimiter = None,
+    positive_label: Annotated[str | None, typer.Option(help="Of two labels, the one that F1 is of.")] = None,
     max_length: Annotated[int | None, typer.Option(help="Maximum number of tokens.")] = None,
     windows: Annotated[
         str | None, typer.Option(help="Read long texts to label in windows, and join these: mean or max.")
@@ -56,9 +56,7 @@ def run(
 
         examples, evaluation = evaluate_folder(folder, data, predictions, batch_size, True, **changes, **table)
     if as_json:
-        print_json({"examples": examples, "scores": evaluation.scores})
+        print_json({"examples": examples, "scores": evaluation.scores, "notes": evaluation.notes})
         return
-    constant = evaluation.constant_score
-    print_table(f"{examples:,} examples", ("score", "value"), score_rows(evaluation.scores, constant))
-    if constant is not None and constant.value == 1:
-        typer.echo(wrapped("All examples have the same label, so that the scores tell little.", sys.stdout))
+    title = f"{examples:,} examples"
+    print_scores(title, evaluation.scores, evaluation.constant_score, "--json", notes=evaluation.notes)

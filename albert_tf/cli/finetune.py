@@ -9,7 +9,7 @@ import typer
 
 from albert_tf.cli.data_options import Delimiter, Encoding, Renames, table_options
 from albert_tf.cli.paths import check_exists, checkpoint_folder
-from albert_tf.cli.tables import Quiet, print_table, score_rows, wrapped
+from albert_tf.cli.tables import Quiet, print_scores, print_table, shown_score, wrapped
 from albert_tf.files.urls import location
 from albert_tf.progress import progress_line
 
@@ -43,6 +43,7 @@ def run(
     max_length: Annotated[int | None, _task("Maximum number of tokens.", "the model's")] = None,
     windows: Annotated[str | None, _task("Read long texts in windows, and join these: mean or max.")] = None,
     labels: Annotated[str | None, _task("Names of the labels or tags in order: a,b,c.", "those in the data")] = None,
+    positive_label: Annotated[str | None, _task("Of two labels, the one that F1 is of.", "the second")] = None,
     text_column: Annotated[str | None, _columns("Column with the text.", "text")] = None,
     pair_column: Annotated[str | None, _columns("Column with the second text of a pair.")] = None,
     label_column: Annotated[str | None, _columns("Column with the label.", "label")] = None,
@@ -155,15 +156,14 @@ def _finetune(values: dict[str, Any], seeds: int | None, show_progress: bool) ->
 def _print_report(report: Any) -> None:
     if report.finished_before:
         typer.echo("This run has already finished; these are its results.")
-    rows = score_rows(report.scores, report.constant_score)
+    rows = []
     if report.baseline_score is not None:
-        rows.append((f"{report.main_score} of TF-IDF and a linear model", f"{report.baseline_score:.4f}"))
+        rows.append((f"{report.main_score} of TF-IDF and a linear model", shown_score(report.baseline_score)))
     by_label = report.threshold if isinstance(report.threshold, dict) else {"": report.threshold}
     rows += [(f"threshold {name}".strip(), f"{value:.4f}") for name, value in by_label.items() if value is not None]
     rows.append((f"evaluation kept, by {report.main_score}", str(report.kept_evaluation)))
-    print_table(f"{report.steps:,} updates", ("score", "value"), rows)
-    for note in report.notes:
-        typer.echo(wrapped(note, sys.stdout))
+    title = f"{report.steps:,} updates"
+    print_scores(title, report.scores, report.constant_score, "metrics.json", rows, report.notes)
     typer.echo(f"model in {report.folder}")
 
 
@@ -177,13 +177,13 @@ def _print_grid(reports: list[Any], has_seeds: bool) -> None:
     rows = []
     for report in reports:
         name, score = report.folder.name, report.score_by_evaluation[report.kept_evaluation - 1]
-        rows.append((name, f"{score:.4f}"))
+        rows.append((name, shown_score(score)))
         setting = re.sub(r"(^|_)seed-\d+", "", name).lstrip("_") if has_seeds else name
         scores.setdefault(setting, []).append(score)
     for setting, found in scores.items() if has_seeds else ():
-        rows.append((f"{setting} mean".strip(), f"{np.mean(found):.4f}"))
+        rows.append((f"{setting} mean".strip(), shown_score(float(np.mean(found)))))
         if len(found) > 1:
-            rows.append((f"{setting} standard deviation".strip(), f"{np.std(found, ddof=1):.4f}"))
+            rows.append((f"{setting} standard deviation".strip(), shown_score(float(np.std(found, ddof=1)))))
     print_table(f"{len(reports)} runs", ("run", reports[0].main_score), rows)
     if len(scores) > 1:
         means = [np.mean(found) for found in scores.values()]

@@ -2,16 +2,21 @@
 
 import dataclasses
 import json
+import math
 import shutil
+import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, TextIO
 
 import typer
 
+from albert_tf.files.json import finite
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+_MAX_LABELS, _MAX_COLUMNS = 20, 8
 JOINERS = "\u200c\u200d"  # part of ordinary Indic text and of emoji
 
 
@@ -38,8 +43,9 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def print_json(value: Any) -> None:
-    """Prints a value as JSON: dataclasses as objects, arrays as lists, paths as strings."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
+    """Prints a value as JSON: dataclasses as objects, arrays as lists, paths as strings; NaN and infinity are null."""
+    content = json.dumps(finite(value, _plain), indent=2, ensure_ascii=False)
+    print(content.encode("utf-8", "backslashreplace").decode())  # of lone surrogates, which labels from JSON may hold
 
 
 def _plain(value: Any) -> Any:
@@ -73,16 +79,71 @@ def _is_control(character: str) -> bool:
     return unicodedata.category(character).startswith(("C", "Zl", "Zp")) and character not in JOINERS
 
 
-def score_rows(scores: Any, constant: Any = None) -> list[tuple[str, str]]:
-    """Rows for a dataclass of scores, which may be nested, except those that are None, and for a `ConstantScore`."""
-    rows = list(_rows_of(dataclasses.asdict(scores), ""))
-    return rows if constant is None else [*rows, (constant.name, f"{constant.value:.4f}")]
+def print_scores(
+    title: str, scores: Any, constant: Any, file: str, more: Iterable[tuple[str, str]] = (), notes: Iterable[str] = ()
+) -> None:
+    """Prints tables of scores, of those of each label, and of confused labels, as far as there are such scores.
+
+    Args:
+        title: printed above the first table.
+        scores: a dataclass of scores, which may be nested; those that are None are left out.
+        constant: a `ConstantScore`, or None.
+        file: what has the scores of all labels, if there are too many for a table.
+        more: other rows of the first table.
+        notes: sentences, printed below the tables.
+    """
+    values = dataclasses.asdict(scores)
+    positive, by_label, confusion = (values.pop(name, None) for name in ("positive_label", "by_label", "confusion"))
+    rows = [(f"f1 of {positive}" if positive and name == "f1" else name, shown) for name, shown in _rows_of(values)]
+    rows += [] if constant is None else [(constant.name, shown_score(constant.value))]
+    print_table(title, ("score", "value"), [*rows, *more])
+    if by_label:
+        _print_labels(scores.by_label, file)
+    if confusion:
+        _print_confusion(list(by_label or ()), confusion)
+    for note in notes:
+        typer.echo(wrapped(printable(note), sys.stdout))
 
 
-def _rows_of(values: dict[str, Any], group: str) -> Iterator[tuple[str, str]]:
+def _print_labels(by_label: Mapping[str, Any], file: str) -> None:
+    from albert_tf.metrics import most_frequent
+
+    names = most_frequent(by_label, _MAX_LABELS)
+    title = "" if len(names) == len(by_label) else f"the most frequent of {len(by_label):,} labels; all are in {file}"
+    rows = (
+        (name, *map(shown_score, (scores.precision, scores.recall, scores.f1)), f"{scores.examples:,}")
+        for name, scores in ((name, by_label[name]) for name in names)
+    )
+    print_table(title, ("label", "precision", "recall", "f1", "examples"), rows)
+
+
+def _print_confusion(names: list[str], confusion: dict[str, dict[str, int]]) -> None:
+    """Prints the confusion matrix, or of many labels those that are confused most."""
+    if len(names) <= _MAX_COLUMNS:
+        rows = ((name, *(f"{confusion.get(name, {}).get(other, 0):,}" for other in names)) for name in names)
+        print_table("rows are labels, columns predictions", ("label", *names), rows)
+        return
+    mistakes = [
+        (label, prediction, count)
+        for label, predictions in confusion.items()
+        for prediction, count in predictions.items()
+        if prediction != label
+    ]
+    if mistakes:
+        mistakes.sort(key=lambda mistake: -mistake[2])
+        rows = ((label, prediction, f"{count:,}") for label, prediction, count in mistakes[:_MAX_LABELS])
+        print_table("the most frequent mistakes", ("label", "prediction", "examples"), rows, num_text_columns=2)
+
+
+def _rows_of(values: dict[str, Any], group: str = "") -> Iterator[tuple[str, str]]:
     for name, value in values.items():
         label = f"{group} {name}".strip().replace("_", " ")
         if isinstance(value, dict):
             yield from _rows_of(value, label)
         elif value is not None:
-            yield label, f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+            yield label, f"{value:,}" if isinstance(value, int) else shown_score(value)
+
+
+def shown_score(score: float | None) -> str:
+    """A score with four digits."""
+    return "undefined" if score is None or math.isnan(score) else f"{score:.4f}"

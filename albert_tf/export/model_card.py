@@ -70,7 +70,10 @@ def _text(card: dict[str, Any]) -> str:
     lines += [f"| {key} | {value} |" for key, value in facts.items()]
     if scores:
         lines += ["", f"## Scores on {card['evaluated_on']:,} examples", "", "| score | value |", "|---|---|"]
-        lines += [f"| {key} | {value:.4f} |" for key, value in scores.items() if isinstance(value, float)]
+        names = {"f1": f"f1 of {scores['positive_label']}"} if scores.get("positive_label") else {}
+        lines += [
+            f"| {names.get(key, key)} | {value:.4f} |" for key, value in scores.items() if isinstance(value, float)
+        ]
     if card["recipe"]:
         lines += ["", "## Fine-tuning", "", "| option | value |", "|---|---|"]
         lines += [

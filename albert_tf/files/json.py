@@ -61,6 +61,21 @@ def read_bytes(path: str | pathlib.Path, cure: str = "check the path", max_bytes
     return content
 
 
+def finite(value: Any, default: Callable[[Any], Any] | None = None) -> Any:
+    """A value as JSON has it, with None for numbers that are not finite, which JSON has not.
+
+    Args:
+        value: what `json.dumps` takes.
+        default: turns other objects into such values.
+
+    Example:
+
+    >>> finite({"pearson": float("nan"), "steps": (1, 2)})
+    {'pearson': None, 'steps': [1, 2]}
+    """
+    return json.loads(json.dumps(value, default=default), parse_constant=lambda _: None)
+
+
 def nearest(name: object, choices: Iterable[str], otherwise: str = ".") -> str:
     """The end of an error message: suggests the closest match, or is `otherwise` if nothing is close."""
     close = difflib.get_close_matches(str(name), list(choices), n=1)

@@ -10,9 +10,12 @@ from albert_tf.metrics.glue import (
     best_threshold,
     classification_scores,
     cosines,
+    f1_label,
     multi_label_scores,
     regression_scores,
+    undefined_correlation,
 )
+from albert_tf.metrics.labels import LabelScores, most_frequent
 from albert_tf.metrics.squad import (
     AnswerScores,
     BestThreshold,
@@ -28,6 +31,7 @@ __all__ = [
     "ChoiceScores",
     "ClassificationScores",
     "ConstantScore",
+    "LabelScores",
     "MultiLabelScores",
     "RegressionScores",
     "SquadScores",
@@ -35,11 +39,14 @@ __all__ = [
     "best_threshold",
     "classification_scores",
     "cosines",
+    "f1_label",
     "find_entities",
     "korquad_scores",
+    "most_frequent",
     "multi_label_scores",
     "regression_scores",
     "squad2_scores",
     "squad_scores",
     "tag_scores",
+    "undefined_correlation",
 ]

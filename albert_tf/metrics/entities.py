@@ -1,7 +1,10 @@
 """Scores of tagged words: precision, recall and F1 of entities, as CoNLL's script and `seqeval` count them."""
 
+import collections
 import dataclasses
 from collections.abc import Sequence
+
+from albert_tf.metrics.labels import LabelScores
 
 _Entity = tuple[str, int, int]  # label, start, exclusive end
 
@@ -14,14 +17,14 @@ class TagScores:
         f1, precision, recall: float. Of entities: a predicted one is right if its label, start and end are; 0 if there
             are none.
         accuracy: float. Fraction of correct tags.
-        f1_by_label: F1 of the entities of each label.
+        by_label: scores of the entities of each label.
     """
 
     f1: float
     precision: float
     recall: float
     accuracy: float
-    f1_by_label: dict[str, float]
+    by_label: dict[str, LabelScores] = dataclasses.field(default_factory=dict)
 
 
 def tag_scores(tags: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> TagScores:
@@ -57,9 +60,12 @@ def entity_scores(
         {(label, number, start, end) for number, row in enumerate(rows) for label, start, end in row}
         for rows in (entities, predictions)
     )
+    right, predicted, labelled = (
+        collections.Counter(entity[0] for entity in each) for each in (expected & found, found, expected)
+    )
     by_label = {
-        label: _scores(*({entity for entity in each if entity[0] == label} for each in (expected, found)))[0]
-        for label in sorted({entity[0] for entity in expected | found})
+        label: LabelScores.of(right[label], predicted[label], labelled[label])
+        for label in sorted({*predicted, *labelled})
     }
     return TagScores(*_scores(expected, found), accuracy, by_label)
 

@@ -3,15 +3,18 @@
 import dataclasses
 import html
 import json
+import math
 import pathlib
 import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from albert_tf.files.atomic import atomic_write
-from albert_tf.files.json import read_json
+from albert_tf.files.json import finite, read_json
 from albert_tf.files.urls import local_copy, location
 from albert_tf.report.curves import curves_svg
+from albert_tf.report.label_tables import label_tables
+from albert_tf.trainer.finetune_report import FinetuneReport, read_report
 from albert_tf.trainer.recipe import parse_recipe
 from albert_tf.trainer.run_folder import (
     CHECKPOINTS_FOLDER,
@@ -73,17 +76,19 @@ def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = No
     run = local_copy(run, lambda name: not name.startswith(left_out))
     recipe, entries = _read_recipe(run), read_metrics(run / METRICS_FILE)
     total = flat(recipe).get("training.num_train_steps")
+    tuned = read_report(run) if (run / REPORT_FILE).is_file() else None
     report = RunReport(
         file=page,
         step=int(entries[-1]["step"]) if entries else 0,
         total=total if isinstance(total, int) else None,
         speed=_median_speed(entries),
-        results=_read_results(run),
+        results=_results(run, tuned),
     )
     sections = {
         "Curves": curves_svg(entries) if entries else "<p>No interval has been logged yet.</p>",
         "Throughput": _throughput(report),
-        "Results": _table(flat(report.results).items()) if report.results else "<p>The run is not finished.</p>",
+        "Results": _results_table(report.results) if report.results else "<p>The run is not finished.</p>",
+        **_labels(tuned and tuned.scores),
         "Masked pieces of held-out examples": _masked_examples(run, recipe),
         "Configuration": _table(flat(recipe).items()),
         "Metrics": _metrics_table(entries),
@@ -115,12 +120,20 @@ def _read_recipe(run: pathlib.Path) -> dict[str, Any]:
     return read_json(run / RECIPE_FILE, cure="restore it from a copy")
 
 
-def _read_results(run: pathlib.Path) -> dict[str, Any]:
-    for name in (RESULTS_FILE, REPORT_FILE):
-        if (run / name).is_file():
-            values = read_json(run / name, cure="remove it and run the same command again")
-            return {key: value for key, value in values.items() if key != "folder"}
-    return {}
+def _results(run: pathlib.Path, tuned: FinetuneReport | None) -> dict[str, Any]:
+    if (run / RESULTS_FILE).is_file():
+        return read_json(run / RESULTS_FILE, cure="remove it and run the same command again")
+    return {} if tuned is None else tuned.model_dump(exclude={"folder", "finished_before"})
+
+
+def _results_table(results: Mapping[str, Any]) -> str:
+    tables = ("scores.by_label.", "scores.confusion.")
+    return _table((name, value) for name, value in flat(results).items() if not name.startswith(tables))
+
+
+def _labels(scores: Any) -> dict[str, str]:
+    by_label = getattr(scores, "by_label", None)
+    return {"Labels": label_tables(by_label, getattr(scores, "confusion", {}))} if by_label else {}
 
 
 def _median_speed(entries: list[dict[str, float]]) -> Speed | None:
@@ -179,7 +192,7 @@ def _metrics_table(entries: list[dict[str, float]]) -> str:
 
 
 def _number(value: float | None) -> str:
-    return f'<td class="number">{"" if value is None else f"{value:.6g}"}</td>'
+    return f'<td class="number">{"" if value is None else _shown(value)}</td>'
 
 
 def _table(rows: Iterable[tuple[str, Any]]) -> str:
@@ -189,8 +202,8 @@ def _table(rows: Iterable[tuple[str, Any]]) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.6g}"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return "undefined" if math.isnan(value) else f"{value:.6g}"
+    return value if isinstance(value, str) else json.dumps(finite(value), ensure_ascii=False)
 
 
 def _page(name: str, report: RunReport, sections: Mapping[str, str]) -> str:

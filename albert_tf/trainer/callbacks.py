@@ -16,6 +16,7 @@ import rich.console
 import rich.progress
 
 from albert_tf.files.atomic import atomic_write
+from albert_tf.files.json import finite
 from albert_tf.trainer.run_folder import Speed, read_metrics
 from albert_tf.trainer.throughput import Stopwatch
 
@@ -132,13 +133,17 @@ class MetricsLog(keras.callbacks.Callback):
             )
         self.expected_lines = 0
         if self.file.exists():
-            atomic_write(self.file, "".join(json.dumps(entry) + "\n" for entry in kept).encode())
+            atomic_write(self.file, "".join(map(_line, kept)).encode())
 
     def on_epoch_end(self, epoch, logs=None):
         step = int(self.model.optimizer.iterations.numpy())
         entry = {"step": step, **{name: float(value) for name, value in (logs or {}).items()}}
         with self.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
+            file.write(_line(entry))
+
+
+def _line(entry: dict[str, float]) -> str:
+    return json.dumps(finite(entry)) + "\n"
 
 
 class SaveState(keras.callbacks.Callback):

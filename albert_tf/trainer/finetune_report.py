@@ -1,6 +1,8 @@
 """The result of a fine-tuning run, and its file."""
 
+import math
 import pathlib
+from typing import Annotated, Any
 
 import pydantic
 
@@ -20,6 +22,8 @@ from albert_tf.trainer.run_folder import REPORT_FILE
 Scores = (
     ClassificationScores | MultiLabelScores | RegressionScores | SquadScores | AnswerScores | TagScores | ChoiceScores
 )
+# Null in the file is a score that is undefined, such as the correlation of equal predictions.
+_Score = Annotated[float, pydantic.BeforeValidator(lambda value: math.nan if value is None else value)]
 
 
 class FinetuneReport(pydantic.BaseModel):
@@ -45,18 +49,18 @@ class FinetuneReport(pydantic.BaseModel):
         train_examples, dev_examples: number of examples.
         steps: number of updates.
         trained_parameters: number of weights that were trained.
-        notes: what is wrong with data or result: examples of `dev` that are also in `train`, equal predictions for all
-            examples, or a loss that did not fall.
+        notes: what is wrong with data or result: examples of `dev` that are also in `train`, why a score is undefined,
+            equal predictions for all examples, or a loss that did not fall.
         seconds: wall time of training and evaluation, since the run was last started.
         finished_before: whether the run was already finished, so that its report was only read.
     """
 
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
 
     folder: pathlib.Path
     scores: Scores
     main_score: str
-    score_by_evaluation: tuple[float, ...]
+    score_by_evaluation: tuple[_Score, ...]
     kept_evaluation: int
     constant_score: ConstantScore | None = None
     baseline_score: float | None = None
@@ -71,6 +75,13 @@ class FinetuneReport(pydantic.BaseModel):
     notes: tuple[str, ...]
     seconds: float
     finished_before: bool = False
+
+    @pydantic.field_validator("scores", mode="before")
+    @classmethod
+    def _read_correlations(cls, scores: Any) -> Any:
+        if isinstance(scores, dict) and "pearson" in scores:
+            return {name: math.nan if value is None else value for name, value in scores.items()}
+        return scores
 
 
 def read_report(folder: pathlib.Path) -> FinetuneReport:

@@ -20,8 +20,9 @@ from albert_tf import checkpoints
 from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
 from albert_tf.data.finetuning.text_counts import TextCounts, count_texts
-from albert_tf.files.atomic import atomic_write, exclusive_lock
+from albert_tf.files.atomic import exclusive_lock, write_json
 from albert_tf.files.hub import model_folder
+from albert_tf.files.json import finite
 from albert_tf.files.origins import name_of
 from albert_tf.files.urls import location
 from albert_tf.models.base import AlbertBase
@@ -300,7 +301,7 @@ class _Run:
             tokenizer.save_pretrained(options.output)
             self.task.write_predictions(options.output / self.task.predictions_file, dev, evaluation)
             # Written last: its presence marks the run as finished.
-            atomic_write(options.output / REPORT_FILE, (report.model_dump_json(indent=2) + "\n").encode())
+            write_json(options.output / REPORT_FILE, finite(report.model_dump(), str), ensure_ascii=False)
             shutil.rmtree(options.output / CHECKPOINTS_FOLDER)
         self.devices.barrier()
         return report
@@ -318,6 +319,7 @@ class _Run:
 
     def _notes(self, train: Any, dev: Any, evaluation: Evaluation) -> Iterator[str]:
         yield from self.task.notes(train)
+        yield from evaluation.notes
         for name, counts in self.counts.items():
             yield from (f"{name}: {sentence}" for sentence in counts.sentences())
         known, own = (np.fromiter(map(hash, self.task.keys(data)), np.int64) for data in (train, dev))

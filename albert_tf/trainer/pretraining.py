@@ -17,6 +17,7 @@ from albert_tf.costs import activation_values
 from albert_tf.data import name_damage
 from albert_tf.data.manifest import Manifest, read_tokenizer_files
 from albert_tf.files.atomic import atomic_write, exclusive_lock, write_json
+from albert_tf.files.json import finite
 from albert_tf.files.urls import location
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.trainer.batches import data_facts, data_sizes, heldout_batches, train_batches
@@ -259,7 +260,7 @@ def _finish(run: _Run, devices: Devices, model, tokenizer_files: dict[str, bytes
         model.save_pretrained(run.output / MODEL_FOLDER)
         for name, content in tokenizer_files.items():
             atomic_write(run.output / MODEL_FOLDER / name, content)
-        write_json(run.output / RESULTS_FILE, results)
+        write_json(run.output / RESULTS_FILE, finite(results))
     return results
 
 

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
+import math
 import pathlib
 import shutil
 import warnings
@@ -97,7 +98,7 @@ class Speed:
 
 
 def read_metrics(file: pathlib.Path) -> list[dict[str, float]]:
-    """The entries of a metrics file; an incomplete last line is ignored.
+    """The entries of a metrics file, with NaN for null; an incomplete last line is ignored.
 
     Raises:
         ValueError: a line is invalid.
@@ -109,6 +110,7 @@ def read_metrics(file: pathlib.Path) -> list[dict[str, float]]:
         if not line:
             continue
         entry = parse_json(line, f"{file}, line {number},", cure=cure)
+        entry = {name: math.nan if value is None and name != "step" else value for name, value in entry.items()}
         if not {"step", "loss"} <= entry.keys() or not all(type(value) in (int, float) for value in entry.values()):
             raise ValueError(f"{file}, line {number}, has no step, no loss or a value that is not a number; {cure}.")
         entries.append(entry)

@@ -56,7 +56,8 @@ _READ_BY = {
     "doc_stride": (*_QUESTIONS, "token_classification", "sequence_classification"),
     "windows": ("sequence_classification",),
     "tag_words": ("token_classification",),
-    **dict.fromkeys(("objective", "negative_column", "positive_label", "largest_label"), ("sentence_embedding",)),
+    "positive_label": _TABLES,
+    **dict.fromkeys(("objective", "negative_column", "largest_label"), ("sentence_embedding",)),
     **dict.fromkeys(("dev_label_column", "normalize", "pooling"), ("sentence_embedding",)),
 }
 
@@ -106,7 +107,8 @@ class TaskOptions(pydantic.BaseModel):
             pairs of similar sentences, or `"triplet"`; see AlbertForSentenceEmbedding. With `"ranking"` on several
             devices, each compares its own part of a batch.
         negative_column: column of sentences that differ from the others of their row.
-        positive_label: with `"ranking"` or `"triplet"`, label of the rows to train on, if the others are not similar.
+        positive_label: of two labels of texts, the one that F1 is of; None: the second. For sentence embeddings with
+            `"ranking"` or `"triplet"`, label of the rows to train on, if the others are not similar.
         largest_label: labels to train on are similarities from 0 to this number.
         dev_label_column: column of similarities to evaluate on. None: `label_column`.
         normalize: whether embeddings have length 1. None: as in the pretrained model, by default not.
@@ -201,11 +203,21 @@ class TaskOptions(pydantic.BaseModel):
                 f"doc_stride={self.doc_stride}."
             )
         for name in ("negative_column", "positive_label"):
-            if getattr(self, name) is not None and self.objective == "similarity":
+            is_used = self.objective != "similarity" or self.task != "sentence_embedding"
+            if getattr(self, name) is not None and not is_used:
                 raise ValueError(
                     f"`{name}` must be None with objective='similarity', which does not use it; 'ranking' and "
                     f"'triplet' do. Received: {name}={getattr(self, name)!r}."
                 )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _check_positive_label(self):
+        if self.positive_label is not None and self.problem != "classification":
+            raise ValueError(
+                f"`positive_label` must be None with problem={self.problem!r}, whose scores are of all labels. "
+                f"Received: positive_label={self.positive_label!r}."
+            )
         return self
 
     @property

@@ -18,7 +18,8 @@ def test_the_card_tells_what_the_model_is(folders, tmp_path):
     folder.mkdir()
     recipe = {"train": {"sha256": "ab"}, "learning_rate": 1e-3, "patience": None, "optimizer": "lamb"}
     (source / "recipe.json").write_text(json.dumps(recipe))
-    (source / "metrics.json").write_text(json.dumps({"scores": {"accuracy": 0.875}, "dev_examples": 1200}))
+    scores = {"accuracy": 0.875, "f1": 0.5, "positive_label": "mixed"}
+    (source / "metrics.json").write_text(json.dumps({"scores": scores, "dev_examples": 1200}))
     (folder / "weights").write_bytes(b"12345")
     loaded = load_folder(folders["classifier"])
     write_model_card(folder, loaded, "mood", source, "Apache-2.0", FORM)
@@ -30,7 +31,7 @@ def test_the_card_tells_what_the_model_is(folders, tmp_path):
     assert card["files"]["weights"] == {"bytes": 5, "sha256": sha256(folder / "weights")}
     assert card["recipe"] == recipe
     text = (folder / "MODEL.md").read_text()
-    assert "| accuracy | 0.8750 |" in text
+    assert "| accuracy | 0.8750 |\n| f1 of mixed | 0.5000 |" in text
     assert "## Scores on 1,200 examples" in text
     assert "| Licence | Apache-2.0 |" in text
     assert FORM.items() <= card.items()

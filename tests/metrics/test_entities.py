@@ -34,7 +34,7 @@ def test_scores():
     assert (scores.precision, scores.recall) == (2 / 4, 2 / 3)
     assert scores.f1 == pytest.approx(4 / 7)
     assert scores.accuracy == 4 / 6
-    assert scores.f1_by_label == {"A": 0.0, "B": 1.0}
+    assert {label: each.f1 for label, each in scores.by_label.items()} == {"A": 0.0, "B": 1.0}
     assert tag_scores([["O"]], [["O"]]).f1 == 0.0
 
 

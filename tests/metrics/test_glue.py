@@ -6,8 +6,9 @@ import pathlib
 
 import numpy as np
 import pytest
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-from albert_tf.metrics import best_threshold, classification_scores, multi_label_scores, regression_scores
+from albert_tf.metrics import LabelScores, best_threshold, classification_scores, multi_label_scores, regression_scores
 
 CASES = json.loads((pathlib.Path(__file__).parents[1] / "golden" / "metrics_glue" / "cases.json").read_text())
 
@@ -23,6 +24,51 @@ def test_classification(case):
     assert scores.matthews == pytest.approx(expected["matthews_corrcoef"], abs=1e-12)
     assert scores.f1_macro == pytest.approx(expected["f1_macro"], abs=1e-12)
     assert scores.f1 == (pytest.approx(expected["f1"], abs=1e-12) if "f1" in expected else None)
+
+
+@pytest.mark.parametrize("case", cases("classification"))
+def test_each_label(case):
+    names = [f"label {number}" for number in range(max(*case["labels"], *case["predictions"], 1) + 1)]
+    scores = classification_scores(case["labels"], case["predictions"], names)
+    matrix = [[scores.confusion.get(label, {}).get(other, 0) for other in names] for label in names]
+    numbers = range(len(names))
+    assert matrix == confusion_matrix(case["labels"], case["predictions"], labels=numbers).tolist()
+    expected = precision_recall_fscore_support(
+        case["labels"], case["predictions"], labels=numbers, zero_division=np.nan
+    )
+    for name, column in zip(("precision", "recall", "f1", "examples"), expected):
+        found = [getattr(scores.by_label[label], name) for label in names]
+        np.testing.assert_allclose(np.array(found, float), column, atol=1e-12)  # None is NaN
+
+
+def test_f1_is_of_the_positive_label():
+    labels, predictions, names = [0, 0, 0, 1, 1], [0, 0, 1, 1, 0], ["no", "yes"]
+    for label, f1 in ((None, 0.5), ("yes", 0.5), ("no", 2 / 3)):
+        scores = classification_scores(labels, predictions, names, label)
+        assert (scores.f1, scores.positive_label) == (pytest.approx(f1), label or "yes")
+    scores = classification_scores(labels, predictions, [*names, "perhaps"])
+    assert (scores.f1, scores.positive_label) == (None, None)
+    assert scores.by_label["perhaps"] == LabelScores(None, None, None, 0)
+    for names, label in ((["no", "yes"], "Yes"), (["no", "yes", "perhaps"], "yes")):
+        with pytest.raises(ValueError, match=r"`positive_label` must be one of two labels\. Received: "):
+            classification_scores(labels, predictions, names, label)
+    with pytest.raises(ValueError, match="must have a name for each of 2 classes"):
+        classification_scores(labels, predictions, ["no"])
+
+
+def test_thousands_of_classes_need_no_table_of_all_pairs():
+    scores = classification_scores([0, 200_000, 5], [0, 200_000, 6])
+    assert scores.confusion == {"0": {"0": 1}, "5": {"6": 1}, "200000": {"200000": 1}}
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("side", ["labels", "predictions"])
+def test_a_number_that_is_not_finite_has_no_correlation(bad, side):
+    values = {"labels": [1.0, 2.0, 3.0, 4.0], "predictions": [1.0, 3.0, 2.0, 4.0]}
+    values[side][1] = bad
+    scores = regression_scores(**values)
+    assert math.isnan(scores.pearson)
+    assert math.isnan(scores.spearman) == math.isnan(bad)  # infinity has a rank
 
 
 @pytest.mark.parametrize("case", cases("regression"))

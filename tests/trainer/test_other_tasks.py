@@ -8,7 +8,7 @@ import pytest
 from albert_tf.data.finetuning.tagged import TaggedText, encode_tagged
 from albert_tf.export import load_folder
 from albert_tf.files.json import read_json
-from albert_tf.metrics import ChoiceScores, ConstantScore, TagScores
+from albert_tf.metrics import ChoiceScores, ConstantScore, LabelScores, TagScores
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.tasks.token_classification import TagEvaluation
@@ -53,7 +53,7 @@ def test_entities_are_learnt(files, tmp_path, file):
     assert isinstance(report.scores, TagScores)
     assert report.main_score == "f1"
     assert report.scores.f1 > 0.9
-    assert report.scores.f1_by_label == {"PER": report.scores.f1}
+    assert {label: each.f1 for label, each in report.scores.by_label.items()} == {"PER": report.scores.f1}
     rows = [json.loads(line) for line in (tmp_path / "run/dev_predictions.jsonl").read_text("utf-8").splitlines()]
     assert len(rows) == report.dev_examples == 60
     found = [span["text"] for row in rows for span in row["spans"]]
@@ -91,7 +91,7 @@ def test_a_span_within_a_token_is_not_found_by_finding_the_token():
     evaluation = TagEvaluation.of(encoded, [["O", "B-LOC"]], names)
     assert evaluation.tags == evaluation.predictions == [["O", "B-LOC"]]
     assert (evaluation.spans, evaluation.expected) == ([[(4, 10, "LOC")]], [[(4, 6, "LOC")]])
-    assert (evaluation.scores.f1, evaluation.scores.f1_by_label) == (0.0, {"LOC": 0.0})
+    assert (evaluation.scores.f1, evaluation.scores.by_label) == (0.0, {"LOC": LabelScores(0.0, 0.0, 0.0, 1)})
 
 
 def test_texts_of_words_and_texts_with_spans_may_be_mixed():
@@ -100,6 +100,15 @@ def test_texts_of_words_and_texts_with_spans_may_be_mixed():
     evaluation = TagEvaluation.of(encode_tagged(tokenizer(), texts, names), [["O", "B-LOC"]] * 2, names)
     assert evaluation.scores.f1 == 1.0
     assert evaluation.constant_score == ConstantScore("accuracy of the most frequent tag", 0.5)
+    assert evaluation.notes == []
+
+
+def test_texts_without_entities_are_said_in_a_sentence():
+    evaluation = TagEvaluation([["O", "O"]], [["B-LOC", "O"]], [[(0, 3, "LOC")]], [None])
+    assert evaluation.notes == [
+        "All words have the same tag, 'O', so that the scores tell little.",
+        "Recall is undefined for labels that no example to evaluate on has: 'LOC'.",
+    ]
 
 
 @pytest.mark.parametrize(

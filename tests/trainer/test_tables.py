@@ -11,13 +11,13 @@ import numpy as np
 import pandas
 import pytest
 import tensorflow as tf
-from sklearn.metrics import f1_score
+from sklearn.metrics import f1_score, precision_recall_fscore_support
 
 import albert_tf
 from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.export import classify, export_saved_model, load_folder
-from albert_tf.metrics import ConstantScore, MultiLabelScores, multi_label_scores
+from albert_tf.metrics import ConstantScore, LabelScores, MultiLabelScores, multi_label_scores
 from albert_tf.trainer import FinetuneOptions, finetune, finetune_grid
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.examples import make_task
@@ -26,6 +26,7 @@ from albert_tf.trainer.tasks.text_classification import LabelEvaluation, write_p
 from tests.cli.terminal import mistake, output_of
 from tests.toy_task import CONFIG, mood_rows, tokenizer, write_mood_table, write_pretrained
 
+FIELDS = ("precision", "recall", "f1", "examples")
 TOPICS = {"law": ("judge", "court"), "sport": ("ball", "race"), "war": ("army", "sword")}
 
 
@@ -188,7 +189,10 @@ def test_scores_of_several_labels_are_those_of_scikit_learn():
     assert found.f1_micro == pytest.approx(f1_score(labels, predictions, average="micro"))
     assert found.f1_macro == pytest.approx(f1_score(labels, predictions, average="macro"))
     assert found.exact_match == (labels == predictions).all(axis=1).mean()
-    assert multi_label_scores([[0]], [[0]]) == MultiLabelScores(0.0, 0.0, 1.0)
+    each = precision_recall_fscore_support(labels, predictions)
+    columns = [[getattr(scores, name) for scores in found.by_label.values()] for name in FIELDS]
+    np.testing.assert_allclose(columns, each)
+    assert multi_label_scores([[0]], [[0]]) == MultiLabelScores(0.0, 0.0, 1.0, {"0": LabelScores(None, None, None, 0)})
     with pytest.raises(ValueError, match="must be non-empty tables of equal size"):
         multi_label_scores([[0, 1]], [[0]])
 

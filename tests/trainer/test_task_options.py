@@ -60,6 +60,8 @@ def test_glue_has_the_numbers_of_the_paper():
         ({"text_column": "question", "task": "question_answering"}, "`text_column` must be left out for the task"),
         ({"labels": ["a", "b"], "task": "multiple_choice"}, "`labels` must be left out for the task"),
         ({"positive_label": "yes", "task": "sentence_embedding"}, "`positive_label` must be None with objective="),
+        ({"positive_label": "yes", "problem": "regression"}, "`positive_label` must be None with problem='regression'"),
+        ({"positive_label": "yes", "task": "token_classification"}, "`positive_label` must be left out for the task"),
         (
             {"gradient_accumulation_steps": 2, "task": "sentence_embedding", "objective": "ranking"},
             "`gradient_accumulation_steps` must be 1 with objective='ranking'.*remat='block'",

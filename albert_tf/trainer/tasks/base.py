@@ -6,14 +6,15 @@ Letters: N examples, B batch, L sequence.
 import abc
 import itertools
 import pathlib
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from albert_tf.data.finetuning.encoded import MAX_TOKENS
 from albert_tf.data.finetuning.separated import separated_line
+from albert_tf.data.finetuning.tables import listed
 from albert_tf.files.atomic import atomic_open
 from albert_tf.inference.predictor import LoadedModel, Predictor
-from albert_tf.metrics import ConstantScore
+from albert_tf.metrics import ConstantScore, LabelScores
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.task_options import TaskOptions
 
@@ -28,6 +29,16 @@ def write_table(path: pathlib.Path, header: Sequence[str], rows: Iterable[Sequen
     with atomic_open(path) as file:
         for row in itertools.chain([header], rows):
             file.write(separated_line(row, "\t").encode("utf-8", "surrogatepass"))
+
+
+def label_notes(by_label: Mapping[str, LabelScores]) -> Iterator[str]:
+    """Which scores of labels are undefined, and why."""
+    absent = [name for name, scores in by_label.items() if not scores.examples]
+    if absent:
+        yield f"Recall is undefined for labels that no example to evaluate on has: {listed(absent)}."
+    unused = [name for name, scores in by_label.items() if scores.precision is None]
+    if unused:
+        yield f"Precision is undefined for labels that are never predicted: {listed(unused)}."
 
 
 def predictor_of(
@@ -64,6 +75,11 @@ class Evaluation(Protocol):
     @property
     def constant_score(self) -> ConstantScore | None:
         """Score of the best prediction that is the same for every example, None where there is none."""
+        ...
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know of the scores: why one is undefined, or tells little."""
         ...
 
 

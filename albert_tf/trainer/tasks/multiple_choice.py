@@ -118,6 +118,13 @@ class ChoiceEvaluation:
         return len(set(self.logits.argmax(axis=1).tolist())) == 1
 
     @property
+    def notes(self) -> list[str]:
+        """Whether the position of the right answer is always the same."""
+        if self.constant_score.value < 1:
+            return []
+        return ["All questions have the right answer at the same position, so that the scores tell little."]
+
+    @property
     def constant_score(self) -> ConstantScore:
         """Accuracy of the most frequent position of the right answer."""
         return ConstantScore.of_labels(self.labels.tolist(), "accuracy of the most frequent position")

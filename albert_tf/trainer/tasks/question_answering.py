@@ -214,6 +214,11 @@ class AnswerEvaluation:
         return len(set(self.texts.values())) == 1
 
     @property
+    def notes(self) -> list[str]:
+        """None: all scores are defined."""
+        return []
+
+    @property
     def constant_score(self) -> ConstantScore | None:
         """Share of questions without an answer, if there are any."""
         if not isinstance(self.scores, SquadScores) or self.scores.unanswerable is None:

@@ -5,6 +5,7 @@ Letters: N examples, C classes, B batch, L sequence.
 
 import dataclasses
 import itertools
+import math
 import pathlib
 import warnings
 from collections.abc import Callable, Hashable, Iterable
@@ -14,6 +15,7 @@ import numpy as np
 
 from albert_tf.data.finetuning.classification import LabelledTexts, join_labels, read_texts
 from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
+from albert_tf.data.finetuning.tables import listed
 from albert_tf.files.origins import name_of
 from albert_tf.inference.predictor import Predictor
 from albert_tf.inference.settings import DEFAULT_THRESHOLD, Settings, Threshold, thresholds_of
@@ -25,11 +27,13 @@ from albert_tf.metrics import (
     RegressionScores,
     best_threshold,
     classification_scores,
+    f1_label,
     multi_label_scores,
     regression_scores,
+    undefined_correlation,
 )
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.trainer.tasks.base import FinetuneTask, write_table
+from albert_tf.trainer.tasks.base import FinetuneTask, label_notes, write_table
 from albert_tf.trainer.tasks.baseline import tfidf_outputs
 
 if TYPE_CHECKING:
@@ -94,6 +98,7 @@ class TextClassification(FinetuneTask):
             )
         if name == "f1" and len(names) != 2:
             raise ValueError(f"`main_score` must not be 'f1' for {len(names)} classes; use 'f1_macro'. Received: 'f1'.")
+        f1_label(names, self.options.positive_label)  # raises an error if it is not one of two
         smoothing = getattr(self.options, "label_smoothing", 0.0)
         return {
             "problem": self.options.problem,
@@ -125,6 +130,7 @@ class TextClassification(FinetuneTask):
         """Evaluates texts."""
         problem, labels = model.settings.problem, model.settings.labels
         targets = targets_of(model.settings, data)
+        f1_label(labels, self.options.positive_label)  # raises an error before texts are computed
         encoded, windows = self._encode(model.tokenizer, data), self.options.windows
 
         def evaluate() -> LabelEvaluation:
@@ -150,7 +156,8 @@ class TextClassification(FinetuneTask):
             by_label = zip(labels, targets.T, probabilities.T)
             is_one = threshold is None
             threshold = best if is_one else {name: best_threshold(a, b, best) for name, a, b in by_label}
-        return LabelEvaluation(problem, labels, targets, logits, self.main_score, threshold)
+        positive = self.options.positive_label
+        return LabelEvaluation(problem, labels, targets, logits, self.main_score, threshold, positive)
 
     def write_predictions(self, path: pathlib.Path, data: LabelledTexts, evaluation: "LabelEvaluation") -> None:
         """Writes TSV, see `write_predictions`."""
@@ -187,6 +194,7 @@ class LabelEvaluation:
         logits: float32 [N, C].
         main: name of the main score.
         threshold: of the probabilities of labels, where a text may have any number of them.
+        positive_label: the one of two class names that `f1` is of; None: the second.
     """
 
     problem: str
@@ -195,6 +203,7 @@ class LabelEvaluation:
     logits: np.ndarray
     main: str
     threshold: Threshold | None = None
+    positive_label: str | None = None
 
     @property
     def decisions(self) -> np.ndarray:
@@ -208,8 +217,8 @@ class LabelEvaluation:
         if self.problem == "regression":
             return regression_scores(self.targets, self.logits[:, 0])
         if self.problem == "multi_label":
-            return multi_label_scores(self.targets, self.decisions)
-        return classification_scores(self.targets, self.logits.argmax(axis=1))
+            return multi_label_scores(self.targets, self.decisions, self.names)
+        return classification_scores(self.targets, self.logits.argmax(axis=1), self.names, self.positive_label)
 
     def predictions(self, separator: str | None) -> list[str]:
         """The predicted label of each example, or its labels with the separator between them."""
@@ -238,11 +247,26 @@ class LabelEvaluation:
     def constant_score(self) -> ConstantScore | None:
         """Score of the most frequent label, of the most frequent labels together, or of the mean."""
         if self.problem == "regression":
-            return ConstantScore("mean squared error of the mean", float(np.var(self.targets)))
+            return ConstantScore("mean squared error of the mean", float(np.var(self.targets, dtype=np.float64)))
         if self.problem == "multi_label":
             sets = map(tuple, self.targets.tolist())
             return ConstantScore.of_labels(sets, "exact match of the most frequent labels")
         return ConstantScore.of_labels(self.targets.tolist())
+
+    @property
+    def notes(self) -> list[str]:
+        """Why a score is undefined, and whether all examples have the same label."""
+        scores = self.scores
+        if not isinstance(scores, RegressionScores):
+            notes = list(label_notes(scores.by_label))
+            if len(rows := np.unique(self.targets, axis=0)) == 1:
+                labels = [self.names[index] for index in (np.flatnonzero(rows[0]) if rows.ndim > 1 else rows)]
+                which = f"the same label, {listed(labels)}," if labels else "no label,"
+                notes.insert(0, f"All examples have {which} so that the scores tell little.")
+            return notes
+        undefined = [name.replace("_", " ") for name, score in vars(scores).items() if math.isnan(score)]
+        reason = undefined_correlation(self.targets, self.logits[:, 0])
+        return [f"The scores {', '.join(undefined)} are undefined, because {reason}."] if undefined else []
 
 
 def targets_of(model: "AlbertForSequenceClassification | Settings", texts: LabelledTexts) -> np.ndarray:

@@ -27,7 +27,7 @@ from albert_tf.metrics import ConstantScore, TagScores, find_entities, tag_score
 from albert_tf.metrics.entities import entity_scores
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.spans import trim_span
-from albert_tf.trainer.tasks.base import FinetuneTask
+from albert_tf.trainer.tasks.base import FinetuneTask, label_notes
 
 if TYPE_CHECKING:
     # Examples are predicted without Keras and TensorFlow where the model is an ONNX folder.
@@ -171,6 +171,15 @@ class TagEvaluation:
     def is_constant(self) -> bool:
         """Whether all words have the same tag."""
         return len({tag for row in self.predictions for tag in row}) == 1
+
+    @property
+    def notes(self) -> list[str]:
+        """Whether there is one tag alone, and labels whose scores are undefined."""
+        notes = list(label_notes(self.scores.by_label))
+        if self.constant_score.value == 1:
+            tag = next(tag for row in self.tags for tag in row)
+            notes.insert(0, f"All words have the same tag, {tag!r}, so that the scores tell little.")
+        return notes
 
     @property
     def constant_score(self) -> ConstantScore:
