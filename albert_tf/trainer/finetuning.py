@@ -319,9 +319,9 @@ class _Run:
 
     def _notes(self, train: Any, dev: Any, evaluation: Evaluation) -> Iterator[str]:
         yield from self.task.notes(train)
-        yield from evaluation.notes
         for name, counts in self.counts.items():
             yield from (f"{name}: {sentence}" for sentence in counts.sentences())
+        yield from evaluation.notes
         known, own = (np.fromiter(map(hash, self.task.keys(data)), np.int64) for data in (train, dev))
         if shared := int(np.isin(own, known).sum()):
             yield (

@@ -86,7 +86,8 @@ def test_weights_that_were_evaluated_are_not_evaluated_again(keep, files, tmp_pa
 def test_what_is_wrong_is_noted(learnt, files, tmp_path):
     assert learnt[1].notes == ()
     report = finetune(options_for(files, tmp_path / "run", learning_rate=1e-12))
-    shared, learnt_nothing = report.notes
+    unused, shared, learnt_nothing = report.notes
+    assert unused.startswith("Precision is undefined for labels that are never predicted: ")
     assert shared.startswith("40 of the 40 examples to evaluate on are also in the training examples")
     assert learnt_nothing.startswith("Nothing was learnt: all predictions are the same")
 

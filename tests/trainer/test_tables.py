@@ -123,7 +123,7 @@ def test_the_threshold_of_fine_tuning_is_that_of_every_use(files, tmp_path, thre
     examples = read_texts(files / "topics.jsonl", Columns(separator=","))
     found = classify(loaded, examples.texts)
     predicted = [[label in one.labels for label in TOPICS] for one in found]
-    assert multi_label_scores(examples.label_decisions(TOPICS), predicted) == report.scores
+    assert multi_label_scores(examples.label_decisions(TOPICS), predicted, TOPICS) == report.scores
     export = export_saved_model(tmp_path / "run", tmp_path, "saved", threshold={"war": 0.4}).folder
     settings = json.loads((export / "model.json").read_text())
     limits = dict.fromkeys(TOPICS, report.threshold) if threshold is None else dict(report.threshold)

@@ -67,7 +67,7 @@ class TextClassification(FinetuneTask):
         kind, default = _SCORES[problem]
         if name is None:
             return default
-        known = [field.name for field in dataclasses.fields(kind)]
+        known = [field.name for field in dataclasses.fields(kind) if field.type in (float, float | None)]
         if name not in known:
             raise ValueError(f"`main_score` must be one of {', '.join(known)} for {problem}. Received: {name!r}.")
         return name
