@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from albert_tf.extras import install_command
+from albert_tf.files.urls import with_urls
 from albert_tf.progress import progress_line
 
 NAME = "serve"
@@ -59,7 +60,7 @@ def run(
     from albert_tf.serving.batching import BatchOptions
     from albert_tf.serving.hosts import is_loopback
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.basicConfig(level=logging.INFO, handlers=[_handler()])
     if not is_loopback(host) and api_key is None:
         logging.warning("Anyone who can reach %s can use the models; set --api-key-file to require a key.", host)
     options = server.ServerOptions(
@@ -78,6 +79,18 @@ def run(
     )
     logging.info("Loading the models in %s.", folder)
     asyncio.run(server.serve(folder, options, typer.echo))
+
+
+def _handler() -> logging.Handler:
+    """Writes logs to stderr, without the secrets that URLs may have."""
+
+    class Formatter(logging.Formatter):
+        def format(self, record):
+            return with_urls(super().format(record))
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(Formatter("%(asctime)s %(levelname)s %(message)s"))
+    return handler
 
 
 def _check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:

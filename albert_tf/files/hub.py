@@ -90,7 +90,9 @@ def _behind_url(path: Any, weights: bool) -> pathlib.Path:
     """The copy of a model's folder or, of a file or the prefix of a checkpoint, of the files that belong to it."""
     if not is_remote(path):
         return path
-    if path.is_dir():
+    with explained(path):
+        is_folder = path.is_dir()
+    if is_folder:
         return local_copy(path, lambda name: not name.startswith(_OF_RUNS) and (weights or _is_small(name)))
     with explained(path):
         if not path.fs.glob(f"{path.path}*"):

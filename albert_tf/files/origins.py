@@ -1,12 +1,16 @@
 """Files that were made of something else, such as a DataFrame or a URL, and what they are called in messages."""
 
 import functools
+import re
 import tempfile
 from pathlib import Path
 
 # By the path of the file.
 ORIGINS: dict[Path, str] = {}
 STANDARD_INPUT = "standard input"
+# User and password of a URL, and its query, which may be a signature; pathlib makes one slash of two.
+_USER = re.compile(r"\b([a-z][a-z0-9+.-]+:/{1,2})[^/\s@'\"]*(?::[^/\s@'\"]*)?@(?=[^/\s])", re.IGNORECASE)
+_QUERY = re.compile(r"\b([a-z][a-z0-9+.-]+:/{1,2}[^\s?'\"<>]+)\?[^\s'\"<>]*[^\s'\"<>,;:.)]", re.IGNORECASE)
 _UNITS = {".json": "element", ".parquet": "row"}
 
 
@@ -26,8 +30,19 @@ def is_in_memory(path: Path) -> bool:
 
 
 def name_of(path: Path) -> str:
-    """The file as its user calls it."""
-    return ORIGINS.get(path, str(path))
+    """The file as its user calls it, without secrets."""
+    return without_secrets(ORIGINS.get(path, str(path)))
+
+
+def without_secrets(text: str) -> str:
+    """A text whose URLs have neither user and password nor a query, which may sign them.
+
+    Example:
+
+    >>> without_secrets("s3://b/k and https://me:pw@host/a.csv?X-Amz-Signature=1f could not be read")
+    's3://b/k and https://host/a.csv?... could not be read'
+    """
+    return _QUERY.sub(r"\1?...", _USER.sub(r"\1", text))
 
 
 def where(path: Path, line: int) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from albert_tf.extras import install_command
-from albert_tf.files.origins import ORIGINS, process_folder
+from albert_tf.files.origins import ORIGINS, process_folder, without_secrets
 
 Result = TypeVar("Result")
 # pathlib makes one slash of two.
@@ -76,7 +76,8 @@ def location(path: Any) -> pathlib.Path:
         try:
             from upath import UPath
         except ImportError:
-            raise ValueError(f"{url} needs fsspec and universal-pathlib; {install_command('cloud')}.") from None
+            needed = "needs fsspec and universal-pathlib"
+            raise ValueError(f"{without_secrets(url)} {needed}; {install_command('cloud')}.") from None
         protocol = url.partition(":")[0]
         _adapt_library(protocol)
         remote: Any = UPath(url, **_OPTIONS.get(protocol, {}))
@@ -125,9 +126,9 @@ def explained(url: Any, doing: str = "be read") -> Iterator[None]:
     try:
         yield
     except Exception as error:  # of many kinds, by protocol
-        if isinstance(error, ValueError) and str(url) in str(error):  # explained already
-            raise
-        raise ValueError(_sentence(str(url), error, doing)) from None
+        name, text = without_secrets(str(url)), without_secrets(str(error))
+        is_explained = isinstance(error, ValueError) and name in text
+        raise ValueError(text if is_explained else without_secrets(_sentence(name, error, doing))) from None
 
 
 def _sentence(url: str, error: BaseException, doing: str) -> str:
@@ -150,21 +151,21 @@ def of_a_library(error: Exception) -> str | None:
     """One sentence about an error of a library for URLs that nothing has explained; None for others."""
     package = type(error).__module__.partition(".")[0]
     known = ("botocore", "aiobotocore", "aiohttp", "gcsfs", "fsspec", "huggingface_hub", "s3fs", "google", "httpx")
-    return _sentence("A URL", error, "be read or written") if package in known else None
+    return without_secrets(_sentence("A URL", error, "be read or written")) if package in known else None
 
 
 def with_urls(text: str) -> str:
-    """A message with the URLs of copies instead of their paths."""
+    """A message with the URLs of copies instead of their paths, and without secrets."""
     if _copies or _known_roots:
         text = re.sub(rf"{re.escape(str(process_folder()))}/({_COPIES}|{MIRRORS}/\w+)/(\w+)/", r"\2://", text)
-    return re.sub(r"\b(s3|gs|hf|https?):/(?=[^/\s])", r"\1://", text)
+    return without_secrets(re.sub(r"\b(s3|gs|hf|https?):/(?=[^/\s])", r"\1://", text))
 
 
 def place_of_copy(remote: Any, folder: str = _COPIES) -> pathlib.Path:
     """Where the copy of a file or folder lies."""
     parts = [remote.protocol, *re.sub(r"^\w+://", "", remote.path).partition("?")[0].split("/")]
     if {"..", "."} & set(parts):
-        raise ValueError(f"{remote} has '..' in its name, which is no name of a file; rename it.")
+        raise ValueError(f"{without_secrets(str(remote))} has '..' in its name, which is no name of a file; rename it.")
     return process_folder().joinpath(folder, *filter(None, parts))
 
 
@@ -188,7 +189,8 @@ def local_copy(path: Any, wanted: Callable[[str], bool] = lambda name: True) -> 
         found = retried(lambda: _files(remote))
         names = {name: known for name, known in found.items() if not name or wanted(name)}
         if not names:
-            raise ValueError(f"{remote} has no files{' that are needed' if found else ''}; check the URL.")
+            needed = " that are needed" if found else ""
+            raise ValueError(f"{without_secrets(str(remote))} has no files{needed}; check the URL.")
         missing = [name for name, known in names.items() if not _is_copied(copy / name, known)]
         if missing:
             for name in missing:
@@ -286,9 +288,10 @@ def make_folder(folder: Any) -> None:
     if not is_remote(folder):
         folder.mkdir(parents=True, exist_ok=True)
     elif folder.protocol in _READ_ONLY:
-        raise ValueError(f"{folder} can only be read; give a folder, or a URL such as s3://bucket/folder.")
+        name = without_secrets(str(folder))
+        raise ValueError(f"{name} can only be read; give a folder, or a URL such as s3://bucket/folder.")
     elif folder.fs.isfile(folder.path):
-        raise ValueError(f"{folder} is a file; give another folder.")
+        raise ValueError(f"{without_secrets(str(folder))} is a file; give another folder.")
 
 
 def remove_tree(folder: Any) -> None:
