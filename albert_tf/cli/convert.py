@@ -8,12 +8,14 @@ import typer
 
 from albert_tf.cli.paths import check_new_folder, checkpoint_folder
 from albert_tf.cli.tables import print_table
+from albert_tf.files.atomic import last_if_metadata, move, remove_temporary, temporary_folder
 from albert_tf.files.mirrors import mirrored
 from albert_tf.files.urls import location
 from albert_tf.progress import progress_line
 
 NAME = "convert"
-KEPT = "the folder may be incomplete; empty it before running the command again"
+# Beside it, within the new folder, is what is being written; a killed process leaves it, the next one removes it.
+_PARTIAL = "checkpoint"
 
 
 def run(
@@ -30,9 +32,10 @@ def run(
     """
     if to not in ("google", "huggingface"):
         raise ValueError(f"`--to` must be google or huggingface. Received: {to}.")
+    remove_temporary(location(folder) / _PARTIAL)
     check_new_folder(folder)
     source = checkpoint_folder(source)
-    with progress_line("convert"), mirrored(folder) as written:
+    with progress_line("convert"), mirrored(folder) as target, temporary_folder(target / _PARTIAL) as written:
         from albert_tf import checkpoints
         from albert_tf.trainer.run_folder import RECIPE_FILE, REPORT_FILE
         from albert_tf.verify import check_weights  # imports TensorFlow, so only after the arguments were checked
@@ -43,6 +46,8 @@ def run(
         for record in filter(Path.is_file, (source / RECIPE_FILE, source / REPORT_FILE)):
             shutil.copy(record, written)  # how `finetune` read texts, and its threshold
         vocabulary = _write_vocabulary(source, written, to)
+        for file in sorted(written.iterdir(), key=last_if_metadata):
+            move(file, target / file.name)
     if list_tensors:
         rows = ((one.path, one.name, " x ".join(map(str, one.shape))) for one in placements)
         print_table("", ("variable", "tensor in the file", "shape"), rows, num_text_columns=2)

@@ -8,6 +8,7 @@ from typing import Any
 from albert_tf import checkpoints, models
 from albert_tf.data.finetuning.choices import MAX_STATEMENT_LENGTH
 from albert_tf.data.finetuning.encoded import MAX_TOKENS
+from albert_tf.data.finetuning.questions import default_question_length
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
 from albert_tf.inference.keras_network import KerasNetwork
@@ -98,8 +99,9 @@ def load_folder(folder: str | pathlib.Path, dtype: str | None = None) -> ModelFo
     tokenizer = AlbertTokenizer.from_pretrained(folder)
     tokenizer.check_fits(checkpoint.config.vocab_size)
     options = read_options(folder, checkpoint.config.max_position_embeddings)
-    if kind is models.AlbertForMultipleChoice:
-        options = {"max_question_length": MAX_STATEMENT_LENGTH, **options}
+    is_choice = kind is models.AlbertForMultipleChoice
+    longest = MAX_STATEMENT_LENGTH if is_choice else default_question_length(options["max_length"])
+    options = {"max_question_length": longest, **options}
     model = kind.from_pretrained(folder, dtype=dtype)
     if isinstance(model, models.AlbertForSentenceEmbedding):
         options |= {"max_length": model.max_length, "takes_pairs": False}

@@ -22,6 +22,7 @@ RESULTS_FILE = "results.json"  # of pretraining
 REPORT_FILE = "metrics.json"  # of fine-tuning
 CHECKPOINTS_FOLDER = "checkpoints"
 MODEL_FOLDER = "model"
+LOGS_FOLDER = "logs"  # of TensorBoard
 IDS_FOLDER = ".ids"  # of examples; left by a killed run, as is a recipe under its temporary name
 _MAX_METRICS_BYTES = 1 << 30
 _RESTORE = "restore it from a copy, or give another folder"
@@ -51,6 +52,8 @@ def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed:
     """
     if set("[\\") & set(str(folder)):  # TensorFlow takes the path of a checkpoint for a pattern
         raise ValueError(f"The path of {folder} must not have '[' or '\\'; use another folder.")
+    if (folder / LOGS_FOLDER).is_file():
+        raise ValueError(f"{folder / LOGS_FOLDER} is a file, but the logs of a run are a folder; rename or delete it.")
     if (folder / RECIPE_FILE).exists():
         found = differences(read_json(folder / RECIPE_FILE, cure=_RESTORE), json.loads(json.dumps(recipe)))
         if found and not allow_changed:

@@ -100,8 +100,8 @@ class TaskOptions(pydantic.BaseModel):
             by their `"max"`, which suits several labels per text. None: the ends of longer texts are left out.
         doc_stride: distance in tokens of the starts of two windows of a text or passage. None: 128, or a third of
             `max_length` if that is less.
-        max_question_length: longer questions are cut to this number of ids, by default 64; in multiple choice, only the
-            last ids of a question with its choice are kept, by default 128.
+        max_question_length: longer questions are cut to this number of ids, by default 64, or half of `max_length` if
+            that is less; in multiple choice, only the last ids of a question with its choice are kept, by default 128.
         max_answer_length: maximum number of tokens of an answer.
         objective: for sentence embeddings, what is minimised: `"similarity"` for pairs with numbers, `"ranking"` for
             pairs of similar sentences, or `"triplet"`; see AlbertForSentenceEmbedding. With `"ranking"` on several

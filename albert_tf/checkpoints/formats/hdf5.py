@@ -89,6 +89,8 @@ def _walk(group: h5py.Group, parent: str, skip: str, seen: set[int]) -> Iterator
 
 
 def _array(path: str, dataset: h5py.Dataset, bytes_left: int) -> np.ndarray:
+    if dataset.shape is None:
+        raise ValueError(f"{path} has no values")
     if dataset.external:
         raise ValueError(f"{path} is stored in another file")
     if dataset.id.get_create_plist().get_layout() != h5py.h5d.CONTIGUOUS:

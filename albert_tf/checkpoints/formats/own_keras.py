@@ -37,7 +37,11 @@ def checkpoint_from(source: pathlib.Path, values: Mapping[str, Any], weights: Hd
         config = make_config(source, values, AlbertConfig.from_published)
         settings = check_settings(source, values)
     layers = {path.removesuffix("/vars"): name for path, name in weights.names.items() if path.endswith("/vars")}
-    arrays = {_path(path, layers): array for path, array in weights.arrays.items() if "seed_generator" not in path}
+    places = {path: _path(path, layers) for path in weights.arrays if "seed_generator" not in path}
+    if len(set(places.values())) < len(places):
+        twice = next(path for path, place in places.items() if list(places.values()).count(place) > 1)
+        raise ValueError(f"{source} holds the variable {places[twice]} twice; download or save it again.")
+    arrays = {place: weights.arrays[path] for path, place in places.items()}
     if not any(path.startswith("encoder/") for path in arrays):
         arrays = {f"encoder/{path}": array for path, array in arrays.items()}
     return Checkpoint(source, config, arrays, infer_head_settings(arrays, settings))

@@ -113,12 +113,17 @@ class QuestionWindows:
         return {**inputs, "p_mask": (~is_open).astype(np.int32)}
 
 
+def default_question_length(max_length: int) -> int:
+    """The number of ids to which questions are cut by default: 64, or half of `max_length` if that is less."""
+    return min(64, max_length // 2)
+
+
 def encode_questions(
     tokenizer: "AlbertTokenizer",
     questions: Sequence[Question],
     max_length: int = 384,
     doc_stride: int | None = None,
-    max_question_length: int = 64,
+    max_question_length: int | None = None,
     folder: Path | None = None,
 ) -> QuestionWindows:
     """Tokenizes questions and passages, and splits passages into windows.
@@ -129,7 +134,7 @@ def encode_questions(
         max_length: maximum number of ids of a window.
         doc_stride: distance in tokens of the starts of two windows. None: 128, or a third of `max_length` if that is
             less.
-        max_question_length: longer questions are cut to this number of ids.
+        max_question_length: longer questions are cut to this number of ids. None: see `default_question_length`.
         folder: as in `gather`.
 
     Raises:
@@ -144,6 +149,7 @@ def encode_questions(
             f"max_length={max_length}."
         )
     stride = window_stride(max_length, doc_stride)
+    max_question_length = max_question_length or default_question_length(max_length)
     parts = _parts(tokenizer, questions, BatchLayout(max_length, doc_stride=stride), max_question_length)
     settings = [tokenizer.vocab_hash, max_length, stride, max_question_length]
     rows = ((question.text, question.context) for question in questions)
