@@ -43,8 +43,8 @@ def read_tagged(
             which are names or indices into `names`; or with `text` and `spans`, as Prodigy, doccano and spaCy write
             them, in characters. Any other suffix: a word per line, its tag in the last column; columns are separated by
             tabs, or by spaces in lines without tabs; an empty line ends a text; lines with "-DOCSTART-", and comments
-            in front of a text, which begin with "#", are skipped. Of CoNLL-U, words and UPOS are read. Where the words are single characters, and some are
-            spaces, as in KLUE-NER, entities are spans of characters.
+            in front of a text, which begin with "#", are skipped. Of CoNLL-U, words and UPOS are read. Where the words
+            are single characters, and some are spaces, as in KLUE-NER, entities are spans of characters.
         labelled: whether the file must have labels. Otherwise they are ignored and may be missing, and `.txt` has a
             text per line.
         table: TableFormat; its encoding counts for all files.
@@ -138,7 +138,8 @@ def _prefixed(text: TaggedText) -> TaggedText:
 
 
 def _forms(labelled: bool, tags: _Tags, left_out: list[str], has_characters: bool) -> list[Form[TaggedText]]:
-    words, spans = "|".join(_WORDS), "|".join([*_SPANS, "_input_hash"])  # Prodigy leaves out spans where there are none
+    # Prodigy and Label Studio leave out spans where there are none.
+    words, spans = "|".join(_WORDS), "|".join([*_SPANS, "_input_hash", "annotation_id"])
 
     def of_words(row: Row) -> Iterator[TaggedText]:
         if not labelled and "text" in row.fields and not _are_strings(value_of(row.fields, *_WORDS)):
@@ -147,7 +148,8 @@ def _forms(labelled: bool, tags: _Tags, left_out: list[str], has_characters: boo
             yield _of_words(row, tags, labelled, _of_characters if has_characters else _joined)
 
     def of_spans(row: Row) -> Iterator[TaggedText]:
-        if row.fields.get("answer", "accept") != "accept":  # of Prodigy
+        is_refused = row.fields.get("answer", "accept") != "accept"  # of Prodigy
+        if is_refused or (labelled and row.is_annotated is False):
             left_out.append(row.where)
             return
         yield _of_spans(row, (value_of(row.fields, *_SPANS) or []) if labelled else [])
@@ -206,7 +208,9 @@ def _span(place: str, value: Any) -> tuple[int, int, str]:
     """Start, end and label of a span: an object, or a list of the three."""
     parts: list[Any] = list(value) if isinstance(value, list | tuple) else []
     if isinstance(value, Mapping):
-        parts = [value_of(value, *_START), value_of(value, *_END), value.get("label")]
+        label = value_of(value, "label", "labels")  # Label Studio has a list
+        label = label[0] if isinstance(label, list) and len(label) == 1 else label
+        parts = [value_of(value, *_START), value_of(value, *_END), label]
     if [type(part) for part in parts] != [int, int, str] or not parts[2]:
         raise ValueError(f"{place}: a span must have integers `start` and `end` and a `label`. Received: {value}.")
     return parts[0], parts[1], str(parts[2])

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from albert_tf.data.finetuning.tables import listed
 from albert_tf.data.finetuning.tagged import (
     OUTSIDE,
     TAG,
@@ -21,7 +22,6 @@ from albert_tf.data.finetuning.tagged import (
     tag_names,
 )
 from albert_tf.data.finetuning.tagged_files import read_tagged
-from albert_tf.data.finetuning.tables import listed
 from albert_tf.files.atomic import atomic_open
 from albert_tf.inference.predictor import Predictor
 from albert_tf.inference.tasks.token_classification import of_tokens
