@@ -203,7 +203,7 @@ class TaskOptions(pydantic.BaseModel):
                 "`doc_stride` must be left out without `windows`, whose starts it is the distance of. Received: "
                 f"doc_stride={self.doc_stride}."
             )
-        if self.label_columns and self.problem != "multi_label":
+        if self.label_columns and self.problem != "multi_label" and self.task == "sequence_classification":
             raise ValueError(
                 "`label_columns` must be left out unless problem='multi_label'. Received: label_columns="
                 f"{self.label_columns}."

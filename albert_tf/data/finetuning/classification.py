@@ -139,7 +139,7 @@ def read_texts(path: str | Path, columns: Columns | None = None, table: TableFor
     path, columns = Path(path), columns or Columns()
     texts, pairs = StoredRows[str](), None if columns.pair is None else StoredRows[str]()
     lines, labels, unlabelled = array.array("q"), [], array.array("q")
-    rows, left_out = FilledRows(path, table), 0
+    rows, row, left_out = FilledRows(path, table), None, 0
     for row in rows:
         if row.is_annotated is False:
             left_out += 1
@@ -156,7 +156,7 @@ def read_texts(path: str | Path, columns: Columns | None = None, table: TableFor
         raise _NoLabelError(path, unlabelled, columns)
     if not labels:
         raise ValueError(f"{name_of(path)} has no rows; is it the right file?")
-    if not columns.labels and not any(labels):
+    if row is not None and not columns.labels and not any(labels):
         row.field(columns.label, "--label-column")  # raises if no row has it
     count = f"{len(labels):,} {'texts' if pairs is None else 'pairs'}"
     form = ", ".join([count, *rows.describe(), *([f"{left_out:,} without annotation left out"] if left_out else [])])

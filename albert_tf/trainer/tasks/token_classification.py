@@ -70,7 +70,7 @@ class TokenClassification(FinetuneTask):
                 f"as parts of speech. Received: {alone[0]!r} among {listed(names)}."
             )
         if len(names) < 2:
-            raise ValueError(f"The training texts have no tags but {names[0]!r}; check the training file.")
+            raise ValueError(f"The training texts have no tags but {listed(names)}; check the training file.")
         self._main_score = "accuracy" if alone else "f1"
         return {"labels": names}
 
