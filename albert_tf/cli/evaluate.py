@@ -20,6 +20,7 @@ def run(
     text_column: Annotated[str | None, typer.Option(help="Column with the text.")] = None,
     pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
     label_column: Annotated[str | None, typer.Option(help="Column with the label.")] = None,
+    label_columns: Annotated[str | None, typer.Option(help="Columns of 0 and 1, one for each label: a,b,c.")] = None,
     header: Annotated[
         bool | None,
         typer.Option("--header/--no-header", help="Whether the first row names the columns; else use numbers."),
@@ -47,6 +48,8 @@ def run(
     table = table_options(rename_columns, encoding, delimiter) | threshold_option(threshold)
     own = ("own", "folder", "data", "batch_size", "predictions", "as_json", "table", "rename_columns", *table)
     changes = {name: value for name, value in locals().items() if name not in own and value is not None}
+    if label_columns is not None:
+        changes["label_columns"] = [name.strip() for name in label_columns.split(",")]
     folder = existing_model(folder)
     check_data(data)
     if predictions is not None:

@@ -47,6 +47,7 @@ def run(
     text_column: Annotated[str | None, _columns("Column with the text.", "text")] = None,
     pair_column: Annotated[str | None, _columns("Column with the second text of a pair.")] = None,
     label_column: Annotated[str | None, _columns("Column with the label.", "label")] = None,
+    label_columns: Annotated[str | None, _columns("Columns of 0 and 1, one for each label: a,b,c.")] = None,
     header: Annotated[bool | None, _columns("Whether the first row names the columns; else use numbers.", True)] = None,
     rename_columns: Renames = None,
     encoding: Encoding = None,
@@ -116,8 +117,8 @@ def _given(arguments: dict[str, Any]) -> dict[str, Any]:
     own = ("recipe", "seeds", "quiet", *table)
     given = {name: value for name, value in arguments.items() if value not in (None, []) and name not in own}
     given |= table_options(*(arguments[name] for name in table))
-    if "labels" in given:
-        given["labels"] = [label.strip() for label in given["labels"].split(",")]
+    for name in {"labels", "label_columns"} & given.keys():
+        given[name] = [label.strip() for label in given[name].split(",")]
     weights = given.get("class_weights", "").split(",")
     if all("=" in part for part in weights):
         given["class_weights"] = dict(part.strip().rsplit("=", 1) for part in weights)

@@ -14,7 +14,7 @@ from albert_tf.export.checks import SAMPLES
 from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.windows import Windows, bytes_of, cut, parts_of
 from albert_tf.inference.folder import ModelFolder
-from albert_tf.metrics.entities import split_tag
+from albert_tf.metrics.entities import entity_tags, split_tag
 from albert_tf.tokenization.splitting_graph import WHITE_SPACE
 
 _PREFIXES = {"B": 0, "I": 1, "E": 2, "S": 3}
@@ -30,7 +30,7 @@ class ServedTags(ServedModel):
         stride = window_stride(loaded.max_length, loaded.doc_stride)
         self._doc_stride = stride
         self.tokenizer = loaded.tokenizer.as_layer(loaded.max_length, return_offsets=True, doc_stride=stride)
-        parts = [split_tag(name) for name in loaded.model.labels]
+        parts = [split_tag(name) for name in entity_tags(loaded.model.labels)]
         self._names = sorted({label for _, label in parts} - {""})
         self._label = np.array([self._names.index(label) if label else -1 for _, label in parts], np.int32)
         self._prefix = np.array([_PREFIXES.get(prefix, -1) for prefix, _ in parts], np.int32)

@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from albert_tf.metrics.labels import LabelScores
 
@@ -89,8 +89,24 @@ def find_entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     return found
 
 
+def entity_tags(names: Sequence[str]) -> list[str]:
+    """The tags of a model as `find_entities` reads them: labels alone, without "O" among them, are of single words.
+
+    Example:
+
+    >>> entity_tags(["NOUN", "VERB"]), entity_tags(["O", "PER"]), entity_tags(["O", "B-PER"])
+    (['S-NOUN', 'S-VERB'], ['O', 'PER'], ['O', 'B-PER'])
+    """
+    return [f"S-{name}" for name in names] if are_of_words(names) else list(names)
+
+
+def are_of_words(names: Iterable[str]) -> bool:
+    """Whether tags are of single words, as parts of speech are: labels alone, without "O" among them."""
+    return all(split_tag(name) == ("I", name) for name in names)
+
+
 def split_tag(tag: str) -> tuple[str, str]:
-    """Prefix and label of a tag; of a label without prefix, such as a part of speech, neighbours are one entity.
+    """Prefix and label of a tag; neighbours with a label without prefix are one entity, but see `entity_tags`.
 
     Example:
 

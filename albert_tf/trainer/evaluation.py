@@ -137,7 +137,9 @@ def _options(folder: pathlib.Path, row: Task, loaded: Predictor, changes: dict[s
     # Where an answer is does not count in scores.
     known = {"task": row.name, "problem": settings.problem, "misplaced_answers": "drop"}
     if "label_column" in changes:
-        values.pop("dev_label_column", None)
+        values = {name: values[name] for name in values if name not in ("dev_label_column", "label_columns")}
+    if "label_columns" in changes:
+        values.pop("label_column", None)
     source = str(file) if file.is_file() else "the options"
     options = checked(TaskOptions, {**values, **known, **changes}, source)
     is_export = loaded.network.name != "keras"

@@ -49,7 +49,7 @@ _READ_BY = {
     **dict.fromkeys(("text_column", "pair_column", "label_column", "header"), _TABLES),
     "ragged_rows": (*_TABLES, "multiple_choice"),
     "labels": ("sequence_classification", "token_classification"),
-    **dict.fromkeys(("problem", "label_separator", "threshold"), ("sequence_classification",)),
+    **dict.fromkeys(("problem", "label_separator", "label_columns", "threshold"), ("sequence_classification",)),
     **dict.fromkeys(("max_answer_length", "no_answer_threshold", "num_candidates"), _QUESTIONS),
     **dict.fromkeys(("scorer", "misplaced_answers"), _QUESTIONS),
     "max_question_length": (*_QUESTIONS, "multiple_choice"),
@@ -77,6 +77,8 @@ class TaskOptions(pydantic.BaseModel):
     Args:
         task: name of a row of `albert_tf.tasks.TASKS`.
         text_column, pair_column, label_column: columns of tables; `pair_column` is for pairs of texts.
+        label_columns: where a text may have any number of labels, columns with 1 for those that it has and 0 for the
+            others, which are named like the labels; instead of `label_column`.
         rename_columns: new names of columns by their names in the data, for all tasks, such as `{"frage": "question"}`.
         header: whether the first row of a table names the columns; otherwise columns are numbers from 0.
         encoding: of text files, such as `"cp949"`. None: UTF-8, or UTF-16 with a byte-order mark. It counts, as
@@ -131,6 +133,7 @@ class TaskOptions(pydantic.BaseModel):
     text_column: str = "text"
     pair_column: str | None = None
     label_column: str = "label"
+    label_columns: tuple[str, ...] = ()
     rename_columns: dict[str, str] = pydantic.Field(default_factory=dict)
     header: bool = True
     encoding: str | None = None
@@ -202,6 +205,18 @@ class TaskOptions(pydantic.BaseModel):
                 "`doc_stride` must be left out without `windows`, whose starts it is the distance of. Received: "
                 f"doc_stride={self.doc_stride}."
             )
+        if self.label_columns and self.problem != "multi_label" and self.task == "sequence_classification":
+            raise ValueError(
+                "`label_columns` must be left out unless problem='multi_label'. Received: label_columns="
+                f"{self.label_columns}."
+            )
+        if self.label_columns and (
+            self.label_column != "label" or len(set(self.label_columns)) < len(self.label_columns)
+        ):
+            raise ValueError(
+                "`label_columns` must name different columns, instead of `label_column`. Received: label_columns="
+                f"{self.label_columns}, label_column={self.label_column!r}."
+            )
         for name in ("negative_column", "positive_label"):
             is_used = self.objective != "similarity" or self.task != "sentence_embedding"
             if getattr(self, name) is not None and not is_used:
@@ -224,7 +239,7 @@ class TaskOptions(pydantic.BaseModel):
     def columns(self) -> Columns:
         """The columns to read from tables."""
         separator = self.label_separator if self.problem == "multi_label" else None
-        return Columns(self.text_column, self.pair_column, self.label_column, separator)
+        return Columns(self.text_column, self.pair_column, self.label_column, separator, self.label_columns)
 
     @property
     def table(self) -> TableFormat:

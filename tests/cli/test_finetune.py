@@ -199,3 +199,33 @@ def test_a_student_needs_no_model_but_its_teacher(files, tmp_path):
     config = json.loads((tmp_path / "student/config.json").read_text(encoding="utf-8"))
     assert config["num_hidden_layers"] == 1
     assert "A model's folder or name must be given" in mistake("finetune", "--num-hidden-layers", 1, *tables)
+
+
+def test_columns_of_labels_are_those_of_evaluations_too(files, tmp_path):
+    decisions = {"a film": (1, 0, 0), "cheap": (0, 1, 0), "a cheap film": (1, 1, 0), "nothing": (0, 0, 0)}
+    lines = [",".join(map(str, (text, *row))) for text, row in decisions.items()] * 3
+    table, topics = tmp_path / "topics.csv", ("--label-columns", "film, price, war")
+    table.write_text("\n".join(["text,film,price,war", *lines]), encoding="utf-8")
+    train = ("finetune", files / "pretrained", "--train", table, "--dev", table, "--output", tmp_path / "run", *topics)
+    output_of(*train, "--problem", "multi_label", "--epochs", 1, "--max-length", 16)
+    config = json.loads((tmp_path / "run/config.json").read_text(encoding="utf-8"))
+    assert list(config["id2label"].values()) == ["film", "price", "war"]
+    evaluate = ("evaluate", tmp_path / "run", "--json", "--threshold", 0.4, "--data")
+    expected = json.loads(output_of(*evaluate, table))
+    assert expected["examples"] == 12
+    names = ("film", "price", "war")
+    cells = ["|".join(name for name, one in zip(names, row) if one) for row in decisions.values()]
+    (tmp_path / "cells.tsv").write_text(
+        "\n".join(["text\ttopics", *map("\t".join, zip(decisions, cells))]).replace("|", ","), encoding="utf-8"
+    )
+    assert (
+        json.loads(output_of(*evaluate, tmp_path / "cells.tsv", "--label-column", "topics"))["scores"]
+        == (expected["scores"])
+    )
+    reordered = output_of(*evaluate, table, "--label-columns", "war,film,price")
+    assert json.loads(reordered)["scores"] == expected["scores"]
+    message = mistake(*evaluate, table, "--label-columns", "film,war")
+    assert "must name a column for each label of the model: film, price, war. Received: film, war" in message
+    output_of("predict", tmp_path / "run", "--data", table, "--output", tmp_path / "labels.csv")
+    header = (tmp_path / "labels.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert header.endswith("text,film,price,war")

@@ -4,13 +4,15 @@ import json
 import random
 
 import pytest
+import tensorflow as tf
 
 from albert_tf.data.finetuning.tagged import TaggedText, encode_tagged
-from albert_tf.export import load_folder
+from albert_tf.export import export_onnx, export_saved_model, load_folder
 from albert_tf.files.json import read_json
+from albert_tf.inference.loading import load_model
 from albert_tf.metrics import ChoiceScores, ConstantScore, LabelScores, TagScores
 from albert_tf.trainer import FinetuneOptions, finetune
-from albert_tf.trainer.evaluation import evaluate_folder
+from albert_tf.trainer.evaluation import evaluate_folder, predict_folder
 from albert_tf.trainer.tasks.token_classification import TagEvaluation
 from tests.toy_task import tokenizer, write_pretrained
 
@@ -64,10 +66,73 @@ def test_entities_are_learnt(files, tmp_path, file):
     assert (examples, again.scores) == (60, report.scores)
 
 
-def test_tags_without_entities_are_refused(files, tmp_path):
-    (tmp_path / "pos.conll").write_text("a\tDET\nb\tNOUN\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"Tags must be O, or B-, .* Received: 'DET'"):
-        finetune(options_for(files, tmp_path / "run", "token_classification", tmp_path / "pos.conll"))
+@pytest.fixture(scope="module")
+def parts_of_speech(files):
+    """The folder of a model that was trained on parts of speech, and its report."""
+    chance, lines = random.Random(0), []
+    for _ in range(30):
+        words = chance.choices((*NAMES, "the", "a", "house", "river"), k=chance.randrange(3, 9))
+        tags = ["PROPN" if word in NAMES else "DET" if word in ("the", "a") else "NOUN" for word in words]
+        lines += [*map("\t".join, zip(words, tags)), ""]
+    (files / "pos.conll").write_text("\n".join(lines), encoding="utf-8")
+    report = finetune(options_for(files, files / "pos", "token_classification", "pos.conll"))
+    return files / "pos", report
+
+
+def test_parts_of_speech_are_learnt(files, parts_of_speech, tmp_path):
+    folder, report = parts_of_speech
+    assert report.main_score == "accuracy"
+    assert report.score_by_evaluation[report.kept_evaluation - 1] == report.scores.accuracy == report.scores.f1 > 0.9
+    assert set(report.scores.f1_by_label) == {"DET", "NOUN", "PROPN"}
+    assert evaluate_folder(folder, files / "pos.conll")[1].scores == report.scores
+    predict_folder(folder, files / "pos.conll", tmp_path / "words.jsonl")
+    (row, *_) = (json.loads(line) for line in (tmp_path / "words.jsonl").read_text("utf-8").splitlines())
+    assert [span["label"] for span in row["spans"]] == row["tags"]
+    assert [span["text"] for span in row["spans"]] == row["text"].split()
+    (tmp_path / "texts.txt").write_text("the river the house\n", encoding="utf-8")
+    predict_folder(folder, tmp_path / "texts.txt", tmp_path / "texts.jsonl")
+    (row,) = (json.loads(line) for line in (tmp_path / "texts.jsonl").read_text("utf-8").splitlines())
+    assert [span["text"] for span in row["spans"]] == ["the", "river", "the", "house"]
+
+
+def test_neighbours_of_the_same_part_of_speech_are_words_of_their_own_in_exports(parts_of_speech, tmp_path):
+    text = "the house house river"
+    (expected,) = load_folder(parts_of_speech[0]).find_entities([text])
+    assert [(word.text, word.label) for word in expected] == list(zip(text.split(), ["DET", "NOUN", "NOUN", "NOUN"]))
+    exported = (
+        export_saved_model(parts_of_speech[0], tmp_path, "saved").folder,
+        export_onnx(parts_of_speech[0], tmp_path, "onnx", precisions=["float32"]).folder,
+    )
+    for folder in exported:
+        (words,) = load_model(folder).find_entities([text])
+        assert [(word.label, word.start, word.end) for word in words] == [
+            (word.label, word.start, word.end) for word in expected
+        ]
+    served = tf.saved_model.load(str(exported[0])).signatures["serving_default"](text=tf.constant([text, "the"]))
+    assert served["entity_text"].numpy().tolist() == [[b"the", b"house", b"house", b"river"], [b"the", b"", b"", b""]]
+    assert served["entity_label"][0].numpy().tolist() == [b"DET", b"NOUN", b"NOUN", b"NOUN"]
+
+
+@pytest.mark.parametrize("labels", [("O", "DET", "NOUN", "PROPN"), ("B-PER", "DET", "NOUN", "PROPN")])
+def test_tags_of_words_and_of_entities_are_not_mixed(files, parts_of_speech, tmp_path, labels):
+    with pytest.raises(ValueError, match=r"Tags must all be O, or B-, .*, such as parts of speech\. Received: 'DET'"):
+        finetune(options_for(files, tmp_path / "run", "token_classification", "pos.conll", labels=labels))
+
+
+def test_a_word_without_tokens_does_not_divide_the_entity_around_it():
+    names, text = ("O", "B-LOC", "I-LOC"), "the old \u0301 house \u0301"
+    words = ((0, 3), (4, 7), (8, 9), (10, 15), (16, 17))
+    texts = [TaggedText("", text, words, ("O", "B-LOC", "I-LOC", "I-LOC", "O"))]
+    encoded = encode_tagged(tokenizer(), texts, names)
+    assert len(encoded.spans[0]) == 3
+    evaluation = TagEvaluation.of(encoded, [["O", "B-LOC", "I-LOC"]], names)
+    assert evaluation.predictions == [["O", "B-LOC", "I-LOC", "I-LOC", "O"]]
+    assert (evaluation.spans, evaluation.scores.f1) == ([[(4, 15, "LOC")]], 1.0)
+    apart = TagEvaluation.of(encoded, [["O", "B-LOC", "B-LOC"]], names)
+    assert apart.predictions == [["O", "B-LOC", "O", "B-LOC", "O"]]
+
+
+def test_tags_have_no_score_to_choose(files, tmp_path):
     with pytest.raises(ValueError, match="`main_score` must not be given for the task 'token_classification'"):
         options_for(files, tmp_path / "run", "token_classification", "words.conll", main_score="f1")
 

@@ -68,6 +68,13 @@ def test_glue_has_the_numbers_of_the_paper():
         ),
         ({"ragged_rows": "drop", "header": False}, "`ragged_rows` must be 'refuse' without a header"),
         ({"label_separator": ";"}, "`label_separator` must be left out unless problem='multi_label'"),
+        ({"label_columns": ["a"]}, "`label_columns` must be left out unless problem='multi_label'"),
+        (
+            {"label_columns": ["a"], "label_column": "b", "problem": "multi_label"},
+            "`label_columns` must name different columns, instead of `label_column`",
+        ),
+        ({"label_columns": ["a", "a"], "problem": "multi_label"}, "`label_columns` must name different columns"),
+        ({"label_columns": ["a"], "task": "sentence_embedding"}, "`label_columns` must be left out for the task"),
         ({"from_scratch": True, "lora_rank": 4}, "`lora_rank` must be None with `from_scratch`"),
         ({"head_dropout": 0.1, "task": "question_answering"}, "`head_dropout` must be None for the task"),
         ({"labels": ["a", "b"], "problem": "regression"}, "`labels` must be None where a number is predicted"),

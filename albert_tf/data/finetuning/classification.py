@@ -1,11 +1,13 @@
 """Labelled texts, read from a table file. N examples."""
 
 import array
+import contextlib
 import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,8 @@ from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import FilledRows, Row, is_missing, listed
 from albert_tf.files.json import nearest
 from albert_tf.files.origins import name_of, where
+
+_BOOLEANS = {"true": "1", "false": "0"}
 
 
 @dataclass(frozen=True)
@@ -26,12 +30,14 @@ class Columns:
         pair: name of the column with the second text, or None.
         label: name of the column with the label.
         separator: of the labels of a text that may have any number of them, also as a JSON list; None for one label.
+        labels: columns with 1 where a text has the label of this name and 0 elsewhere, instead of `label`.
     """
 
     text: str = "text"
     pair: str | None = None
     label: str = "label"
     separator: str | None = None
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,7 @@ class LabelledTexts:
         labels: the labels as written in the file.
         separator: as in Columns.
         form: what the file was recognised as.
+        columns: those of the labels, if they have columns of their own.
     """
 
     source: Path
@@ -55,12 +62,15 @@ class LabelledTexts:
     labels: Sequence[str]
     separator: str | None = None
     form: str = ""
+    columns: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def label_names(self) -> tuple[str, ...]:
-        """The distinct labels, sorted, integers by value."""
+        """The distinct labels, sorted, integers by value; those with columns of their own in the order of these."""
+        if self.columns:
+            return self.columns
         if self.separator is not None:
             return tuple(sorted({label for labels in self.label_sets() for label in labels}, key=_sort_key))
         return tuple(sorted(set(self.labels), key=_sort_key))
@@ -72,13 +82,19 @@ class LabelledTexts:
             if (parts := _split_labels(labels, self.separator)) is None:
                 raise ValueError(
                     f"{where(self.source, line)}: {labels[:60]!r} is not a JSON list of different labels, such as "
-                    '["law", "war"] or [0, 3]; columns of decisions cannot be read.'
+                    '["law", "war"] or [0, 3]. Decisions, 0 or 1, need a column for each label: set `label_columns` '
+                    "(--label-columns)."
                 )
             sets.append(parts)
         return sets
 
     def label_decisions(self, names: Sequence[str]) -> np.ndarray:
         """Whether each text has each label, float32 [N, C]; raises ValueError if a label is not in `names`."""
+        if self.columns and set(self.columns) != set(names):
+            raise ValueError(
+                f"`label_columns` must name a column for each label of the model: {', '.join(names)}. Received: "
+                f"{', '.join(self.columns)}."
+            )
         ids = {name: index for index, name in enumerate(names)}
         decisions = np.zeros([len(self), len(names)], np.float32)
         for row, labels in enumerate(self.label_sets()):
@@ -113,7 +129,8 @@ class LabelledTexts:
 def read_texts(path: str | Path, columns: Columns | None = None, table: TableFormat | None = None) -> LabelledTexts:
     """Reads a table of labelled texts (see `tables.read_rows`), by default "text" and "label".
 
-    Rows of several columns that are all empty, as spreadsheets write them, are left out.
+    Rows of several columns that are all empty, as spreadsheets write them, are left out, and texts that nobody labelled
+    in a full export of Label Studio.
 
     Raises:
         ValueError: the file has another suffix, is not UTF-8, is empty or damaged, or lacks a column; the message names
@@ -122,8 +139,11 @@ def read_texts(path: str | Path, columns: Columns | None = None, table: TableFor
     path, columns = Path(path), columns or Columns()
     texts, pairs = StoredRows[str](), None if columns.pair is None else StoredRows[str]()
     lines, labels, unlabelled = array.array("q"), [], array.array("q")
-    rows = FilledRows(path, table)
+    rows, row, left_out = FilledRows(path, table), None, 0
     for row in rows:
+        if row.is_annotated is False:
+            left_out += 1
+            continue
         texts.append(row.text(columns.text, "--text-column"))
         if pairs is not None:
             pairs.append(row.text(str(columns.pair), "--pair-column"))
@@ -136,18 +156,25 @@ def read_texts(path: str | Path, columns: Columns | None = None, table: TableFor
         raise _NoLabelError(path, unlabelled, columns)
     if not labels:
         raise ValueError(f"{name_of(path)} has no rows; is it the right file?")
+    if row is not None and not columns.labels and not any(labels):
+        row.field(columns.label, "--label-column")  # raises if no row has it
     count = f"{len(labels):,} {'texts' if pairs is None else 'pairs'}"
-    form = ", ".join([count, *rows.describe()])
-    return LabelledTexts(path, lines, texts, pairs, labels, columns.separator, form)
+    form = ", ".join([count, *rows.describe(), *([f"{left_out:,} without annotation left out"] if left_out else [])])
+    return LabelledTexts(path, lines, texts, pairs, labels, columns.separator, form, columns.labels)
 
 
 def label_of(row: Row, columns: Columns) -> str:
     """The label of a row as text; raises ValueError if it is empty, or a list where texts have one label each."""
-    label = row.field(columns.label, "--label-column")
-    if isinstance(label, list | dict) and columns.separator is None:
+    if columns.labels:
+        return join_labels([name for name in columns.labels if _is_one(row, name)], columns.separator)
+    if columns.separator is not None and columns.label not in row.fields and row.is_annotated:
+        return ""  # Label Studio leaves out the field if nothing was chosen
+    label = _choices(row.field(columns.label, "--label-column"), columns.separator)
+    if isinstance(label, dict) or (isinstance(label, list) and columns.separator is None):
         raise ValueError(
             f"{row.where}: the label {str(label)[:60]} is not a single value; if texts may have any "
-            "number of labels, set the problem to 'multi_label'."
+            "number of labels, set the problem to 'multi_label', and give a list of labels, or a column for each with "
+            "`label_columns`."
         )
     if is_missing(label) or (isinstance(label, str) and not label.strip() and columns.separator is None):
         raise _NoLabelError(row.source, [row.line], columns)
@@ -157,6 +184,26 @@ def label_of(row: Row, columns: Columns) -> str:
     # JSON has no decimals and dates, but Parquet does.
     is_json = isinstance(label, int | float | list | dict)
     return json.dumps(label, ensure_ascii=False, default=str) if is_json else str(label)
+
+
+def _is_one(row: Row, column: str) -> bool:
+    """Whether a label's column has 1, or "true" as pandas writes it; raises ValueError if it does not have 0 either."""
+    value = row.field(column, "--label-columns")
+    number = as_number(_BOOLEANS.get(value.lower(), value) if isinstance(value, str) else value)
+    if number not in (0, 1):
+        raise ValueError(f"{row.where}: {column!r} must be 0 or 1, as a column of a label. Received: {value!r}.")
+    return number == 1
+
+
+def _choices(label: Any, separator: str | None) -> Any:
+    """The list of labels in Label Studio's {"choices": [...]}; of texts that have one label each, a label alone."""
+    if isinstance(label, str) and label.startswith('{"choices"'):  # in its CSV files
+        with contextlib.suppress(ValueError):
+            label = json.loads(label)
+    if not isinstance(label, dict) or not isinstance(label.get("choices"), list):
+        return label
+    choices = label["choices"]
+    return choices[0] if separator is None and len(choices) == 1 else choices
 
 
 class _NoLabelError(ValueError):
@@ -199,11 +246,11 @@ def _split_labels(text: str, separator: str | None) -> list[str] | None:
     return [str(part) for part in parts]
 
 
-def as_number(label: str) -> float:
+def as_number(label: Any) -> float:
     """A label as a number, NaN if it is not one."""
     try:
         return float(label)
-    except ValueError:
+    except (TypeError, ValueError):
         return float("nan")
 
 

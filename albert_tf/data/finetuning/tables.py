@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.data.finetuning.class_labels import features_of, with_names
+from albert_tf.data.finetuning.label_studio import annotated
 from albert_tf.data.finetuning.separated import TAB_SUFFIXES, describe_separated, separated_rows
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.files.encodings import Utf8Reader, encoding_of, text_lines, utf8_file
@@ -67,6 +68,11 @@ class Row:
             is_missing(value) or (isinstance(value, str) and not value.strip()) for value in self.fields.values()
         )
 
+    @property
+    def is_annotated(self) -> bool | None:
+        """Whether a text of Label Studio has an annotation that was not skipped; None for rows of other origins."""
+        return self.fields["annotation_id"] is not None if "annotation_id" in self.fields else None
+
     def text(self, column: str, option: str) -> str:
         """As `field`; raises ValueError also if the field, of JSON, is not a string."""
         text = self.field(column, option)
@@ -93,7 +99,8 @@ def read_rows(path: Path, table: TableFormat | None = None) -> Iterator[Row]:
     `.tsv` and `.txt`: fields separated by tabs, without quoting (as in the files of GLUE). `.csv`: commas and double
     quotes; another separator is taken from the header, see TableFormat. `.jsonl`: one JSON object per line; `.json`: a
     list of objects, or an object with such a list as `data`; and `.parquet`, whose numbers of rows stand for lines, and
-    whose class labels are read by name if `datasets` wrote it. A field of an inner object has the column "outer.inner".
+    whose class labels are read by name if `datasets` wrote it. Rows of full exports of Label Studio become those of its
+    JSON-MIN, see `annotated`. A field of an inner object has the column "outer.inner".
     Text files are UTF-8, or UTF-16 with a byte-order mark, unless TableFormat has an encoding; blank lines are skipped,
     but those within a `.tsv` file of one column, and others with all of its tabs, are empty fields.
 
@@ -117,7 +124,8 @@ def read_rows(path: Path, table: TableFormat | None = None) -> Iterator[Row]:
         found = enumerate(_parquet_rows(path), start=1)
     else:
         found = _json_rows(path, table) if suffix == ".json" else _lines_of_json(path, table)
-    return _renamed((Row(path, line, fields) for line, fields in found), table.rename)
+    parts = ((line, part) for line, fields in found for part in annotated(fields, path, line))
+    return _renamed((Row(path, line, fields) for line, fields in parts), table.rename)
 
 
 class FilledRows:

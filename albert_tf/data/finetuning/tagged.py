@@ -25,6 +25,7 @@ from albert_tf.data.finetuning.stored_arrays import Ragged, gather
 from albert_tf.data.finetuning.tables import listed
 from albert_tf.data.finetuning.text_counts import counts_of, report_parts
 from albert_tf.files.json import nearest
+from albert_tf.metrics.entities import are_of_words
 from albert_tf.tokenization.batching import BatchLayout, choose_windows
 
 if TYPE_CHECKING:
@@ -55,10 +56,10 @@ class TaggedText:
 
 
 def tag_names(texts: Sequence[TaggedText]) -> tuple[str, ...]:
-    """The tags that occur, sorted, with "O" first; spans are tagged "B-label" and "I-label"."""
+    """The tags that occur, sorted, with "O" first unless words have labels alone; spans are "B-label" and "I-label"."""
     names = {tag for text in texts for tag in text.tags}
     names |= {f"{prefix}-{label}" for text in texts for *_, label in text.spans for prefix in "BI"}
-    return (OUTSIDE, *sorted(names - {OUTSIDE}))
+    return tuple(sorted(names)) if names and are_of_words(names) else (OUTSIDE, *sorted(names - {OUTSIDE}))
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,8 @@ def _labels(text: TaggedText, spans: np.ndarray, names: Sequence[str]) -> np.nda
     ids = {name: index for index, name in enumerate(names)}
 
     def label_of(tag: str) -> int:
+        if tag == OUTSIDE and tag not in ids:  # of texts without labels, where the model's tags are of words
+            return IGNORED_LABEL
         if tag not in ids:
             raise ValueError(f"{text.where}: the tag {tag!r} is not one of {listed(names)}{nearest(tag, names)}")
         return ids[tag]

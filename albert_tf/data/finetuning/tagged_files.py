@@ -1,5 +1,6 @@
 """Reads tagged texts: rows of words and tags or of labelled spans, and files with a word or a character a line."""
 
+import dataclasses
 import functools
 import itertools
 import re
@@ -16,11 +17,14 @@ from albert_tf.data.finetuning.tagged import OUTSIDE, TAG, TaggedText
 from albert_tf.files.encodings import text_lines
 from albert_tf.files.origins import name_of, where
 
-_WORDS, _TAGS = ("words", "tokens"), ("tags", "ner_tags", "labels")
+_WORDS, _TAGS = ("words", "tokens"), ("tags", "ner_tags", "labels", "pos_tags", "upos")
 _SPANS = ("spans", "entities", "ents", "label", "labels")
 # Tags of other styles, which would be taken for labels; and names of columns in a header.
 _MISWRITTEN = re.compile("[BIESLUM]([_:].*)?|.*[-_][BIESLUM]")
-_HEADERS = ("tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags", "ner tag", "entity", "ne")
+_HEADERS = ("tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags", "ner tag", "entity", "ne", "pos", "upos")
+_LABELS = ("NE", "POS")  # of proper nouns in STTS, of possessive endings in Penn's
+# Numbers of words in CoNLL-U, and those of contractions and of words that are not in the text.
+_NUMBER, _NO_WORD = re.compile(r"\d+([-.]\d+)?"), re.compile(r"\d+[-.]\d+")
 _ROWS_TO_LOOK_AT = 1000
 _START, _END = ("start", "start_offset"), ("end", "end_offset")
 _CURE = "give CoNLL's columns (.conll, .tsv, .txt), or JSON lines with `text` and `spans`, or `words` and `tags`"
@@ -39,8 +43,8 @@ def read_tagged(
             which are names or indices into `names`; or with `text` and `spans`, as Prodigy, doccano and spaCy write
             them, in characters. Any other suffix: a word per line, its tag in the last column; columns are separated by
             tabs, or by spaces in lines without tabs; an empty line ends a text; lines with "-DOCSTART-", and comments
-            in front of a text, which begin with "#", are skipped. Where the words are single characters, and some are
-            spaces, as in KLUE-NER, entities are spans of characters.
+            in front of a text, which begin with "#", are skipped. Of CoNLL-U, words and UPOS are read. Where the words
+            are single characters, and some are spaces, as in KLUE-NER, entities are spans of characters.
         labelled: whether the file must have labels. Otherwise they are ignored and may be missing, and `.txt` has a
             text per line.
         table: TableFormat; its encoding counts for all files.
@@ -63,14 +67,15 @@ def read_tagged(
     texts = Examples(found)
     if not texts or (labelled and not any(text.text.strip() for text in texts)):
         raise ValueError(f"{name_of(path)} has no texts{', only empty ones' if texts else ''}; {_CURE}.")
-    tags.check()
+    if tags.are_of_entities:
+        texts = Examples(map(_prefixed, texts))
     left = f"; {len(left_out):,} left out that were not accepted, as {left_out[0]}" if left_out else ""
     texts.form = f"{len(texts):,} texts ({form}{left})"
     return texts
 
 
 class _Tags:
-    """Tags as they are written, as prefix and label; it knows whether a file numbers them, and whether it has prefixes.
+    """Tags as they are written; it knows whether a file numbers them, and whether they have prefixes.
 
     Args:
         names: the tags in order, for files that number them.
@@ -84,7 +89,7 @@ class _Tags:
         self.labels: set[str] = set()  # those without prefixes
 
     def of(self, place_of: Callable[[int], str], tags: Sequence[Any]) -> list[str]:
-        """The tags of the words of a text; labels without prefixes get B- and I-. `place_of` names a word's place."""
+        """The tags of the words of a text; `place_of` names a word's place."""
         found = [self._name(place_of, index, tag) for index, tag in enumerate(tags)]
         for index, tag in enumerate(found):
             if tag == OUTSIDE:
@@ -95,7 +100,7 @@ class _Tags:
                 raise ValueError(
                     f"{place_of(index)}: the tag {tag!r} must be written as B-label, I-label or O; convert the tags."
                 )
-            elif tag.lower() in _HEADERS and self._bare is None:
+            elif tag.lower() in _HEADERS and tag not in _LABELS and self._bare is None:
                 raise ValueError(f"{place_of(index)}: {tag!r} is the name of a column, not a tag; delete the line.")
             else:
                 self._bare = self._bare or (tag, place_of(index))
@@ -103,19 +108,12 @@ class _Tags:
         if self._bare and self._prefixed:
             (bare, first), (tag, second) = self._bare, self._prefixed
             raise ValueError(f"{first}: the tag {bare!r} has no prefix, unlike {tag!r} of {second}; correct it.")
-        if not self._bare:
-            return found
-        before = [OUTSIDE, *found]
-        return [tag if tag == OUTSIDE else f"{'I' if tag == old else 'B'}-{tag}" for old, tag in zip(before, found)]
+        return found
 
-    def check(self) -> None:
-        """Raises ValueError if all words have labels without prefixes, such as parts of speech, which are no spans."""
-        if self._bare and not self._has_outside:
-            tag, place = self._bare
-            raise ValueError(
-                f"{place}: Tags must be O, or B-, I-, E- or S- and a label, to tell entities, or labels alone with O "
-                f"for other words. Received: {tag!r}."
-            )
+    @property
+    def are_of_entities(self) -> bool:
+        """Whether tags are labels of entities without prefixes, beside O; without O they are parts of speech."""
+        return self._bare is not None and self._has_outside
 
     def _name(self, place_of: Callable[[int], str], index: int, tag: Any) -> str:
         if isinstance(tag, str):
@@ -132,8 +130,16 @@ class _Tags:
         return self._names[tag]
 
 
+def _prefixed(text: TaggedText) -> TaggedText:
+    """A text with B- and I- before its labels; neighbours of the same label are one entity."""
+    pairs = zip((OUTSIDE, *text.tags), text.tags)
+    tags = (tag if tag == OUTSIDE else f"{'I' if tag == old else 'B'}-{tag}" for old, tag in pairs)
+    return dataclasses.replace(text, tags=tuple(tags))
+
+
 def _forms(labelled: bool, tags: _Tags, left_out: list[str], has_characters: bool) -> list[Form[TaggedText]]:
-    words, spans = "|".join(_WORDS), "|".join([*_SPANS, "_input_hash"])  # Prodigy leaves out spans where there are none
+    # Prodigy and Label Studio leave out spans where there are none.
+    words, spans = "|".join(_WORDS), "|".join([*_SPANS, "_input_hash", "annotation_id"])
 
     def of_words(row: Row) -> Iterator[TaggedText]:
         if not labelled and "text" in row.fields and not _are_strings(value_of(row.fields, *_WORDS)):
@@ -142,7 +148,8 @@ def _forms(labelled: bool, tags: _Tags, left_out: list[str], has_characters: boo
             yield _of_words(row, tags, labelled, _of_characters if has_characters else _joined)
 
     def of_spans(row: Row) -> Iterator[TaggedText]:
-        if row.fields.get("answer", "accept") != "accept":  # of Prodigy
+        is_refused = row.fields.get("answer", "accept") != "accept"  # of Prodigy
+        if is_refused or (labelled and row.is_annotated is False):
             left_out.append(row.where)
             return
         yield _of_spans(row, (value_of(row.fields, *_SPANS) or []) if labelled else [])
@@ -201,7 +208,9 @@ def _span(place: str, value: Any) -> tuple[int, int, str]:
     """Start, end and label of a span: an object, or a list of the three."""
     parts: list[Any] = list(value) if isinstance(value, list | tuple) else []
     if isinstance(value, Mapping):
-        parts = [value_of(value, *_START), value_of(value, *_END), value.get("label")]
+        label = value_of(value, "label", "labels")  # Label Studio has a list
+        label = label[0] if isinstance(label, list) and len(label) == 1 else label
+        parts = [value_of(value, *_START), value_of(value, *_END), label]
     if [type(part) for part in parts] != [int, int, str] or not parts[2]:
         raise ValueError(f"{place}: a span must have integers `start` and `end` and a `label`. Received: {value}.")
     return parts[0], parts[1], str(parts[2])
@@ -232,7 +241,12 @@ class _Lines:
         # A space is no word of other files.
         self._is_characters = any(line.startswith(" \t") for line in first)
         rows = [_fields(line) for line in first if line.strip() and line[0] != "#"]
-        rows = [row for row in rows if row[0] != "-DOCSTART-"][:4]
+        rows = [row for row in rows if row[0] != "-DOCSTART-"]
+        self._is_conllu = bool(rows) and all(len(row) == 10 and _NUMBER.fullmatch(row[0]) for row in rows)
+        if self._is_conllu:
+            self.form = "CoNLL-U, words and UPOS"
+            return
+        rows = rows[:4]
         if len(rows) > 1 and len(rows[0]) > 2 and [row[0] for row in rows] == [str(n + 1) for n in range(len(rows))]:
             raise ValueError(f"{path} numbers its words in the first column; remove it, and keep the word and its tag.")
         columns = len(rows[0]) if rows else 0
@@ -243,20 +257,20 @@ class _Lines:
         make: Callable[..., TaggedText] = _of_characters if self._is_characters else _joined
         words: list[str] = []
         own: list[str] = []
-        first = 0
+        numbers: list[int] = []
         for number, line in enumerate(itertools.chain(self._lines(), [""]), start=1):
             if self._ends_text(line):
                 if words:
-                    places = functools.partial(self._place, first)
+                    places = functools.partial(self._place, numbers)
                     yield make(places(0), words, tags.of(places, own))
-                words, own = [], []
+                words, own, numbers = [], [], []
             elif unit := self._unit(number, line, bool(words), tags):
-                first = first if words else number
                 words.append(unit[0])
                 own.append(unit[1])
+                numbers.append(number)
 
-    def _place(self, first: int, index: int) -> str:
-        return where(self._path, first + index)
+    def _place(self, numbers: Sequence[int], index: int) -> str:
+        return where(self._path, numbers[index])
 
     def _lines(self) -> Iterator[str]:
         return (line.rstrip("\r\n") for line in text_lines(self._path, self._table.encoding))
@@ -269,6 +283,10 @@ class _Lines:
     def _unit(self, number: int, line: str, is_inside: bool, tags: _Tags) -> tuple[str, str] | None:
         """The word or character of a line and its tag; None for a comment."""
         fields = line.split("\t") if self._is_characters else _fields(line)
+        if self._is_conllu:
+            if line.startswith("#") or _NO_WORD.fullmatch(fields[0]):
+                return None
+            fields = [fields[1], fields[3]] if len(fields) == 10 else fields
         # The first line of a text that begins with "#" is a word if a tag follows.
         is_word = TAG.fullmatch(fields[-1]) or fields[-1] in tags.labels or not self._labelled
         is_word = is_word and (not self._columns or len(fields) == self._columns)

@@ -12,12 +12,12 @@ from albert_tf.data.finetuning.tagged import OUTSIDE, EncodedTags, TaggedText, e
 from albert_tf.inference.network import Computed
 from albert_tf.inference.predictions import Entity
 from albert_tf.inference.tasks.base import INTEGER, NUMBER, STRING, TensorSpec, TextTask, softmax
-from albert_tf.metrics.entities import find_entities
+from albert_tf.metrics.entities import entity_tags, find_entities
 from albert_tf.tokenization.spans import trim_span
 
 
 class TokenClassification(TextTask):
-    """The entities of each text, in order; long texts are read in windows.
+    """The entities of each text, in order, or its words, if tags are of words; long texts are read in windows.
 
     If the model was trained on words, its tag for the first token of a word counts: a run of letters and digits, or one
     other character.
@@ -33,7 +33,7 @@ class TokenClassification(TextTask):
     def decode(self, encoded, computed):
         probabilities = of_tokens(encoded, computed, softmax)
         self.check_labels(probabilities[0])
-        labels, tags_words = self.settings.labels, self.settings.tags_words
+        labels, tags_words = entity_tags(self.settings.labels), self.settings.tags_words
         return [
             predict_entities(text.text, spans, own, labels, tags_words)
             for text, spans, own in zip(encoded.texts, encoded.spans, probabilities)
@@ -84,7 +84,7 @@ def predict_entities(
         text: the text.
         spans: start and exclusive end of its tokens in characters, int [T, 2].
         probabilities: of the tags of each token, float [T, tags].
-        names: the tags.
+        names: the tags, see `entity_tags`.
         tag_words: whether words are tagged, not tokens, each by its first token; see `find_words`.
     """
     if tag_words:

@@ -6,9 +6,11 @@ Letters: N texts, T tokens of a text, B batch, L sequence.
 import dataclasses
 import json
 import pathlib
+import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from albert_tf.data.finetuning.tables import listed
 from albert_tf.data.finetuning.tagged import (
     OUTSIDE,
     TAG,
@@ -24,7 +26,7 @@ from albert_tf.files.atomic import atomic_open
 from albert_tf.inference.predictor import Predictor
 from albert_tf.inference.tasks.token_classification import of_tokens
 from albert_tf.metrics import ConstantScore, TagScores, find_entities, tag_scores
-from albert_tf.metrics.entities import entity_scores
+from albert_tf.metrics.entities import are_of_words, entity_scores, entity_tags
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.spans import trim_span
 from albert_tf.trainer.tasks.base import FinetuneTask, label_notes
@@ -39,10 +41,12 @@ class TokenClassification(FinetuneTask):
 
     predictions_file = "dev_predictions.jsonl"
 
+    _main_score = "f1"
+
     @property
     def main_score(self) -> str:
-        """F1 of entities."""
-        return "f1"
+        """F1 of entities, or accuracy if tags are of words; known from `model_arguments` on."""
+        return self._main_score
 
     def read(self, path: pathlib.Path) -> Sequence[TaggedText]:
         """Reads a file."""
@@ -59,13 +63,15 @@ class TokenClassification(FinetuneTask):
     def model_arguments(self, train: Sequence[TaggedText]) -> dict[str, Any]:
         """The tags."""
         names = tag_names(train) if self.options.labels is None else self.options.labels
-        for name in names:
-            if not TAG.fullmatch(name):
-                raise ValueError(
-                    f"Tags must be O, or B-, I-, E- or S- and a label, to tell entities. Received: {name!r}."
-                )
+        alone = [name for name in names if not TAG.fullmatch(name)]
+        if alone and not are_of_words(names):
+            raise ValueError(
+                "Tags must all be O, or B-, I-, E- or S- and a label, to tell entities; or all be labels alone, such "
+                f"as parts of speech. Received: {alone[0]!r} among {listed(names)}."
+            )
         if len(names) < 2:
-            raise ValueError("The training texts have no tags but 'O'; check the training file.")
+            raise ValueError(f"The training texts have no tags but {listed(names)}; check the training file.")
+        self._main_score = "accuracy" if alone else "f1"
         return {"labels": names}
 
     def tags_words(self, train: Sequence[TaggedText]) -> bool:
@@ -113,12 +119,14 @@ class TagEvaluation:
         tags, predictions: for each text, the tags of its words; without words, of its tokens.
         spans: for each text, start, exclusive end and label of the predicted entities, in characters.
         expected: for each text, the same of its entities; None for a text of words, whose tags tell them.
+        names: the model's tags.
     """
 
     tags: list[list[str]]
     predictions: list[list[str]]
     spans: list[list[tuple[int, int, str]]]
     expected: list[list[tuple[int, int, str]] | None]
+    names: Sequence[str]
 
     @classmethod
     def of(
@@ -126,35 +134,38 @@ class TagEvaluation:
     ) -> "TagEvaluation":
         """From the predicted tag of each token; `tag_words` as in TaskOptions."""
         tags, predictions, spans, expected, known = [], [], [], [], {}
+        of_entities = _entity_tags(names)
         for text, offsets, labels, found in zip(encoded.texts, encoded.spans, encoded.labels, tokens):
             if text.words is None:
                 first, units = range(len(offsets)), offsets
                 if tag_words:
                     first, units = find_words(text.text, offsets)
-                tags.append([names[labels[token]] for token in first])
+                tags.append([names[labels[token]] if labels[token] >= 0 else OUTSIDE for token in first])
                 predictions.append([found[token] for token in first])
             else:
                 units = list(text.words)
                 tags.append([known.setdefault(tag, tag) for tag in text.tags])  # an object for each tag, not word
                 first = first_tokens(text, offsets)
-                predictions.append([OUTSIDE if token is None else found[token] for token in first])
-            edges = [(int(units[a][0]), int(units[b - 1][1]), label) for label, a, b in find_entities(predictions[-1])]
+                predictions.append(_of_all_words([None if token is None else found[token] for token in first]))
+            entities = find_entities(of_entities(predictions[-1]))
+            edges = [(int(units[a][0]), int(units[b - 1][1]), label) for label, a, b in entities]
             found_spans, true_spans = (
                 [(*trim_span(text.text, start, end), label) for start, end, label in each]
                 for each in (edges, text.spans)
             )
             spans.append(found_spans)
             expected.append(true_spans if text.words is None else None)
-        return cls(tags, predictions, spans, expected)
+        return cls(tags, predictions, spans, expected, names)
 
     @property
     def scores(self) -> TagScores:
         """Scores of entities and tags; an entity in a text without words is right if its characters are."""
-        scores = tag_scores(self.tags, self.predictions)
+        of_entities = _entity_tags(self.names)
+        scores = tag_scores(list(map(of_entities, self.tags)), list(map(of_entities, self.predictions)))
         if all(row is None for row in self.expected):
             return scores
         pairs = [
-            (find_entities(tags), find_entities(predictions))
+            (find_entities(of_entities(tags)), find_entities(of_entities(predictions)))
             if expected is None
             else tuple([(label, start, end) for start, end, label in each] for each in (expected, spans))
             for tags, predictions, spans, expected in zip(self.tags, self.predictions, self.spans, self.expected)
@@ -164,8 +175,8 @@ class TagEvaluation:
 
     @property
     def main_score(self) -> float:
-        """F1 of entities."""
-        return self.scores.f1
+        """F1 of entities, or accuracy if tags are of words."""
+        return self.scores.accuracy if are_of_words(self.names) else self.scores.f1
 
     @property
     def is_constant(self) -> bool:
@@ -185,3 +196,28 @@ class TagEvaluation:
     def constant_score(self) -> ConstantScore:
         """Accuracy of the most frequent tag."""
         return ConstantScore.of_labels((tag for row in self.tags for tag in row), "accuracy of the most frequent tag")
+
+
+def _entity_tags(names: Sequence[str]) -> Callable[[Sequence[str]], list[str]]:
+    """A function that gives tags as `find_entities` reads them; a tag may be of the data alone."""
+    tags = dict(zip(names, entity_tags(names)))
+    return lambda row: [tags.get(tag, tag) for tag in row]
+
+
+def _of_all_words(tags: Sequence[str | None]) -> list[str]:
+    """The tags of words, where None stands for one without tokens: it continues the entity around it, if any.
+
+    Example:
+
+    >>> _of_all_words(["B-PER", None, "I-PER", None, "O"])
+    ['B-PER', 'I-PER', 'I-PER', 'O', 'O']
+    """
+    complete = []
+    for index, tag in enumerate(tags):
+        if tag is None:
+            before = complete[-1] if complete else OUTSIDE
+            after = next((other for other in tags[index:] if other is not None), OUTSIDE)
+            is_inside = [(start, end) for _, start, end in find_entities([before, after])] == [(0, 2)]
+            tag = re.sub("^[EL]-", "I-", after) if is_inside else OUTSIDE
+        complete.append(tag)
+    return complete

@@ -2,14 +2,17 @@
 
 import csv
 import decimal
+import io
 import json
 
 import numpy as np
+import pandas
 import pyarrow
 import pytest
 from pyarrow import parquet
 
 from albert_tf.data.finetuning.classification import Columns, read_texts
+from albert_tf.data.finetuning.example_sources import as_file
 from albert_tf.data.finetuning.sentences import read_sentences
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import read_rows
@@ -224,6 +227,77 @@ def test_other_lists_of_labels_are_refused(tmp_path, labels):
     texts = read_texts(write(tmp_path / "a.tsv", f"text\tlabel\nx\t{labels}\n"), Columns(separator=","))
     with pytest.raises(ValueError, match=r"line 2: .* a JSON list of different labels"):
         texts.label_names()
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_choices_of_label_studio_are_not_split_at_commas(tmp_path, suffix):
+    labels = [{"choices": ["law", "IT, science"]}, "law, war", {"choices": []}]
+    if suffix == "jsonl":
+        content = "\n".join(json.dumps({"text": "x", "label": label}) for label in labels)
+    else:
+        table = io.StringIO()
+        rows = [[label if isinstance(label, str) else json.dumps(label)] for label in labels]
+        csv.writer(table).writerows([["text", "label"], *(["x", *row] for row in rows)])
+        content = table.getvalue()
+    texts = read_texts(write(tmp_path / f"a.{suffix}", content), Columns(separator=","))
+    assert texts.label_sets() == [["law", "IT, science"], ["law", "war"], []]
+    assert texts.label_names() == ("IT, science", "law", "war")
+
+
+def test_objects_that_are_no_choices_are_refused(tmp_path):
+    path = write(tmp_path / "a.jsonl", '{"text": "x", "label": {"law": 1, "war": 0}}')
+    with pytest.raises(ValueError, match=r"line 1: the label .* is not a single value; .* `label_columns`"):
+        read_texts(path, Columns(separator=","))
+
+
+def label_studio(choices, **annotation):
+    """A task of a full export; `choices` None: it has no annotation."""
+    result = {"type": "choices", "from_name": "topics", "to_name": "text", "value": {"choices": choices}}
+    one = {"id": 7, "was_cancelled": False, "result": [result] if choices else [], **annotation}
+    return {"id": 1, "data": {"text": "x"}, "annotations": [] if choices is None else [one], "predictions": []}
+
+
+def test_full_exports_of_label_studio(tmp_path):
+    tasks = [label_studio(choices) for choices in (["law"], ["war, peace"], None)]
+    tasks.append(label_studio(["law"], was_cancelled=True))
+    tasks[0]["annotations"] += label_studio(["war, peace"])["annotations"]  # a second opinion
+    path = write(tmp_path / "a.json", json.dumps(tasks))
+    texts = read_texts(path, Columns(label="topics"))
+    assert (texts.labels, list(texts.lines)) == (["law", "war, peace", "war, peace"], [1, 1, 2])
+    assert texts.form == "3 texts, 2 without annotation left out"
+    several = [label_studio(choices) for choices in (["law", "war, peace"], [])]
+    texts = read_texts(as_file(several), Columns(label="topics", separator=","))
+    assert texts.label_sets() == [["law", "war, peace"], []]
+    with pytest.raises(ValueError, match=r"has no column 'topic'; .*did you mean 'topics'"):
+        read_texts(path, Columns(label="topic"))
+    with pytest.raises(ValueError, match="has no column 'topic'"):
+        read_texts(as_file(several[1:]), Columns(label="topic", separator=","))
+    tasks[1]["annotations"][0]["result"] = [{"type": "choices"}]
+    with pytest.raises(ValueError, match=r"element 2, has no annotations as Label Studio writes them .*; export it"):
+        read_texts(write(tmp_path / "b.json", json.dumps(tasks)), Columns(label="topics"))
+
+
+DECISIONS = "text,toxic,insult,threat\na,1,0,0\nb,0.0,1.0,0\nc,False,True,0\n"
+
+
+def test_a_column_of_0_and_1_for_each_label(tmp_path):
+    columns = Columns(separator=",", labels=("toxic", "insult", "threat"))
+    for path in (write(tmp_path / "a.csv", DECISIONS), as_file(pandas.read_csv(io.StringIO(DECISIONS)))):
+        texts = read_texts(path, columns)
+        assert texts.label_names() == ("toxic", "insult", "threat")  # one that no text has is a label, too
+        assert texts.labels == ["toxic", "insult", "insult"]
+        assert texts.label_decisions(("threat", "insult", "toxic")).tolist() == [[0, 0, 1], [0, 1, 0], [0, 1, 0]]
+    with pytest.raises(ValueError, match=r"must name a column for each label of the model: a, b\. Received: toxic, in"):
+        texts.label_decisions(("a", "b"))
+
+
+@pytest.mark.parametrize("value", ["-1", "", "0.3", "yes"])
+def test_other_values_in_columns_of_labels_are_named(tmp_path, value):
+    path = write(tmp_path / "a.csv", f"text,toxic\na,1\nb,{value}\n")
+    with pytest.raises(ValueError, match=rf"a\.csv, line 3: 'toxic' must be 0 or 1, .* Received: '{value}'"):
+        read_texts(path, Columns(separator=",", labels=("toxic",)))
+    with pytest.raises(ValueError, match=r"has no column 'rude'; .* Choose one with --label-columns"):
+        read_texts(path, Columns(separator=",", labels=("rude",)))
 
 
 def test_no_label_is_written_and_not_missing(tmp_path):

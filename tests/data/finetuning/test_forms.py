@@ -91,6 +91,9 @@ TEXT, SPANS = "Anna Keller in Bergen", ((0, 11, "PER"), (15, 21, "LOC"))
 OBJECTS = [{"start": 15, "end": 21, "label": "LOC"}, {"start": 0, "end": 11, "label": "PER", "token_start": 0}]
 OFFSETS = [{"id": 3, "label": label, "start_offset": start, "end_offset": end} for start, end, label in SPANS]
 
+LABEL_STUDIO = [{"start": start, "end": end, "text": TEXT[start:end], "labels": [label]} for start, end, label in SPANS]
+RESULT = {"type": "labels", "from_name": "label", "to_name": "text"}
+
 TAGGED = {
     "words and tags": ({"words": WORDS, "tags": list(TAGS)}, TAGS),
     "of the hub, names": ({"id": "0", "tokens": WORDS, "ner_tags": list(TAGS)}, TAGS),
@@ -102,6 +105,15 @@ TAGGED = {
     "doccano": ({"id": 1, "text": TEXT, "label": [[0, 11, "PER"], [15, 21, "LOC"]]}, SPANS),
     "doccano with relations": ({"text": TEXT, "entities": OFFSETS, "relations": [], "Comments": []}, SPANS),
     "spaCy": ([TEXT, {"entities": [[0, 11, "PER"], [15, 21, "LOC"]]}], SPANS),
+    "Label Studio's JSON-MIN": ({"id": 1, "text": TEXT, "label": LABEL_STUDIO, "annotation_id": 7}, SPANS),
+    "Label Studio": (
+        {
+            "id": 1,
+            "data": {"text": TEXT},
+            "annotations": [{"id": 7, "result": [{**RESULT, "value": value} for value in LABEL_STUDIO]}],
+        },
+        SPANS,
+    ),
     "spaCy's documents": ({"text": TEXT, "ents": OBJECTS, "tokens": [{"id": 0}]}, SPANS),
 }
 
@@ -112,6 +124,20 @@ def test_tags_and_spans(tmp_path, form, suffix):
     row, expected = TAGGED[form]
     (text,) = read_tagged(write(tmp_path, [row], suffix), names=NAMES)
     assert (text.text, text.tags or text.spans) == (TEXT, expected)
+
+
+def test_texts_of_label_studio_without_spans_or_annotations(tmp_path):
+    annotated = {"id": 1, "data": {"text": "Anna"}, "annotations": [{"id": 7, "result": []}]}
+    path = write(
+        tmp_path, [annotated, {"text": "Bergen", "annotation_id": 8}, {**annotated, "annotations": []}], "jsonl"
+    )
+    texts = read_tagged(path)
+    assert [(text.text, text.spans) for text in texts] == [("Anna", ()), ("Bergen", ())]
+    assert texts.form.endswith(f"1 left out that were not accepted, as {path}, line 3)")
+    assert [text.text for text in read_tagged(path, labelled=False)] == ["Anna", "Bergen", "Anna"]
+    two = {"text": TEXT, "label": [{**LABEL_STUDIO[0], "labels": ["PER", "LOC"]}]}
+    with pytest.raises(ValueError, match=r"line 1: a span must have integers `start` and `end` and a `label`"):
+        read_tagged(write(tmp_path, [two], "jsonl"))
 
 
 CONLL = {
@@ -239,7 +265,6 @@ def test_sentences(tmp_path, row, negative, expected):
         (read_tagged, [{"tokens": ["a"], "ner_tags": [4]}], r"the tags are numbers; set `labels` \(--labels"),
         (read_tagged, [{"tokens": ["a"], "tags": [0.5]}], "must be a name or a number"),
         (read_tagged, [{"tokens": ["a", "b"], "tags": ["PER", "B-LOC"]}], "'PER' has no prefix, unlike 'B-LOC'"),
-        (read_tagged, [{"tokens": ["a"], "tags": ["NOUN"]}], "Tags must be O, or B-.* Received: 'NOUN'"),
         (read_tagged, [{"text": "abc", "spans": [[0, 2, "X"], [1, 3, "X"]]}], "overlap; keep one"),
         (read_choices, [{"question": "q", "choices": ["a", "b"], "answer": 2}], "a number from 0 to 1.* Received: 2"),
         (read_choices, [{"question": "q", "choices": ["1", "0"], "answer": "1"}], "'1' may be a choice or its number"),

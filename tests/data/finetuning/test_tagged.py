@@ -70,6 +70,38 @@ def test_columns_are_not_read_as_texts(tmp_path):
         read_tagged(write(tmp_path / "a.txt", CONLL), labelled=False)
 
 
+CONLLU = """# sent_id = 1
+# text = Don't go
+1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\t_
+1\tDo\tdo\tAUX\tVBP\t_\t3\taux\t_\t_
+2\tn't\tnot\tPART\tRB\t_\t3\tadvmod\t_\t_
+3\tgo\tgo\tVERB\tVB\t_\t0\troot\t_\t_
+3.1\tnow\tnow\tADV\t_\t_\t_\t_\t_\t_
+
+1\tO\tO\tINTJ\tUH\t_\t0\troot\t_\t_
+"""
+
+
+def test_words_and_parts_of_speech_of_conllu(tmp_path):
+    path = write(tmp_path / "a.conllu", CONLLU)
+    texts = read_tagged(path)
+    assert [(text.text, text.tags) for text in texts] == [("Do n't go", ("AUX", "PART", "VERB")), ("O", ("INTJ",))]
+    assert texts.form == "2 texts (CoNLL-U, words and UPOS)"
+    assert tag_names(texts) == ("AUX", "INTJ", "PART", "VERB")
+    assert [text.text for text in read_tagged(path, labelled=False)] == ["Do n't go", "O"]
+    with pytest.raises(ValueError, match="line 7: the tag 'B' must be written as"):
+        read_tagged(write(tmp_path / "b.conllu", CONLLU.replace("ADV\t_", "B\t_").replace("3.1", "4")))
+
+
+@pytest.mark.parametrize(
+    "row", [{"tokens": ["the", "dog"], "upos": ["DET", "NOUN"]}, {"words": ["the"], "tags": ["NE"]}]
+)
+def test_labels_without_o_are_of_words(tmp_path, row):
+    (text,) = read_tagged(write(tmp_path / "a.jsonl", json.dumps(row)))
+    assert list(text.tags) == row.get("upos", row.get("tags"))
+    assert tag_names([text]) == tuple(sorted(text.tags))
+
+
 def test_json_lines(tmp_path):
     rows = [
         {"words": ["a", "Bb"], "tags": ["O", "B-X"]},
