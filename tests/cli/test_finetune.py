@@ -216,7 +216,7 @@ def test_columns_of_labels_are_those_of_evaluations_too(files, tmp_path):
     names = ("film", "price", "war")
     cells = ["|".join(name for name, one in zip(names, row) if one) for row in decisions.values()]
     (tmp_path / "cells.tsv").write_text(
-        "\n".join(["text\ttopics", *map("\t".join, zip(decisions, cells))]).replace("|", ","), encoding="utf-8"
+        "\n".join(["text\ttopics", *[*map("\t".join, zip(decisions, cells))] * 3]).replace("|", ","), encoding="utf-8"
     )
     assert (
         json.loads(output_of(*evaluate, tmp_path / "cells.tsv", "--label-column", "topics"))["scores"]

@@ -83,7 +83,7 @@ def test_parts_of_speech_are_learnt(files, parts_of_speech, tmp_path):
     folder, report = parts_of_speech
     assert report.main_score == "accuracy"
     assert report.score_by_evaluation[report.kept_evaluation - 1] == report.scores.accuracy == report.scores.f1 > 0.9
-    assert set(report.scores.f1_by_label) == {"DET", "NOUN", "PROPN"}
+    assert set(report.scores.by_label) == {"DET", "NOUN", "PROPN"}
     assert evaluate_folder(folder, files / "pos.conll")[1].scores == report.scores
     predict_folder(folder, files / "pos.conll", tmp_path / "words.jsonl")
     (row, *_) = (json.loads(line) for line in (tmp_path / "words.jsonl").read_text("utf-8").splitlines())
@@ -169,7 +169,7 @@ def test_texts_of_words_and_texts_with_spans_may_be_mixed():
 
 
 def test_texts_without_entities_are_said_in_a_sentence():
-    evaluation = TagEvaluation([["O", "O"]], [["B-LOC", "O"]], [[(0, 3, "LOC")]], [None])
+    evaluation = TagEvaluation([["O", "O"]], [["B-LOC", "O"]], [[(0, 3, "LOC")]], [None], ("O", "B-LOC"))
     assert evaluation.notes == [
         "All words have the same tag, 'O', so that the scores tell little.",
         "Recall is undefined for labels that no example to evaluate on has: 'LOC'.",

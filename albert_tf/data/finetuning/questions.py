@@ -115,7 +115,7 @@ class QuestionWindows:
 
 def default_question_length(max_length: int) -> int:
     """The number of ids to which questions are cut by default: 64, or half of `max_length` if that is less."""
-    return min(64, max_length // 2)
+    return min(64, max_length // 2, max_length - 4)
 
 
 def encode_questions(
