@@ -88,9 +88,9 @@ app = typer.Typer(
 
 def _show_version(requested: bool) -> None:
     if requested:
-        from importlib.metadata import version
+        from albert_tf import __version__
 
-        typer.echo(f"{PROGRAM} {version(PROGRAM)}")
+        typer.echo(f"{PROGRAM} {__version__}")
         raise typer.Exit
 
 

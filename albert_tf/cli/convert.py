@@ -8,12 +8,13 @@ import typer
 
 from albert_tf.cli.paths import check_new_folder, checkpoint_folder
 from albert_tf.cli.tables import print_table
+from albert_tf.files.atomic import move, remove_temporary, temporary_folder
 from albert_tf.files.mirrors import mirrored
 from albert_tf.files.urls import location
 from albert_tf.progress import progress_line
 
 NAME = "convert"
-KEPT = "the folder may be incomplete; empty it before running the command again"
+_TEMPORARY = "checkpoint"
 
 
 def run(
@@ -30,9 +31,10 @@ def run(
     """
     if to not in ("google", "huggingface"):
         raise ValueError(f"`--to` must be google or huggingface. Received: {to}.")
+    remove_temporary(location(folder) / _TEMPORARY)  # of a killed process
     check_new_folder(folder)
     source = checkpoint_folder(source)
-    with progress_line("convert"), mirrored(folder) as written:
+    with progress_line("convert"), mirrored(folder) as output, temporary_folder(output / _TEMPORARY) as written:
         from albert_tf import checkpoints
         from albert_tf.trainer.run_folder import RECIPE_FILE, REPORT_FILE
         from albert_tf.verify import check_weights  # imports TensorFlow, so only after the arguments were checked
@@ -43,10 +45,20 @@ def run(
         for record in filter(Path.is_file, (source / RECIPE_FILE, source / REPORT_FILE)):
             shutil.copy(record, written)  # how `finetune` read texts, and its threshold
         vocabulary = _write_vocabulary(source, written, to)
+        for file in list(written.iterdir()):
+            move(file, output / file.name)
     if list_tensors:
         rows = ((one.path, one.name, " x ".join(map(str, one.shape))) for one in placements)
         print_table("", ("variable", "tensor in the file", "shape"), rows, num_text_columns=2)
     typer.echo(f"{len(placements)} tensors in {location(folder)}, {vocabulary}")
+    names = list(checkpoint.settings.get("id2label", {}).values())
+    if to == "google" and names != [f"LABEL_{index}" for index in range(len(names))]:  # which stand for no names
+        labels = ", ".join(map(str, names))
+        typer.echo(
+            f"Google's format has no names of labels: {labels} are lost; note them in this order, or convert to "
+            "huggingface to keep them.",
+            err=True,
+        )
 
 
 def _write_vocabulary(source: Path, folder: Path, to: str) -> str:

@@ -6,7 +6,6 @@ import pathlib
 from typing import Any
 
 from albert_tf import checkpoints, models
-from albert_tf.data.finetuning.choices import MAX_STATEMENT_LENGTH
 from albert_tf.data.finetuning.encoded import MAX_TOKENS
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
@@ -36,6 +35,7 @@ class ModelFolder(Predictor):
         doc_stride: distance in tokens of the starts of two windows of a long text. None: 128, or a third of
             `max_length` if that is less.
         max_question_length: maximum number of tokens of a question, or in multiple choice of its end with a choice.
+            None: as in fine-tuning.
         max_answer_length: maximum number of tokens of an answer.
         no_answer_threshold: a question is not answered if its score of "no answer" is above this; None: never.
         tags_words: whether tags were trained on words, not on spans of characters.
@@ -49,7 +49,7 @@ class ModelFolder(Predictor):
     max_length: int
     takes_pairs: bool = False
     doc_stride: int | None = None
-    max_question_length: int = 64
+    max_question_length: int | None = None
     max_answer_length: int = 30
     no_answer_threshold: float | None = None
     tags_words: bool = False
@@ -93,8 +93,6 @@ def load_folder(folder: str | pathlib.Path, dtype: str | None = None) -> ModelFo
     tokenizer = AlbertTokenizer.from_pretrained(folder)
     tokenizer.check_fits(checkpoint.config.vocab_size)
     options = read_options(folder, checkpoint.config.max_position_embeddings)
-    if kind is models.AlbertForMultipleChoice:
-        options = {"max_question_length": MAX_STATEMENT_LENGTH, **options}
     model = kind.from_pretrained(folder, dtype=dtype)
     if isinstance(model, models.AlbertForSentenceEmbedding):
         options |= {"max_length": model.max_length, "takes_pairs": False}

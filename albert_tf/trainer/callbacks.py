@@ -190,7 +190,8 @@ class ProgressLine(keras.callbacks.Callback):
             rich.progress.TimeRemainingColumn(),
         )
         self._first = self._shown = self._step()
-        self._started_at = self._shown_at = time.monotonic()
+        self._timed_from = self._first
+        self._timed_at = self._shown_at = time.monotonic()
         self._bar = rich.progress.Progress(*columns, console=self.console, disable=not self.console.is_terminal)
         self._bar.start()
         self._task = self._bar.add_task(self.title, total=self.total, completed=self._first, state="")
@@ -200,6 +201,8 @@ class ProgressLine(keras.callbacks.Callback):
 
     def on_train_batch_begin(self, batch, logs=None):
         step = self._interval_began + batch
+        if self._timed_from == self._first < step:  # the first steps include compiling
+            self._timed_from, self._timed_at = step, time.monotonic()
         self._bar.update(self._task, completed=step)
         is_bar_or_first = self.console.is_terminal or self._shown == self._first
         is_due = is_bar_or_first and time.monotonic() - self._shown_at > _SECONDS_BETWEEN_REFRESHES
@@ -226,9 +229,11 @@ class ProgressLine(keras.callbacks.Callback):
                 state = state.rpartition("  ")[0]
         self._bar.update(self._task, completed=step, state=state)
         if not self.console.is_terminal:
-            # From the mean over the run, which includes evaluation and saving.
-            left = (self.total - step) * (time.monotonic() - self._started_at) / max(step - self._first, 1)
-            self.console.print(f"{self.title} {step}/{self.total}  {state}  {left:.0f} s left", soft_wrap=True)
+            # From the mean over the run since it was compiled, which includes evaluation and saving.
+            line, timed = f"{self.title} {step}/{self.total}  {state}", step - self._timed_from
+            if self._timed_from > self._first and timed > 0:
+                line += f"  {(self.total - step) * (time.monotonic() - self._timed_at) / timed:.0f} s left"
+            self.console.print(line, soft_wrap=True)
 
     def _step(self) -> int:
         return int(self.model.optimizer.iterations.numpy())

@@ -38,6 +38,7 @@ from albert_tf.trainer.recipe import MAX_COUNT, TrainingRecipe
 from albert_tf.trainer.run_folder import (
     CHECKPOINTS_FOLDER,
     IDS_FOLDER,
+    LOGS_FOLDER,
     METRICS_FILE,
     REPORT_FILE,
     check_folder,
@@ -234,7 +235,7 @@ class _Run:
         if self.devices.is_chief:
             callbacks += [
                 MetricsLog(metrics_file, state.metrics_lines),
-                TensorBoardLog(options.output / "logs"),
+                TensorBoardLog(options.output / LOGS_FOLDER),
                 SaveState(state, training),
             ]
             if show_progress:

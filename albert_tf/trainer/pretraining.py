@@ -27,6 +27,7 @@ from albert_tf.trainer.fit_loop import FitLoop
 from albert_tf.trainer.recipe import Recipe
 from albert_tf.trainer.run_folder import (
     CHECKPOINTS_FOLDER,
+    LOGS_FOLDER,
     METRICS_FILE,
     MODEL_FOLDER,
     RESULTS_FILE,
@@ -238,7 +239,7 @@ def _callbacks(run: _Run, state: TrainingState, devices: Devices) -> list[Any]:
         SpeedLog(tokens_per_step),
         # Before SaveState: on resume, metrics after the checkpoint are rewritten, but earlier ones are not.
         MetricsLog(file, state.metrics_lines),
-        TensorBoardLog(run.output / "logs", training.evaluate_every if training.histograms else None),
+        TensorBoardLog(run.output / LOGS_FOLDER, training.evaluate_every if training.histograms else None),
         stop,
         SaveState(state, training),
     ]

@@ -8,7 +8,6 @@ import pydantic
 from pydantic_core import PydanticCustomError
 
 from albert_tf.config import Share
-from albert_tf.data.finetuning.choices import MAX_STATEMENT_LENGTH
 from albert_tf.data.finetuning.classification import Columns
 from albert_tf.data.finetuning.example_sources import as_file
 from albert_tf.data.finetuning.table_format import TableFormat
@@ -91,8 +90,8 @@ class TaskOptions(pydantic.BaseModel):
             model's maximum.
         doc_stride: distance in tokens of the starts of two windows of a passage. None: 128, or a third of `max_length`
             if that is less.
-        max_question_length: longer questions are cut to this number of ids, by default 64; in multiple choice, only the
-            last ids of a question with its choice are kept, by default 128.
+        max_question_length: longer questions are cut to this number of ids, by default 64 and at most half of
+            `max_length`; in multiple choice, only the last ids of a question with its choice are kept, by default 128.
         max_answer_length: maximum number of tokens of an answer.
         objective: for sentence embeddings, what is minimised: `"similarity"` for pairs with numbers, `"ranking"` for
             pairs of similar sentences, or `"triplet"`; see AlbertForSentenceEmbedding. With `"ranking"` on several
@@ -134,9 +133,7 @@ class TaskOptions(pydantic.BaseModel):
     ) = None
     max_length: int | None = pydantic.Field(default=None, ge=3)
     doc_stride: int | None = pydantic.Field(default=None, ge=1)
-    max_question_length: int = pydantic.Field(
-        default_factory=lambda given: MAX_STATEMENT_LENGTH if given.get("task") == "multiple_choice" else 64, ge=1
-    )
+    max_question_length: int | None = pydantic.Field(default=None, ge=1)
     max_answer_length: int = pydantic.Field(default=30, ge=1)
     no_answer_threshold: float | None = None
     num_candidates: int = pydantic.Field(default=20, ge=1)
