@@ -88,9 +88,9 @@ app = typer.Typer(
 
 def _show_version(requested: bool) -> None:
     if requested:
-        from albert_tf import __version__
+        from albert_tf.extras import version
 
-        typer.echo(f"{PROGRAM} {__version__}")
+        typer.echo(f"{PROGRAM} {version()}")
         raise typer.Exit
 
 

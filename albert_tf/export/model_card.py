@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 import tensorflow_text
 
-import albert_tf
+from albert_tf.extras import version
 from albert_tf.files.atomic import atomic_write, write_json
 from albert_tf.inference.folder import ModelFolder, read_record
 from albert_tf.inference.settings import SETTINGS_FILE
@@ -16,7 +16,7 @@ from albert_tf.inference.settings import SETTINGS_FILE
 TEXT_FILE = "MODEL.md"
 # Not from the metadata of distributions, which a checkout that is not installed lacks.
 _VERSIONS = {
-    "albert-tf": albert_tf.__version__,
+    "albert-tf": version(),
     "tensorflow": tf.__version__,
     "tensorflow-text": tensorflow_text.__version__,
     "keras": keras.__version__,

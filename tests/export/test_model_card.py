@@ -74,9 +74,9 @@ def test_a_checkout_that_is_not_installed_exports(folders, tmp_path):
     for entry in pathlib.Path(tf.__file__).parents[1].iterdir():
         if "albert_tf" not in entry.name:
             (packages / entry.name).symlink_to(entry)
-    command = [sys.executable, "-S", "-P", "-m", "albert_tf", "export", folders["classifier"], "served"]
+    command = [sys.executable, "-S", "-P", "-m", "albert_tf", "export", folders["classifier"], "--name", "mood"]
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path / 'checkout'}:{packages}"}
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    (card,) = tmp_path.glob("served/**/model.json")
+    (card,) = tmp_path.rglob("mood/*/model.json")
     assert json.loads(card.read_text())["versions"]["albert-tf"] == albert_tf.__version__

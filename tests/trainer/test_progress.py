@@ -44,7 +44,7 @@ def test_the_remaining_time_leaves_out_compiling(monkeypatch):
     line.console = rich.console.Console(file=written, width=200)
     line.set_model(model)
     line.on_train_begin()
-    line.on_epoch_begin(0)
+    line._interval_began = 0
     line.on_train_batch_begin(0)
     for step, seconds in ((1, 90), (2, 91), (10, 99)):  # the first step compiles
         clock[0] = seconds
