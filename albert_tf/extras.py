@@ -1,12 +1,18 @@
-"""Which command installs the packages of an extra."""
+"""The version of this package, and which command installs the packages of an extra."""
 
 import functools
 import importlib.metadata
 import json
 import pathlib
 import shlex
+import sys
 import urllib.parse
 import urllib.request
+
+
+def version() -> str:
+    """The version of this package, which may be a checkout that is not installed."""
+    return sys.modules[__package__].__version__
 
 
 @functools.cache

@@ -88,9 +88,9 @@ app = typer.Typer(
 
 def _show_version(requested: bool) -> None:
     if requested:
-        from importlib.metadata import version
+        from albert_tf.extras import version
 
-        typer.echo(f"{PROGRAM} {version(PROGRAM)}")
+        typer.echo(f"{PROGRAM} {version()}")
         raise typer.Exit
 
 

@@ -14,8 +14,8 @@ from albert_tf.files.urls import location
 from albert_tf.progress import progress_line
 
 NAME = "convert"
-# Beside it, within the new folder, is what is being written; a killed process leaves it, the next one removes it.
-_PARTIAL = "checkpoint"
+# Within the new folder, what is being written is beside it; a killed process leaves it, the next one removes it.
+_TEMPORARY = "checkpoint"
 
 
 def run(
@@ -32,10 +32,10 @@ def run(
     """
     if to not in ("google", "huggingface"):
         raise ValueError(f"`--to` must be google or huggingface. Received: {to}.")
-    remove_temporary(location(folder) / _PARTIAL)
+    remove_temporary(location(folder) / _TEMPORARY)
     check_new_folder(folder)
     source = checkpoint_folder(source)
-    with progress_line("convert"), mirrored(folder) as target, temporary_folder(target / _PARTIAL) as written:
+    with progress_line("convert"), mirrored(folder) as output, temporary_folder(output / _TEMPORARY) as written:
         from albert_tf import checkpoints
         from albert_tf.trainer.run_folder import RECIPE_FILE, REPORT_FILE
         from albert_tf.verify import check_weights  # imports TensorFlow, so only after the arguments were checked
@@ -47,11 +47,19 @@ def run(
             shutil.copy(record, written)  # how `finetune` read texts, and its threshold
         vocabulary = _write_vocabulary(source, written, to)
         for file in sorted(written.iterdir(), key=last_if_metadata):
-            move(file, target / file.name)
+            move(file, output / file.name)
     if list_tensors:
         rows = ((one.path, one.name, " x ".join(map(str, one.shape))) for one in placements)
         print_table("", ("variable", "tensor in the file", "shape"), rows, num_text_columns=2)
     typer.echo(f"{len(placements)} tensors in {location(folder)}, {vocabulary}")
+    names = list(checkpoint.settings.get("id2label", {}).values())
+    if to == "google" and names != [f"LABEL_{index}" for index in range(len(names))]:  # which stand for no names
+        labels = ", ".join(map(str, names))
+        typer.echo(
+            f"Google's format has no names of labels: {labels} are lost; note them in this order, or convert to "
+            "huggingface to keep them.",
+            err=True,
+        )
 
 
 def _write_vocabulary(source: Path, folder: Path, to: str) -> str:

@@ -1,18 +1,26 @@
 """The description of an exported model: `model.json` for programs, `MODEL.md` for people."""
 
-import importlib.metadata
 import pathlib
 from collections.abc import Mapping
 from typing import Any
 
 import keras
+import tensorflow as tf
+import tensorflow_text
 
+from albert_tf.extras import version
 from albert_tf.files.atomic import atomic_write, write_json
 from albert_tf.inference.folder import ModelFolder, read_record
 from albert_tf.inference.settings import SETTINGS_FILE, Threshold
 
 TEXT_FILE = "MODEL.md"
-_LIBRARIES = ("albert-tf", "tensorflow", "tensorflow-text")
+# Not from the metadata of distributions, which a checkout that is not installed lacks.
+_VERSIONS = {
+    "albert-tf": version(),
+    "tensorflow": tf.__version__,
+    "tensorflow-text": tensorflow_text.__version__,
+    "keras": keras.__version__,
+}
 
 
 def write_model_card(
@@ -44,7 +52,7 @@ def write_model_card(
         "scores": report.get("scores"),
         "evaluated_on": report.get("dev_examples"),
         "recipe": recipe,  # it has digests of its files, no paths
-        "versions": {name: importlib.metadata.version(name) for name in _LIBRARIES} | {"keras": keras.__version__},
+        "versions": _VERSIONS,
     }
     atomic_write(folder / TEXT_FILE, _text(card).encode())
     write_json(folder / SETTINGS_FILE, card, ensure_ascii=False)

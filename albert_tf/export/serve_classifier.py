@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data.finetuning.encoded import window_stride
+from albert_tf.data.finetuning.choices import MAX_STATEMENT_LENGTH
 from albert_tf.export.checks import SAMPLES
 from albert_tf.export.serve_base import ServedModel
 from albert_tf.inference.folder import ModelFolder
@@ -68,7 +69,7 @@ class ServedChoices(ServedModel):
         loaded, special = self._loaded, self._loaded.tokenizer
         count = tf.shape(choices)[1]
         statement = self.tokenizer.tokenize(tf.reshape(choices, [-1]))["input_ids"]  # [B C, (T)]
-        statement = statement[:, -min(loaded.max_question_length, loaded.max_length - 4) :]
+        statement = statement[:, -min(loaded.max_question_length or MAX_STATEMENT_LENGTH, loaded.max_length - 4) :]
         passage = self.tokenizer.tokenize(self.tokenizer.used_part(context))["input_ids"]  # [B, (T)]
         passage = tf.gather(passage, tf.repeat(tf.range(tf.size(context)), count))
         room = loaded.max_length - 3 - statement.row_lengths()

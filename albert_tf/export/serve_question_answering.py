@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from albert_tf.data.finetuning.answers import IMPOSSIBLE
 from albert_tf.data.finetuning.encoded import window_stride
+from albert_tf.data.finetuning.questions import question_length
 from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.windows import Windows, bytes_of, cut
 from albert_tf.inference.folder import ModelFolder
@@ -28,12 +29,13 @@ class ServedAnswers(ServedModel):
         super().__init__(loaded)
         stride = window_stride(loaded.max_length, loaded.doc_stride)
         self._doc_stride = stride
+        self._longest_question = question_length(loaded.max_length, loaded.max_question_length)
         self.tokenizer = loaded.tokenizer.as_layer(loaded.max_length, return_offsets=True, doc_stride=stride)
         self._is_beam = loaded.model.head == "beam"
 
     def encode(self, texts):
         asked = self.tokenizer.tokenize(texts["question"])
-        longest = min(self._loaded.max_question_length, self._loaded.max_length - 4)
+        longest = min(self._longest_question, self._loaded.max_length - 4)
         asked = {name: rows[:, :longest] for name, rows in asked.items()}
         return self.tokenizer.arrange([asked, self.tokenizer.tokenize(texts["context"])])
 
@@ -111,7 +113,7 @@ class ServedAnswers(ServedModel):
         }
 
     def samples(self):
-        has_room = self._loaded.max_question_length <= self._loaded.max_length - 4
+        has_room = self._longest_question <= self._loaded.max_length - 4
         # Windows of a passage that repeats itself would have equal scores.
         passage = "ALBERT shares the weights of all layers. It was published in 2019. " + " ".join(
             map(str, range(99, 300))

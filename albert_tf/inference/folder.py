@@ -6,9 +6,7 @@ import pathlib
 from typing import Any
 
 from albert_tf import checkpoints, models
-from albert_tf.data.finetuning.choices import MAX_STATEMENT_LENGTH
 from albert_tf.data.finetuning.encoded import MAX_TOKENS
-from albert_tf.data.finetuning.questions import default_question_length
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
 from albert_tf.inference.keras_network import KerasNetwork
@@ -39,6 +37,7 @@ class ModelFolder(Predictor):
             `max_length` if that is less.
         windows: how a classifier of single texts joins the logits of the windows of a long text, see Settings.
         max_question_length: maximum number of tokens of a question, or in multiple choice of its end with a choice.
+            None: as in fine-tuning.
         max_answer_length: maximum number of tokens of an answer.
         no_answer_threshold: a question is not answered if its score of "no answer" is above this; None: never.
         tags_words: whether tags were trained on words, not on spans of characters.
@@ -55,7 +54,7 @@ class ModelFolder(Predictor):
     label_separator: str = ","
     doc_stride: int | None = None
     windows: WindowsName | None = None
-    max_question_length: int = 64
+    max_question_length: int | None = None
     max_answer_length: int = 30
     no_answer_threshold: float | None = None
     tags_words: bool = False
@@ -99,9 +98,6 @@ def load_folder(folder: str | pathlib.Path, dtype: str | None = None) -> ModelFo
     tokenizer = AlbertTokenizer.from_pretrained(folder)
     tokenizer.check_fits(checkpoint.config.vocab_size)
     options = read_options(folder, checkpoint.config.max_position_embeddings)
-    is_choice = kind is models.AlbertForMultipleChoice
-    longest = MAX_STATEMENT_LENGTH if is_choice else default_question_length(options["max_length"])
-    options = {"max_question_length": longest, **options}
     model = kind.from_pretrained(folder, dtype=dtype)
     if isinstance(model, models.AlbertForSentenceEmbedding):
         options |= {"max_length": model.max_length, "takes_pairs": False}

@@ -195,8 +195,8 @@ class ProgressLine(keras.callbacks.Callback):
             rich.progress.TimeRemainingColumn(),
         )
         self._first = self._shown = self._step()
-        self._shown_at = time.monotonic()
-        self._timed_from: tuple[int, float] | None = None
+        self._timed_from = self._first
+        self._timed_at = self._shown_at = time.monotonic()
         self._bar = rich.progress.Progress(*columns, console=self.console, disable=not self.console.is_terminal)
         self._bar.start()
         self._task = self._bar.add_task(self.title, total=self.total, completed=self._first, state="")
@@ -206,8 +206,8 @@ class ProgressLine(keras.callbacks.Callback):
 
     def on_train_batch_begin(self, batch, logs=None):
         step = self._interval_began + batch
-        if step > self._first and self._timed_from is None:  # the first call of the step compiles it
-            self._timed_from = step, time.monotonic()
+        if self._timed_from == self._first < step:  # the first steps include compiling
+            self._timed_from, self._timed_at = step, time.monotonic()
         self._bar.update(self._task, completed=step)
         is_bar_or_first = self.console.is_terminal or self._shown == self._first
         is_due = is_bar_or_first and time.monotonic() - self._shown_at > _SECONDS_BETWEEN_REFRESHES
@@ -234,15 +234,11 @@ class ProgressLine(keras.callbacks.Callback):
                 state = state.rpartition("  ")[0]
         self._bar.update(self._task, completed=step, state=state)
         if not self.console.is_terminal:
-            self.console.print(f"{self.title} {step}/{self.total}  {state}{self._left(step)}", soft_wrap=True)
-
-    def _left(self, step: int) -> str:
-        """The remaining time, from the mean over the run, which includes evaluation and saving."""
-        first, begun = self._timed_from or (step, 0.0)
-        if step == first < self.total:
-            return ""
-        left = (self.total - step) * (time.monotonic() - begun) / max(step - first, 1)
-        return f"  {left:.0f} s left"
+            # From the mean over the run since it was compiled, which includes evaluation and saving.
+            line, timed = f"{self.title} {step}/{self.total}  {state}", step - self._timed_from
+            if self._timed_from > self._first and timed > 0:
+                line += f"  {(self.total - step) * (time.monotonic() - self._timed_at) / timed:.0f} s left"
+            self.console.print(line, soft_wrap=True)
 
     def _step(self) -> int:
         return int(self.model.optimizer.iterations.numpy())

@@ -19,7 +19,6 @@ import numpy as np
 from albert_tf import checkpoints
 from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
-from albert_tf.data.finetuning.questions import default_question_length
 from albert_tf.data.finetuning.text_counts import TextCounts, count_texts
 from albert_tf.files.atomic import exclusive_lock, write_json
 from albert_tf.files.hub import model_folder
@@ -103,10 +102,7 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
         options = options.model_copy(update={"learning_rate": options.learning_rate or default_rate(model.config)})
         tokenizer = load_tokenizer(options)
         teacher = load_teacher(options, model, tokenizer)
-    longest = max_length(options, model, tokenizer)
-    found: dict[str, Any] = {"max_length": longest, "tag_words": task.tags_words(train)}
-    if options.task.startswith("question_answering") and "max_question_length" not in options.model_fields_set:
-        found["max_question_length"] = default_question_length(longest)
+    found = {"max_length": max_length(options, model, tokenizer), "tag_words": task.tags_words(train)}
     task.options = options.model_copy(update=found)
     with contextlib.ExitStack() as stack:
         if devices.is_chief:

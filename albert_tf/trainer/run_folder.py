@@ -21,8 +21,8 @@ METRICS_FILE = "metrics.jsonl"
 RESULTS_FILE = "results.json"  # of pretraining
 REPORT_FILE = "metrics.json"  # of fine-tuning
 CHECKPOINTS_FOLDER = "checkpoints"
-MODEL_FOLDER = "model"
 LOGS_FOLDER = "logs"  # of TensorBoard
+MODEL_FOLDER = "model"
 IDS_FOLDER = ".ids"  # of examples; left by a killed run, as is a recipe under its temporary name
 _MAX_METRICS_BYTES = 1 << 30
 _RESTORE = "restore it from a copy, or give another folder"
@@ -48,12 +48,14 @@ def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed:
         allow_changed: whether to only warn if the recipe in the folder differs; None if there is no such option.
 
     Raises:
-        ValueError: the folder belongs to another recipe, holds other files, or has a path that TensorFlow cannot read.
+        ValueError: the folder belongs to another recipe, holds other files or a file in
+            place of one of its folders, or has a path that TensorFlow cannot read.
     """
     if set("[\\") & set(str(folder)):  # TensorFlow takes the path of a checkpoint for a pattern
         raise ValueError(f"The path of {folder} must not have '[' or '\\'; use another folder.")
-    if (folder / LOGS_FOLDER).is_file():
-        raise ValueError(f"{folder / LOGS_FOLDER} is a file, but the logs of a run are a folder; rename or delete it.")
+    for name in (LOGS_FOLDER, CHECKPOINTS_FOLDER, MODEL_FOLDER, IDS_FOLDER):
+        if (folder / name).exists() and not (folder / name).is_dir():
+            raise ValueError(f"{folder / name} is a file, but a run needs a folder there; move the file away.")
     if (folder / RECIPE_FILE).exists():
         found = differences(read_json(folder / RECIPE_FILE, cure=_RESTORE), json.loads(json.dumps(recipe)))
         if found and not allow_changed:

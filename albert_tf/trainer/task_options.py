@@ -8,7 +8,6 @@ import pydantic
 from pydantic_core import PydanticCustomError
 
 from albert_tf.config import Share
-from albert_tf.data.finetuning.choices import MAX_STATEMENT_LENGTH
 from albert_tf.data.finetuning.classification import Columns
 from albert_tf.data.finetuning.example_sources import as_file
 from albert_tf.data.finetuning.table_format import TableFormat
@@ -149,9 +148,7 @@ class TaskOptions(pydantic.BaseModel):
     max_length: int | None = pydantic.Field(default=None, ge=3)
     windows: WindowsName | None = None
     doc_stride: int | None = pydantic.Field(default=None, ge=1)
-    max_question_length: int = pydantic.Field(
-        default_factory=lambda given: MAX_STATEMENT_LENGTH if given.get("task") == "multiple_choice" else 64, ge=1
-    )
+    max_question_length: int | None = pydantic.Field(default=None, ge=1)
     max_answer_length: int = pydantic.Field(default=30, ge=1)
     no_answer_threshold: float | None = None
     num_candidates: int = pydantic.Field(default=20, ge=1)

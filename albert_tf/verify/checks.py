@@ -13,12 +13,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from albert_tf import checkpoints, models
+from albert_tf.checkpoints.checkpoint import reject_unknown
 from albert_tf.checkpoints.names import joined
 from albert_tf.config import AlbertConfig
 from albert_tf.files.hub import model_folder
 from albert_tf.models import AlbertEncoder, AlbertForMaskedLM
 from albert_tf.models.base import AlbertBase
-from albert_tf.tasks import smallest_task
+from albert_tf.tasks import HEADS, smallest_task
 from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
 from albert_tf.verify.published import PUBLISHED, PublishedModel, PublishedSlice, PublishedText
 
@@ -99,6 +100,7 @@ def check_weights(checkpoint: checkpoints.Checkpoint) -> str:
     """Builds each model that the checkpoint has a head for; raises for missing, unused or misshapen tensors."""
     checkpoints.check_size(checkpoint)
     heads = sorted(checkpoint.parts - {"encoder"})
+    reject_unknown(checkpoint.source, set(heads) - HEADS)
     _filled(AlbertEncoder, checkpoint, add_pooling_layer="encoder/pooler/kernel" in checkpoint.arrays)
     for head in heads:
         _filled(getattr(models, smallest_task(head).model), checkpoint)

@@ -239,6 +239,18 @@ def test_damaged_names_of_layers(sound, damaged, complaint, tmp_path):
         checkpoints.read(file)
 
 
+@pytest.mark.parametrize("name", ["pooler/x", "classifier/kernel", "classifier/bias", "encoder/x", "vars/x"])
+def test_a_data_set_too_many_is_named(name, tmp_path):
+    model = AlbertForSequenceClassification(CONFIG, labels=["no", "yes"])
+    model.save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    model.save_weights(tmp_path / "model.weights.h5")
+    with h5py.File(tmp_path / "model.weights.h5", "a") as file:
+        file[name] = np.float32(1)
+    with pytest.raises(ValueError, match=f"has tensors that a model of its config does not have: {name};"):
+        checkpoints.read(tmp_path)
+
+
 @pytest.mark.exhaustive
 def test_a_trained_model(tmp_path):
     model = randomized(MODELS["classes"]())

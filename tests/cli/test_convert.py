@@ -4,6 +4,9 @@ import json
 import lzma
 import pathlib
 import shutil
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,9 +14,9 @@ from safetensors.numpy import load_file, save_file
 
 from albert_tf import AlbertTokenizer, checkpoints
 from albert_tf.export import load_folder
-from tests.toy_task import write_task
+from tests.toy_task import write_classifier, write_task
 
-from .terminal import mistake, output_of
+from .terminal import mistake, output_of, run
 
 WORD_PIECES = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\n学\n"
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
@@ -159,3 +162,32 @@ def test_a_checkpoint_without_one_of_its_tensors_is_refused(google, tmp_path):
     sentence = mistake("convert", tmp_path / "whole", tmp_path / "out", "--to", "google")
     assert "missing encoder/projection/bias" in sentence
     assert not (tmp_path / "out").exists()
+
+
+KILLED = """
+import os, signal, sys
+from albert_tf.cli import app, convert
+
+convert._write_vocabulary = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
+sys.argv = ["albert-tf", "convert", *sys.argv[1:]]
+app.main()
+"""
+
+
+def test_after_a_kill_the_same_command_works(google, tmp_path):
+    arguments = (google, tmp_path / "new", "--to", "huggingface")
+    killed = subprocess.run([sys.executable, "-c", KILLED, *map(str, arguments)], check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert list((tmp_path / "new").rglob("model.safetensors"))  # incomplete, without its vocabulary
+    output_of("convert", *arguments)
+    assert_same(checkpoints.read(tmp_path / "new").arrays, checkpoints.read(google).arrays)
+    assert not list((tmp_path / "new").glob(".*"))
+
+
+def test_names_of_labels_that_are_lost_are_told(tmp_path):
+    write_classifier(tmp_path / "moods")
+    write_classifier(tmp_path / "unnamed", labels=["LABEL_0", "LABEL_1"])
+    for name, to, is_lost in (("moods", "google", True), ("moods", "huggingface", False), ("unnamed", "google", False)):
+        code, _, err = run("convert", tmp_path / name, tmp_path / f"{name}-{to}", "--to", to)
+        assert code == 0
+        assert ("gloomy, mixed, pleasant are lost" in err) == is_lost, err

@@ -1,9 +1,15 @@
 """Proves that an export describes itself, without a path of the machine that wrote it, and brings warm-up requests."""
 
 import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
 
 import tensorflow as tf
 
+import albert_tf
 from albert_tf.export.model_card import write_model_card
 from albert_tf.export.warmup import write_warmup_requests
 from albert_tf.files.atomic import sha256
@@ -59,3 +65,19 @@ def test_warmup_requests(tmp_path):
     assert {request.model_spec.name for request in requests} == {"pairs"}
     given = [[tf.make_ndarray(request.inputs[name]).tolist() for name in ("text", "text_pair")] for request in requests]
     assert given == [[[b"a"], [b"b"]], [["둘".encode()], [b""]], [[b"a", "둘".encode()], [b"b", b""]]]
+
+
+def test_a_checkout_that_is_not_installed_exports(folders, tmp_path):
+    root = pathlib.Path(albert_tf.__file__).parent
+    shutil.copytree(root, tmp_path / "checkout/albert_tf")
+    packages = tmp_path / "packages"  # all but what installs this one
+    packages.mkdir()
+    for entry in pathlib.Path(tf.__file__).parents[1].iterdir():
+        if "albert_tf" not in entry.name:
+            (packages / entry.name).symlink_to(entry)
+    command = [sys.executable, "-S", "-P", "-m", "albert_tf", "export", folders["classifier"], "--name", "mood"]
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path / 'checkout'}:{packages}"}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (card,) = tmp_path.rglob("mood/*/model.json")
+    assert json.loads(card.read_text())["versions"]["albert-tf"] == albert_tf.__version__

@@ -1,16 +1,18 @@
 """Fine-tuning on questions about passages, with both heads, and the files that it writes."""
 
+import dataclasses
 import json
 
 import pytest
 
+from albert_tf import AlbertForPreTraining
 from albert_tf.data.finetuning.answers import Answer, Candidate
 from albert_tf.data.finetuning.questions import Question
 from albert_tf.metrics import AnswerScores, ConstantScore, SquadScores
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.tasks.question_answering import AnswerEvaluation
-from tests.toy_task import write_pretrained
+from tests.toy_task import tokenizer, write_pretrained
 
 NAMES = ("Anna", "Bruno", "Clara", "David", "Emma", "Felix", "Greta", "Henry")
 PLACES = ("garden", "kitchen", "station", "market", "harbour")
@@ -118,3 +120,22 @@ def test_questions_that_are_left_out_are_counted_and_named(files, tmp_path):
     assert report.notes[0] == (
         "4 of 24 training questions were left out, because their answers are not in their passages: '0', '1', '2', ..."
     )
+
+
+def test_the_default_length_of_questions_fits_a_model_of_64_positions(tmp_path, files):
+    config = dataclasses.replace(
+        AlbertForPreTraining.from_pretrained(files / "pretrained").config, max_position_embeddings=64
+    )
+    AlbertForPreTraining(config).save_pretrained(tmp_path / "pretrained")
+    tokenizer().save_pretrained(tmp_path / "pretrained")
+    context = "It was late. Anna went to the garden."
+    answers = [{"text": "garden", "answer_start": context.index("garden")}]
+    asked = {"id": "1", "question": "Where did Anna go? " * 30, "answers": answers}
+    content = {"data": [{"title": "where", "paragraphs": [{"context": context, "qas": [asked]}]}]}
+    (tmp_path / "long.json").write_text(json.dumps(content), encoding="utf-8")
+    values = {"task": "question_answering", "pretrained": tmp_path / "pretrained", "epochs": 1, "learning_rate": 1e-3}
+    values |= dict.fromkeys(("train", "dev"), tmp_path / "long.json")
+    assert finetune(FinetuneOptions(**values, output=tmp_path / "run")).train_examples == 1
+    assert evaluate_folder(tmp_path / "run", tmp_path / "long.json")[0] == 1
+    with pytest.raises(ValueError, match="lower `max_question_length` to at most 60"):
+        finetune(FinetuneOptions(**values, output=tmp_path / "other", max_question_length=64))

@@ -4,7 +4,6 @@ In its TF Hub modules, tensor names have the prefix `module/`.
 """
 
 import pathlib
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,8 +40,7 @@ def save_google(model: Any, prefix: str | pathlib.Path) -> None:
         prefix: such as `folder/model.ckpt-best`; `albert_config.json` is written beside it.
 
     Warns:
-        UserWarning: the reference's code would compute different outputs, see `differences.py`; or the labels have
-            names, for which the format has no place.
+        UserWarning: the reference's code would compute different outputs; see `differences.py`.
 
     Raises:
         ValueError: the reference's code does not support the model, such as a multi-label classifier, or the format has
@@ -69,13 +67,6 @@ def write_google(
     prefix = location(prefix)
     values = {**config.to_google(), "num_hidden_groups": num_file_groups(config)}
     warn_of_differences(config, arrays, "google")
-    names = [str(name) for _, name in sorted(settings.get("id2label", {}).items(), key=lambda item: int(item[0]))]
-    if names != [f"LABEL_{index}" for index in range(len(names))]:
-        shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-        warnings.warn(
-            f"Google's format has no place for the names of labels, which are lost: {shown}, in this order.",
-            stacklevel=3,
-        )
     tensors = for_file(config, arrays, "google")
     with temporary_folder(prefix) as folder, tensorflow_writes(prefix):
         partial = folder / prefix.name

@@ -4,7 +4,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf.checkpoints.checkpoint import Checkpoint, infer_head_settings
+from albert_tf.checkpoints.checkpoint import Checkpoint, infer_head_settings, reject_unknown
 from albert_tf.checkpoints.config_files import CURE, check_settings, make_config
 from albert_tf.checkpoints.formats.hdf5 import Hdf5
 from albert_tf.checkpoints.names import PROBLEM_TYPES
@@ -37,14 +37,18 @@ def checkpoint_from(source: pathlib.Path, values: Mapping[str, Any], weights: Hd
         config = make_config(source, values, AlbertConfig.from_published)
         settings = check_settings(source, values)
     layers = {path.removesuffix("/vars"): name for path, name in weights.names.items() if path.endswith("/vars")}
-    places = {path: _path(path, layers) for path in weights.arrays if "seed_generator" not in path}
-    if len(set(places.values())) < len(places):
-        twice = next(path for path, place in places.items() if list(places.values()).count(place) > 1)
-        raise ValueError(f"{source} holds the variable {places[twice]} twice; download or save it again.")
-    arrays = {place: weights.arrays[path] for path, place in places.items()}
+    tensors = {path: array for path, array in weights.arrays.items() if "seed_generator" not in path}
+    reject_unknown(source, (path for path in tensors if not _is_variable(path, weights.names)))
+    arrays = {_path(path, layers): array for path, array in tensors.items()}
     if not any(path.startswith("encoder/") for path in arrays):
         arrays = {f"encoder/{path}": array for path, array in arrays.items()}
     return Checkpoint(source, config, arrays, infer_head_settings(arrays, settings))
+
+
+def _is_variable(path: str, names: Mapping[str, str]) -> bool:
+    """Whether an array is a variable of a layer with a name: Keras writes no others."""
+    group, _, index = path.rpartition("/")
+    return group in names and index.isdigit()
 
 
 def _path(hdf5_path: str, layers: Mapping[str, str]) -> str:

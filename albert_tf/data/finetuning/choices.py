@@ -85,7 +85,7 @@ def encode_choices(
     tokenizer: "AlbertTokenizer",
     questions: Sequence[ChoiceQuestion],
     max_length: int = 512,
-    max_question_length: int = MAX_STATEMENT_LENGTH,
+    max_question_length: int | None = None,
     folder: Path | None = None,
 ) -> EncodedChoices:
     """Tokenizes each choice as [CLS] passage [SEP] question with choice [SEP].
@@ -94,7 +94,7 @@ def encode_choices(
         tokenizer: AlbertTokenizer.
         questions: with the same number of choices; those about one passage should be next to each other.
         max_length: maximum number of ids; longer passages are truncated.
-        max_question_length: of longer questions with their choice, only the last ids are kept.
+        max_question_length: of longer questions with their choice, only the last ids are kept. None: 128.
         folder: as in `gather`.
 
     Raises:
@@ -108,7 +108,7 @@ def encode_choices(
             f"`max_length` must be at least 5 for a passage and a choice with [CLS], [SEP] and [SEP]. Received: "
             f"max_length={max_length}."
         )
-    longest = min(max_question_length, max_length - 4)
+    longest = min(max_question_length or MAX_STATEMENT_LENGTH, max_length - 4)
     parts = _parts(tokenizer, questions, max_length, longest)
     rows = ((question.context, question.question, question.choices, question.label) for question in questions)
     found = gather(parts, folder, [rows], [tokenizer.vocab_hash, max_length, longest])

@@ -28,6 +28,8 @@ from albert_tf.tokenization.spans import find_tokens
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
 
+_MAX_QUESTION_LENGTH = 64
+
 
 @dataclass(frozen=True)
 class Question:
@@ -113,9 +115,9 @@ class QuestionWindows:
         return {**inputs, "p_mask": (~is_open).astype(np.int32)}
 
 
-def default_question_length(max_length: int) -> int:
-    """The number of ids to which questions are cut by default: 64, or half of `max_length` if that is less."""
-    return min(64, max_length // 2, max_length - 4)
+def question_length(max_length: int, max_question_length: int | None) -> int:
+    """How many ids of a question are read: 64 by default, and at most half a window."""
+    return max_question_length or max(1, min(_MAX_QUESTION_LENGTH, max_length // 2, max_length - 4))
 
 
 def encode_questions(
@@ -134,7 +136,7 @@ def encode_questions(
         max_length: maximum number of ids of a window.
         doc_stride: distance in tokens of the starts of two windows. None: 128, or a third of `max_length` if that is
             less.
-        max_question_length: longer questions are cut to this number of ids. None: see `default_question_length`.
+        max_question_length: longer questions are cut to this number of ids. None: see `question_length`.
         folder: as in `gather`.
 
     Raises:
@@ -149,7 +151,7 @@ def encode_questions(
             f"max_length={max_length}."
         )
     stride = window_stride(max_length, doc_stride)
-    max_question_length = max_question_length or default_question_length(max_length)
+    max_question_length = question_length(max_length, max_question_length)
     parts = _parts(tokenizer, questions, BatchLayout(max_length, doc_stride=stride), max_question_length)
     settings = [tokenizer.vocab_hash, max_length, stride, max_question_length]
     rows = ((question.text, question.context) for question in questions)

@@ -3,9 +3,11 @@
 A runner has two methods: `tokenize` and `run`. Results and their order do not depend on the runner.
 """
 
+import ctypes
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -32,12 +34,15 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _POLL_SECONDS = 0.2
+_PR_SET_PDEATHSIG = 1  # of Linux's `prctl`
 # State of a worker process: the context and the function that reports progress.
 _state: dict[str, Any] = {}
 
 
 def _start(context: Any, queue: Any) -> None:
     _state.update(context=context, report=queue.put)
+    if sys.platform == "linux":  # the thread below cannot run while native code holds the interpreter's lock
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 

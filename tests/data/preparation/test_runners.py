@@ -51,9 +51,16 @@ def flooding(context, item, report):
         report(1)
 
 
-FLOODED = """
-import time
-from tests.data.preparation.test_runners import flooding
+def computing(context, item, report):
+    """Keeps the interpreter's lock, so that no other thread of the worker runs."""
+    report(1)
+    time.sleep(0.2)  # until the report was sent
+    sum(range(10**11))
+
+
+PARENT = """
+import sys, time
+from tests.data.preparation import test_runners
 from albert_tf.data.preparation.runners import Workers
 
 def slowly(amount):
@@ -62,7 +69,7 @@ def slowly(amount):
 
 if __name__ == "__main__":
     with Workers(None, 2) as workers:
-        workers.run(flooding, range(100), slowly)
+        workers.run(getattr(test_runners, sys.argv[1]), range(100), slowly)
 """
 
 
@@ -73,14 +80,18 @@ def alive(group):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
-@pytest.mark.parametrize("seconds", [0.2, 0.5, None], ids=["starting", "begun", "working"])
-def test_workers_end_when_their_parent_is_killed(seconds):
-    command = [sys.executable, "-c", FLOODED]
+@pytest.mark.parametrize(
+    ("seconds", "work"),
+    [(0.2, "flooding"), (0.5, "flooding"), (None, "flooding"), (None, "computing")],
+    ids=["starting", "begun", "working", "computing"],
+)
+def test_workers_end_when_their_parent_is_killed(seconds, work):
+    command = [sys.executable, "-c", PARENT, work]
     root = Path(__file__).parents[3]
     with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True, start_new_session=True) as parent:
         if seconds is None:
             assert parent.stdout.readline() == "working\n"
-            time.sleep(0.2)
+            time.sleep(0.5)
         else:
             time.sleep(seconds)
         parent.kill()
