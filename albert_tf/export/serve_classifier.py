@@ -10,8 +10,8 @@ text.
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data.finetuning.encoded import window_stride
 from albert_tf.data.finetuning.choices import MAX_STATEMENT_LENGTH
+from albert_tf.data.finetuning.encoded import window_stride
 from albert_tf.export.checks import SAMPLES
 from albert_tf.export.serve_base import ServedModel
 from albert_tf.inference.folder import ModelFolder
