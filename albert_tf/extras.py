@@ -12,7 +12,7 @@ import urllib.request
 
 def version() -> str:
     """The version of this package, which may be a checkout that is not installed."""
-    return sys.modules[__package__].__version__
+    return sys.modules["albert_tf"].__version__
 
 
 @functools.cache
