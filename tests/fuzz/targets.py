@@ -24,8 +24,10 @@ import sentencepiece
 from albert_tf import AlbertTokenizer, checkpoints
 from albert_tf.data.manifest import Manifest
 from albert_tf.files.text import read_lines
+from albert_tf.metrics import classification_scores
 from albert_tf.report import write_report
 from albert_tf.trainer import load_recipe
+from albert_tf.trainer.finetune_report import FinetuneReport
 from albert_tf.trainer.run_folder import read_metrics
 from tests.fuzz.damage import (
     Damage,
@@ -96,7 +98,20 @@ def _recipe(folder: pathlib.Path) -> None:
 def _run_folder(folder: pathlib.Path) -> None:
     options = {"task": "classification", "learning_rate": 1e-4, "num_epochs": 3, "labels": ["a", "b"]}
     (folder / "recipe.json").write_text(json.dumps(options))
-    (folder / "metrics.json").write_text(json.dumps({"accuracy": 0.5, "counts": {"a": 1}}))
+    report = FinetuneReport(
+        folder=folder,
+        scores=classification_scores([0, 1, 1], [0, 1, 0], ["a", "b"]),
+        main_score="accuracy",
+        score_by_evaluation=(0.5, 2 / 3),
+        kept_evaluation=2,
+        cut_examples=1,
+        train_examples=30,
+        dev_examples=3,
+        steps=20,
+        notes=("40 texts were cut.",),
+        seconds=1.5,
+    )
+    (folder / "metrics.json").write_text(report.model_dump_json())
 
 
 def _metrics(folder: pathlib.Path) -> None:
