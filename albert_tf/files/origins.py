@@ -1,11 +1,16 @@
 """Files that were made of something else, such as a DataFrame or a URL, and what they are called in messages."""
 
 import functools
+import re
 import tempfile
 from pathlib import Path
 
 # By the path of the file.
 ORIGINS: dict[Path, str] = {}
+# Of a path as of a URL, which has one slash; patterns such as `s3://bucket/part-?.txt` have no secrets.
+_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:/{1,2})[^/\s]*@")
+_END = r"(?=[.,;:)\]}>'\"]*(?:\s|$))"
+_QUERY = re.compile(rf"(https?:/[^\s?#]*)[?#]\S*?{_END}|[?#](?=[\w.%~-]+=)\S*?{_END}")
 _UNITS = {".json": "element", ".parquet": "row"}
 
 
@@ -26,7 +31,12 @@ def is_in_memory(path: Path) -> bool:
 
 def name_of(path: Path) -> str:
     """The file as its user calls it."""
-    return ORIGINS.get(path, str(path))
+    return without_secrets(ORIGINS.get(path, str(path)))
+
+
+def without_secrets(text: str) -> str:
+    """A text whose URLs have neither user names and passwords nor queries, which may be signatures or keys."""
+    return _QUERY.sub(r"\1", _USERINFO.sub(r"\1", text)) if ":/" in text or "=" in text else text
 
 
 def where(path: Path, line: int) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from albert_tf.extras import install_command
-from albert_tf.files.origins import ORIGINS, process_folder
+from albert_tf.files.origins import ORIGINS, process_folder, without_secrets
 
 Result = TypeVar("Result")
 # pathlib makes one slash of two.
@@ -125,15 +125,15 @@ def explained(url: Any, doing: str = "be read") -> Iterator[None]:
     try:
         yield
     except Exception as error:  # of many kinds, by protocol
-        if isinstance(error, ValueError) and str(url) in str(error):  # explained already
-            raise
-        raise ValueError(_sentence(str(url), error, doing)) from None
+        name, text = without_secrets(str(url)), without_secrets(str(error))
+        is_explained = isinstance(error, ValueError) and name in text
+        raise ValueError(text if is_explained else _sentence(name, error, doing)) from None
 
 
 def _sentence(url: str, error: BaseException, doing: str) -> str:
     if isinstance(error, FileNotFoundError) and isinstance(error.__cause__, OSError):  # no connection, over http
         error = error.__cause__
-    reason = (str(error).splitlines() or [""])[0][:200].rstrip(".") or type(error).__name__
+    reason = (without_secrets(str(error)).splitlines() or [""])[0][:200].rstrip(".") or type(error).__name__
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, ImportError):
         return f"{url} needs another library ({reason}); {install_command('cloud')}."
@@ -154,15 +154,15 @@ def of_a_library(error: Exception) -> str | None:
 
 
 def with_urls(text: str) -> str:
-    """A message with the URLs of copies instead of their paths."""
+    """A message with the URLs of copies instead of their paths, and without their secrets."""
     if _copies or _known_roots:
         text = re.sub(rf"{re.escape(str(process_folder()))}/({_COPIES}|{MIRRORS}/\w+)/(\w+)/", r"\2://", text)
-    return re.sub(r"\b(s3|gs|hf|https?):/(?=[^/\s])", r"\1://", text)
+    return without_secrets(re.sub(r"\b(s3|gs|hf|https?):/(?=[^/\s])", r"\1://", text))
 
 
 def place_of_copy(remote: Any, folder: str = _COPIES) -> pathlib.Path:
     """Where the copy of a file or folder lies."""
-    parts = [remote.protocol, *re.sub(r"^\w+://", "", remote.path).partition("?")[0].split("/")]
+    parts = [remote.protocol, *re.sub(r"^\w+://", "", without_secrets(remote.path)).split("/")]
     if {"..", "."} & set(parts):
         raise ValueError(f"{remote} has '..' in its name, which is no name of a file; rename it.")
     return process_folder().joinpath(folder, *filter(None, parts))
@@ -199,7 +199,7 @@ def local_copy(path: Any, wanted: Callable[[str], bool] = lambda name: True) -> 
             gone.unlink(missing_ok=True)
             del _copies[gone]
         _copies.update({copy / name: known for name, known in names.items()})
-    ORIGINS[copy] = str(remote)
+    ORIGINS[copy] = without_secrets(str(remote))
     return copy
 
 
@@ -286,7 +286,9 @@ def make_folder(folder: Any) -> None:
     if not is_remote(folder):
         folder.mkdir(parents=True, exist_ok=True)
     elif folder.protocol in _READ_ONLY:
-        raise ValueError(f"{folder} can only be read; give a folder, or a URL such as s3://bucket/folder.")
+        raise ValueError(
+            f"{without_secrets(str(folder))} can only be read; give a folder, or a URL such as s3://bucket/folder."
+        )
     elif folder.fs.isfile(folder.path):
         raise ValueError(f"{folder} is a file; give another folder.")
 
