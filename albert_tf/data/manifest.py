@@ -17,6 +17,7 @@ from albert_tf.data.options import ExampleOptions, Format
 from albert_tf.data.pretraining.examples import PretrainingExamples
 from albert_tf.files.atomic import sha256, write_json
 from albert_tf.files.json import read_json, verify_checksum, with_checksum
+from albert_tf.files.origins import without_secrets
 from albert_tf.files.urls import location
 
 MANIFEST_NAME = "manifest.json"
@@ -39,7 +40,7 @@ class HashedFile(_Record):
     @classmethod
     def of(cls, path: Path) -> "HashedFile":
         """Reads the file."""
-        return cls(name=path.name, bytes=path.stat().st_size, sha256=sha256(path))
+        return cls(name=without_secrets(path.name), bytes=path.stat().st_size, sha256=sha256(path))
 
 
 class Recipe(_Record):

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from albert_tf.extras import install_command
+from albert_tf.files.origins import without_secrets
 from albert_tf.files.urls import as_url, explained, is_remote, local_copy, location
 
 # Weights in order of preference; of these, only the first that a model has is downloaded.
@@ -73,7 +74,7 @@ def model_folder(path: str | pathlib.Path, revision: str | None = None, *, weigh
     except Exception as error:  # network errors, whose types depend on the version of huggingface_hub
         if (folder := _cached(name, revision, weights)) is not None:
             return folder
-        reason = (str(error).splitlines() or [""])[0].rstrip(". ")[:200] or type(error).__name__
+        reason = (without_secrets(str(error)).splitlines() or [""])[0].rstrip(". ")[:200] or type(error).__name__
         raise ValueError(
             f"{name} is neither a folder nor in the download cache, and downloading it from {_site()} failed "
             f"({reason}); check the network and try again, or download its files on another machine and pass their "
@@ -117,7 +118,7 @@ def name_hint(path: str | pathlib.Path) -> str:
 def _site() -> str:
     from huggingface_hub import constants
 
-    return constants.ENDPOINT
+    return without_secrets(constants.ENDPOINT)
 
 
 def _download(name: str, revision: str | None, weights: bool) -> pathlib.Path | None:

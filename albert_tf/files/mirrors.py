@@ -11,7 +11,7 @@ from typing import Any
 
 from albert_tf.files.atomic import last_if_metadata
 from albert_tf.files.claims import Claim, claimed
-from albert_tf.files.origins import ORIGINS
+from albert_tf.files.origins import ORIGINS, without_secrets
 from albert_tf.files.urls import (
     MIRRORS,
     below,
@@ -103,7 +103,7 @@ def mirrored(folder: Any, is_writer: bool = True) -> Iterator[pathlib.Path]:
         return
     with claimed(remote) if is_writer else contextlib.nullcontext() as claim:
         mirror = _Mirror(remote, claim)
-        _mirrors[mirror.folder], ORIGINS[mirror.folder] = mirror, str(remote)
+        _mirrors[mirror.folder], ORIGINS[mirror.folder] = mirror, without_secrets(str(remote))
         try:
             yield mirror.folder
         except Exception as error:

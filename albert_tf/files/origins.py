@@ -8,9 +8,10 @@ from pathlib import Path
 # By the path of the file.
 ORIGINS: dict[Path, str] = {}
 STANDARD_INPUT = "standard input"
-# User and password of a URL, and its query, which may be a signature; pathlib makes one slash of two.
-_USER = re.compile(r"\b([a-z][a-z0-9+.-]+:/{1,2})[^/\s@'\"]*(?::[^/\s@'\"]*)?@(?=[^/\s])", re.IGNORECASE)
-_QUERY = re.compile(r"\b([a-z][a-z0-9+.-]+:/{1,2}[^\s?'\"<>]+)\?[^\s'\"<>]*[^\s'\"<>,;:.)]", re.IGNORECASE)
+# Of a path as of a URL, which has one slash; patterns such as `s3://bucket/part-?.txt` have no secrets.
+_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:/{1,2})[^/\s]*@")
+_END = r"(?=[.,;:)\]}>'\"]*(?:\s|$))"
+_QUERY = re.compile(rf"(https?:/[^\s?#]*)[?#]\S*?{_END}|[?#](?=[\w.%~-]+=)\S*?{_END}")
 _UNITS = {".json": "element", ".parquet": "row"}
 
 
@@ -35,14 +36,14 @@ def name_of(path: Path) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """A text whose URLs have neither user and password nor a query, which may sign them.
+    """A text whose URLs have neither user names and passwords nor queries, which may be signatures or keys.
 
     Example:
 
     >>> without_secrets("s3://b/k and https://me:pw@host/a.csv?X-Amz-Signature=1f could not be read")
-    's3://b/k and https://host/a.csv?... could not be read'
+    's3://b/k and https://host/a.csv could not be read'
     """
-    return _QUERY.sub(r"\1?...", _USER.sub(r"\1", text))
+    return _QUERY.sub(r"\1", _USERINFO.sub(r"\1", text)) if ":/" in text or "=" in text else text
 
 
 def where(path: Path, line: int) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from albert_tf.files.encodings import likely_encoding
+from albert_tf.files.origins import without_secrets
 from albert_tf.files.urls import explained, file_infos, is_remote, location, opened
 
 MAX_LINE_BYTES = 16 * 2**20
@@ -70,19 +71,21 @@ def _remote_files(path: Any) -> list[Any]:
     """The files behind a URL, in the order of the same files on disk."""
     url = str(path)
     folder, pattern = path, url.partition("://")[2]
-    if set("*?[") & set(pattern):
+    if set("*?[") & set(without_secrets(url)):  # the query of a URL is no pattern
         start = re.split(r"/[^/]*[*?[]", pattern)[0]
         with explained(url):
             matches = [match.lstrip("/").removeprefix(f"{start}/") for match in path.fs.glob(path.path)]
         names, folder = matches, location(f"{url.partition('://')[0]}://{start}")
         problem = f"No file matches {url!r}; correct the URL or the pattern."
     elif path.protocol in ("http", "https") or path.is_file():
+        with explained(url):
+            path.stat()
         return [path]
     else:
         names = [name for name in file_infos(path) if any(fnmatch(name, ending) for ending in _ENDINGS)]
         problem = f"{url} is neither a file nor a folder with .txt or .txt.gz files; correct the URL."
     if not names:
-        raise ValueError(problem)
+        raise ValueError(without_secrets(problem))
     return [folder / name for name in sorted(names, key=lambda name: name.split("/"))]
 
 

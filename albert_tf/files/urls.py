@@ -134,7 +134,7 @@ def explained(url: Any, doing: str = "be read") -> Iterator[None]:
 def _sentence(url: str, error: BaseException, doing: str) -> str:
     if isinstance(error, FileNotFoundError) and isinstance(error.__cause__, OSError):  # no connection, over http
         error = error.__cause__
-    reason = (str(error).splitlines() or [""])[0][:200].rstrip(".") or type(error).__name__
+    reason = (without_secrets(str(error)).splitlines() or [""])[0][:200].rstrip(".") or type(error).__name__
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, ImportError):
         return f"{url} needs another library ({reason}); {install_command('cloud')}."
@@ -163,7 +163,7 @@ def with_urls(text: str) -> str:
 
 def place_of_copy(remote: Any, folder: str = _COPIES) -> pathlib.Path:
     """Where the copy of a file or folder lies."""
-    parts = [remote.protocol, *re.sub(r"^\w+://", "", remote.path).partition("?")[0].split("/")]
+    parts = [remote.protocol, *re.sub(r"^\w+://", "", without_secrets(remote.path)).split("/")]
     if {"..", "."} & set(parts):
         raise ValueError(f"{without_secrets(str(remote))} has '..' in its name, which is no name of a file; rename it.")
     return process_folder().joinpath(folder, *filter(None, parts))
@@ -201,7 +201,7 @@ def local_copy(path: Any, wanted: Callable[[str], bool] = lambda name: True) -> 
             gone.unlink(missing_ok=True)
             del _copies[gone]
         _copies.update({copy / name: known for name, known in names.items()})
-    ORIGINS[copy] = str(remote)
+    ORIGINS[copy] = without_secrets(str(remote))
     return copy
 
 

@@ -33,6 +33,7 @@ from albert_tf.trainer.run_folder import (
     MODEL_FOLDER,
     RESULTS_FILE,
     check_folder,
+    plain_urls,
     run_folder,
     write_recipe,
 )
@@ -138,7 +139,7 @@ class _Run:
     @functools.cached_property
     def values(self) -> dict[str, Any]:
         """The recipe as JSON values."""
-        return self.recipe.model_dump(mode="json")
+        return plain_urls(self.recipe.model_dump(mode="json"))
 
     @functools.cached_property
     def data_facts(self) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import Any
 from albert_tf.files.atomic import atomic_write, sha256
 from albert_tf.files.json import parse_json, read_bytes, read_json
 from albert_tf.files.mirrors import mirrored
+from albert_tf.files.origins import without_secrets
 from albert_tf.files.urls import is_url
 
 RECIPE_FILE = "recipe.json"
@@ -122,12 +123,20 @@ def read_metrics(file: pathlib.Path) -> list[dict[str, float]]:
     return entries
 
 
+def plain_urls(value: Any) -> Any:
+    """JSON values with URLs without secrets, which may change between the parts of a run."""
+    if isinstance(value, dict):
+        return {key: plain_urls(item) for key, item in value.items()}
+    return without_secrets(value) if isinstance(value, str) else value
+
+
 def differences(there: Any, here: Any, where: str = "") -> list[str]:
     """Describes each difference between two nested dicts."""
     if isinstance(there, dict) and isinstance(here, dict):
         keys = sorted({*there, *here})
         nested = [differences(there.get(key), here.get(key), f"{where}.{key}" if where else key) for key in keys]
         return [difference for found in nested for difference in found]
+    there, here = plain_urls(there), plain_urls(here)
     return [] if there == here else [f"{where} (there {there!r}, here {here!r})"]
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import pydantic
 
 from albert_tf.files.json import nearest
+from albert_tf.files.origins import without_secrets
 
 # What to give, where the name of an option does not tell.
 _MISSING = {"dev": "examples to evaluate on, such as a tenth of the rows of --train, moved to a file of their own"}
@@ -28,7 +29,7 @@ def checked(kind: type[Record], values: Mapping[str, Any], source: str = "the op
     try:
         return kind.model_validate_json(json.dumps(values, default=str), strict=True)
     except pydantic.ValidationError as error:
-        raise ValueError(_first_problem(kind, error, source)) from None
+        raise ValueError(without_secrets(_first_problem(kind, error, source))) from None
 
 
 def _first_problem(kind: type[pydantic.BaseModel], error: pydantic.ValidationError, source: str) -> str:

@@ -59,8 +59,8 @@ def assert_clean(text):
 
 def test_a_message_of_each_kind():
     for text, expected in {
-        "https://a/b.csv?sig=x%2By; check the URL": "https://a/b.csv?...; check the URL",
-        "url='https://a/b.csv?token=x', status 403": "url='https://a/b.csv?...', status 403",
+        "https://a/b.csv?sig=x%2By; check the URL": "https://a/b.csv; check the URL",
+        "url='https://a/b.csv?token=x'; status 403": "url='https://a/b.csv'; status 403",
         "sftp://me:pw@host/a (no)": "sftp://host/a (no)",
         "https:/token@host/a": "https:/host/a",
         "s3://bucket/a@b and me@host.org": "s3://bucket/a@b and me@host.org",
@@ -76,13 +76,14 @@ def test_commands(name, files, site):
     commands = [
         ("finetune", pretrained, "--train", url, "--dev", table, "--output", files / "none"),
         ("finetune", pretrained, "--train", table, "--dev", table, "--output", url),
-        ("prepare", url, "--output", files / "none", "--tokenizer", pretrained),
         *((("predict", url, "a text"), ("serve", url), ("info", url)) if name == "none.tsv" else ()),
     ]
+    if name != "other.tsv":  # which is a text
+        commands.append(("prepare", url, "--output", files / "none", "--tokenizer", pretrained))
     for command in commands:
         message = mistake(*command)
         assert_clean(message)
-        assert f"/{name}?..." in message
+        assert f"/{name}" in message
 
 
 def test_python(files, site):
@@ -92,7 +93,7 @@ def test_python(files, site):
             with pytest.raises(ValueError, match=reason) as raised:
                 call(url)
             assert_clean(str(raised.value))
-    with pytest.raises(ValueError, match=r"/x\?\.\.\. can only be read") as raised:
+    with pytest.raises(ValueError, match="/x can only be read") as raised:
         make_folder(location(f"{site}/x{QUERY}"))
     assert_clean(str(raised.value))
 
@@ -118,5 +119,5 @@ def test_logs_of_the_server(capsys):
     handler = serve._handler()
     handler.emit(logging.makeLogRecord({"msg": "Loading %s.", "args": (f"http://me:PASSW0RD@host/m{QUERY}",)}))
     printed = capsys.readouterr().err
-    assert "Loading http://host/m?..." in printed
+    assert "Loading http://host/m." in printed
     assert_clean(printed)

@@ -1,23 +1,29 @@
 """URLs as paths, against a real S3 server on loopback."""
 
 import hashlib
+import http.server
 import pathlib
 import random
 import shutil
+import threading
+import traceback
 
 import fsspec
 import pytest
 
 from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
+from albert_tf.data.manifest import HashedFile
 from albert_tf.data.shard_cache import SHARDS, ShardCache
 from albert_tf.files import claims, mirrors
 from albert_tf.files.atomic import atomic_write, sha256
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
 from albert_tf.files.mirrors import mirrored, upload_changes
+from albert_tf.files.origins import name_of, without_secrets
 from albert_tf.files.text import find_files, read_lines
 from albert_tf.files.urls import as_url, borrowed, file_infos, local_copy, location, make_folder, with_urls
-from tests.cli.terminal import output_of
+from albert_tf.trainer.run_folder import differences, plain_urls
+from tests.cli.terminal import mistake, output_of
 from tests.s3_server import FaultyS3, environment
 from tests.small_pipeline import NOVEL
 
@@ -187,6 +193,83 @@ MISTAKES = {
 def test_one_sentence(url, bucket):
     with pytest.raises(ValueError, match=MISTAKES[url]):
         local_copy(url.format(bucket=bucket))
+
+
+SECRET = "xyzzy"
+
+
+@pytest.fixture
+def signed():
+    """The beginning of URLs of a server that has /ok alone, and wants a signature."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            path, _, query = self.path.partition("?")
+            self.send_response(404 if path == "/none" else 200 if SECRET in query and path == "/ok.txt" else 403)
+            self.send_header("Content-Length", "5")
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(b"rain\n")
+
+        do_HEAD = do_GET  # noqa: N815
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+QUERY = f"?X-Amz-Credential={SECRET}&X-Amz-Signature={SECRET}&n=1"
+
+
+@pytest.mark.parametrize("end", ["/none", "/refused"])
+@pytest.mark.parametrize(
+    "read", [local_copy, sha256, model_folder, lambda url: find_files([url]), lambda url: make_folder(location(url))]
+)
+def test_errors_have_no_secrets(signed, end, read):
+    for url in (f"{signed}{end}{QUERY}", f"{signed.replace('//', f'//user:{SECRET}@')}{end}"):
+        with pytest.raises(ValueError, match=f"{signed}{end} ") as error:
+            read(location(url) if read is sha256 else url)
+        assert SECRET not in "".join(traceback.format_exception(error.value))
+
+
+@pytest.mark.parametrize(
+    "command", ["info {}", "prepare {} --output x", "evaluate {} --data {}", "export {} --name a --output x"]
+)
+def test_commands_print_no_secrets(signed, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for url in (f"{signed}/none{QUERY}", f"{signed.replace('//', f'//user:{SECRET}@')}/none"):
+        assert SECRET not in mistake(*command.replace("{}", url).split())
+
+
+def test_signed_files_are_read_and_called_by_their_plain_url(signed):
+    copy = local_copy(f"{signed}/ok.txt{QUERY}")
+    assert (copy.read_text(), copy.name, name_of(copy)) == ("rain\n", "ok.txt", f"{signed}/ok.txt")
+    assert [line.text for path in find_files([f"{signed}/ok.txt{QUERY}"]) for line in read_lines(path)] == ["rain"]
+    assert HashedFile.of(location(f"{signed}/ok.txt{QUERY}")).name == "ok.txt"
+
+
+def test_a_new_signature_is_no_other_recipe():
+    old, new = ({"model": {"weights": f"https://h/a?sig={name}"}} for name in (SECRET, "new"))
+    assert differences(old, new) == []
+    assert plain_urls(old) == {"model": {"weights": "https://h/a"}}
+    (text,) = differences(old, {"model": {"weights": "https://h/b"}})
+    assert SECRET not in text
+
+
+def test_only_secrets_are_removed():
+    for text in ("s3://b/part-?.txt", "hf://a/b@main", "a=b? c=d", "Is it? Yes.", "user@host", "see https://h/a."):
+        assert without_secrets(text) == text
+    cleaned = {
+        "https:/u:p@h/a?sig=1": "https:/h/a",
+        "az://c/a?sig=1.": "az://c/a.",
+        "403, url='https://u:p@h/a?t=1'": "403, url='https://h/a'",
+        "url: /a/b?token=1&x=2 (no)": "url: /a/b (no)",
+    }
+    assert {text: without_secrets(text) for text in cleaned} == cleaned
 
 
 def test_what_is_served_over_http_can_only_be_read():
