@@ -174,6 +174,7 @@ app.main()
 """
 
 
+@pytest.mark.exhaustive
 def test_after_a_kill_the_same_command_works(google, tmp_path):
     arguments = (google, tmp_path / "new", "--to", "huggingface")
     killed = subprocess.run([sys.executable, "-c", KILLED, *map(str, arguments)], check=False, capture_output=True)

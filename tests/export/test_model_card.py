@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 
+import pytest
 import tensorflow as tf
 
 import albert_tf
@@ -67,6 +68,7 @@ def test_warmup_requests(tmp_path):
     assert given == [[[b"a"], [b"b"]], [["둘".encode()], [b""]], [[b"a", "둘".encode()], [b"b", b""]]]
 
 
+@pytest.mark.exhaustive
 def test_a_checkout_that_is_not_installed_exports(folders, tmp_path):
     root = pathlib.Path(albert_tf.__file__).parent
     shutil.copytree(root, tmp_path / "checkout/albert_tf")

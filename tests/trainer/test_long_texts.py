@@ -123,6 +123,7 @@ def test_commands_say_once_which_texts_were_cut(files, learnt, tmp_path):
     assert "did not fit" not in run("predict", files / "windows", *data, "--output", tmp_path / "labels.csv")[2]
 
 
+@pytest.mark.exhaustive
 def test_windows_of_the_command_line_are_those_of_python(files, tmp_path):
     finetune(options_for(files, tmp_path / "cut"))
     data = ("--data", files / "dev.tsv")

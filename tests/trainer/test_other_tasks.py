@@ -95,6 +95,7 @@ def test_parts_of_speech_are_learnt(files, parts_of_speech, tmp_path):
     assert [span["text"] for span in row["spans"]] == ["the", "river", "the", "house"]
 
 
+@pytest.mark.exhaustive
 def test_neighbours_of_the_same_part_of_speech_are_words_of_their_own_in_exports(parts_of_speech, tmp_path):
     text = "the house house river"
     (expected,) = load_folder(parts_of_speech[0]).find_entities([text])

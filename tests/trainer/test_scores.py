@@ -103,6 +103,7 @@ def test_a_variance_of_one_is_no_single_label():
     assert (evaluation.constant_score.value, evaluation.notes) == (1.0, [])
 
 
+@pytest.mark.exhaustive
 def test_f1_is_of_the_label_of_the_recipe(files, tmp_path):
     report = finetune(options_for(files, tmp_path / "run", positive_label="gloomy", main_score="f1", epochs=1))
     scores = report.scores

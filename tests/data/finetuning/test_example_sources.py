@@ -99,7 +99,7 @@ def test_a_transform_of_a_dataset_counts():
 def test_equal_tables_have_one_file_and_others_their_own():
     frame = pandas.DataFrame({"text": ["a", "b"], "label": [0, 1]})
     assert as_file(frame) == as_file(frame.copy()) != as_file(frame[::-1])
-    assert {path.suffix for path in as_file(frame).parent.iterdir()} == {".jsonl"}
+    assert {path.suffix for path in as_file(frame).parent.iterdir() if path.is_file()} == {".jsonl"}
 
 
 @pytest.mark.parametrize("value", [b"a", {"a", "b"}, pathlib.Path("a"), np.bytes_(b"a")])
@@ -107,7 +107,7 @@ def test_what_is_no_text_or_number_is_refused(value):
     with pytest.raises(ValueError, match=r"text, numbers, dates and lists of them\. Received: .*convert that column"):
         as_file(pandas.DataFrame({"text": ["a", value], "label": [0, 1]}, dtype=object))
     folder = as_file(pandas.DataFrame({"text": ["a"]})).parent
-    assert {path.suffix for path in folder.iterdir()} == {".jsonl"}
+    assert {path.suffix for path in folder.iterdir() if path.is_file()} == {".jsonl"}
 
 
 def test_more_rows_than_are_written_at_once_keep_their_order():
