@@ -12,6 +12,10 @@ STANDARD_INPUT = "standard input"
 _USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:/{1,2})[^/\s]*@")
 _END = r"(?=[.,;:)\]}>'\"]*(?:\s|$))"
 _QUERY = re.compile(rf"(https?:/[^\s?#]*)[?#]\S*?{_END}|[?#](?=[\w.%~-]+=)\S*?{_END}")
+# Without a URL around them, as in messages of libraries.
+_NAMED = re.compile(
+    r"\b(X-Amz-(?:Signature|Credential|Security-Token)|Authorization: Bearer)[= ][^&\s'\"]+", re.IGNORECASE
+)
 _UNITS = {".json": "element", ".parquet": "row"}
 
 
@@ -43,7 +47,8 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("s3://b/k and https://me:pw@host/a.csv?X-Amz-Signature=1f could not be read")
     's3://b/k and https://host/a.csv could not be read'
     """
-    return _QUERY.sub(r"\1", _USERINFO.sub(r"\1", text)) if ":/" in text or "=" in text else text
+    text = _QUERY.sub(r"\1", _USERINFO.sub(r"\1", text)) if ":/" in text or "=" in text else text
+    return _NAMED.sub(r"\1 ...", text)
 
 
 def where(path: Path, line: int) -> str:

@@ -61,6 +61,7 @@ def test_a_message_of_each_kind():
     for text, expected in {
         "https://a/b.csv?sig=x%2By; check the URL": "https://a/b.csv; check the URL",
         "url='https://a/b.csv?token=x'; status 403": "url='https://a/b.csv'; status 403",
+        "403: X-Amz-Signature=1f Authorization: Bearer 1f": "403: X-Amz-Signature ... Authorization: Bearer ...",
         "sftp://me:pw@host/a (no)": "sftp://host/a (no)",
         "https:/token@host/a": "https:/host/a",
         "s3://bucket/a@b and me@host.org": "s3://bucket/a@b and me@host.org",
