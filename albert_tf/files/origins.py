@@ -9,9 +9,10 @@ from pathlib import Path
 ORIGINS: dict[Path, str] = {}
 STANDARD_INPUT = "standard input"
 # Of a path as of a URL, which has one slash; patterns such as `s3://bucket/part-?.txt` have no secrets.
-_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:/{1,2})[^/\s]*@")
+# A password may have a slash, unless it looks like the port of a host.
+_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:/{1,2})(?:[^/\s]*|[^/\s:@\[]+:(?!\d*/)[^\s?#@]*)@")
 _END = r"(?=[.,;:)\]}>'\"]*(?:\s|$))"
-_QUERY = re.compile(rf"(https?:/[^\s?#]*)[?#]\S*?{_END}|[?#](?=[\w.%~-]+=)\S*?{_END}")
+_QUERY = re.compile(rf"(https?:/[^\s?#]*)[?#]\S*?{_END}|[?#]&*(?=[\w.%~-]+=)\S*?{_END}")
 # Without a URL around them, as in messages of libraries.
 _NAMED = re.compile(
     r"\b(X-Amz-(?:Signature|Credential|Security-Token)|Authorization: Bearer)[= ][^&\s'\"]+", re.IGNORECASE

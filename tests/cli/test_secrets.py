@@ -64,6 +64,9 @@ def test_a_message_of_each_kind():
         "403: X-Amz-Signature=1f Authorization: Bearer 1f": "403: X-Amz-Signature ... Authorization: Bearer ...",
         "sftp://me:pw@host/a (no)": "sftp://host/a (no)",
         "https:/token@host/a": "https:/host/a",
+        "https://me:p/w@host/a@b": "https://host/a@b",
+        "https://host:80/a@b and [::1]:80/a@b": "https://host:80/a@b and [::1]:80/a@b",
+        "s3://bucket/a?&sig=x": "s3://bucket/a",
         "s3://bucket/a@b and me@host.org": "s3://bucket/a@b and me@host.org",
         "What is this? See docs/a?": "What is this? See docs/a?",
     }.items():

@@ -1,0 +1,80 @@
+"""Proves that `albert-tf predict --data -` reads tables, JSON and lines of text as it reads files of them."""
+
+import io
+import json
+
+import pytest
+
+from .terminal import mistake, output_of, run
+
+
+def test_lines_from_standard_input(folders, monkeypatch):
+    types(monkeypatch, "one text\nanother\n")
+    rows = [json.loads(line) for line in output_of("predict", folders["regression"], "--data", "-").splitlines()]
+    assert [row["text"] for row in rows] == ["one text", "another"]
+    assert [row["line"] for row in rows] == [1, 2]
+    assert all(set(row) == {"line", "text", "score"} for row in rows)
+
+
+def types(monkeypatch, content):
+    """Makes the content standard input."""
+    content = content if isinstance(content, bytes) else content.encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+QUOTED = 'id,text,label\n1,"one, ""or"" so",x\n2,two,y\n'
+TABLES = {
+    "csv": (QUOTED, ()),
+    "csv of another separator": (QUOTED.replace(",", ";").replace("one;", "one,"), ()),
+    "tsv": ('id\ttext\tlabel\n1\tone, "or" so\tx\n2\ttwo\ty\n', ()),
+    "jsonl": ('{"id": "1", "text": "one, \\"or\\" so", "label": "x"}\n{"id": "2", "text": "two", "label": "y"}\n', ()),
+    "json": (
+        '[\n {"id": "1", "text": "one, \\"or\\" so", "label": "x"}, {"id": "2", "text": "two", "label": "y"}]',
+        (),
+    ),
+    "text column": (QUOTED.replace("text", "Review"), ("--text-column", "Review")),
+    "no header": (QUOTED.partition("\n")[2], ("--no-header", "--text-column", "1")),
+    "renamed": (QUOTED.replace("text", "Review"), ("--rename-columns", "Review=text")),
+    "encoding": (QUOTED.replace("two", "셋").encode("cp949"), ("--encoding", "cp949")),
+    "separator line": ("sep=;\n" + QUOTED.replace(",", ";").replace("one;", "one,"), ()),
+    "format": ("id,text,label\n1,one,x\n2,two,y", ("--format", "csv")),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_on_standard_input_is_read_as_its_file_is(name, folders, tmp_path, monkeypatch):
+    content, options = TABLES[name]
+    form = name if name in ("tsv", "jsonl", "json") else "csv"
+    path = tmp_path / f"table.{form}"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    command = ("predict", folders["classifier"], "--output", tmp_path / "of.jsonl", "--data")
+    output_of(*command, path, *(option for option in options if option not in ("--format", form)))
+    expected = (tmp_path / "of.jsonl").read_text("utf-8")
+    assert len(expected.splitlines()) == 2
+    types(monkeypatch, content)
+    _, _, err = run(*command, "-", *options)
+    assert err.startswith(f"2 texts, read as {form}")
+    assert (tmp_path / "of.jsonl").read_text("utf-8") == expected
+
+
+def test_lines_are_texts_unless_they_may_be_a_table(folders, monkeypatch):
+    command = ("predict", folders["classifier"], "--data", "-")
+    lines = ['He said: "one, two".', "[MASK] is, {so}", "", "a,b", "[" * 100_000, "5"]
+    for some in (lines, lines[::-1], lines[4:]):
+        types(monkeypatch, "\n".join(some))
+        assert [json.loads(row)["text"] for row in output_of(*command).splitlines()] == some
+    for content, message in {
+        "id,review\n1,fine\n": "may be a table without the column 'text', by its first line 'id,review'",
+        "id\treview\n1\tfine\n": "standard input has no column 'text'; its columns are 'id', 'review'.",
+        '{"review": "fine"}\n': "standard input, line 1, has no column 'text'",
+        'text,label\n"a"b,c\n': "standard input, line 2, is not valid CSV",
+    }.items():
+        types(monkeypatch, content)
+        assert message in mistake(*command)
+    types(monkeypatch, "id,review\n1,fine\n")
+    rows = output_of(*command, "--format", "text").splitlines()
+    assert [json.loads(row)["text"] for row in rows] == ["id,review", "1,fine"]
+    types(monkeypatch, '{"text": "a"}\n')
+    assert "`--delimiter` is not for .jsonl tables. Received: standard input" in mistake(*command, "--delimiter", ";")
+    types(monkeypatch, "a\nb\n")
+    assert "leave out the options of columns" in mistake(*command, "--format", "text", "--text-column", "b")
