@@ -7,7 +7,6 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers import fused_inference
 from albert_tf.layers.dropout import Dropout
 from albert_tf.layers.frozen import from_frozen_config, with_frozen
 
@@ -58,17 +57,6 @@ class AlbertLayer(keras.layers.Layer):
         """A layer normalisation with this layer's dtype and, by default, the config's epsilon."""
         epsilon = self.config.layer_norm_eps if epsilon is None else epsilon
         return keras.layers.LayerNormalization(epsilon=epsilon, name=name, **self.part_options)
-
-    def add_and_normalize(self, x, residual, use_islands: bool):
-        """`self.layer_norm` of `x + residual`, [B L, D] each."""
-        if not use_islands:
-            total = x + residual  # `ops.add` takes a residual without rows for a bias
-            if fused_inference.is_used("normalization"):
-                return fused_inference.normalize(total, self.layer_norm)
-            return self.layer_norm(total)
-        from albert_tf.layers import islands
-
-        return islands.add_and_normalize(x, residual, self.layer_norm)
 
     def make_dropout(self, rate: float, name: str = "dropout") -> Dropout:
         """A dropout layer with this layer's dtype."""

@@ -9,8 +9,8 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.activations import ACTIVATIONS, FUSED_ACTIVATIONS
 from albert_tf.layers.base import AlbertLayer, flat_linear
+from albert_tf.layers.kernels import Plain, for_layers
 
 
 class FeedForwardWeights(NamedTuple):
@@ -31,8 +31,6 @@ class FeedForwardBlock(AlbertLayer):
 
     Call arguments:
         hidden: float tensor [B, L, D].
-        weights: FeedForwardWeights from `prepare`, or None to prepare them here.
-        use_islands: bool. Whether to use the gradients and XLA programs of `islands.py`.
 
     Returns:
         Float tensor [B, L, D].
@@ -55,8 +53,8 @@ class FeedForwardBlock(AlbertLayer):
         self.layer_norm.build((None, self.config.hidden_size))  # of the rank that it is called with
         self.built = True
 
-    def prepare(self) -> FeedForwardWeights:
-        """Casts the weights, once per step."""
+    def prepare(self, kernels: Plain) -> FeedForwardWeights:
+        """Casts the weights, once per step, in the same way for all kernels."""
         return FeedForwardWeights(
             self.in_compute_dtype(self.intermediate.kernel),
             self.in_compute_dtype(self.intermediate.bias),
@@ -64,15 +62,14 @@ class FeedForwardBlock(AlbertLayer):
             self.in_compute_dtype(self.output_projection.bias),
         )
 
-    def call(self, hidden, weights: FeedForwardWeights | None = None, training=False, use_islands=False):
-        weights = weights or self.prepare()
-        flat = ops.reshape(hidden, (-1, self.config.hidden_size))  # [B L, D]
-        if use_islands and self.config.hidden_act == "gelu_new":
-            from albert_tf.layers import islands
+    def call(self, hidden, training=False):
+        kernels = for_layers()
+        return self.apply(hidden, self.prepare(kernels), kernels, training)
 
-            inner = islands.bias_gelu(ops.matmul(flat, weights.intermediate_kernel), weights.intermediate_bias)
-        else:
-            activation = (ACTIVATIONS if training else FUSED_ACTIVATIONS)[self.config.hidden_act]
-            inner = activation(flat_linear(flat, weights.intermediate_kernel, weights.intermediate_bias))  # [B L, F]
+    def apply(self, hidden, weights: FeedForwardWeights, kernels: Plain, training: bool):
+        """As a call, with weights that were prepared, and these kernels."""
+        flat = ops.reshape(hidden, (-1, self.config.hidden_size))  # [B L, D]
+        inner = ops.matmul(flat, weights.intermediate_kernel)  # [B L, F]
+        inner = kernels.activate(inner, weights.intermediate_bias, self.config.hidden_act, training)
         outer = self.dropout(flat_linear(inner, weights.output_kernel, weights.output_bias), training=training)
-        return ops.reshape(self.add_and_normalize(outer, flat, use_islands), ops.shape(hidden))
+        return ops.reshape(kernels.add_and_normalize(outer, flat, self.layer_norm), ops.shape(hidden))

@@ -14,7 +14,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.keras_internals import DotNotTrackScope, layers_within, reshape_variable
 from albert_tf.layers.base import not_quantizable
 from albert_tf.layers.frozen import from_frozen_config, with_frozen
-from albert_tf.layers.fused_inference import runs_on_cpu
+from albert_tf.layers.kernels import for_layers, for_own_step, runs_on_cpu
 from albert_tf.models import variable_paths
 from albert_tf.models.checked_model import CheckedModel
 from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits, without_accuracy
@@ -165,7 +165,7 @@ class AlbertBase(CheckedModel):
                 metrics = without_accuracy(metrics)
         self.loss = self.reported_metrics = self.step_monitor = None  # Keras keeps the first two of an earlier call
         super().compile(optimizer, losses, loss_weights, metrics, weighted_metrics, *args, **kwargs)
-        encoder.may_use_islands = self.has_own_step and not self.jit_compile and runs_on_cpu()
+        encoder.training_kernels = for_own_step() if self.has_own_step and not self.jit_compile else for_layers()
         self.discard_compiled_loss()
         self._compiled_losses = None
         if loss is not None:

@@ -10,11 +10,12 @@ from keras import ops
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_internals import DotNotTrackScope, track
-from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, TransformerBlock, prepare_mask
+from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, TransformerBlock
 from albert_tf.layers.heads import gather_positions
+from albert_tf.layers.kernels import for_layers
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.inputs import ENCODER_INPUTS
-from albert_tf.models.layer_calls import call_in_loop, call_recomputed, is_recorded, record, with_prepared_weights
+from albert_tf.models.layer_calls import call_in_loop, call_recomputed, with_prepared_weights
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -59,7 +60,8 @@ class AlbertEncoder(AlbertBase):
         super().__init__(config, **kwargs)
         dtype = self.dtype_policy
         self.add_pooling_layer = add_pooling_layer
-        self.remat_span, self.scan_layers, self.may_use_islands = 0, False, False  # set by `compile`
+        self.remat_span, self.scan_layers = 0, False  # set by `compile`, as are the first of these
+        self.training_kernels = self.inference_kernels = for_layers()
         self.embeddings = AlbertEmbeddings(config, name="embeddings", dtype=dtype)
         self.projection = (
             self.embeddings.make_dense(config.hidden_size, "projection") if config.has_projection else None
@@ -99,22 +101,19 @@ class AlbertEncoder(AlbertBase):
         hidden = self.embeddings(given.ids, given.types, given.positions, training=training)  # [B, L, E]
         if self.projection is not None:
             hidden = self.projection(hidden)  # [B, L, D]
-        use_islands = self.may_use_islands and training
-        arguments = {"mask": prepare_mask(given.mask), "training": training, "use_islands": use_islands}
-        states, attentions = [hidden], []
-        only_last = not (output_hidden_states or output_attentions or is_recorded())
+        kernels = self.training_kernels if training else self.inference_kernels
+        mask = None if given.mask is None else kernels.mask(given.mask)
+        blocks, states, attentions = self.transformer_blocks, [hidden], []
+        only_last = not (output_hidden_states or output_attentions)
         if self.scan_layers and only_last:
-            hidden = call_in_loop(self.transformer_blocks, hidden, **arguments)
+            hidden = call_in_loop(blocks, hidden, mask, kernels, training)
         elif self.remat_span and training and only_last:
-            hidden = call_recomputed(self.transformer_blocks, hidden, self.remat_span, **arguments)
+            hidden = call_recomputed(blocks, hidden, mask, kernels, self.remat_span)
         else:
-            for block, weights in with_prepared_weights(self.transformer_blocks):
-                hidden = block(hidden, weights=weights, return_attention_scores=output_attentions, **arguments)
-                if output_attentions:
-                    hidden, scores = hidden
-                    attentions.append(scores)
+            for block, weights in with_prepared_weights(blocks, kernels):
+                hidden, scores = block.apply(hidden, mask, weights, kernels, training, output_attentions)
+                attentions.append(scores)
                 states.append(hidden)
-            record(states)
         outputs: dict[str, Any] = {"sequence_output": hidden}
         if self.pooler is not None:
             positions = given.cls_positions
@@ -151,6 +150,11 @@ class AlbertEncoder(AlbertBase):
 
     def get_config(self):
         return {**super().get_config(), "add_pooling_layer": self.add_pooling_layer}
+
+
+def with_states(outputs: dict[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
+    """A task's outputs with the hidden states of the encoder, if these were requested."""
+    return {**outputs, "hidden_states": encoded["hidden_states"]} if "hidden_states" in encoded else outputs
 
 
 class _Inputs(NamedTuple):

@@ -34,8 +34,9 @@ def output_shapes(model: keras.Model, inputs: dict[str, Any]) -> dict[keras.laye
     seen: dict[keras.layers.Layer, list[Any]] = {}
     with contextlib.ExitStack() as stack:
         for layer in layers_within(model):
-            stack.callback(delattr, layer, "call")
-            layer.call = _recorded(layer.call, seen.setdefault(layer, []))
+            name = "apply" if hasattr(layer, "apply") else "call"  # by which an encoder calls its blocks
+            stack.callback(delattr, layer, name)
+            setattr(layer, name, _recorded(getattr(layer, name), seen.setdefault(layer, [])))
         keras.Operation.compute_output_spec(model, inputs)
     return {layer: functools.reduce(_common, calls) for layer, calls in seen.items() if calls}
 
