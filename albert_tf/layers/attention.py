@@ -10,17 +10,8 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.base import AlbertLayer, flat_linear
+from albert_tf.layers.base import AlbertLayer, DenseWeights, flat_linear
 from albert_tf.layers.kernels import Plain, for_layers
-
-
-class AttentionWeights(NamedTuple):
-    """The weights of one attention block in compute dtype, with query, key and value concatenated."""
-
-    qkv_kernel: Any  # [D, 3 D]
-    qkv_bias: Any  # [3 D]
-    output_kernel: Any  # [D, D]
-    output_bias: Any  # [D]
 
 
 class AttentionOutput(NamedTuple):
@@ -76,33 +67,27 @@ class AttentionBlock(AlbertLayer):
             layer.build((None, self.config.hidden_size))  # of the rank that the layer normalisation is called with
         self.built = True
 
-    def prepare(self, kernels: Plain) -> AttentionWeights:
-        """Casts, scales and concatenates the weights, once per step."""
+    def prepare(self, kernels: Plain) -> tuple[DenseWeights, DenseWeights]:
+        """The weights of query, key and value, concatenated, and of the output; once per step."""
         scale = 1.0 / math.sqrt(self.config.head_size) if kernels.scales_queries else 1.0
         matrices = (self.query.kernel * scale, self.key.kernel, self.value.kernel)
         biases = (self.query.bias * scale, self.key.bias, self.value.bias)
-        return AttentionWeights(
-            self.in_compute_dtype(ops.concatenate(matrices, axis=1)),
-            self.in_compute_dtype(ops.concatenate(biases, axis=0)),
-            self.in_compute_dtype(self.output_projection.kernel),
-            self.in_compute_dtype(self.output_projection.bias),
-        )
+        matrix, bias = ops.concatenate(matrices, axis=1), ops.concatenate(biases, axis=0)  # [D, 3 D], [3 D]
+        qkv = DenseWeights(self.in_compute_dtype(matrix), self.in_compute_dtype(bias))
+        return qkv, self.weights_of(self.output_projection)
 
     def call(self, hidden, mask=None, training=False, return_attention_scores=True):
         kernels = for_layers()
         return self.apply(hidden, mask, self.prepare(kernels), kernels, training, return_attention_scores)
 
-    def apply(self, hidden, mask, weights: AttentionWeights, kernels: Plain, training: bool, return_scores: bool):
+    def apply(self, hidden, mask, weights, kernels: Plain, training: bool, return_scores: bool) -> AttentionOutput:
         """As a call, with weights that were prepared for these kernels."""
-        width, shape = self.config.hidden_size, ops.shape(hidden)
-        qkv = flat_linear(hidden, weights.qkv_kernel, weights.qkv_bias)  # [B L, 3 D]
+        (qkv_weights, output_weights), width, shape = weights, self.config.hidden_size, ops.shape(hidden)
+        qkv = flat_linear(hidden, qkv_weights)  # [B L, 3 D]
         qkv = ops.reshape(qkv, (*shape[:2], 3, self.config.num_attention_heads, self.config.head_size))
-        dropouts = (
-            [self.probability_dropout] if self.block_size is None else [self.probability_dropout, self.first_dropout]
-        )
+        dropouts = [self.probability_dropout, *([] if self.block_size is None else [self.first_dropout])]
         context, probabilities = kernels.attend(qkv, mask, dropouts, training, self.block_size, return_scores)
-        context = ops.reshape(context, (-1, width))  # [B L, D]
-        projected = flat_linear(context, weights.output_kernel, weights.output_bias)
+        projected = flat_linear(ops.reshape(context, (-1, width)), output_weights)  # [B L, D]
         projected = self.output_dropout(projected, training=training)
         attended = kernels.add_and_normalize(projected, ops.reshape(hidden, (-1, width)), self.layer_norm)
         return AttentionOutput(ops.reshape(attended, shape), probabilities)

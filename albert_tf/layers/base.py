@@ -1,7 +1,7 @@
 """The base class of all layers, and shared helpers."""
 
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -9,6 +9,13 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.dropout import Dropout
 from albert_tf.layers.frozen import from_frozen_config, with_frozen
+
+
+class DenseWeights(NamedTuple):
+    """The weights of a dense layer in compute dtype."""
+
+    kernel: Any  # [D, units]
+    bias: Any  # [units]
 
 
 class AlbertLayer(keras.layers.Layer):
@@ -36,6 +43,10 @@ class AlbertLayer(keras.layers.Layer):
     def in_compute_dtype(self, variable):
         """The variable's value in this layer's compute dtype."""
         return ops.cast(variable, self.compute_dtype)
+
+    def weights_of(self, dense: keras.layers.Dense) -> DenseWeights:
+        """The weights of a dense layer in this layer's compute dtype."""
+        return DenseWeights(self.in_compute_dtype(dense.kernel), self.in_compute_dtype(dense.bias))
 
     def kernel_initializer(self) -> keras.initializers.Initializer:
         """Truncated normal with standard deviation `initializer_range`, as in the reference.
@@ -78,7 +89,7 @@ def not_quantizable(received: str) -> ValueError:
     )
 
 
-def flat_linear(x, kernel, bias):
+def flat_linear(x, weights: DenseWeights):
     """`x @ kernel + bias` as a single matrix product.
 
     TensorFlow's graph optimizer makes one operation of the product, the bias and what follows it (a GELU, or a residual
@@ -90,9 +101,9 @@ def flat_linear(x, kernel, bias):
     Returns:
         Float tensor [rows, units].
     """
-    return ops.add(ops.matmul(ops.reshape(x, (-1, x.shape[-1])), kernel), bias)
+    return ops.add(ops.matmul(ops.reshape(x, (-1, x.shape[-1])), weights.kernel), weights.bias)
 
 
 def linear(x, kernel, bias):
     """As `flat_linear`, with the leading axes of `x`."""
-    return ops.reshape(flat_linear(x, kernel, bias), (*ops.shape(x)[:-1], kernel.shape[-1]))
+    return ops.reshape(flat_linear(x, DenseWeights(kernel, bias)), (*ops.shape(x)[:-1], kernel.shape[-1]))

@@ -3,22 +3,13 @@
 Letters: B batch, L sequence, D hidden, N heads.
 """
 
-from typing import NamedTuple
-
 import keras
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.attention import AttentionBlock, AttentionWeights
+from albert_tf.layers.attention import AttentionBlock
 from albert_tf.layers.base import AlbertLayer
-from albert_tf.layers.feed_forward import FeedForwardBlock, FeedForwardWeights
+from albert_tf.layers.feed_forward import FeedForwardBlock
 from albert_tf.layers.kernels import Plain, for_layers
-
-
-class BlockWeights(NamedTuple):
-    """The weights of both halves of a block in compute dtype."""
-
-    attention: AttentionWeights
-    ffn: FeedForwardWeights
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -86,9 +77,9 @@ class TransformerBlock(AlbertLayer):
                 half.build(None)
         self.built = True
 
-    def prepare(self, kernels: Plain) -> BlockWeights:
-        """Casts, scales and concatenates the weights, once for all calls of a step."""
-        return BlockWeights(self.attention.prepare(kernels), self.ffn.prepare(kernels))
+    def prepare(self, kernels: Plain) -> tuple:
+        """The weights of both halves in the form in which they are used, once for all calls of a step."""
+        return self.attention.prepare(kernels), self.ffn.prepare(kernels)
 
     def call(self, hidden, mask=None, training=False, return_attention_scores=False):
         kernels = for_layers()
@@ -98,10 +89,11 @@ class TransformerBlock(AlbertLayer):
         hidden, scores = self.apply(hidden, mask, weights, kernels, training, return_attention_scores)
         return (hidden, scores) if return_attention_scores else hidden
 
-    def apply(self, hidden, mask, weights: BlockWeights, kernels: Plain, training: bool, return_scores: bool = False):
+    def apply(self, hidden, mask, weights, kernels: Plain, training: bool, return_scores: bool = False):
         """As a call, with weights and mask that were prepared for these kernels; also returns probabilities or None."""
-        hidden, scores = self.attention.apply(hidden, mask, weights.attention, kernels, training, return_scores)
-        return self.ffn.apply(hidden, weights.ffn, kernels, training), scores
+        of_attention, of_ffn = weights
+        hidden, scores = self.attention.apply(hidden, mask, of_attention, kernels, training, return_scores)
+        return self.ffn.apply(hidden, of_ffn, kernels, training), scores
 
     def compute_mask(self, inputs, previous_mask):
         """Keras passes on masks [B, L] alone to the layers that follow."""

@@ -20,7 +20,7 @@ from albert_tf.models.checked_model import CheckedModel
 from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits, without_accuracy
 from albert_tf.models.distillation import Distillation, Imitation
 from albert_tf.models.inputs import is_overridden
-from albert_tf.models.layer_calls import remat_span
+from albert_tf.models.layer_calls import check_scan, remat_span
 from albert_tf.models.losses import WeightedMean
 
 
@@ -152,7 +152,7 @@ class AlbertBase(CheckedModel):
         self.remat, encoder.remat_span = remat, remat_span(remat)
         encoder.scan_layers = bool(scan_layers)
         if scan_layers:
-            encoder.check_scan()
+            check_scan(encoder)
         self.distillation = None if teacher is None else Distillation(self, teacher)
         losses = keras.tree.map_structure(on_logits, loss)
         if loss is None:

@@ -15,16 +15,16 @@ from keras import ops, tree
 
 from albert_tf.keras_internals import layers_within
 from albert_tf.layers.kernels import Plain
-from albert_tf.layers.transformer_block import BlockWeights, TransformerBlock
+from albert_tf.layers.transformer_block import TransformerBlock
 
 
 def with_prepared_weights(
     blocks: Sequence[TransformerBlock], kernels: Plain, adds_up_in_turn: bool = False
-) -> Iterator[tuple[TransformerBlock, BlockWeights]]:
+) -> Iterator[tuple[TransformerBlock, tuple]]:
     """Each block with its weights. Halves that blocks share are prepared once; gradients may be added up in turn."""
     prepared = {half: half.prepare(kernels) for half in _halves(blocks)}
     for block in blocks:
-        yield block, BlockWeights(*(prepared[half] for half in block.halves))
+        yield block, tuple(prepared[half] for half in block.halves)
         if adds_up_in_turn:
             prepared |= {half: for_later_uses(prepared[half]) for half in block.halves}
 
@@ -179,3 +179,14 @@ def remat_span(remat: Any) -> int:
     if isinstance(remat, bool) or not isinstance(remat, int) or remat < 1:
         raise ValueError(f'`remat` must be "none", "block" or a number of layer calls. Received: remat={remat!r}.')
     return remat
+
+
+def check_scan(encoder) -> None:
+    """Raises ValueError if the layers of an AlbertEncoder cannot be a loop."""
+    groups = {"attention": len(encoder.attention_blocks), "ffn": len(encoder.ffn_blocks)}
+    if encoder.remat_span or max(groups.values()) > 1:
+        raise ValueError(
+            '`scan_layers` must be False unless all layers share their weights (share="all", num_hidden_groups=1) '
+            f'and remat="none". Received: scan_layers=True, groups of weights {groups}, {encoder.remat_span} layer '
+            "calls recomputed at once."
+        )
