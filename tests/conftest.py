@@ -1,6 +1,7 @@
 """Fixtures of several test packages: golden cases by name, and Python in a process of its own."""
 
 import dataclasses
+import gc
 import os
 import pathlib
 import subprocess
@@ -17,6 +18,10 @@ ROOT = pathlib.Path(__file__).parents[1]
 # The golden numbers are float32; a GPU's tensor cores round to less than that.
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# Models are tiny, and the workers of a run share few processors.
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+os.environ.setdefault("TF_NUM_INTEROP_THREADS", "2")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 # Packages whose files take longest; workers take files in order, so these come first.
@@ -27,6 +32,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sorts files so that all workers end at about the same time."""
     ranks = {ROOT / "tests" / name: rank for rank, name in enumerate(_SLOWEST)}
     items.sort(key=lambda item: next((ranks[folder] for folder in item.path.parents if folder in ranks), len(ranks)))
+
+
+def pytest_collection_finish() -> None:
+    """Leaves what was imported alone when Python looks for garbage, and has it look less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
 
 
 @dataclasses.dataclass(frozen=True)
