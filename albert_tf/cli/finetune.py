@@ -119,12 +119,22 @@ def _given(arguments: dict[str, Any]) -> dict[str, Any]:
     given |= table_options(*(arguments[name] for name in table))
     for name in {"labels", "label_columns"} & given.keys():
         given[name] = [label.strip() for label in given[name].split(",")]
-    weights = given.get("class_weights", "").split(",")
-    if all("=" in part for part in weights):
-        given["class_weights"] = dict(part.strip().rsplit("=", 1) for part in weights)
+    if "=" in (weights := given.get("class_weights", "")):
+        given["class_weights"] = _weights_by_label(weights)
     if "remat" in given and given["remat"].isdecimal():
         given["remat"] = int(given["remat"])
     return given
+
+
+def _weights_by_label(text: str) -> dict[str, float]:
+    try:
+        weights = [part.rsplit("=", 1) for part in text.split(",")]
+        return {label.strip(): float(weight) for label, weight in weights}
+    except ValueError:
+        raise ValueError(
+            f"`--class-weights` must be balanced, or numbers by label such as spam=5,ham=1. Received: {text}; names "
+            "with a comma can be given in a recipe."
+        ) from None
 
 
 def _finetune(values: dict[str, Any], seeds: int | None, show_progress: bool) -> None:

@@ -34,8 +34,11 @@ def checked(kind: type[Record], values: Mapping[str, Any], source: str = "the op
 
 def _first_problem(kind: type[pydantic.BaseModel], error: pydantic.ValidationError, source: str) -> str:
     # A misspelt key is reported as unknown and as missing; the former says more.
-    problem = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")[0]
-    where, reason = ".".join(str(part) for part in problem["loc"]), problem.get("ctx", {}).get("error")
+    first, *others = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
+    # Of a value that may have several forms there is a problem for each; that of the innermost value says most.
+    problem = max([first, *(one for one in others if one["loc"][:1] == first["loc"][:1])], key=_depth)
+    where = ".".join(str(part) for part in problem["loc"] if not _is_form(part))
+    reason = problem.get("ctx", {}).get("error")
     if problem["type"] == "extra_forbidden":
         hint = nearest(problem["loc"][-1], _sibling_keys(kind, problem["loc"]), otherwise="; remove it.")
         return f"Unknown key {where!r} in {source}{hint}"
@@ -49,6 +52,15 @@ def _first_problem(kind: type[pydantic.BaseModel], error: pydantic.ValidationErr
     if problem["type"] == "value_error":
         return str(reason)
     return f"`{where}` is invalid ({problem['msg']}). Received: {problem['input']!r} in {source}."
+
+
+def _depth(problem: Mapping[str, Any]) -> int:
+    return sum(not _is_form(part) for part in problem["loc"])
+
+
+def _is_form(part: Any) -> bool:
+    """Whether this is what pydantic calls one of the forms of a value, not a key."""
+    return part in ("str", "int", "float", "bool") or "[" in str(part)
 
 
 def _sibling_keys(kind: type[pydantic.BaseModel], location: tuple) -> list[str]:
