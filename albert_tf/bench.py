@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.costs import Width, encoder_flops
-from albert_tf.layers.fused_inference import fast_forms, fused_inference
+from albert_tf.layers.kernels import fastest_for_inference, inference_with
 from albert_tf.models import AlbertForSequenceClassification
 from albert_tf.optimizers import AdamW
 from albert_tf.progress import counted
@@ -103,7 +103,7 @@ def profile_model(
     """Where the time of inference and of a training step goes; the arguments are those of `time_model`.
 
     Operations may run at the same time, so that their sum is not the time of a step. XLA programs, such as those of
-    `layers.islands` in training, are not among them.
+    `layers.kernels` in training, are not among them.
 
     Returns:
         For "inference" and "training step" the operations, the one with the most time first.
@@ -123,7 +123,7 @@ def _make_calls(
     model.compile(AdamW(1e-5))
 
     def infer(ids):
-        with fused_inference(*fast_forms()):  # as `predict` computes
+        with inference_with(model, fastest_for_inference()):  # as `predict` computes
             return model({"input_ids": ids}, training=False)["logits"]
 
     inference = tf.function(infer, autograph=False)

@@ -26,7 +26,7 @@ HOOKS = {("albert_tf.models.base", "albert_tf.training_step")}
 # for the faster form of a training step, and for the order in which TensorFlow adds up gradients.
 KERAS_ONLY = ("config.py", "costs.py", "keras_internals.py", "layers/", "models/", "optimizers/")
 ABOUT_TENSORFLOW = (
-    *("layers/dropout.py", "layers/fused_inference.py", "layers/islands.py"),
+    *("layers/dropout.py", "layers/kernels/__init__.py", "layers/kernels/tensorflow_cpu.py"),
     "models/layer_calls.py",
 )
 # The one module that knows what of Keras is private; private names elsewhere are the package's own, or Python's.

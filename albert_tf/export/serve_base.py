@@ -15,7 +15,8 @@ from albert_tf.export.checks import SAMPLES, relative_difference
 from albert_tf.inference.constant_weights import MAX_BYTES, ConstantWeights, num_bytes
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.inference.network import INPUTS
-from albert_tf.layers.fused_inference import FORMS, fused_inference
+from albert_tf.layers.kernels import Plain, for_layers, inference_with
+from albert_tf.layers.kernels.tensorflow_cpu import OneDnn
 
 # Of longer texts, `attention` returns the part between the first tokens: it grows with the square of their number.
 MAX_ATTENTION_TOKENS = 64
@@ -44,7 +45,7 @@ class ServedModel(tf.Module):
         self._with_attention = False
         # A scope for calls of the model, in which the weights of a frozen one are constants.
         self._scope: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext
-        self._forms: tuple[str, ...] = ()
+        self._kernels: Plain = for_layers()
 
     def add_attention(self) -> None:
         """Adds the signature `attention`."""
@@ -67,9 +68,9 @@ class ServedModel(tf.Module):
         constants = [(variable, tf.convert_to_tensor(variable.value)) for variable in model.weights]
         self.weights = []
         self._scope = lambda: keras.StatelessScope(constants)
-        self._forms = ("normalization",)  # which is exact wherever the graph runs
+        self._kernels = OneDnn(low_precision_logits=False)  # exact wherever the graph runs
         if model.compute_dtype == "bfloat16":
-            self._forms, weights = FORMS, ConstantWeights(model)
+            self._kernels, weights = OneDnn(), ConstantWeights(model)
 
             def compute(inputs):
                 with weights():
@@ -81,7 +82,7 @@ class ServedModel(tf.Module):
 
     def use_xla(self) -> None:
         """Compiles the network, not the operations on strings, for each shape of its inputs."""
-        self._forms = ()  # XLA fuses the plain form itself
+        self._kernels = for_layers()  # XLA fuses the plain form itself
         compiled = tf.function(self.network, jit_compile=True, autograph=False)
         self.compute = lambda inputs: compiled(inputs)  # a function of its own would be saved beside the signatures
 
@@ -139,7 +140,7 @@ class ServedModel(tf.Module):
 
     def outputs(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """The model's numbers for tokens."""
-        with self._scope(), fused_inference(*self._forms):
+        with self._scope(), inference_with(self._loaded.model, self._kernels):
             return self.compute(inputs)
 
     def answer(self, encoded: Mapping[str, tf.Tensor], texts: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:

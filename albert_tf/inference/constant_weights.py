@@ -11,7 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf.layers.fused_inference import fast_forms
+from albert_tf.layers.kernels import has_onednn
 from albert_tf.models.base import AlbertBase
 
 MAX_BYTES = (1 << 31) - (1 << 24)
@@ -49,7 +49,7 @@ class ConstantWeights:
 
 def are_fast(model: AlbertBase) -> bool:
     """Whether constants pay on this machine, and fit into a graph."""
-    return model.compute_dtype == "bfloat16" and bool(fast_forms()) and num_bytes(model) <= MAX_BYTES
+    return model.compute_dtype == "bfloat16" and has_onednn() and num_bytes(model) <= MAX_BYTES
 
 
 def num_bytes(model: AlbertBase) -> int:

@@ -13,7 +13,7 @@ from albert_tf.inference.keras_network import KerasNetwork
 from albert_tf.inference.network import Network
 from albert_tf.inference.predictor import Predictor
 from albert_tf.inference.settings import DEFAULT_THRESHOLD, Settings, Threshold
-from albert_tf.layers.fused_inference import runs_on_cpu
+from albert_tf.layers.kernels import runs_on_cpu
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks import TASKS, WindowsName, find_task
 from albert_tf.tokenization import AlbertTokenizer

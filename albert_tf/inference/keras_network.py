@@ -10,7 +10,7 @@ import numpy as np
 
 from albert_tf.inference.constant_weights import ConstantWeights, are_fast
 from albert_tf.inference.network import INPUTS, P_MASK
-from albert_tf.layers.fused_inference import fast_forms, fused_inference
+from albert_tf.layers.kernels import fastest_for_inference, inference_with
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.models.base import AlbertBase
 
@@ -61,7 +61,7 @@ class KerasNetwork:
     def _call_fused(
         self, scope: Callable[[], contextlib.AbstractContextManager], inputs: Mapping[str, Any]
     ) -> dict[str, Any]:
-        with scope(), fused_inference(*fast_forms()):
+        with scope(), inference_with(self.model, fastest_for_inference()):
             return self._call(inputs)
 
     def _call_in_graph(self, inputs: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -1,15 +1,21 @@
 """The base class of all layers, and shared helpers."""
 
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers import fused_inference
 from albert_tf.layers.dropout import Dropout
 from albert_tf.layers.frozen import from_frozen_config, with_frozen
+
+
+class DenseWeights(NamedTuple):
+    """The weights of a dense layer in compute dtype."""
+
+    kernel: Any  # [D, units]
+    bias: Any  # [units]
 
 
 class AlbertLayer(keras.layers.Layer):
@@ -38,6 +44,10 @@ class AlbertLayer(keras.layers.Layer):
         """The variable's value in this layer's compute dtype."""
         return ops.cast(variable, self.compute_dtype)
 
+    def weights_of(self, dense: keras.layers.Dense) -> DenseWeights:
+        """The weights of a dense layer in this layer's compute dtype."""
+        return DenseWeights(self.in_compute_dtype(dense.kernel), self.in_compute_dtype(dense.bias))
+
     def kernel_initializer(self) -> keras.initializers.Initializer:
         """Truncated normal with standard deviation `initializer_range`, as in the reference.
 
@@ -59,17 +69,6 @@ class AlbertLayer(keras.layers.Layer):
         epsilon = self.config.layer_norm_eps if epsilon is None else epsilon
         return keras.layers.LayerNormalization(epsilon=epsilon, name=name, **self.part_options)
 
-    def add_and_normalize(self, x, residual, use_islands: bool):
-        """`self.layer_norm` of `x + residual`, [B L, D] each."""
-        if not use_islands:
-            total = x + residual  # `ops.add` takes a residual without rows for a bias
-            if fused_inference.is_used("normalization"):
-                return fused_inference.normalize(total, self.layer_norm)
-            return self.layer_norm(total)
-        from albert_tf.layers import islands
-
-        return islands.add_and_normalize(x, residual, self.layer_norm)
-
     def make_dropout(self, rate: float, name: str = "dropout") -> Dropout:
         """A dropout layer with this layer's dtype."""
         return Dropout(rate, name=name, dtype=self.dtype_policy)
@@ -90,7 +89,7 @@ def not_quantizable(received: str) -> ValueError:
     )
 
 
-def flat_linear(x, kernel, bias):
+def flat_linear(x, weights: DenseWeights):
     """`x @ kernel + bias` as a single matrix product.
 
     TensorFlow's graph optimizer makes one operation of the product, the bias and what follows it (a GELU, or a residual
@@ -102,9 +101,9 @@ def flat_linear(x, kernel, bias):
     Returns:
         Float tensor [rows, units].
     """
-    return ops.add(ops.matmul(ops.reshape(x, (-1, x.shape[-1])), kernel), bias)
+    return ops.add(ops.matmul(ops.reshape(x, (-1, x.shape[-1])), weights.kernel), weights.bias)
 
 
 def linear(x, kernel, bias):
     """As `flat_linear`, with the leading axes of `x`."""
-    return ops.reshape(flat_linear(x, kernel, bias), (*ops.shape(x)[:-1], kernel.shape[-1]))
+    return ops.reshape(flat_linear(x, DenseWeights(kernel, bias)), (*ops.shape(x)[:-1], kernel.shape[-1]))

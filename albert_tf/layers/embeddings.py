@@ -21,7 +21,7 @@ class AlbertEmbeddings(AlbertLayer):
 
     Call arguments:
         input_ids: int tensor [B, L].
-        token_type_ids: int tensor [B, L].
+        token_type_ids: int tensor [B, L], or None for 0.
         position_ids: int tensor [B, L], or None for 0 to L - 1.
 
     Returns:
@@ -47,7 +47,11 @@ class AlbertEmbeddings(AlbertLayer):
         self.layer_norm.build((None, None, self.config.embedding_size))
         self.built = True
 
-    def call(self, input_ids, token_type_ids, position_ids=None, training=False):
+    def call(self, input_ids, token_type_ids=None, position_ids=None, training=False):
+        token_type_ids = ops.zeros_like(input_ids) if token_type_ids is None else token_type_ids
+        input_ids, token_type_ids, position_ids = (
+            ids if ids is None else ops.cast(ids, "int32") for ids in (input_ids, token_type_ids, position_ids)
+        )
         self._check_length(input_ids.shape[1])
         words = ops.take(self.in_compute_dtype(self.word_embeddings), input_ids, axis=0)  # [B, L, E]
         chosen = ops.one_hot(token_type_ids, self.config.type_vocab_size, dtype=self.compute_dtype)  # [B, L, types]

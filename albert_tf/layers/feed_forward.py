@@ -3,23 +3,12 @@
 Letters: B batch, L sequence, D hidden, F intermediate.
 """
 
-from typing import Any, NamedTuple
-
 import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.activations import ACTIVATIONS, FUSED_ACTIVATIONS
-from albert_tf.layers.base import AlbertLayer, flat_linear
-
-
-class FeedForwardWeights(NamedTuple):
-    """The weights of one feed-forward block in compute dtype."""
-
-    intermediate_kernel: Any  # [D, F]
-    intermediate_bias: Any  # [F]
-    output_kernel: Any  # [F, D]
-    output_bias: Any  # [D]
+from albert_tf.layers.base import AlbertLayer, DenseWeights, flat_linear
+from albert_tf.layers.kernels import Plain, for_layers
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -31,8 +20,6 @@ class FeedForwardBlock(AlbertLayer):
 
     Call arguments:
         hidden: float tensor [B, L, D].
-        weights: FeedForwardWeights from `prepare`, or None to prepare them here.
-        use_islands: bool. Whether to use the gradients and XLA programs of `islands.py`.
 
     Returns:
         Float tensor [B, L, D].
@@ -55,24 +42,18 @@ class FeedForwardBlock(AlbertLayer):
         self.layer_norm.build((None, self.config.hidden_size))  # of the rank that it is called with
         self.built = True
 
-    def prepare(self) -> FeedForwardWeights:
-        """Casts the weights, once per step."""
-        return FeedForwardWeights(
-            self.in_compute_dtype(self.intermediate.kernel),
-            self.in_compute_dtype(self.intermediate.bias),
-            self.in_compute_dtype(self.output_projection.kernel),
-            self.in_compute_dtype(self.output_projection.bias),
-        )
+    def prepare(self, kernels: Plain) -> tuple[DenseWeights, DenseWeights]:
+        """The weights of both dense layers, once per step and the same for all kernels."""
+        return self.weights_of(self.intermediate), self.weights_of(self.output_projection)
 
-    def call(self, hidden, weights: FeedForwardWeights | None = None, training=False, use_islands=False):
-        weights = weights or self.prepare()
+    def call(self, hidden, training=False):
+        kernels = for_layers()
+        return self.apply(hidden, self.prepare(kernels), kernels, training)
+
+    def apply(self, hidden, weights, kernels: Plain, training: bool):
+        """As a call, with weights that were prepared for these kernels."""
+        (kernel, bias), output_weights = weights
         flat = ops.reshape(hidden, (-1, self.config.hidden_size))  # [B L, D]
-        if use_islands and self.config.hidden_act == "gelu_new":
-            from albert_tf.layers import islands
-
-            inner = islands.bias_gelu(ops.matmul(flat, weights.intermediate_kernel), weights.intermediate_bias)
-        else:
-            activation = (ACTIVATIONS if training else FUSED_ACTIVATIONS)[self.config.hidden_act]
-            inner = activation(flat_linear(flat, weights.intermediate_kernel, weights.intermediate_bias))  # [B L, F]
-        outer = self.dropout(flat_linear(inner, weights.output_kernel, weights.output_bias), training=training)
-        return ops.reshape(self.add_and_normalize(outer, flat, use_islands), ops.shape(hidden))
+        inner = kernels.activate(ops.matmul(flat, kernel), bias, self.config.hidden_act, training)  # [B L, F]
+        outer = self.dropout(flat_linear(inner, output_weights), training=training)
+        return ops.reshape(kernels.add_and_normalize(outer, flat, self.layer_norm), ops.shape(hidden))

@@ -7,8 +7,8 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.activations import ACTIVATIONS
 from albert_tf.layers.base import AlbertLayer, linear
+from albert_tf.layers.kernels.activations import ACTIVATIONS
 
 
 def gather_positions(sequence, positions):

@@ -3,21 +3,13 @@
 Letters: B batch, L sequence, D hidden, N heads.
 """
 
-from typing import NamedTuple
-
 import keras
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.attention import AttentionBlock, AttentionWeights, prepare_mask
+from albert_tf.layers.attention import AttentionBlock
 from albert_tf.layers.base import AlbertLayer
-from albert_tf.layers.feed_forward import FeedForwardBlock, FeedForwardWeights
-
-
-class BlockWeights(NamedTuple):
-    """The weights of both halves of a block in compute dtype."""
-
-    attention: AttentionWeights
-    ffn: FeedForwardWeights
+from albert_tf.layers.feed_forward import FeedForwardBlock
+from albert_tf.layers.kernels import Plain, for_layers
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -35,11 +27,9 @@ class TransformerBlock(AlbertLayer):
     Call arguments:
         hidden: float tensor [B, L, D].
         mask: None; an `attention_mask` [B, L] or, with a row for each token, [B, L, L], of integers or booleans
-            (1 = attend); or what `prepare_mask` or `mask_to_bias` makes of it. Without one, the mask that Keras passes
+            (1 = attend); or what `mask_to_bias` makes of it. Without one, the mask that Keras passes
             on from an `Embedding(mask_zero=True)`.
-        weights: BlockWeights from `prepare`, or None to prepare them here.
         training: bool. Whether dropout is on.
-        use_islands: bool. Whether to use the gradients and XLA programs of `islands.py`.
         return_attention_scores: bool. Whether to return the probabilities of attention too.
 
     Returns:
@@ -87,27 +77,23 @@ class TransformerBlock(AlbertLayer):
                 half.build(None)
         self.built = True
 
-    def prepare(self) -> BlockWeights:
-        """Casts, scales and concatenates the weights, once for all calls of a step."""
-        return BlockWeights(self.attention.prepare(), self.ffn.prepare())
+    def prepare(self, kernels: Plain) -> tuple:
+        """The weights of both halves in the form in which they are used, once for all calls of a step."""
+        return self.attention.prepare(kernels), self.ffn.prepare(kernels)
 
-    def call(
-        self,
-        hidden,
-        mask=None,
-        weights: BlockWeights | None = None,
-        training=False,
-        use_islands=False,
-        return_attention_scores=False,
-    ):
-        weights = weights or self.prepare()
-        bias = mask if mask is not None and len(mask.shape) == 4 else prepare_mask(mask)
-        arguments = {"training": training, "use_islands": use_islands}
-        attended = self.attention(
-            hidden, bias, weights.attention, return_attention_scores=return_attention_scores, **arguments
-        )
-        hidden = self.ffn(attended.hidden, weights.ffn, **arguments)
-        return (hidden, attended.probabilities) if return_attention_scores else hidden
+    def call(self, hidden, mask=None, training=False, return_attention_scores=False):
+        kernels = for_layers()
+        if mask is not None and len(mask.shape) != 4:
+            mask = kernels.mask(mask)
+        weights = self.prepare(kernels)
+        hidden, scores = self.apply(hidden, mask, weights, kernels, training, return_attention_scores)
+        return (hidden, scores) if return_attention_scores else hidden
+
+    def apply(self, hidden, mask, weights, kernels: Plain, training: bool, return_scores: bool = False):
+        """As a call, with weights and mask that were prepared for these kernels; also returns probabilities or None."""
+        of_attention, of_ffn = weights
+        hidden, scores = self.attention.apply(hidden, mask, of_attention, kernels, training, return_scores)
+        return self.ffn.apply(hidden, of_ffn, kernels, training), scores
 
     def compute_mask(self, inputs, previous_mask):
         """Keras passes on masks [B, L] alone to the layers that follow."""

@@ -14,13 +14,13 @@ from albert_tf.config import AlbertConfig
 from albert_tf.keras_internals import DotNotTrackScope, layers_within, reshape_variable
 from albert_tf.layers.base import not_quantizable
 from albert_tf.layers.frozen import from_frozen_config, with_frozen
-from albert_tf.layers.fused_inference import runs_on_cpu
+from albert_tf.layers.kernels import for_layers, for_own_step, runs_on_cpu
 from albert_tf.models import variable_paths
 from albert_tf.models.checked_model import CheckedModel
 from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits, without_accuracy
 from albert_tf.models.distillation import Distillation, Imitation
 from albert_tf.models.inputs import is_overridden
-from albert_tf.models.layer_calls import remat_span
+from albert_tf.models.layer_calls import check_scan, remat_span
 from albert_tf.models.losses import WeightedMean
 
 
@@ -152,7 +152,7 @@ class AlbertBase(CheckedModel):
         self.remat, encoder.remat_span = remat, remat_span(remat)
         encoder.scan_layers = bool(scan_layers)
         if scan_layers:
-            encoder.check_scan()
+            check_scan(encoder)
         self.distillation = None if teacher is None else Distillation(self, teacher)
         losses = keras.tree.map_structure(on_logits, loss)
         if loss is None:
@@ -165,7 +165,7 @@ class AlbertBase(CheckedModel):
                 metrics = without_accuracy(metrics)
         self.loss = self.reported_metrics = self.step_monitor = None  # Keras keeps the first two of an earlier call
         super().compile(optimizer, losses, loss_weights, metrics, weighted_metrics, *args, **kwargs)
-        encoder.may_use_islands = self.has_own_step and not self.jit_compile and runs_on_cpu()
+        encoder.training_kernels = for_own_step() if self.has_own_step and not self.jit_compile else for_layers()
         self.discard_compiled_loss()
         self._compiled_losses = None
         if loss is not None:

@@ -41,9 +41,6 @@ class CheckedModel(OpenModel):
             kwargs = {**kwargs, "inputs": check_inputs(self, kwargs["inputs"])[0]}
         return super().__call__(**kwargs)
 
-    # Keeps AutoGraph from rewriting it in a user's `tf.function`, as it does not rewrite Keras.
-    __call__.__module__ = keras.Model.__module__
-
     @property
     def input(self):
         """The inputs that the model needs, symbolic, as Keras has them; `keras.utils.plot_model` shows their shapes."""

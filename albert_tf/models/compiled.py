@@ -4,15 +4,14 @@ Letters: B batch.
 """
 
 import inspect
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 from keras import ops, tree
 
 from albert_tf.keras_internals import CompileMetrics, LossFunctionWrapper, set_direction
-from albert_tf.models.losses import WeightedMean
+from albert_tf.models.losses import WeightedMean, as_factors
 
 # Functions that take probabilities by default, and classes that can take logits.
 _CLASS_OF_FUNCTION: dict[Any, type] = {
@@ -113,34 +112,31 @@ class CompiledLosses:
 
     def _term(self, loss, y_true, y_pred, sample_weight) -> WeightedMean:
         if not isinstance(loss, keras.losses.Loss):
-            name = re.sub(r"\W", "", getattr(loss, "__name__", "loss"))  # "<lambda>" is not a valid name scope
-            loss = LossFunctionWrapper(loss, name=name)
-        unreduced: Any = object.__new__(type(loss))  # `copy` would serialize it
-        vars(unreduced).update(vars(loss))
-        unreduced.reduction = None  # Keras would divide by the rows of this replica and by the number of replicas
-        unreduced.call = self._for_each_row(loss)
-        values = ops.cast(unreduced(y_true, y_pred, sample_weight), "float32")  # [B, ...]
+            loss = LossFunctionWrapper(loss, name=getattr(loss, "__name__", "loss"))
+        values = self._values(loss, y_true, y_pred)  # [B, ...]
+        if sample_weight is not None:
+            values = values * as_factors(sample_weight, values)
         if loss.reduction == "sum":
             return WeightedMean(ops.sum(values), ops.zeros(()), 1.0)
         if loss.reduction == "mean_with_sample_weight" and sample_weight is not None:
             return WeightedMean(ops.sum(values), ops.sum(ops.cast(sample_weight, "float32")))
         return WeightedMean(ops.sum(values), ops.cast(ops.size(values), "float32"))
 
-    def _for_each_row(self, loss: keras.losses.Loss) -> Callable:
-        """Returns the loss per row; a scalar (a mean or a sum) is broadcast, which is only right for a full batch."""
+    def _values(self, loss: keras.losses.Loss, y_true, y_pred):
+        """The loss per row, not reduced: Keras would divide by the rows of this replica and by the number of replicas.
 
-        def call(y_true, y_pred):
-            values = loss.call(y_true, y_pred)
-            if len(values.shape):
-                return values
-            if self._is_divided or loss.reduction == "sum":
-                raise ValueError(
-                    "A loss must return one value per row with several devices or `gradient_accumulation_steps`. "
-                    f"Received: loss {loss.name!r}, which returns a scalar; remove the mean over rows."
-                )
-            return ops.broadcast_to(values, ops.shape(y_pred)[:1])
-
-        return call
+        A scalar (a mean or a sum) is broadcast, which is only right for a full batch.
+        """
+        y_true, y_pred = (ops.convert_to_tensor(array, dtype=loss.dtype) for array in (y_true, y_pred))
+        values = ops.cast(loss.call(y_true, y_pred), "float32")
+        if len(values.shape):
+            return values
+        if self._is_divided or loss.reduction == "sum":
+            raise ValueError(
+                "A loss must return one value per row with several devices or `gradient_accumulation_steps`. "
+                f"Received: loss {loss.name!r}, which returns a scalar; remove the mean over rows."
+            )
+        return ops.broadcast_to(values, ops.shape(y_pred)[:1])
 
 
 def _named(outputs) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from keras import ops
 
-from albert_tf.layers.fused_inference import fast_forms, fused_inference
+from albert_tf.layers.kernels import fastest_for_inference, inference_with
 from albert_tf.models.inputs import check_inputs
-from albert_tf.models.layer_calls import recorded_states
 from albert_tf.models.losses import WeightedMean, weighted_mean
 
 # What an output consists of: logits of classes that exclude each other, the same for each token, a logit of each
@@ -61,17 +60,21 @@ class Distillation:
     def outputs_and_terms(self, student, inputs, training: bool) -> tuple[Any, dict[str, WeightedMean]]:
         """The student's outputs, and the terms by name. The teacher has no dropout in training either."""
         inputs, _ = check_inputs(student, inputs)
-        with recorded_states() as their_states, fused_inference(*fast_forms()):
-            targets = self.teacher(inputs, training=False)
-        with recorded_states() as states:
-            outputs = student(inputs, training=training)
+        with inference_with(self.teacher, fastest_for_inference()):
+            targets = self.teacher(inputs, training=False, output_hidden_states=True)
+        outputs = student(inputs, training=training, output_hidden_states=True)
         mask = inputs.get("attention_mask")
         terms = {
             f"imitated_{name}": _term_of_output(kind, outputs[name], targets[name], mask)
             for name, kind in student.imitated.items()
         }
         terms = {name: term.times(1 / len(terms)) for name, term in terms.items()}
-        return outputs, {**terms, "imitated_states": _term_of_states(states, their_states, student.config, mask)}
+        return outputs, {
+            **terms,
+            "imitated_states": _term_of_states(
+                outputs.pop("hidden_states"), targets["hidden_states"], student.config, mask
+            ),
+        }
 
 
 def check_teacher(student, teacher) -> None:

@@ -3,18 +3,19 @@
 Letters: B batch, L sequence, E embedding, D hidden, N heads, S examples of a row.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.keras_internals import DotNotTrackScope, track
-from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, TransformerBlock, prepare_mask
+from albert_tf.keras_internals import track
+from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, TransformerBlock
 from albert_tf.layers.heads import gather_positions
+from albert_tf.layers.kernels import for_layers
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.inputs import ENCODER_INPUTS
-from albert_tf.models.layer_calls import call_in_loop, call_recomputed, is_recorded, record, with_prepared_weights
+from albert_tf.models.layer_calls import call_in_loop, call_recomputed, with_prepared_weights
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -59,72 +60,34 @@ class AlbertEncoder(AlbertBase):
         super().__init__(config, **kwargs)
         dtype = self.dtype_policy
         self.add_pooling_layer = add_pooling_layer
-        self.remat_span, self.scan_layers, self.may_use_islands = 0, False, False  # set by `compile`
+        self.remat_span, self.scan_layers = 0, False  # set by `compile`, as are the first of these
+        self.training_kernels = self.inference_kernels = for_layers()
         self.embeddings = AlbertEmbeddings(config, name="embeddings", dtype=dtype)
-        self.projection = (
-            self.embeddings.make_dense(config.hidden_size, "projection") if config.has_projection else None
-        )
+        self.projection = self.pooler = None
+        if config.has_projection:
+            self.projection = self.embeddings.make_dense(config.hidden_size, "projection")
 
-        def make_blocks(kind, name: str, num_groups: int):
+        def make_halves(kind, name: str, num_groups: int):
             return [
                 [kind(config, name=f"{name}_{group}_{inner}", dtype=dtype) for inner in range(config.inner_group_num)]
                 for group in range(num_groups)
             ]
 
-        self.attention_blocks = make_blocks(AttentionBlock, "attention", config.num_attention_groups)
-        self.ffn_blocks = make_blocks(FeedForwardBlock, "ffn", config.num_ffn_groups)
-        self.pooler = None
+        # The halves come first, so that files have the same names and order whichever half layers share.
+        self.attention_blocks = make_halves(AttentionBlock, "attention", config.num_attention_groups)
+        self.ffn_blocks = make_halves(FeedForwardBlock, "ffn", config.num_ffn_groups)
+        halves = [half for group in self.attention_blocks + self.ffn_blocks for half in group]
+        for half in halves:
+            track(self, half)
+        self.transformer_blocks = self._blocks_by_call()
         if add_pooling_layer:
             self.pooler = self.embeddings.make_dense(config.hidden_size, "pooler", activation="tanh")
-        blocks = [block for group in self.attention_blocks + self.ffn_blocks for block in group]
-        for block in blocks:
-            track(self, block)
         with keras.name_scope(self.name):  # so that an optimizer can tell two encoders apart
-            self.build_parts(self.embeddings, *blocks)
+            self.build_parts(self.embeddings, *halves, *self.transformer_blocks)
             if self.projection is not None:
                 self.projection.build((None, None, config.embedding_size))
             if self.pooler is not None:
                 self.pooler.build((None, config.hidden_size))
-        # The halves are the encoder's layers; so files have the same names whichever half layers share.
-        with DotNotTrackScope():
-            self.transformer_blocks = self._blocks_by_call()
-
-    def call(self, inputs, training=False, output_hidden_states=False, output_attentions=False):
-        if output_attentions and self.config.attention != "full":
-            raise ValueError(
-                "`output_attentions` must be False with attention='block_local', which makes no tensor [L, L]. "
-                "Received: output_attentions=True; load the model with attention='full'."
-            )
-        given = _standardize(inputs)
-        hidden = self.embeddings(given.ids, given.types, given.positions, training=training)  # [B, L, E]
-        if self.projection is not None:
-            hidden = self.projection(hidden)  # [B, L, D]
-        use_islands = self.may_use_islands and training
-        arguments = {"mask": prepare_mask(given.mask), "training": training, "use_islands": use_islands}
-        states, attentions = [hidden], []
-        only_last = not (output_hidden_states or output_attentions or is_recorded())
-        if self.scan_layers and only_last:
-            hidden = call_in_loop(self.transformer_blocks, hidden, **arguments)
-        elif self.remat_span and training and only_last:
-            hidden = call_recomputed(self.transformer_blocks, hidden, self.remat_span, **arguments)
-        else:
-            for block, weights in with_prepared_weights(self.transformer_blocks):
-                hidden = block(hidden, weights=weights, return_attention_scores=output_attentions, **arguments)
-                if output_attentions:
-                    hidden, scores = hidden
-                    attentions.append(scores)
-                states.append(hidden)
-            record(states)
-        outputs: dict[str, Any] = {"sequence_output": hidden}
-        if self.pooler is not None:
-            positions = given.cls_positions
-            first = hidden[:, 0] if positions is None else gather_positions(hidden, positions)  # [B, D] or [B, S, D]
-            outputs["pooled_output"] = self.pooler(first)
-        if output_hidden_states:
-            outputs["hidden_states"] = tuple(states)
-        if output_attentions:
-            outputs["attentions"] = tuple(attentions)
-        return outputs
 
     def _blocks_by_call(self) -> list[TransformerBlock]:
         """The block of each layer call in order; the same object again where all weights are shared."""
@@ -134,43 +97,64 @@ class AlbertEncoder(AlbertBase):
             ffn = self.ffn_blocks[config.group_of_layer(layer, config.num_ffn_groups)]
             for halves in zip(attention, ffn, strict=True):
                 if halves not in blocks:
-                    blocks[halves] = TransformerBlock(config, *halves, name="block", dtype=self.dtype_policy)
-                    blocks[halves].build(None)
+                    name = f"block_{len(blocks)}"
+                    blocks[halves] = TransformerBlock(config, *halves, name=name, dtype=self.dtype_policy)
                 calls.append(blocks[halves])
         return calls
 
-    def check_scan(self) -> None:
-        """Raises ValueError if layers cannot be a loop."""
-        groups = {"attention": len(self.attention_blocks), "ffn": len(self.ffn_blocks)}
-        if self.remat_span or max(groups.values()) > 1:
+    @property
+    def layers(self):
+        """The layers of this model; those that are halves of blocks are in their blocks."""
+        return [layer for layer in super().layers if not isinstance(layer, AttentionBlock | FeedForwardBlock)]
+
+    def call(self, inputs, training=False, output_hidden_states=False, output_attentions=False):
+        if output_attentions and self.config.attention != "full":
             raise ValueError(
-                '`scan_layers` must be False unless all layers share their weights (share="all", num_hidden_groups=1) '
-                f'and remat="none". Received: scan_layers=True, groups of weights {groups}, {self.remat_span} layer '
-                "calls recomputed at once."
+                "`output_attentions` must be False with attention='block_local', which makes no tensor [L, L]. "
+                "Received: output_attentions=True; load the model with attention='full'."
             )
+        ids = (inputs.get(name) for name in ("input_ids", "token_type_ids", "position_ids"))
+        hidden = self.embeddings(*ids, training=training)  # [B, L, E]
+        if self.projection is not None:
+            hidden = self.projection(hidden)  # [B, L, D]
+        kernels = self.training_kernels if training else self.inference_kernels
+        if (mask := _attention_mask(inputs)) is not None:
+            mask = kernels.mask(mask)
+        blocks, states, attentions = self.transformer_blocks, [hidden], []
+        only_last = not (output_hidden_states or output_attentions)
+        if self.scan_layers and only_last:
+            hidden = call_in_loop(blocks, hidden, mask, kernels, training)
+        elif self.remat_span and training and only_last:
+            hidden = call_recomputed(blocks, hidden, mask, kernels, self.remat_span)
+        else:
+            for block, weights in with_prepared_weights(blocks, kernels):
+                hidden, scores = block.apply(hidden, mask, weights, kernels, training, output_attentions)
+                attentions.append(scores)
+                states.append(hidden)
+        outputs: dict[str, Any] = {"sequence_output": hidden}
+        if self.pooler is not None:
+            positions = inputs.get("cls_positions")
+            first = hidden[:, 0] if positions is None else gather_positions(hidden, positions)  # [B, D] or [B, S, D]
+            outputs["pooled_output"] = self.pooler(first)
+        if output_hidden_states:
+            outputs["hidden_states"] = tuple(states)
+        if output_attentions:
+            outputs["attentions"] = tuple(attentions)
+        return outputs
 
     def get_config(self):
         return {**super().get_config(), "add_pooling_layer": self.add_pooling_layer}
 
 
-class _Inputs(NamedTuple):
-    """Ids and types int32 [B, L]; mask None, [B, L], or [B, L, L] for packed rows; positions as given."""
-
-    ids: Any
-    mask: Any
-    types: Any
-    positions: Any
-    cls_positions: Any
+def with_states(outputs: dict[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
+    """A task's outputs with the hidden states of the encoder, if these were requested."""
+    return {**outputs, "hidden_states": encoded["hidden_states"]} if "hidden_states" in encoded else outputs
 
 
-def _standardize(inputs) -> _Inputs:
-    """Fills in defaults for missing inputs."""
-    ids = ops.cast(inputs["input_ids"], "int32")
-    names = ("attention_mask", "token_type_ids", "position_ids", "example_ids", "cls_positions")
-    mask, types, positions, examples, cls_positions = map(inputs.get, names)
-    types = ops.zeros_like(ids) if types is None else ops.cast(types, "int32")
-    if examples is not None:
-        same = ops.equal(examples[:, :, None], examples[:, None, :])  # [B, L, L]
-        mask = same if mask is None else ops.logical_and(same, ops.cast(mask, "bool")[:, None])
-    positions, cls_positions = (x if x is None else ops.cast(x, "int32") for x in (positions, cls_positions))
-    return _Inputs(ids, mask, types, positions, cls_positions)
+def _attention_mask(inputs: dict[str, Any]):
+    """None or a mask [B, L], or [B, L, L] for packed rows, whose tokens attend to those of the same example."""
+    mask, examples = inputs.get("attention_mask"), inputs.get("example_ids")
+    if examples is None:
+        return mask
+    same = ops.equal(examples[:, :, None], examples[:, None, :])  # [B, L, L]
+    return same if mask is None else ops.logical_and(same, ops.cast(mask, "bool")[:, None])

@@ -7,8 +7,6 @@ with depth.
 Letters: B batch, L sequence, D hidden.
 """
 
-import contextlib
-import contextvars
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,77 +14,54 @@ import keras
 from keras import ops, tree
 
 from albert_tf.keras_internals import layers_within
-from albert_tf.layers.transformer_block import BlockWeights, TransformerBlock
-
-# The list to which an encoder that is called in `recorded_states` adds its hidden states.
-_RECORDED: contextvars.ContextVar[list[Any] | None] = contextvars.ContextVar("recorded", default=None)
-
-
-@contextlib.contextmanager
-def recorded_states() -> Iterator[list[Any]]:
-    """A list of the hidden states of the encoder that a model calls in this context, as `output_hidden_states` does."""
-    states: list[Any] = []
-    token = _RECORDED.set(states)
-    try:
-        yield states
-    finally:
-        _RECORDED.reset(token)
-
-
-def is_recorded() -> bool:
-    """Whether hidden states are to be recorded."""
-    return _RECORDED.get() is not None
-
-
-def record(states: Sequence[Any]) -> None:
-    """Records the hidden states of a call of the encoder, where that is wanted."""
-    if (recorded := _RECORDED.get()) is not None:
-        recorded[:] = states
+from albert_tf.layers.kernels import Plain
+from albert_tf.layers.transformer_block import TransformerBlock
 
 
 def with_prepared_weights(
-    blocks: Sequence[TransformerBlock], adds_up_in_turn: bool = False
-) -> Iterator[tuple[TransformerBlock, BlockWeights]]:
+    blocks: Sequence[TransformerBlock], kernels: Plain, adds_up_in_turn: bool = False
+) -> Iterator[tuple[TransformerBlock, tuple]]:
     """Each block with its weights. Halves that blocks share are prepared once; gradients may be added up in turn."""
-    prepared = {half: half.prepare() for half in _halves(blocks)}
+    prepared = {half: half.prepare(kernels) for half in _halves(blocks)}
     for block in blocks:
-        yield block, BlockWeights(*(prepared[half] for half in block.halves))
+        yield block, tuple(prepared[half] for half in block.halves)
         if adds_up_in_turn:
             prepared |= {half: for_later_uses(prepared[half]) for half in block.halves}
 
 
-def call_recomputed(blocks: Sequence[TransformerBlock], hidden, span: int, **arguments):
+def call_recomputed(blocks: Sequence[TransformerBlock], hidden, mask, kernels: Plain, span: int):
     """Calls the blocks in training, `span` at a time recomputed in the backward pass.
 
     Args:
         blocks: one for each call, in order.
         hidden: float tensor [B, L, D].
+        mask: None, or what `kernels.mask` returns.
+        kernels: Plain.
         span: int. How many calls are recomputed at once.
-        **arguments: call arguments of TransformerBlock.
 
     Returns:
         Float tensor [B, L, D].
     """
-    calls = list(with_prepared_weights(blocks, adds_up_in_turn=True))
+    calls = list(with_prepared_weights(blocks, kernels, adds_up_in_turn=True))
     for first in range(0, len(calls), span):
         some, weights = zip(*calls[first : first + span])
 
         def apply(hidden, weights, some=some):
             for block, block_weights in zip(some, weights):
-                hidden = block(hidden, weights=block_weights, **arguments)
+                hidden, _ = block.apply(hidden, mask, block_weights, kernels, training=True)
             return hidden
 
         hidden = recomputed(apply, hidden, weights, [half for block in some for half in block.halves])
     return hidden
 
 
-def call_in_loop(blocks: Sequence[TransformerBlock], hidden, **arguments):
+def call_in_loop(blocks: Sequence[TransformerBlock], hidden, mask, kernels: Plain, training: bool):
     """Calls blocks that share all weights in a loop; arguments as in `call_recomputed`."""
-    turn = list(with_prepared_weights(list(dict.fromkeys(blocks))))
+    turn = list(with_prepared_weights(list(dict.fromkeys(blocks)), kernels))
 
     def apply(hidden):
         for block, weights in turn:
-            hidden = block(hidden, weights=weights, **arguments)
+            hidden, _ = block.apply(hidden, mask, weights, kernels, training)
         return hidden
 
     return repeat(apply, hidden, len(blocks) // len(turn), _halves(blocks))
@@ -204,3 +179,14 @@ def remat_span(remat: Any) -> int:
     if isinstance(remat, bool) or not isinstance(remat, int) or remat < 1:
         raise ValueError(f'`remat` must be "none", "block" or a number of layer calls. Received: remat={remat!r}.')
     return remat
+
+
+def check_scan(encoder) -> None:
+    """Raises ValueError if the layers of an AlbertEncoder cannot be a loop."""
+    groups = {"attention": len(encoder.attention_blocks), "ffn": len(encoder.ffn_blocks)}
+    if encoder.remat_span or max(groups.values()) > 1:
+        raise ValueError(
+            '`scan_layers` must be False unless all layers share their weights (share="all", num_hidden_groups=1) '
+            f'and remat="none". Received: scan_layers=True, groups of weights {groups}, {encoder.remat_span} layer '
+            "calls recomputed at once."
+        )

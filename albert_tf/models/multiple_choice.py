@@ -9,7 +9,7 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import ClassificationHead
 from albert_tf.models.classifier import AlbertClassifier
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import TEXT_INPUTS, Field
 from albert_tf.models.losses import IGNORED_LABEL
 
@@ -58,8 +58,8 @@ class AlbertForMultipleChoice(AlbertClassifier):
     def label_fields(self):
         return {"labels": Field("B", "C", ignored=IGNORED_LABEL)}
 
-    def call(self, inputs, training=False):
+    def call(self, inputs, training=False, output_hidden_states=False):
         rows = {name: ops.reshape(value, (-1, ops.shape(value)[2])) for name, value in inputs.items()}  # [B C, L]
-        pooled_output = self.encoder(rows, training=training)["pooled_output"]  # [B C, D]
-        scores = self.classifier(pooled_output, training=training)  # [B C, 1]
-        return {"logits": ops.reshape(scores, (-1, ops.shape(inputs["input_ids"])[1]))}
+        encoded = self.encoder(rows, training=training, output_hidden_states=output_hidden_states)
+        scores = self.classifier(encoded["pooled_output"], training=training)  # [B C, 1]
+        return with_states({"logits": ops.reshape(scores, (-1, ops.shape(inputs["input_ids"])[1]))}, encoded)

@@ -11,7 +11,7 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import ClassificationHead, MaskedLMHead
 from albert_tf.models.base import AlbertBase
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import ENCODER_INPUTS, Field, only
 from albert_tf.models.losses import MASKED_LM_EPSILON, correct, cross_entropy, weighted_mean, weights_of
 
@@ -70,13 +70,16 @@ class AlbertForPreTraining(AlbertBase):
         labels, weights = f"{self.objective}_labels", f"{self.objective}_weights"
         return {**_LABELS, labels: Field("BS", 2), weights: Field("BS", is_real=True, optional=True)}
 
-    def call(self, inputs, training=False):
-        outputs = self.encoder(only(ENCODER_INPUTS, inputs), training=training)
+    def call(self, inputs, training=False, output_hidden_states=False):
+        encoded = self.encoder(
+            only(ENCODER_INPUTS, inputs), training=training, output_hidden_states=output_hidden_states
+        )
         table, positions = self.encoder.embeddings.word_embeddings, inputs.get("masked_lm_positions")
-        return {
-            "masked_lm_logits": self.masked_lm(outputs["sequence_output"], table, positions),
-            "sentence_order_logits": self.sentence_order(outputs["pooled_output"], training=training),
+        outputs = {
+            "masked_lm_logits": self.masked_lm(encoded["sequence_output"], table, positions),
+            "sentence_order_logits": self.sentence_order(encoded["pooled_output"], training=training),
         }
+        return with_states(outputs, encoded)
 
     def loss_terms(self, y, outputs, sample_weight=None):
         terms = {"masked_lm_loss": masked_lm_loss(y, outputs["masked_lm_logits"], sample_weight)}
@@ -141,10 +144,12 @@ class AlbertForMaskedLM(AlbertBase):
     def label_fields(self):
         return _LABELS
 
-    def call(self, inputs, training=False):
-        sequence_output = self.encoder(only(ENCODER_INPUTS, inputs), training=training)["sequence_output"]
-        table = self.encoder.embeddings.word_embeddings
-        return {"logits": self.masked_lm(sequence_output, table, inputs.get("masked_lm_positions"))}
+    def call(self, inputs, training=False, output_hidden_states=False):
+        encoded = self.encoder(
+            only(ENCODER_INPUTS, inputs), training=training, output_hidden_states=output_hidden_states
+        )
+        table, positions = self.encoder.embeddings.word_embeddings, inputs.get("masked_lm_positions")
+        return with_states({"logits": self.masked_lm(encoded["sequence_output"], table, positions)}, encoded)
 
     def loss_terms(self, y, outputs, sample_weight=None):
         return {"masked_lm_loss": masked_lm_loss(y, outputs["logits"], sample_weight)}

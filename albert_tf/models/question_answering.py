@@ -12,7 +12,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.layers import BeamAnswerHead, ClassificationHead
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.distillation import Imitation
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import ENCODER_INPUTS, Field, only
 from albert_tf.models.losses import IGNORED_LABEL, WeightedMean, label_accuracy, label_loss, weighted_mean, weights_of
 
@@ -92,12 +92,18 @@ class AlbertForQuestionAnswering(AlbertBase):
         answers = {"start_positions": Field("B"), "end_positions": Field("B")}
         return {**answers, "is_impossible": Field("B", 2)} if self.head == "beam" else answers
 
-    def call(self, inputs, training=False):
-        sequence_output = self.encoder(only(ENCODER_INPUTS, inputs), training=training)["sequence_output"]
+    def call(self, inputs, training=False, output_hidden_states=False):
+        encoded = self.encoder(
+            only(ENCODER_INPUTS, inputs), training=training, output_hidden_states=output_hidden_states
+        )
+        sequence_output = encoded["sequence_output"]
         if self.head == "span":
             logits = self.answers(sequence_output)  # [B, L, 2]
-            return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
-        return self.answers(sequence_output, _p_mask(inputs), inputs.get("start_positions"), training=training)
+            outputs = {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+        else:
+            given = _p_mask(inputs), inputs.get("start_positions")
+            outputs = self.answers(sequence_output, *given, training=training)
+        return with_states(outputs, encoded)
 
     def loss_terms(self, y, outputs, sample_weight=None):
         terms = {

@@ -11,7 +11,7 @@ from keras import ops
 from albert_tf import checkpoints
 from albert_tf.config import AlbertConfig
 from albert_tf.models.base import AlbertBase
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import TEXT_INPUTS, Field
 from albert_tf.models.losses import correct, cross_entropy, weighted_mean
 from albert_tf.tasks import Activation, Objective, Pooling
@@ -109,7 +109,7 @@ class AlbertForSentenceEmbedding(AlbertBase):
     def label_fields(self):
         return {"labels": Field("B", is_real=True)} if self.objective == "similarity" else {}
 
-    def call(self, inputs, training=False):
+    def call(self, inputs, training=False, output_hidden_states=False):
         ids = inputs["input_ids"]
         if getattr(ids.shape, "rank", 2) is None:
             raise ValueError(
@@ -119,10 +119,11 @@ class AlbertForSentenceEmbedding(AlbertBase):
         rows = {
             name: ops.reshape(value, (-1, ops.shape(ids)[-1])) if has_texts else value for name, value in inputs.items()
         }
-        embedding = self.pool(self.encoder(rows, training=training)["sequence_output"], rows.get("attention_mask"))
+        encoded = self.encoder(rows, training=training, output_hidden_states=output_hidden_states)
+        embedding = self.pool(encoded["sequence_output"], rows.get("attention_mask"))
         if has_texts:
             embedding = ops.reshape(embedding, (-1, ops.shape(ids)[1], self.dense_size or self.config.hidden_size))
-        return {"sentence_embedding": embedding}
+        return with_states({"sentence_embedding": embedding}, encoded)
 
     def pool(self, sequence_output, attention_mask=None):
         """The embeddings [B, D] of texts, from their outputs [B, L, D] where the mask [B, L] is 1."""

@@ -14,7 +14,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.layers import ClassificationHead
 from albert_tf.models.classifier import NamedClassifier
 from albert_tf.models.distillation import Imitation
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import ENCODER_INPUTS, Field
 from albert_tf.models.losses import IGNORED_LABEL, as_factors, label_loss, weighted_mean
 
@@ -107,9 +107,9 @@ class AlbertForSequenceClassification(NamedClassifier):
             return {"labels": Field("BC", 2)}
         return {"labels": Field("B", "num_labels", ignored=IGNORED_LABEL)}
 
-    def call(self, inputs, training=False):
-        pooled_output = self.encoder(inputs, training=training)["pooled_output"]
-        return {"logits": self.classifier(pooled_output, training=training)}
+    def call(self, inputs, training=False, output_hidden_states=False):
+        encoded = self.encoder(inputs, training=training, output_hidden_states=output_hidden_states)
+        return with_states({"logits": self.classifier(encoded["pooled_output"], training=training)}, encoded)
 
     def probabilities(self, logits):
         """The probabilities of labels from logits [..., num_labels]; they add up to 1 unless multi_label."""

@@ -34,17 +34,19 @@ def output_shapes(model: keras.Model, inputs: dict[str, Any]) -> dict[keras.laye
     seen: dict[keras.layers.Layer, list[Any]] = {}
     with contextlib.ExitStack() as stack:
         for layer in layers_within(model):
-            stack.callback(delattr, layer, "call")
-            layer.call = _recorded(layer.call, seen.setdefault(layer, []))
+            name = "apply" if hasattr(layer, "apply") else "call"  # by which an encoder calls its blocks
+            stack.callback(delattr, layer, name)
+            shapes = seen.setdefault(layer, [])
+            setattr(layer, name, _recorded(getattr(layer, name), shapes, has_scores=name == "apply"))
         keras.Operation.compute_output_spec(model, inputs)
     return {layer: functools.reduce(_common, calls) for layer, calls in seen.items() if calls}
 
 
-def _recorded(call: Callable[..., Any], calls: list[Any]) -> Callable[..., Any]:
+def _recorded(call: Callable[..., Any], calls: list[Any], has_scores: bool) -> Callable[..., Any]:
     @functools.wraps(call)
     def recorded(*args, **kwargs):
         outputs = call(*args, **kwargs)
-        calls.append(_shapes(outputs))
+        calls.append(_shapes(outputs[0] if has_scores and isinstance(outputs, tuple) else outputs))
         return outputs
 
     return recorded

@@ -10,7 +10,7 @@ import keras
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import ClassificationHead
 from albert_tf.models.classifier import NamedClassifier
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import ENCODER_INPUTS, Field
 from albert_tf.models.losses import IGNORED_LABEL
 
@@ -59,6 +59,6 @@ class AlbertForTokenClassification(NamedClassifier):
     def label_fields(self):
         return {"labels": Field("BL", "num_labels", ignored=IGNORED_LABEL)}
 
-    def call(self, inputs, training=False):
-        sequence_output = self.encoder(inputs, training=training)["sequence_output"]
-        return {"logits": self.classifier(sequence_output, training=training)}
+    def call(self, inputs, training=False, output_hidden_states=False):
+        encoded = self.encoder(inputs, training=training, output_hidden_states=output_hidden_states)
+        return with_states({"logits": self.classifier(encoded["sequence_output"], training=training)}, encoded)

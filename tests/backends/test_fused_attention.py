@@ -9,7 +9,8 @@ import pytest
 from keras import ops
 
 from albert_tf import AlbertEncoder, AlbertForPreTraining, AlbertForSequenceClassification
-from albert_tf.layers import fused_attention, mask_to_bias, prepare_mask
+from albert_tf.layers import mask_to_bias
+from albert_tf.layers.kernels import Plain, for_layers
 from tests.models.small import CONFIG, make_inputs, make_pretraining_batch
 
 LENGTH = 13
@@ -29,11 +30,11 @@ def inputs_of(kind: str) -> dict:
 
 @pytest.mark.parametrize(("dtype", "distance"), [("float32", 2e-6), ("mixed_bfloat16", 0.04)])
 @pytest.mark.parametrize("kind", ["ragged", "packed", "full", "block_local"])
-def test_outputs_are_those_of_the_plain_form(kind, dtype, distance, monkeypatch):
+def test_outputs_are_those_of_the_plain_form(kind, dtype, distance):
     inputs, changes = inputs_of(kind), {"attention": "block_local", "block_size": 3} if kind == "block_local" else {}
     encoder = AlbertEncoder(CONFIG.replace(initializer_range=0.2, **changes), dtype=dtype)
     fused = encoder(inputs)["sequence_output"]
-    monkeypatch.setattr(fused_attention, "is_available", lambda: False)
+    encoder.inference_kernels = Plain()
     plain = encoder(inputs)["sequence_output"]
     fused, plain = (ops.convert_to_numpy(ops.cast(array, "float32")) for array in (fused, plain))
     assert np.abs(plain).max() > 1
@@ -46,15 +47,15 @@ def test_outputs_are_those_of_the_plain_form(kind, dtype, distance, monkeypatch)
 
 
 @pytest.mark.parametrize(("dtype", "distance"), [("float32", 1e-6), ("mixed_bfloat16", 2e-3)])
-def test_gradients_are_those_of_the_plain_form(dtype, distance, monkeypatch):
+def test_gradients_are_those_of_the_plain_form(dtype, distance):
     inputs, labels = make_pretraining_batch(4)
     inputs["attention_mask"][1, 3:] = 0
     model = AlbertForPreTraining(CONFIG.replace(initializer_range=0.1), dtype=dtype)
     before, steps = model.get_weights(), []
-    for is_available in (fused_attention.is_available, lambda: False):
-        monkeypatch.setattr(fused_attention, "is_available", is_available)
+    for kernels in (for_layers(), Plain()):
         model.set_weights(before)
         model.compile(keras.optimizers.SGD(1.0))
+        model.encoder.training_kernels = kernels
         model.train_on_batch(inputs, labels)
         steps.append([after - start for after, start in zip(model.get_weights(), before, strict=True)])
     assert max(np.abs(step).max() for step in steps[0]) > 0.01
@@ -79,7 +80,7 @@ def test_where_probabilities_are_not_computed(changes, arguments, is_fused):
     hidden = np.random.default_rng(0).normal(size=(2, 6, CONFIG.hidden_size)).astype("float32")
     mask = np.ones((2, 6), "int32")
     arguments = {"return_attention_scores": False, **arguments}
-    for given in (None, prepare_mask(mask)):
+    for given in (None, for_layers().mask(mask)):
         assert (block(hidden, given, **arguments).probabilities is None) == is_fused
     # Any other bias than that of a mask is added to the logits.
     assert block(hidden, mask_to_bias(mask), **arguments).probabilities is not None

@@ -91,19 +91,21 @@ def ours_without_mask(config, work, ids, labels, options):
 
 def ours_plain(config, work, ids, labels, options):
     """The model of this package with logits, softmax and products of attention as separate operations."""
-    from albert_tf.layers import fused_attention
+    from albert_tf.layers.kernels import Plain
 
-    fused_attention.is_available = lambda: False
-    return ours(config, work, ids, labels, options)
+    return _ours(config, work, {"input_ids": ids, "attention_mask": np.ones_like(ids)}, labels, options, Plain())
 
 
-def _ours(config, work, inputs, labels, options):
+def _ours(config, work, inputs, labels, options, kernels=None):
     import albert_tf
 
     config = albert_tf.AlbertConfig(**config)
     model = albert_tf.AlbertForSequenceClassification(config, num_labels=2, dtype="mixed_bfloat16")
     if work == "training":
         model.compile(albert_tf.optimizers.AdamW(1e-5))
+    if kernels is not None:
+        model.encoder.training_kernels = model.encoder.inference_kernels = kernels
+    if work == "training":
         return keras_steps(model.fit, inputs, labels, options), ()
     return keras_calls(model, inputs, options)
 

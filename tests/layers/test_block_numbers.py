@@ -7,7 +7,7 @@ import pytest
 
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import AttentionBlock, FeedForwardBlock, mask_to_bias
-from albert_tf.layers.activations import ACTIVATIONS
+from albert_tf.layers.kernels.activations import ACTIVATIONS
 
 from .check_layer import randomize
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from albert_tf import AlbertConfig, AlbertEncoder
-from albert_tf.layers import TransformerBlock, mask_to_bias, prepare_mask
+from albert_tf.layers import TransformerBlock, mask_to_bias
 
 from .check_layer import randomize
 
@@ -19,7 +19,6 @@ MASKS = {
     "per token": np.repeat(MASK[:, None], 5, axis=1),
     "bias": np.asarray(mask_to_bias(MASK)),
     "booleans of four axes": MASK.astype(bool)[:, None, None],
-    "prepared": np.asarray(prepare_mask(MASK)),
 }
 
 

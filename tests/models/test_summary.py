@@ -1,5 +1,6 @@
 """Proves that `summary` and `keras.utils.plot_model` show shapes, and change nothing in the model."""
 
+import re
 import shutil
 
 import keras
@@ -9,7 +10,7 @@ import pytest
 from albert_tf import models
 from tests.toy_task import CONFIG
 
-WIDTH, HEADS = CONFIG.hidden_size, CONFIG.num_attention_heads
+WIDTH = CONFIG.hidden_size
 TASK_MODELS = {
     "AlbertForSequenceClassification": ({"num_labels": 3}, "(None, 3)"),
     "AlbertForTokenClassification": ({"num_labels": 3}, "(None, None, 3)"),
@@ -39,9 +40,18 @@ def test_every_layer_has_its_shape(name):
     printed = summary_of(model, expand_nested=True)
     assert "?" not in printed
     assert shape in printed
-    assert f"[(None, None, {WIDTH}), (None, {HEADS}, None, None)]" in printed  # the halves of the block
+    assert re.search(rf"block_0 \(TransformerBlock\) *│ \(None, None, {WIDTH}\) ", printed)
     assert model.get_build_config() == before
     assert "call" not in vars(model.encoder)
+    assert "apply" not in vars(model.encoder.transformer_blocks[0])
+
+
+def test_blocks_are_the_layers_of_an_encoder():
+    for changes, blocks in (({}, 1), ({"num_hidden_groups": 2}, 2), ({"share": "attention"}, 2)):
+        encoder = models.AlbertEncoder(CONFIG.replace(num_hidden_layers=2, **changes))
+        names = [layer.name for layer in encoder.layers]
+        assert names == ["embeddings", "projection", *(f"block_{index}" for index in range(blocks)), "pooler"]
+        assert list(dict.fromkeys(encoder.transformer_blocks)) == encoder.layers[2:-1]
 
 
 def test_a_called_model_is_summarised_too():

@@ -137,7 +137,9 @@ def test_one_batch_at_a_time():
     logs = model.train_on_batch(INPUTS, LABELS, return_dict=True)
     history = other.fit(batches(ROWS), shuffle=False, verbose=0).history
     assert logs == pytest.approx({name: values[0] for name, values in history.items()})
-    assert largest_difference(model, other) < 1e-7  # rows of fixed shape may use the programs of `islands.py`
+    assert (
+        largest_difference(model, other) < 1e-7
+    )  # rows of fixed shape may use the programs of `kernels/tensorflow_cpu.py`
     expected = other.evaluate(batches(ROWS), return_dict=True, verbose=0)
     assert model.test_on_batch(INPUTS, LABELS, return_dict=True) == pytest.approx(expected)
 

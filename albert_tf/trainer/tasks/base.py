@@ -47,7 +47,7 @@ def predictor_of(
     """A Keras model with its current weights as the tasks evaluate it."""
     from albert_tf.inference.folder import settings_of
     from albert_tf.inference.keras_network import KerasNetwork
-    from albert_tf.layers.fused_inference import runs_on_cpu
+    from albert_tf.layers.kernels import runs_on_cpu
 
     settings = settings_of(model, {"max_length": options.max_length})
     max_tokens = MAX_TOKENS if runs_on_cpu() else None

@@ -8,7 +8,8 @@ import tensorflow as tf
 from albert_tf import AlbertConfig, AlbertForSequenceClassification
 from albert_tf.inference.constant_weights import ConstantWeights
 from albert_tf.inference.keras_network import BATCHES_BEFORE_CONSTANTS, KerasNetwork
-from albert_tf.layers.fused_inference import FORMS, fast_forms, fused_inference, normalize
+from albert_tf.layers.kernels import Plain, has_onednn, inference_with
+from albert_tf.layers.kernels.tensorflow_cpu import OneDnn, normalize
 
 CONFIG = AlbertConfig.from_preset("tiny").replace(num_hidden_layers=3)
 
@@ -20,10 +21,10 @@ def ragged(rows, length):
     return {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
 
 
-def graph_of(model, *forms):
+def graph_of(model, kernels):
     @tf.function(autograph=False)
     def call(inputs):
-        with fused_inference(*forms):
+        with inference_with(model, kernels):
             return model(inputs, training=False)["logits"]
 
     return call
@@ -50,7 +51,7 @@ def test_it_is_keras_layer_normalisation(dtype, distance, epsilon):
 def test_models_have_the_same_outputs(policy, distance, shape):
     model = AlbertForSequenceClassification(CONFIG, num_labels=3, dtype=policy)
     inputs = ragged(*shape)
-    plain, fused = (graph_of(model, *forms)(inputs).numpy() for forms in ((), FORMS))
+    plain, fused = (graph_of(model, kernels)(inputs).numpy() for kernels in (Plain(), OneDnn()))
     np.testing.assert_allclose(fused, plain, atol=distance, rtol=0)
 
 
@@ -60,7 +61,7 @@ def test_weights_are_constants_until_they_change():
     first = network.compute(inputs)["logits"]
     for _ in range(BATCHES_BEFORE_CONSTANTS):
         found = network.compute(inputs)["logits"]
-    assert (network._constants is not None) == bool(fast_forms())
+    assert (network._constants is not None) == has_onednn()
     np.testing.assert_allclose(found, first, atol=0.02, rtol=0)
     for dtype in ("float32", "bfloat16"):  # of the variables
         own = AlbertForSequenceClassification(CONFIG, num_labels=3, dtype=dtype)
@@ -83,7 +84,7 @@ def test_predictions_use_it_where_it_is_fast():
     network.compute(ragged(2, 9))
     (graph,) = network._graphs.values()
     kinds = [operation.type for operation in graph.get_concrete_function().graph.get_operations()]
-    assert kinds.count("FusedBatchNormV3") == (2 * CONFIG.num_hidden_layers if fast_forms() else 0)
+    assert kinds.count("FusedBatchNormV3") == (2 * CONFIG.num_hidden_layers if has_onednn() else 0)
     step = tf.function(lambda inputs: model(inputs, training=False)["logits"], autograph=False)
     kinds = [operation.type for operation in step.get_concrete_function(ragged(2, 9)).graph.get_operations()]
     assert "FusedBatchNormV3" not in kinds

@@ -8,7 +8,9 @@ import pytest
 import tensorflow as tf
 
 import albert_tf
-from albert_tf.layers import AttentionBlock, FeedForwardBlock, islands, mask_to_bias
+from albert_tf.layers import AttentionBlock, FeedForwardBlock, mask_to_bias
+from albert_tf.layers.kernels import Plain, tensorflow_cpu
+from albert_tf.layers.kernels.tensorflow_cpu import Programs
 from tests.parameters import first_of
 
 CONFIG = albert_tf.AlbertConfig.from_preset("tiny").replace(hidden_size=64, intermediate_size=256)
@@ -16,20 +18,21 @@ ROWS = np.random.default_rng(1).normal(size=(3, 10, 64))
 MASK = np.array([[1] * 10, [1] * 6 + [0] * 4, [1] * 3 + [0] * 7])
 
 
-def values_and_gradients(kind, use_islands: bool, dtype: str, dropout: float = 0.0, length: int | None = 10):
+def values_and_gradients(kind, kernels: Plain, dtype: str, dropout: float = 0.0, length: int | None = 10):
     """The output of a block, and the gradients of its input and of every variable, as float32 arrays by name."""
     keras.utils.set_random_seed(7)
     changes = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     block = kind(CONFIG.replace(**changes), name="block", dtype=dtype)
     block.build()
     hidden = tf.constant(ROWS, block.compute_dtype)
-    bias = [mask_to_bias(MASK)] if kind is AttentionBlock else []
+    is_attention = kind is AttentionBlock
+    before, after = ([mask_to_bias(MASK)], [True]) if is_attention else ([], [])
 
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([3, length, 64], hidden.dtype)])
     def run(hidden):
         with tf.GradientTape() as tape:
             tape.watch(hidden)
-            found = block(hidden, *bias, training=True, use_islands=use_islands)
+            found = block.apply(hidden, *before, block.prepare(kernels), kernels, True, *after)
             found = tf.cast(getattr(found, "hidden", found), "float32")
             loss = tf.reduce_sum(found * np.cos(np.arange(64)).astype("float32"))
         return found, tape.gradient(loss, [hidden, *(variable.value for variable in block.trainable_variables)])
@@ -46,8 +49,8 @@ def values_and_gradients(kind, use_islands: bool, dtype: str, dropout: float = 0
 @pytest.mark.parametrize("kind", [AttentionBlock, FeedForwardBlock])
 @pytest.mark.parametrize("length", first_of([10, None]))
 def test_they_give_the_values_and_gradients_of_the_plain_layer(length, kind, dropout, dtype, tolerance):
-    plain = values_and_gradients(kind, False, dtype, dropout, length)
-    fast = values_and_gradients(kind, True, dtype, dropout, length)
+    plain = values_and_gradients(kind, Plain(), dtype, dropout, length)
+    fast = values_and_gradients(kind, Programs(), dtype, dropout, length)
     assert sum(np.abs(array).max() > 0.1 for array in plain.values()) >= 5
     for name, array in plain.items():
         scale = max(np.abs(array).max(), 0.1)  # the key's bias has no gradient but rounding
@@ -66,9 +69,9 @@ def test_they_give_the_values_and_gradients_of_the_plain_layer(length, kind, dro
 def test_they_are_used_in_fit_and_are_programs_where_the_shape_is_fixed(monkeypatch, way, length, used):
     calls = set()
     for name in ("add_and_normalize", "bias_gelu", "_norm", "_gelu"):
-        function = getattr(islands, name)
+        function = getattr(tensorflow_cpu, name)
         noting = functools.partial(lambda name, function, *given: calls.add(name) or function(*given), name, function)
-        monkeypatch.setattr(islands, name, noting)
+        monkeypatch.setattr(tensorflow_cpu, name, noting)
     model = albert_tf.AlbertForSequenceClassification(CONFIG, num_labels=2)
     model.compile("sgd", **way)
     spec = {"input_ids": tf.TensorSpec([4, length], tf.int32)}, tf.TensorSpec([4], tf.int32)

@@ -1,0 +1,89 @@
+"""The faster forms of a transformer block's parts, and which of them is used: by backend, processor and mode.
+
+`plain.py` says what is computed. An encoder has one form for training and one for inference; layers that are called
+alone have the backend's own.
+
+| backend    | processor          | training by our own step, without XLA | inference of `pipeline`, exports | others  |
+|------------|--------------------|---------------------------------------|----------------------------------|---------|
+| TensorFlow | a CPU              | `Programs`                            | `OneDnn`, where oneDNN is on     | `Plain` |
+| TensorFlow | an accelerator     | `Plain`                               | `Plain`                          | `Plain` |
+| JAX, torch | any                | `Fused`                               | `Fused`                          | `Fused` |
+"""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+
+from albert_tf.layers.kernels.plain import Plain, mask_to_bias
+
+__all__ = [
+    "Plain",
+    "fastest_for_inference",
+    "for_layers",
+    "for_own_step",
+    "has_onednn",
+    "inference_with",
+    "mask_to_bias",
+    "runs_on_cpu",
+]
+
+# Kernels of an encoder change only while a graph of it is made.
+_CHANGING = threading.RLock()
+
+
+def for_layers() -> Plain:
+    """Those of the backend, for every mode."""
+    if keras.backend.backend() == "tensorflow":
+        return Plain()
+    from albert_tf.layers.kernels.fused import Fused
+
+    return Fused()
+
+
+def for_own_step() -> Plain:
+    """Those of a training step of this package that is not compiled with XLA, on TensorFlow."""
+    if not runs_on_cpu():
+        return for_layers()
+    from albert_tf.layers.kernels.tensorflow_cpu import Programs
+
+    return Programs()
+
+
+def fastest_for_inference() -> Plain:
+    """The fastest on this machine for graphs of inference, whose numbers differ from those of `Plain` by rounding."""
+    if not has_onednn():
+        return for_layers()
+    from albert_tf.layers.kernels.tensorflow_cpu import OneDnn
+
+    return OneDnn()
+
+
+@contextlib.contextmanager
+def inference_with(model: Any, kernels: Plain) -> Iterator[None]:
+    """Calls of the model without training have these kernels in this context, in which a graph is made."""
+    encoder = getattr(model, "encoder", model)
+    with _CHANGING:
+        before, encoder.inference_kernels = encoder.inference_kernels, kernels
+        try:
+            yield
+        finally:
+            encoder.inference_kernels = before
+
+
+def has_onednn() -> bool:
+    """Whether TensorFlow computes, on a CPU, with oneDNN."""
+    if keras.backend.backend() != "tensorflow" or not runs_on_cpu():
+        return False
+    try:  # TensorFlow has no public name for it
+        from tensorflow.python.util._pywrap_util_port import IsMklEnabled
+    except ImportError:
+        return False
+    return bool(IsMklEnabled())
+
+
+def runs_on_cpu() -> bool:
+    """Whether there is no accelerator."""
+    return keras.distribution.list_devices()[0].startswith("cpu")
