@@ -48,10 +48,9 @@ class AlbertEmbeddings(AlbertLayer):
         self.built = True
 
     def call(self, input_ids, token_type_ids=None, position_ids=None, training=False):
-        token_type_ids = ops.zeros_like(input_ids) if token_type_ids is None else token_type_ids
-        input_ids, token_type_ids, position_ids = (
-            ids if ids is None else ops.cast(ids, "int32") for ids in (input_ids, token_type_ids, position_ids)
-        )
+        input_ids = ops.cast(input_ids, "int32")
+        token_type_ids = ops.zeros_like(input_ids) if token_type_ids is None else ops.cast(token_type_ids, "int32")
+        position_ids = None if position_ids is None else ops.cast(position_ids, "int32")
         self._check_length(input_ids.shape[1])
         words = ops.take(self.in_compute_dtype(self.word_embeddings), input_ids, axis=0)  # [B, L, E]
         chosen = ops.one_hot(token_type_ids, self.config.type_vocab_size, dtype=self.compute_dtype)  # [B, L, types]
