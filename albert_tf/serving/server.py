@@ -1,4 +1,4 @@
-"""A server in one process: REST by uvicorn, gRPC beside it, and a graceful shutdown."""
+"""A server in one process: uvicorn, and a graceful shutdown."""
 
 import asyncio
 import contextlib
@@ -33,8 +33,7 @@ class ServerOptions:
     """How models are served.
 
     Attributes:
-        host, port: of REST; port 0 takes a free one.
-        grpc_port: of gRPC. None: no gRPC.
+        host, port: of HTTP; port 0 takes a free one.
         engine, precision, threads: see `load_engine`.
         batches: BatchOptions.
         max_body: bytes of a request.
@@ -46,7 +45,6 @@ class ServerOptions:
 
     host: str = "127.0.0.1"
     port: int = 8501
-    grpc_port: int | None = None
     engine: str = "auto"
     precision: str = "auto"
     threads: int | None = None
@@ -74,9 +72,7 @@ async def serve(
     Raises:
         ValueError: the folder has no model that can be loaded, or an address is taken.
     """
-    if options.grpc_port:  # now, so that a port that is taken is found before models are loaded
-        bind(options.host, options.grpc_port, "--grpc-port").close()
-    with bind(options.host, options.port) as listening:
+    with bind(options.host, options.port) as listening:  # a port that is taken is found before models are loaded
         await _serve(folder, options, announce, stop or asyncio.Event(), listening)
 
 
@@ -105,18 +101,17 @@ async def _serve(
     )
     server = _Server(config)
     watching = asyncio.create_task(models.watch())
-    grpc_server, grpc_port = await _start_grpc(state, options)
     with _signals(stop):
         with _opening(options.host, options.port):
             listening.listen()  # now, so that a request right after the announcement waits instead of being refused
         serving = asyncio.create_task(server.serve([listening]))
-        announce(_started(listening, grpc_port, options.host, models))
+        announce(_started(listening, options.host, models))
         await asyncio.wait((serving, asyncio.create_task(stop.wait())), return_when=asyncio.FIRST_COMPLETED)
         _logger.info("Stopping; running requests get up to %g seconds.", options.drain)
         state.ready = False
         watching.cancel()
         server.should_exit = True
-        await asyncio.gather(serving, *([grpc_server.stop(options.drain)] if grpc_server else []))
+        await serving
     models.close()
     _logger.info("Stopped.")
 
@@ -139,9 +134,9 @@ async def _load_models(folder: str | os.PathLike, options: ServerOptions, metric
     return models
 
 
-def bind(host: str, port: int, option: str = "--port") -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     """A socket that can listen at an address; raises ValueError if the address is taken or unknown."""
-    with _opening(host, port, option), contextlib.ExitStack() as closing:
+    with _opening(host, port), contextlib.ExitStack() as closing:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # Only for sockets that name TCP, asyncio switches off Nagle's algorithm, which delays each answer by 40 ms.
         listening = closing.enter_context(socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP))
@@ -152,41 +147,23 @@ def bind(host: str, port: int, option: str = "--port") -> socket.socket:
 
 
 @contextlib.contextmanager
-def _opening(host: str, port: int, option: str = "--port") -> Iterator[None]:
+def _opening(host: str, port: int) -> Iterator[None]:
     """Turns errors into a ValueError; those of `listen`, too: two servers may bind a port before one listens."""
     try:
         yield
     except OSError as error:
         raise ValueError(
-            f"{host}:{port} could not be opened ({error.strerror}); choose another --host or {option}."
+            f"{host}:{port} could not be opened ({error.strerror}); choose another --host or --port."
         ) from None
 
 
-async def _start_grpc(state: ServerState, options: ServerOptions):
-    if options.grpc_port is None:
-        return None, None
-    from albert_tf.serving.grpc_service import make_server
-
-    server, address = make_server(state), f"{_in_url(options.host)}:{options.grpc_port}"
-    try:
-        port = server.add_insecure_port(address)
-    except RuntimeError:
-        raise ValueError(f"{address} could not be opened; choose another --grpc-port.") from None
-    await server.start()
-    return server, port
-
-
-def _started(listening: socket.socket, grpc_port: int | None, host: str, models: ServedModels) -> str:
+def _started(listening: socket.socket, host: str, models: ServedModels) -> str:
     served = ", ".join(
         f"{name} {model.version.number} ({', '.join(filter(None, (model.engine.name, model.engine.precision)))})"
         for name, model in sorted(models.served.items())
     )
-    grpc = "" if grpc_port is None else f", gRPC at {_in_url(host)}:{grpc_port}"
-    return f"http://{_in_url(host)}:{listening.getsockname()[1]}/{grpc} serves {served}"
-
-
-def _in_url(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+    address = f"[{host}]" if ":" in host else host
+    return f"http://{address}:{listening.getsockname()[1]}/ serves {served}"
 
 
 @contextlib.contextmanager
