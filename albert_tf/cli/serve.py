@@ -56,21 +56,24 @@ def run(
     _check_choice("--precision", precision, _PRECISIONS)
     api_key = _api_key(api_key_file)
     server = _import_server()
-    from albert_tf.serving.batching import BatchOptions
     from albert_tf.serving.hosts import is_loopback
+    from albert_tf.serving.options import ServerOptions
 
     logging.basicConfig(level=logging.INFO, handlers=[_handler()])
     if not is_loopback(host) and api_key is None:
         logging.warning("Anyone who can reach %s can use the models; set --api-key-file to require a key.", host)
-    options = server.ServerOptions(
+    options = ServerOptions(
         host=host,
         port=port,
         engine=engine,
         precision=precision,
         threads=threads,
-        batches=BatchOptions(
-            max_batch_size, max_batch_tokens, batch_delay_ms / 1000, max_queue, timeout, round(max_answer_mb * 2**20)
-        ),
+        max_batch_size=max_batch_size,
+        max_batch_tokens=max_batch_tokens,
+        batch_delay=batch_delay_ms / 1000,
+        max_queue=max_queue,
+        timeout=timeout,
+        max_answer=round(max_answer_mb * 2**20),
         max_body=round(max_body_mb * 2**20),
         api_key=api_key,
         allowed_hosts=tuple(allowed_host or ()),

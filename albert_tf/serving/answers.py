@@ -10,37 +10,15 @@ from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN
 from albert_tf.inference.signatures import Signature
 from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving import tensor_json
-from albert_tf.serving.batching import QueueFullError
+from albert_tf.serving.errors import NotFoundError
 from albert_tf.serving.tensor_json import DEFAULT_SIGNATURE, TensorRequest, dumps
-from albert_tf.serving.versions import NotFoundError, ServedVersion
+from albert_tf.serving.versions import ServedVersion
 
 # Tokens of a row of a model that computes all of them: in windows, or for each choice. The memory of one pass is in
 # proportion, some 2 GB for ALBERT-base. Other models truncate their texts.
 MAX_ROW_TOKENS = 1 << 14
 _OF_ALL_TOKENS = {"answer", "entity_label", "choice"}  # outputs of such models, also of exports of other programs
-_MAX_MESSAGE = 500  # characters of an error, which may quote a text
-# HTTP status and name by exception, as TensorFlow Serving pairs them.
-_CODES = {
-    ValueError: (400, "INVALID_ARGUMENT"),
-    NotFoundError: (404, "NOT_FOUND"),
-    QueueFullError: (429, "RESOURCE_EXHAUSTED"),
-    TimeoutError: (504, "DEADLINE_EXCEEDED"),
-    ConnectionError: (499, "CANCELLED"),
-}
 _DTYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT"}
-
-
-def codes_of(error: Exception) -> tuple[int, str]:
-    """The HTTP status of an exception, and its name in metrics."""
-    return next((codes for kind, codes in _CODES.items() if isinstance(error, kind)), (500, "INTERNAL"))
-
-
-def message_of(error: Exception) -> str:
-    """The sentence for the client; of an unexpected exception only that it happened."""
-    if not isinstance(error, tuple(_CODES)):
-        return "The model failed on this request; the log of the server says why."
-    message = str(error)
-    return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]} ..."
 
 
 async def predict(served: ServedVersion, body: bytes) -> bytes:

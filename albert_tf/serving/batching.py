@@ -10,13 +10,16 @@ import contextlib
 import dataclasses
 import heapq
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN, MAX_TOKENS
-from albert_tf.data.finetuning.text_counts import TextCounts, count_texts
+from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN
+from albert_tf.data.finetuning.text_counts import count_texts
 from albert_tf.serving.engine import Engine
+from albert_tf.serving.errors import QueueFullError
+from albert_tf.serving.metrics import Metrics
+from albert_tf.serving.options import ServerOptions
 
 # Texts share a batch if their lengths differ by so many tokens at most, or by a quarter of the first's.
 MAX_DIFFERENCE = 32
@@ -24,31 +27,6 @@ MAX_DIFFERENCE = 32
 LONG = 512
 _PADDING = {"O": b"", "i": -1, "f": 0}  # by kind of dtype, as the signatures pad
 _logger = logging.getLogger(__name__)
-
-
-class QueueFullError(Exception):
-    """More rows wait than the queue holds; the client has to try again later."""
-
-
-@dataclasses.dataclass(frozen=True)
-class BatchOptions:
-    """How requests are merged.
-
-    Attributes:
-        max_batch_size: rows of a batch.
-        max_tokens: tokens of a batch of several rows, with padding; for texts, four bytes count as one.
-        delay: seconds that a row waits for others.
-        max_queue: rows that may wait; also the most rows of a request.
-        timeout: seconds after which a request fails.
-        max_answer: bytes of the arrays of an answer; as JSON they are up to four times as many.
-    """
-
-    max_batch_size: int = 32
-    max_tokens: int = MAX_TOKENS
-    delay: float = 0.005
-    max_queue: int = 1024
-    timeout: float = 30.0
-    max_answer: int = 64 << 20
 
 
 @dataclasses.dataclass(eq=False)
@@ -75,20 +53,15 @@ class Batcher:
     """Runs an engine in a thread of its own, one batch at a time.
 
     Args:
+        model: its name, for the metrics.
         engine: Engine.
-        options: BatchOptions.
-        observe: called with the number of rows of each batch.
-        observe_texts: called with the counts of its texts, in the thread.
+        options: ServerOptions.
+        metrics: Metrics.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        options: BatchOptions,
-        observe: Callable[[int], None] = lambda _: None,
-        observe_texts: Callable[[TextCounts], None] = lambda _: None,
-    ):
-        self._engine, self._options, self._observe, self._observe_texts = engine, options, observe, observe_texts
+    def __init__(self, model: str, engine: Engine, options: ServerOptions, metrics: Metrics):
+        self._model, self._engine, self._options, self._metrics = model, engine, options, metrics
+        metrics.watch_queue(model, lambda: self.waiting)
         self.max_rows = options.max_queue
         self._rows: list[_Row] = []  # those that wait
         self._changed = asyncio.Event()
@@ -134,7 +107,7 @@ class Batcher:
         self._thread.shutdown(wait=False)
 
     def _enqueue(self, request: _Request) -> None:
-        due = self._loop.time() + self._options.delay
+        due = self._loop.time() + self._options.batch_delay
         group = (request.signature, *((name, array.shape[1:]) for name, array in sorted(request.inputs.items())))
         lengths = enumerate(_lengths(request.inputs))
         self._rows += [_Row(request, index, group, length, due) for index, length in lengths]
@@ -150,7 +123,7 @@ class Batcher:
                         await self._changed.wait()
                 continue
             taken = self._take(rows)
-            self._observe(len(taken))
+            self._metrics.observe_batch(self._model, len(taken))
             await self._answer(taken)
 
     def _next_group(self) -> tuple[list[_Row], float]:
@@ -176,7 +149,7 @@ class Batcher:
         for row in heapq.nsmallest(self._options.max_batch_size - 1, others, key=difference):
             longest = max(longest, row.length)
             is_alike = difference(row) <= max(MAX_DIFFERENCE, first.length // 4)
-            if not is_alike or (len(taken) + 1) * longest > self._options.max_tokens:
+            if not is_alike or (len(taken) + 1) * longest > self._options.max_batch_tokens:
                 break
             taken.append(row)
         chosen = set(taken)
@@ -233,7 +206,7 @@ class Batcher:
     def _run_engine(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         with count_texts() as counts:
             outputs = self._engine.run(signature, inputs)
-        self._observe_texts(counts)
+        self._metrics.observe_texts(self._model, counts)
         return outputs
 
     def _free_outputs(self, signature: str) -> dict[str, list[int]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import prometheus_client
 
 from albert_tf.data.finetuning.text_counts import TextCounts
-from albert_tf.serving.answers import codes_of
+from albert_tf.serving.errors import codes_of
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)

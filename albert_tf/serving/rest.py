@@ -19,8 +19,10 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from albert_tf.serving import answers
+from albert_tf.serving.errors import codes_of, message_of
 from albert_tf.serving.hosts import HostCheck, Hosts
 from albert_tf.serving.metrics import CONTENT_TYPE, Metrics
+from albert_tf.serving.options import ServerOptions
 from albert_tf.serving.tensor_json import dumps
 from albert_tf.serving.versions import ServedModels, ServedVersion
 
@@ -44,28 +46,24 @@ class ServerState:
     Attributes:
         models: ServedModels.
         metrics: Metrics.
-        max_body: bytes of a request.
-        read_timeout: seconds in which a request must arrive.
-        api_key: what clients must send. None: nothing.
+        options: ServerOptions.
         hosts: the hosts of requests that are answered. None: all.
         ready: whether new requests are welcome.
     """
 
     models: ServedModels
     metrics: Metrics
-    max_body: int = 4 << 20
-    read_timeout: float = 10.0
-    api_key: str | None = None
+    options: ServerOptions
     hosts: Hosts | None = None
     ready: bool = True
 
     def allows(self, headers: Headers) -> bool:
         """Whether a request with these headers has the key."""
-        if self.api_key is None:
+        if self.options.api_key is None:
             return True
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         key = bearer.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
-        return hmac.compare_digest(key.encode("utf-8", "replace"), self.api_key.encode())
+        return hmac.compare_digest(key.encode("utf-8", "replace"), self.options.api_key.encode())
 
 
 _Handler = Callable[[ServerState, Request], Awaitable[Response]]
@@ -117,10 +115,10 @@ def _route(state: ServerState, method: str, path: str, handler: _Handler) -> Rou
         except ClientDisconnect:
             return Response(status_code=499)
         except Exception as error:
-            status, _ = answers.codes_of(error)
+            status, _ = codes_of(error)
             if status == 500:
                 _logger.exception("%s %s failed.", request.method, request.url.path)
-            return _error(status, answers.message_of(error), {"retry-after": "1"} if status == 429 else None)
+            return _error(status, message_of(error), {"retry-after": "1"} if status == 429 else None)
 
     return Route(path, endpoint, methods=[method])
 
@@ -183,18 +181,19 @@ async def _page(file: str, state: ServerState, _: Request) -> Response:
 
 async def _read_body(state: ServerState, request: Request) -> bytes:
     """The body, if it is small enough and arrives in time."""
-    too_large = HTTPException(413, f"The body must have at most {state.max_body} bytes.", {"connection": "close"})
-    if int(request.headers.get("content-length", 0)) > state.max_body:
+    limit, timeout = state.options.max_body, state.options.read_timeout
+    too_large = HTTPException(413, f"The body must have at most {limit} bytes.", {"connection": "close"})
+    if int(request.headers.get("content-length", 0)) > limit:
         raise too_large
     body = bytearray()
     try:
-        async with asyncio.timeout(state.read_timeout):
+        async with asyncio.timeout(timeout):
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > state.max_body:
+                if len(body) > limit:
                     raise too_large
     except TimeoutError:
-        message = f"The body did not arrive within {state.read_timeout:g} seconds."
+        message = f"The body did not arrive within {timeout:g} seconds."
         raise HTTPException(408, message, {"connection": "close"}) from None
     return bytes(body)
 
@@ -205,7 +204,7 @@ async def _skip_body(state: ServerState, request: Request) -> None:
         return
     # A RuntimeError says that all was read.
     with contextlib.suppress(TimeoutError, ClientDisconnect, RuntimeError):
-        async with asyncio.timeout(state.read_timeout):
+        async with asyncio.timeout(state.options.read_timeout):
             async for _ in request.stream():
                 pass
 

@@ -20,6 +20,7 @@ from albert_tf.files.exports import why_not_run
 from albert_tf.files.urls import is_remote, local_copy, location
 from albert_tf.serving.batching import Batcher
 from albert_tf.serving.engine import Engine
+from albert_tf.serving.errors import NotFoundError
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _VERSION = re.compile(r"[0-9]{1,18}")  # also "01", as TensorFlow Serving
@@ -27,10 +28,6 @@ _SCAN_SECONDS = 1.0
 _COPY_SECONDS = 15.0  # of models behind a URL, where each look costs
 _UNNUMBERED = "{} is not served: the folder of a version must be named by its number, such as 1."
 _logger = logging.getLogger(__name__)
-
-
-class NotFoundError(Exception):
-    """A model, a version or a signature that is not served."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Proves that clients of TensorFlow Serving's REST interface are answered, and mistakes with the right status."""
 
 import asyncio
+import dataclasses
 import shutil
 
 import numpy as np
@@ -10,7 +11,6 @@ from albert_tf.inference import load_folder
 from albert_tf.inference.signatures import Signature
 from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving import answers
-from albert_tf.serving.batching import BatchOptions
 from albert_tf.serving.engine import load_engine
 from tests.serving.toy_server import ToyEngine, run, toy_server, write_version
 
@@ -189,8 +189,8 @@ def test_a_full_queue_and_a_late_answer_have_their_status(tmp_path):
     write_version(tmp_path / "task", 1)
 
     async def scenario():
-        options = BatchOptions(delay=0, max_queue=4, timeout=0.2, max_batch_size=1)
-        async with toy_server(tmp_path, ToyEngine(seconds=0.15), options) as server:
+        options = {"batch_delay": 0, "max_queue": 4, "timeout": 0.2, "max_batch_size": 1}
+        async with toy_server(tmp_path, ToyEngine(seconds=0.15), **options) as server:
             bodies = [{"instances": ["a"] * count} for count in (2, 2, 3, 5)]
             return await asyncio.gather(*(server.client.post(f"{MODEL}:predict", json=body) for body in bodies))
 
@@ -216,7 +216,7 @@ def test_the_key_is_needed_but_for_health_and_the_page(tmp_path):
                 assert await status(path, x_api_key="wrong") == 401
             for path in ("/", "/playground.js", "/healthz", "/readyz"):
                 assert await status(path) == 200
-            server.state.api_key = "key"
+            server.state.options = dataclasses.replace(server.state.options, api_key="key")
             assert await status(MODEL, authorization="Bearer key") == 200
             assert await status(MODEL, x_api_key="key") == 200
 

@@ -19,8 +19,8 @@ import httpx
 import pytest
 
 from albert_tf.serving import server
-from albert_tf.serving.batching import BatchOptions
-from albert_tf.serving.server import ServerOptions, serve
+from albert_tf.serving.options import ServerOptions
+from albert_tf.serving.server import serve
 from tests.conftest import ROOT
 from tests.serving.toy_server import ToyEngine, run, write_version
 
@@ -112,7 +112,7 @@ def test_a_client_that_leaves_is_forgotten(toy):
         time.sleep(0.1)
         return httpx.get(f"{address}/metrics").text
 
-    text, _ = with_server(toy, scenario, batches=BatchOptions(max_batch_size=1, delay=0))
+    text, _ = with_server(toy, scenario, max_batch_size=1, batch_delay=0)
     assert 'code="CANCELLED",method="predict",model="task",protocol="rest"} 3.0' in text
     assert 'albert_tf_waiting_rows{model="task"} 0.0' in text
 
