@@ -61,7 +61,7 @@ class Batcher:
 
     def __init__(self, model: str, engine: Engine, options: ServerOptions, metrics: Metrics):
         self._model, self._engine, self._options, self._metrics = model, engine, options, metrics
-        metrics.watch_queue(model, lambda: self.waiting)
+        metrics.waiting_rows.labels(model).set_function(lambda: self.waiting)
         self.max_rows = options.max_queue
         self._rows: list[_Row] = []  # those that wait
         self._changed = asyncio.Event()
@@ -123,7 +123,7 @@ class Batcher:
                         await self._changed.wait()
                 continue
             taken = self._take(rows)
-            self._metrics.observe_batch(self._model, len(taken))
+            self._metrics.batch_rows.labels(self._model).observe(len(taken))
             await self._answer(taken)
 
     def _next_group(self) -> tuple[list[_Row], float]:
@@ -206,7 +206,8 @@ class Batcher:
     def _run_engine(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         with count_texts() as counts:
             outputs = self._engine.run(signature, inputs)
-        self._metrics.observe_texts(self._model, counts)
+        self._metrics.cut_texts.labels(self._model).inc(counts.cut)
+        self._metrics.empty_texts.labels(self._model).inc(counts.empty)
         return outputs
 
     def _free_outputs(self, signature: str) -> dict[str, list[int]]:

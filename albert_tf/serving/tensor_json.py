@@ -8,7 +8,7 @@ rows of named texts. The answer to a prediction has `predictions` or `outputs`; 
 import base64
 import binascii
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -154,19 +154,15 @@ def _array(name: str, values: Any, spec: TensorSpec, max_rows: int) -> np.ndarra
         flat = [item for value in flat for item in value]
     if shape[0] > max_rows:
         raise ValueError(f"A request must have at most {max_rows} rows. Received: {shape[0]}; split it.")
-    _check_shape(name, shape, spec)
+    if 0 in shape or any(wanted not in (None, size) for wanted, size in zip(spec.shape, shape)):
+        wanted = [-1 if size is None else size for size in spec.shape]
+        raise ValueError(f"`{name}` must have the shape {wanted}, and no size of 0. Received: {shape}.")
+    if max(shape[1:], default=0) > MAX_COLUMNS:
+        raise ValueError(f"`{name}` must have at most {MAX_COLUMNS} columns. Received: {shape}.")
     array = np.empty(len(flat), _DTYPES[spec.dtype])
     for index, value in enumerate(flat):
         array[index] = _scalar(name, value, spec.dtype)
     return array.reshape(shape)
-
-
-def _check_shape(name: str, shape: Sequence[int], spec: TensorSpec) -> None:
-    if 0 in shape or any(wanted not in (None, size) for wanted, size in zip(spec.shape, shape)):
-        wanted = [-1 if size is None else size for size in spec.shape]
-        raise ValueError(f"`{name}` must have the shape {wanted}, and no size of 0. Received: {list(shape)}.")
-    if max(shape[1:], default=0) > MAX_COLUMNS:
-        raise ValueError(f"`{name}` must have at most {MAX_COLUMNS} columns. Received: {list(shape)}.")
 
 
 def _scalar(name: str, value: Any, dtype: str) -> Any:
@@ -201,13 +197,12 @@ def _plain(array: np.ndarray, name: str) -> Any:
     """What the serializer takes: numbers as an array, strings as lists; as base64 if the name ends in `_bytes`."""
     if array.dtype != object:
         return np.ascontiguousarray(array)
-    if name.endswith("_bytes"):
-        return _nested(array, lambda value: {_BASE64: base64.b64encode(value).decode()})
-    return _nested(array, lambda value: value.decode("utf-8", "replace"))
 
+    def convert(value: bytes) -> Any:
+        is_base64 = name.endswith("_bytes")
+        return {_BASE64: base64.b64encode(value).decode()} if is_base64 else value.decode("utf-8", "replace")
 
-def _nested(array: np.ndarray, convert) -> list:
-    return [convert(value) if array.ndim == 1 else _nested(value, convert) for value in array]
+    return np.frompyfunc(convert, 1, 1)(array).tolist()
 
 
 def _names(signature: Signature) -> str:
