@@ -48,9 +48,6 @@ def run(
     windows: _Windows = None,
     form: _Format = "saved_model",
     license: Annotated[str | None, typer.Option(help="saved_model: licence to state in MODEL.md.")] = None,
-    warmup: Annotated[
-        bool, typer.Option("--warmup", help="saved_model: add requests that warm the server up.")
-    ] = False,
     precision: _Precision = "float32",
     frozen: Annotated[bool, typer.Option("--frozen", help="saved_model: weights as constants of the graph.")] = False,
     xla: Annotated[
@@ -78,8 +75,8 @@ def run(
     """
     is_onnx = form in ("onnx", "web")
     _check_form(form, calibration is not None or float16, int8, windows is not None)
-    options: dict[str, Any] = {"license": license, "warmup": warmup, "precision": precision}
-    options |= {"frozen": frozen, "xla": xla, "attention": attention}
+    options: dict[str, Any] = {"license": license, "precision": precision, "frozen": frozen, "xla": xla}
+    options["attention"] = attention
     for option, value in options.items():
         if form != "saved_model" and value not in (None, False, "float32"):
             raise ValueError(f"`--{option}` is only for `--format saved_model`; leave it out.")

@@ -1,4 +1,4 @@
-"""`albert-tf serve`: answers requests over HTTP and gRPC."""
+"""`albert-tf serve`: answers requests over HTTP."""
 
 import logging
 import os
@@ -26,8 +26,7 @@ _PRECISION = (
 def run(
     folder: Annotated[Path, typer.Argument(help="Folder of exported models, of one model, or of one version.")],
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for other machines.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port of HTTP; 0 for a free one.", min=0, max=65535)] = 8501,
-    grpc_port: Annotated[int | None, typer.Option(help="Port of gRPC; default: none.", min=0, max=65535)] = None,
+    port: Annotated[int, typer.Option(help="Port; 0 for a free one.", min=0, max=65535)] = 8501,
     engine: Annotated[str, typer.Option(help="auto, tensorflow, openvino or onnxruntime.")] = "auto",
     precision: Annotated[str, typer.Option(help=_PRECISION)] = "auto",
     threads: Annotated[int | None, typer.Option(help="Threads of TensorFlow; default: one per core.", min=1)] = None,
@@ -49,30 +48,32 @@ def run(
 
     Example: albert-tf serve saved_models
 
-    Example: albert-tf serve saved_models/task --port 8080 --grpc-port 8500
+    Example: albert-tf serve saved_models/task --port 8080
     """
     import asyncio
 
     _check_choice("--engine", engine, _ENGINES)
     _check_choice("--precision", precision, _PRECISIONS)
     api_key = _api_key(api_key_file)
-    server = _import_server(grpc_port is not None)
-    from albert_tf.serving.batching import BatchOptions
+    server = _import_server()
     from albert_tf.serving.hosts import is_loopback
+    from albert_tf.serving.options import ServerOptions
 
     logging.basicConfig(level=logging.INFO, handlers=[_handler()])
     if not is_loopback(host) and api_key is None:
         logging.warning("Anyone who can reach %s can use the models; set --api-key-file to require a key.", host)
-    options = server.ServerOptions(
+    options = ServerOptions(
         host=host,
         port=port,
-        grpc_port=grpc_port,
         engine=engine,
         precision=precision,
         threads=threads,
-        batches=BatchOptions(
-            max_batch_size, max_batch_tokens, batch_delay_ms / 1000, max_queue, timeout, round(max_answer_mb * 2**20)
-        ),
+        max_batch_size=max_batch_size,
+        max_batch_tokens=max_batch_tokens,
+        batch_delay=batch_delay_ms / 1000,
+        max_queue=max_queue,
+        timeout=timeout,
+        max_answer=round(max_answer_mb * 2**20),
         max_body=round(max_body_mb * 2**20),
         api_key=api_key,
         allowed_hosts=tuple(allowed_host or ()),
@@ -98,14 +99,11 @@ def _check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"`{option}` must be {', '.join(choices[:-1])} or {choices[-1]}. Received: {value}.")
 
 
-def _import_server(with_grpc: bool) -> ModuleType:
+def _import_server() -> ModuleType:
     """The server's module; raises ValueError if a package that it needs is not installed."""
     try:
-        with progress_line("start"):  # gRPC imports TensorFlow
+        with progress_line("start"):
             from albert_tf.serving import server
-
-            if with_grpc:
-                import albert_tf.serving.grpc_service  # noqa: F401
     except ModuleNotFoundError as error:
         raise ValueError(
             f"The server needs {error.name}, which is not installed; run: {install_command('serve')}."

@@ -12,7 +12,6 @@ from albert_tf.export.checks import check_length
 from albert_tf.export.model_card import write_model_card
 from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.versions import publish, version_folder
-from albert_tf.export.warmup import check_serving_api, write_warmup_requests
 from albert_tf.files.atomic import temporary_folder, tensorflow_writes
 from albert_tf.files.exports import SAVED_MODEL
 from albert_tf.files.hub import model_folder
@@ -52,7 +51,6 @@ def export_saved_model(
     max_length: int | None = None,
     threshold: Threshold | None = None,
     license: str | None = None,
-    warmup: bool = False,
     precision: Literal["float32", "bfloat16"] = "float32",
     frozen: bool = False,
     xla: bool = False,
@@ -72,8 +70,6 @@ def export_saved_model(
         max_length: maximum number of tokens. None: as in training, else the model's maximum.
         threshold: of a model of any number of labels per text, see `albert_tf.pipeline`.
         license: of the model, for its description, such as `"Apache-2.0"`.
-        warmup: whether to write requests that TensorFlow Serving runs before the first one of a client; needs
-            tensorflow-serving-api.
         precision: of weights and computation; outputs are float32. `"bfloat16"` halves the weights' size.
         frozen: whether the weights are constants of the graph rather than variables.
         xla: whether XLA compiles the network, again for each shape of its inputs.
@@ -87,8 +83,6 @@ def export_saved_model(
     """
     if precision not in ("float32", "bfloat16"):
         raise ValueError(f"`precision` must be 'float32' or 'bfloat16'. Received: precision={precision!r}.")
-    if warmup:
-        check_serving_api()
     source = source if isinstance(source, ModelFolder) else model_folder(source)
     loaded = source if isinstance(source, ModelFolder) else load_folder(source)
     if max_length is not None:
@@ -113,8 +107,6 @@ def export_saved_model(
         loaded.tokenizer.save_pretrained(partial / TOKENIZER_FOLDER)
         restored = tf.saved_model.load(str(partial))
         difference = _checked_difference(exact, restored, is_exact)
-        if warmup:
-            write_warmup_requests(partial, name, served.samples())
         form = {"precision": precision, "frozen": frozen, "xla": xla, "largest_difference": difference}
         path = None if isinstance(source, ModelFolder) else pathlib.Path(source)
         write_model_card(partial, loaded, name, path, license, form)

@@ -1,1 +1,1 @@
-"""Serving of exported models over HTTP and gRPC, with the interfaces of TensorFlow Serving."""
+"""Serving of exported models over HTTP, with TensorFlow Serving's REST interface."""

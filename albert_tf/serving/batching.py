@@ -10,46 +10,23 @@ import contextlib
 import dataclasses
 import heapq
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from albert_tf.data.finetuning.text_counts import TextCounts, count_texts
+from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN
+from albert_tf.data.finetuning.text_counts import count_texts
 from albert_tf.serving.engine import Engine
+from albert_tf.serving.errors import QueueFullError
+from albert_tf.serving.metrics import Metrics
+from albert_tf.serving.options import ServerOptions
 
 # Texts share a batch if their lengths differ by so many tokens at most, or by a quarter of the first's.
 MAX_DIFFERENCE = 32
-# As in `albert_tf.data.finetuning.encoded`, which a server does not import.
-MAX_TOKENS, BYTES_PER_TOKEN = 1024, 4
 # Longer texts are mostly cut, or read in windows.
 LONG = 512
 _PADDING = {"O": b"", "i": -1, "f": 0}  # by kind of dtype, as the signatures pad
 _logger = logging.getLogger(__name__)
-
-
-class QueueFullError(Exception):
-    """More rows wait than the queue holds; the client has to try again later."""
-
-
-@dataclasses.dataclass(frozen=True)
-class BatchOptions:
-    """How requests are merged.
-
-    Attributes:
-        max_batch_size: rows of a batch.
-        max_tokens: tokens of a batch of several rows, with padding; for texts, four bytes count as one.
-        delay: seconds that a row waits for others.
-        max_queue: rows that may wait; also the most rows of a request.
-        timeout: seconds after which a request fails.
-        max_answer: bytes of the arrays of an answer; as JSON they are up to four times as many.
-    """
-
-    max_batch_size: int = 32
-    max_tokens: int = MAX_TOKENS
-    delay: float = 0.005
-    max_queue: int = 1024
-    timeout: float = 30.0
-    max_answer: int = 64 << 20
 
 
 @dataclasses.dataclass(eq=False)
@@ -59,7 +36,7 @@ class _Request:
     future: asyncio.Future
     unanswered: int
     outputs: list  # of each row: arrays by name, [1, ...]
-    free: Mapping[str, Sequence[int]]  # see `join_rows`
+    free: Mapping[str, Sequence[int]]  # see `_join_rows`
     largest: dict[str, int] = dataclasses.field(default_factory=dict)  # bytes of a row by name
 
 
@@ -67,6 +44,7 @@ class _Request:
 class _Row:
     request: _Request
     index: int
+    group: tuple  # the signature, and the shape of each input
     length: int
     due: float
 
@@ -75,71 +53,53 @@ class Batcher:
     """Runs an engine in a thread of its own, one batch at a time.
 
     Args:
+        model: its name, for the metrics.
         engine: Engine.
-        options: BatchOptions.
-        observe: called with the number of rows of each batch.
-        observe_texts: called with the counts of its texts, in the thread.
+        options: ServerOptions.
+        metrics: Metrics.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        options: BatchOptions,
-        observe: Callable[[int], None] = lambda _: None,
-        observe_texts: Callable[[TextCounts], None] = lambda _: None,
-    ):
-        self._engine, self._options, self._observe, self._observe_texts = engine, options, observe, observe_texts
-        self._groups: dict[tuple, list[_Row]] = {}
+    def __init__(self, model: str, engine: Engine, options: ServerOptions, metrics: Metrics):
+        self._model, self._engine, self._options, self._metrics = model, engine, options, metrics
+        metrics.waiting_rows.labels(model).set_function(lambda: self.waiting)
+        self.max_rows = options.max_queue
+        self._rows: list[_Row] = []  # those that wait
         self._changed = asyncio.Event()
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "engine")
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._run_batches())
 
     @property
-    def max_rows(self) -> int:
-        """The most rows of a request."""
-        return self._options.max_queue
-
-    @property
     def waiting(self) -> int:
         """Number of rows that wait."""
-        return sum(map(len, self._groups.values()))
+        return len(self._rows)
 
-    async def run(
-        self, signature: str, inputs: Mapping[str, np.ndarray], timeout: float | None = None
-    ) -> dict[str, np.ndarray]:
-        """Answers a request, as `Engine.run`.
-
-        Args:
-            signature: name.
-            inputs: arrays that fit the signature.
-            timeout: seconds, if less than that of the options.
+    async def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Answers a request, as `Engine.run`, whose arrays fit the signature.
 
         Raises:
             ValueError: a row cannot be answered, there are more rows than the queue holds, or the answer is too large.
             QueueFullError: there is no room in the queue.
             TimeoutError: the answer took too long.
         """
-        rows = len(next(iter(inputs.values()), ()))
-        if rows > self._options.max_queue:
-            raise ValueError(f"A request must have at most {self._options.max_queue} rows. Received: {rows}; split it.")
-        if self.waiting + rows > self._options.max_queue:
-            raise QueueFullError(f"{self.waiting} rows are waiting, and at most {self._options.max_queue} may; retry.")
-        timeout = min(self._options.timeout, self._options.timeout if timeout is None else timeout)
+        options, rows = self._options, len(next(iter(inputs.values()), ()))
+        if rows > options.max_queue:
+            raise ValueError(f"A request must have at most {options.max_queue} rows. Received: {rows}; split it.")
+        if self.waiting + rows > options.max_queue:
+            raise QueueFullError(f"{self.waiting} rows are waiting, and at most {options.max_queue} may; retry.")
         free = self._free_outputs(signature)
         request = _Request(signature, inputs, self._loop.create_future(), rows, [None] * rows, free)
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(options.timeout):
                 if not inputs:
                     return await self._call(signature, {})
                 self._enqueue(request)
                 await request.future
         except TimeoutError:
-            raise TimeoutError(f"The answer took longer than {timeout:g} seconds.") from None
+            raise TimeoutError(f"The answer took longer than {options.timeout:g} seconds.") from None
         finally:
-            if not request.future.done() or request.future.cancelled() or request.future.exception():
-                self._remove(request)
-        return await asyncio.to_thread(join_rows, request.outputs, free)
+            self._rows = [row for row in self._rows if row.request is not request]
+        return await asyncio.to_thread(_join_rows, request.outputs, free)
 
     def close(self) -> None:
         """Ends the thread; no request may be running."""
@@ -147,46 +107,40 @@ class Batcher:
         self._thread.shutdown(wait=False)
 
     def _enqueue(self, request: _Request) -> None:
-        due = self._loop.time() + self._options.delay
-        shapes = tuple((name, array.shape[1:]) for name, array in sorted(request.inputs.items()))
-        for index, length in enumerate(_lengths(request.inputs)):
-            self._groups.setdefault((request.signature, shapes), []).append(_Row(request, index, length, due))
+        due = self._loop.time() + self._options.batch_delay
+        group = (request.signature, *((name, array.shape[1:]) for name, array in sorted(request.inputs.items())))
+        lengths = enumerate(_lengths(request.inputs))
+        self._rows += [_Row(request, index, group, length, due) for index, length in lengths]
         self._changed.set()
-
-    def _remove(self, request: _Request) -> None:
-        for group, rows in list(self._groups.items()):
-            self._replace(group, [row for row in rows if row.request is not request])
-
-    def _replace(self, group: tuple, rows: list[_Row]) -> None:
-        self._groups[group] = rows
-        if not rows:
-            del self._groups[group]
 
     async def _run_batches(self) -> None:
         while True:
-            group, due = self._next_group()
-            if group is None or (due is not None and due > self._loop.time()):
+            rows, due = self._next_group()
+            if not rows or due > self._loop.time():
                 self._changed.clear()
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout_at(due):
+                    async with asyncio.timeout_at(due if rows else None):
                         await self._changed.wait()
                 continue
-            rows = self._take(group)
-            self._observe(len(rows))
-            await self._answer(group[0], rows)
+            taken = self._take(rows)
+            self._metrics.batch_rows.labels(self._model).observe(len(taken))
+            await self._answer(taken)
 
-    def _next_group(self) -> tuple[tuple | None, float | None]:
+    def _next_group(self) -> tuple[list[_Row], float]:
         """The group that runs next, and when: at once if it fills a batch, else once its first row is due."""
-        first = {
-            group: (rows[0].due if len(rows) < self._options.max_batch_size else min(rows[0].due, self._loop.time()))
-            for group, rows in self._groups.items()
-        }
-        group = min(first, key=first.__getitem__, default=None)
-        return group, None if group is None else first[group]
+        groups: dict[tuple, list[_Row]] = {}
+        for row in self._rows:
+            groups.setdefault(row.group, []).append(row)
 
-    def _take(self, group: tuple) -> list[_Row]:
-        """The row that has waited longest, and those whose lengths are closest to its own."""
-        first, *others = rows = self._groups[group]
+        def due(rows: list[_Row]) -> float:
+            return min(rows[0].due, self._loop.time()) if len(rows) >= self._options.max_batch_size else rows[0].due
+
+        rows = min(groups.values(), key=due, default=[])
+        return rows, due(rows) if rows else 0
+
+    def _take(self, rows: list[_Row]) -> list[_Row]:
+        """The row of a group that has waited longest, and those whose lengths are closest to its own."""
+        first, *others = rows
         taken, longest = [first], first.length
 
         def difference(row: _Row) -> int:
@@ -195,17 +149,17 @@ class Batcher:
         for row in heapq.nsmallest(self._options.max_batch_size - 1, others, key=difference):
             longest = max(longest, row.length)
             is_alike = difference(row) <= max(MAX_DIFFERENCE, first.length // 4)
-            if not is_alike or (len(taken) + 1) * longest > self._options.max_tokens:
+            if not is_alike or (len(taken) + 1) * longest > self._options.max_batch_tokens:
                 break
             taken.append(row)
-        chosen = set(map(id, taken))
-        self._replace(group, [row for row in rows if id(row) not in chosen])
+        chosen = set(taken)
+        self._rows = [row for row in self._rows if row not in chosen]
         return taken
 
-    async def _answer(self, signature: str, rows: Sequence[_Row]) -> None:
+    async def _answer(self, rows: Sequence[_Row]) -> None:
         """Computes a batch; if a row of it cannot be answered, searches for its request by halves."""
         try:
-            outputs = await self._call(signature, _stack(rows))
+            outputs = await self._call(rows[0].request.signature, _stack(rows))
             if wrong := {name: len(array) for name, array in outputs.items() if len(array) != len(rows)}:
                 raise RuntimeError(f"The model answered {len(rows)} rows with other numbers of rows: {wrong}.")
         except ValueError as error:
@@ -214,8 +168,8 @@ class Batcher:
                 _fail(rows, error)
                 return
             half = set(requests[: len(requests) // 2])
-            await self._answer(signature, [row for row in rows if row.request in half])
-            await self._answer(signature, [row for row in rows if row.request not in half])
+            await self._answer([row for row in rows if row.request in half])
+            await self._answer([row for row in rows if row.request not in half])
         except Exception as error:
             _logger.exception("The model failed on a batch of %d rows.", len(rows))
             _fail(rows, error)
@@ -229,7 +183,7 @@ class Batcher:
         if request.future.done():
             return
         # Without the padding of other rows, so that what a request may have does not depend on other requests.
-        outputs = join_rows([outputs], request.free) if request.free else outputs
+        outputs = _join_rows([outputs], request.free) if request.free else outputs
         for name, array in outputs.items():
             largest[name] = max(largest.get(name, 0), array.nbytes)
         size, limit = len(request.outputs) * sum(largest.values()), self._options.max_answer
@@ -252,19 +206,20 @@ class Batcher:
     def _run_engine(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         with count_texts() as counts:
             outputs = self._engine.run(signature, inputs)
-        self._observe_texts(counts)
+        self._metrics.cut_texts.labels(self._model).inc(counts.cut)
+        self._metrics.empty_texts.labels(self._model).inc(counts.empty)
         return outputs
 
     def _free_outputs(self, signature: str) -> dict[str, list[int]]:
         """The axes of outputs whose size depends on the texts of a batch, and not on the shapes of the inputs."""
         spec = self._engine.signatures[signature]
-        if any(len(given.shape) > 1 for given in spec.inputs.values()):
+        if any(len(one.shape) > 1 for one in spec.inputs.values()):
             return {}
         axes = {
             name: [axis for axis, size in enumerate(output.shape) if axis and size is None]
             for name, output in spec.outputs.items()
         }
-        return {name: found for name, found in axes.items() if found}
+        return {name: of_output for name, of_output in axes.items() if of_output}
 
 
 def _lengths(inputs: Mapping[str, np.ndarray]) -> Iterator[int]:
@@ -281,10 +236,8 @@ def _length(value) -> int:
 
 def _stack(rows: Sequence[_Row]) -> dict[str, np.ndarray]:
     return {
-        name: np.stack([row.request.inputs[name][row.index] for row in rows])
-        if array.ndim > 1
-        else np.array([row.request.inputs[name][row.index] for row in rows], array.dtype)
-        for name, array in rows[0].request.inputs.items()
+        name: np.concatenate([row.request.inputs[name][row.index : row.index + 1] for row in rows])
+        for name in rows[0].request.inputs
     }
 
 
@@ -294,7 +247,7 @@ def _fail(rows: Sequence[_Row], error: Exception) -> None:
             row.request.future.set_exception(error)
 
 
-def join_rows(rows: Sequence[Mapping[str, np.ndarray]], free: Mapping[str, Sequence[int]]) -> dict[str, np.ndarray]:
+def _join_rows(rows: Sequence[Mapping[str, np.ndarray]], free: Mapping[str, Sequence[int]]) -> dict[str, np.ndarray]:
     """Concatenates rows that were computed in several batches.
 
     Args:

@@ -23,27 +23,19 @@ _LARGEST_BATCH = 8192
 
 
 class Engine(Protocol):
-    """A loaded model; may be called from several threads."""
+    """A loaded model; may be called from several threads.
 
-    @property
-    def name(self) -> str:
-        """`"tensorflow"`, `"openvino"` or `"onnxruntime"`."""
-        ...
+    Attributes:
+        name: `"tensorflow"`, `"openvino"` or `"onnxruntime"`.
+        precision: of the computation of an ONNX model; empty for a SavedModel, which has that of its export.
+        reads_windows: whether all tokens of a text are computed, in windows, and not only the first ones.
+        signatures: the functions by name; `serving_default` takes raw text.
+    """
 
-    @property
-    def precision(self) -> str:
-        """Of the computation of an ONNX model; empty for a SavedModel, which has that of its export."""
-        ...
-
-    @property
-    def reads_windows(self) -> bool:
-        """Whether all tokens of a text are computed, in windows, and not only the first ones."""
-        ...
-
-    @property
-    def signatures(self) -> Mapping[str, Signature]:
-        """The functions by name; `serving_default` takes raw text."""
-        ...
+    name: str
+    precision: str
+    reads_windows: bool
+    signatures: dict[str, Signature]
 
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Calls a signature, see `TextSignatures.run`."""

@@ -1,8 +1,7 @@
 """Which hosts a server answers for, so that no page of another site can use it through a visitor's browser.
 
 A page cannot read the answers of other sites, unless the name of its own site is made to lead to the server's address.
-The header `Host` then still has that name. What a page only sends has its site in the header `Origin`. gRPC needs no
-such check: browsers cannot send its requests.
+The header `Host` then still has that name. What a page only sends has its site in the header `Origin`.
 """
 
 import dataclasses

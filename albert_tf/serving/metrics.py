@@ -1,13 +1,13 @@
 """Counters of a server, in the format of Prometheus."""
 
 import contextlib
+import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import prometheus_client
 
-from albert_tf.data.finetuning.text_counts import TextCounts
-from albert_tf.serving.answers import codes_of
+from albert_tf.serving.errors import codes_of
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -15,33 +15,31 @@ CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
 
 
 class Metrics:
-    """Requests, their times, sizes of batches, the rows that wait, and texts that were cut or empty, by model."""
+    """What a server counts, by model.
+
+    Attributes:
+        batch_rows: rows of a batch.
+        waiting_rows: rows that wait for a batch.
+        cut_texts: texts of which a part was left out.
+        empty_texts: texts without tokens.
+    """
 
     def __init__(self) -> None:
-        self._registry = prometheus_client.CollectorRegistry()
-        request = ("model", "method", "protocol")
-        self._requests = prometheus_client.Counter(
-            "albert_tf_requests", "Answered requests.", (*request, "code"), registry=self._registry
+        self._registry = registry = prometheus_client.CollectorRegistry()
+        request, model = ("model", "method", "protocol"), ("model",)  # the protocol is "rest"; dashboards name it
+        counter = functools.partial(prometheus_client.Counter, registry=registry)
+        histogram = functools.partial(prometheus_client.Histogram, registry=registry)
+        self._requests = counter("albert_tf_requests", "Answered requests.", (*request, "code"))
+        self._times = histogram("albert_tf_request_seconds", "Time of a request.", request, buckets=_SECONDS)
+        self.batch_rows = histogram("albert_tf_batch_rows", "Rows of a batch.", model, buckets=_ROWS)
+        self.waiting_rows = prometheus_client.Gauge(
+            "albert_tf_waiting_rows", "Rows that wait for a batch.", model, registry=registry
         )
-        self._times = prometheus_client.Histogram(
-            "albert_tf_request_seconds", "Time of a request.", request, registry=self._registry, buckets=_SECONDS
-        )
-        self._batches = prometheus_client.Histogram(
-            "albert_tf_batch_rows", "Rows of a batch.", ("model",), registry=self._registry, buckets=_ROWS
-        )
-        self._waiting = prometheus_client.Gauge(
-            "albert_tf_waiting_rows", "Rows that wait for a batch.", ("model",), registry=self._registry
-        )
-
-        self._cut = prometheus_client.Counter(
-            "albert_tf_cut_texts", "Texts of which a part was left out.", ("model",), registry=self._registry
-        )
-        self._empty = prometheus_client.Counter(
-            "albert_tf_empty_texts", "Texts without tokens.", ("model",), registry=self._registry
-        )
+        self.cut_texts = counter("albert_tf_cut_texts", "Texts of which a part was left out.", model)
+        self.empty_texts = counter("albert_tf_empty_texts", "Texts without tokens.", model)
 
     @contextlib.contextmanager
-    def measured(self, model: str, method: str, protocol: str) -> Iterator[None]:
+    def measured(self, model: str, method: str) -> Iterator[None]:
         """Counts and times a request; `model` must be one that is served, since each name is kept."""
         start, code = time.perf_counter(), "OK"
         try:
@@ -53,21 +51,8 @@ class Metrics:
             code = "CANCELLED"
             raise
         finally:
-            self._requests.labels(model, method, protocol, code).inc()
-            self._times.labels(model, method, protocol).observe(time.perf_counter() - start)
-
-    def observe_batch(self, model: str, rows: int) -> None:
-        """Counts a batch."""
-        self._batches.labels(model).observe(rows)
-
-    def observe_texts(self, model: str, counts: TextCounts) -> None:
-        """Counts the texts of a batch that were cut or empty."""
-        self._cut.labels(model).inc(counts.cut)
-        self._empty.labels(model).inc(counts.empty)
-
-    def watch_queue(self, model: str, waiting: Callable[[], int]) -> None:
-        """Reports the number of waiting rows of a model whenever it is asked for."""
-        self._waiting.labels(model).set_function(waiting)
+            self._requests.labels(model, method, "rest", code).inc()
+            self._times.labels(model, method, "rest").observe(time.perf_counter() - start)
 
     def text(self) -> bytes:
         """All metrics, in the text format of Prometheus."""

@@ -8,21 +8,22 @@ import hmac
 import logging
 import pathlib
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
-import orjson
 from starlette.applications import Starlette
 from starlette.convertors import StringConvertor, register_url_convertor
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from albert_tf.serving import answers, tensor_json
+from albert_tf.serving import answers
+from albert_tf.serving.errors import codes_of, message_of
 from albert_tf.serving.hosts import HostCheck, Hosts
 from albert_tf.serving.metrics import CONTENT_TYPE, Metrics
-from albert_tf.serving.openapi import describe
+from albert_tf.serving.options import ServerOptions
+from albert_tf.serving.tensor_json import dumps
 from albert_tf.serving.versions import ServedModels, ServedVersion
 
 PLAYGROUND = pathlib.Path(__file__).parent / "playground"
@@ -36,7 +37,6 @@ _PAGE_HEADERS = {
     "cache-control": "no-cache",
 }
 _logger = logging.getLogger(__name__)
-_Answer = TypeVar("_Answer")
 
 
 @dataclasses.dataclass
@@ -46,28 +46,27 @@ class ServerState:
     Attributes:
         models: ServedModels.
         metrics: Metrics.
-        max_body: bytes of a request.
-        read_timeout: seconds in which a request must arrive.
-        api_key: what clients must send. None: nothing.
+        options: ServerOptions.
         hosts: the hosts of requests that are answered. None: all.
         ready: whether new requests are welcome.
     """
 
     models: ServedModels
     metrics: Metrics
-    max_body: int = 4 << 20
-    read_timeout: float = 10.0
-    api_key: str | None = None
+    options: ServerOptions
     hosts: Hosts | None = None
     ready: bool = True
 
-    def allows(self, authorization: str, x_api_key: str) -> bool:
+    def allows(self, headers: Headers) -> bool:
         """Whether a request with these headers has the key."""
-        if self.api_key is None:
+        if self.options.api_key is None:
             return True
-        scheme, _, bearer = authorization.partition(" ")
-        given = bearer.strip() if scheme.lower() == "bearer" else x_api_key
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self.api_key.encode())
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        key = bearer.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+        return hmac.compare_digest(key.encode("utf-8", "replace"), self.options.api_key.encode())
+
+
+_Handler = Callable[[ServerState, Request], Awaitable[Response]]
 
 
 class _NameConvertor(StringConvertor):
@@ -79,34 +78,27 @@ class _NameConvertor(StringConvertor):
 def make_app(state: ServerState) -> Starlette:
     """The application."""
     register_url_convertor("name", _NameConvertor())
-    model = "/v1/models/{name:name}"
-    routes = []
-    for path in (model, model + "/versions/{version:name}"):
-        handlers = {
-            "predict": _predict,
-            "classify": functools.partial(_results, answers.classify),
-            "regress": functools.partial(_results, answers.regress),
-        }
-        for method, handler in handlers.items():
-            routes.append(_route(state, f"{path}:{method}", functools.partial(_measured, method, handler), "POST"))
-        routes += [_route(state, path + "/metadata", _metadata), _route(state, path, _status)]
-    plain = {
+    asked: dict[str, _Handler] = {
         "/v1/models": _models,
         "/healthz": _healthz,
         "/readyz": _readyz,
         "/metrics": _metrics,
-        "/openapi.json": _openapi,
         "/": functools.partial(_page, "index.html"),
         "/playground.js": functools.partial(_page, "playground.js"),
     }
-    routes += [_route(state, path, handler) for path, handler in plain.items()]
+    posted: dict[str, _Handler] = {}
+    for path in ("/v1/models/{name:name}", "/v1/models/{name:name}/versions/{version:name}"):
+        asked[path] = functools.partial(_describe, answers.status_of)
+        asked[path + "/metadata"] = functools.partial(_describe, answers.metadata_of)
+        for method in (answers.predict, answers.classify, answers.regress):
+            posted[f"{path}:{method.__name__}"] = functools.partial(_answer, method)
+    routes = [_route(state, "GET", path, handler) for path, handler in asked.items()]
+    routes += [_route(state, "POST", path, handler) for path, handler in posted.items()]
     checks = [] if state.hosts is None else [Middleware(HostCheck, hosts=state.hosts, refuse=_error)]
     return Starlette(routes=routes, middleware=checks, exception_handlers={HTTPException: _http_error})
 
 
-def _route(
-    state: ServerState, path: str, handler: Callable[[ServerState, Request], Awaitable[Response]], method="GET"
-) -> Route:
+def _route(state: ServerState, method: str, path: str, handler: _Handler) -> Route:
     async def endpoint(request: Request) -> Response:
         reply = await answer(request)
         if reply.status_code >= 400 and reply.status_code != 408:
@@ -114,10 +106,7 @@ def _route(
         return reply
 
     async def answer(request: Request) -> Response:
-        headers = request.headers
-        if path not in _NO_KEY_NEEDED and not state.allows(
-            headers.get("authorization", ""), headers.get("x-api-key", "")
-        ):
+        if path not in _NO_KEY_NEEDED and not state.allows(request.headers):
             return _error(401, "The API key is missing or wrong.", {"www-authenticate": "Bearer"})
         try:
             return await handler(state, request)
@@ -126,10 +115,10 @@ def _route(
         except ClientDisconnect:
             return Response(status_code=499)
         except Exception as error:
-            status, _ = answers.codes_of(error)
+            status, _ = codes_of(error)
             if status == 500:
                 _logger.exception("%s %s failed.", request.method, request.url.path)
-            return _error(status, answers.message_of(error), {"retry-after": "1"} if status == 429 else None)
+            return _error(status, message_of(error), {"retry-after": "1"} if status == 429 else None)
 
     return Route(path, endpoint, methods=[method])
 
@@ -137,43 +126,21 @@ def _route(
 # === Models ===
 
 
-async def _measured(method: str, handler: Callable, state: ServerState, request: Request) -> Response:
+async def _answer(method: Callable[[ServedVersion, bytes], Awaitable[bytes]], state: ServerState, request: Request):
     with state.models.hold(request.path_params["name"], request.path_params.get("version")) as served:
         body = await _read_body(state, request)
         size = len(body)
         try:
-            with state.metrics.measured(served.version.model, method, "rest"):
-                answer = await _unless_disconnected(request, handler(served, body))
+            with state.metrics.measured(served.version.model, method.__name__):
+                answer = await _unless_disconnected(request, method(served, body))
                 size += len(answer)
                 return _json(answer)
         finally:
             state.models.has_free_memory |= size > _LARGE
 
 
-async def _predict(served: ServedVersion, body: bytes) -> bytes:
-    request = await asyncio.to_thread(tensor_json.parse_predict, body)
-    signature = answers.find_signature(served, request.signature)
-    inputs = await asyncio.to_thread(tensor_json.parse_inputs, request, signature, served.batcher.max_rows)
-    outputs = await answers.predict(served, request.signature, inputs)
-    return await asyncio.to_thread(tensor_json.format_predictions, outputs, request.by_row)
-
-
-async def _results(answer: Callable, served: ServedVersion, body: bytes) -> bytes:
-    signature, examples = await asyncio.to_thread(tensor_json.parse_examples, body)
-    results = await answer(served, signature, examples)
-    return orjson.dumps({"results": results}, option=orjson.OPT_SERIALIZE_NUMPY)
-
-
-async def _status(state: ServerState, request: Request) -> Response:
-    served = state.models.find(request.path_params["name"], request.path_params.get("version"))
-    status = {"error_code": "OK", "error_message": ""}
-    version = {"version": str(served.version.number), "state": "AVAILABLE", "status": status}
-    return _json(orjson.dumps({"model_version_status": [version]}))
-
-
-async def _metadata(state: ServerState, request: Request) -> Response:
-    served = state.models.find(request.path_params["name"], request.path_params.get("version"))
-    return _json(orjson.dumps(answers.metadata_of(served)))
+async def _describe(describe: Callable[[ServedVersion], bytes], state: ServerState, request: Request) -> Response:
+    return _json(describe(state.models.find(request.path_params["name"], request.path_params.get("version"))))
 
 
 async def _models(state: ServerState, _: Request) -> Response:
@@ -187,7 +154,7 @@ async def _models(state: ServerState, _: Request) -> Response:
         }
         for name, served in sorted(state.models.served.items())
     ]
-    return _json(orjson.dumps({"models": models}))
+    return _json(dumps({"models": models}))
 
 
 # === The server ===
@@ -205,10 +172,6 @@ async def _metrics(state: ServerState, _: Request) -> Response:
     return Response(state.metrics.text(), headers={"content-type": CONTENT_TYPE})
 
 
-async def _openapi(state: ServerState, _: Request) -> Response:
-    return _json(orjson.dumps(describe(state.models.served, state.api_key is not None)))
-
-
 async def _page(file: str, state: ServerState, _: Request) -> Response:
     return FileResponse(PLAYGROUND / file, headers=_PAGE_HEADERS)
 
@@ -218,18 +181,19 @@ async def _page(file: str, state: ServerState, _: Request) -> Response:
 
 async def _read_body(state: ServerState, request: Request) -> bytes:
     """The body, if it is small enough and arrives in time."""
-    too_large = HTTPException(413, f"The body must have at most {state.max_body} bytes.", {"connection": "close"})
-    if int(request.headers.get("content-length", 0)) > state.max_body:
+    limit, timeout = state.options.max_body, state.options.read_timeout
+    too_large = HTTPException(413, f"The body must have at most {limit} bytes.", {"connection": "close"})
+    if int(request.headers.get("content-length", 0)) > limit:
         raise too_large
     body = bytearray()
     try:
-        async with asyncio.timeout(state.read_timeout):
+        async with asyncio.timeout(timeout):
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > state.max_body:
+                if len(body) > limit:
                     raise too_large
     except TimeoutError:
-        message = f"The body did not arrive within {state.read_timeout:g} seconds."
+        message = f"The body did not arrive within {timeout:g} seconds."
         raise HTTPException(408, message, {"connection": "close"}) from None
     return bytes(body)
 
@@ -240,12 +204,12 @@ async def _skip_body(state: ServerState, request: Request) -> None:
         return
     # A RuntimeError says that all was read.
     with contextlib.suppress(TimeoutError, ClientDisconnect, RuntimeError):
-        async with asyncio.timeout(state.read_timeout):
+        async with asyncio.timeout(state.options.read_timeout):
             async for _ in request.stream():
                 pass
 
 
-async def _unless_disconnected(request: Request, answer: Awaitable[_Answer]) -> _Answer:
+async def _unless_disconnected(request: Request, answer: Awaitable[bytes]) -> bytes:
     """Awaits an answer; if the client goes away, its rows leave the queue."""
     answering = asyncio.ensure_future(answer)
     leaving = asyncio.ensure_future(request.receive())
@@ -266,7 +230,7 @@ def _json(body: bytes) -> Response:
 
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    return Response(orjson.dumps({"error": message}), status, headers, "application/json")
+    return Response(dumps({"error": message}), status, headers, "application/json")
 
 
 def _http_error(request: Request, error: Exception) -> Response:

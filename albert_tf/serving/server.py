@@ -1,13 +1,10 @@
-"""A server in one process: REST by uvicorn, gRPC beside it, and a graceful shutdown."""
+"""A server in one process: uvicorn, and a graceful shutdown."""
 
 import asyncio
 import contextlib
-import dataclasses
 import functools
 import logging
 import os
-import pathlib
-import signal
 import socket
 from collections.abc import Callable, Iterator
 
@@ -15,10 +12,11 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from albert_tf.serving.batching import Batcher, BatchOptions
-from albert_tf.serving.engine import Engine, load_engine
+from albert_tf.serving.batching import Batcher
+from albert_tf.serving.engine import load_engine
 from albert_tf.serving.hosts import Hosts
 from albert_tf.serving.metrics import Metrics
+from albert_tf.serving.options import ServerOptions
 from albert_tf.serving.rest import ServerState, make_app
 from albert_tf.serving.versions import ModelRoot, ServedModels, why_not_served
 
@@ -26,35 +24,6 @@ from albert_tf.serving.versions import ModelRoot, ServedModels, why_not_served
 _MAX_CONNECTIONS = 512
 HEADER_SECONDS = 10
 _logger = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(frozen=True)
-class ServerOptions:
-    """How models are served.
-
-    Attributes:
-        host, port: of REST; port 0 takes a free one.
-        grpc_port: of gRPC. None: no gRPC.
-        engine, precision, threads: see `load_engine`.
-        batches: BatchOptions.
-        max_body: bytes of a request.
-        api_key: what clients must send. None: nothing.
-        allowed_hosts: names besides localhost for which requests are answered. On an address that other machines reach,
-            none means all.
-        drain: seconds that running requests get to finish at shutdown.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 8501
-    grpc_port: int | None = None
-    engine: str = "auto"
-    precision: str = "auto"
-    threads: int | None = None
-    batches: BatchOptions = dataclasses.field(default_factory=BatchOptions)
-    max_body: int = 4 << 20
-    api_key: str | None = None
-    allowed_hosts: tuple[str, ...] = ()
-    drain: float = 30.0
 
 
 async def serve(
@@ -69,14 +38,12 @@ async def serve(
         folder: a folder of models, a model, or a version.
         options: ServerOptions.
         announce: called with one line once the server accepts requests.
-        stop: ends the server when it is set. None: signals end it.
+        stop: ends the server when it is set, as signals do.
 
     Raises:
         ValueError: the folder has no model that can be loaded, or an address is taken.
     """
-    if options.grpc_port:  # now, so that a port that is taken is found before models are loaded
-        bind(options.host, options.grpc_port, "--grpc-port").close()
-    with bind(options.host, options.port) as listening:
+    with bind(options.host, options.port) as listening:  # a port that is taken is found before models are loaded
         await _serve(folder, options, announce, stop or asyncio.Event(), listening)
 
 
@@ -90,7 +57,7 @@ async def _serve(
     metrics = Metrics()
     models = await _load_models(folder, options, metrics)
     hosts = Hosts.of_server(listening.getsockname()[0], options.allowed_hosts)
-    state = ServerState(models, metrics, max_body=options.max_body, api_key=options.api_key, hosts=hosts)
+    state = ServerState(models, metrics, options, hosts)
     config = uvicorn.Config(
         make_app(state),
         http=_TimedProtocol,
@@ -103,35 +70,29 @@ async def _serve(
         limit_concurrency=_MAX_CONNECTIONS,
         timeout_graceful_shutdown=round(options.drain),
     )
-    server = _Server(config)
+    server = _Server(config, stop)
     watching = asyncio.create_task(models.watch())
-    grpc_server, grpc_port = await _start_grpc(state, options)
-    with _signals(stop):
+    with server.capture_signals():
         with _opening(options.host, options.port):
             listening.listen()  # now, so that a request right after the announcement waits instead of being refused
         serving = asyncio.create_task(server.serve([listening]))
-        announce(_started(listening, grpc_port, options.host, models))
+        announce(_started(listening, options.host, models))
         await asyncio.wait((serving, asyncio.create_task(stop.wait())), return_when=asyncio.FIRST_COMPLETED)
         _logger.info("Stopping; running requests get up to %g seconds.", options.drain)
         state.ready = False
         watching.cancel()
         server.should_exit = True
-        await asyncio.gather(serving, *([grpc_server.stop(options.drain)] if grpc_server else []))
+        await serving
     models.close()
     _logger.info("Stopped.")
 
 
 async def _load_models(folder: str | os.PathLike, options: ServerOptions, metrics: Metrics) -> ServedModels:
-    def make_batcher(model: str, engine: Engine) -> Batcher:
-        observe = (functools.partial(each, model) for each in (metrics.observe_batch, metrics.observe_texts))
-        batcher = Batcher(engine, options.batches, *observe)
-        metrics.watch_queue(model, lambda: batcher.waiting)
-        return batcher
-
-    def load(version: pathlib.Path) -> Engine:
-        return load_engine(version, options.engine, options.precision, options.threads)
-
-    models = ServedModels(ModelRoot(folder), load, make_batcher)
+    models = ServedModels(
+        ModelRoot(folder),
+        lambda version: load_engine(version, options.engine, options.precision, options.threads),
+        functools.partial(Batcher, options=options, metrics=metrics),
+    )
     await models.refresh()
     if not models.served:
         reasons = "; ".join(models.failed.values()) or why_not_served(folder)
@@ -139,9 +100,9 @@ async def _load_models(folder: str | os.PathLike, options: ServerOptions, metric
     return models
 
 
-def bind(host: str, port: int, option: str = "--port") -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     """A socket that can listen at an address; raises ValueError if the address is taken or unknown."""
-    with _opening(host, port, option), contextlib.ExitStack() as closing:
+    with _opening(host, port), contextlib.ExitStack() as closing:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # Only for sockets that name TCP, asyncio switches off Nagle's algorithm, which delays each answer by 40 ms.
         listening = closing.enter_context(socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP))
@@ -152,64 +113,34 @@ def bind(host: str, port: int, option: str = "--port") -> socket.socket:
 
 
 @contextlib.contextmanager
-def _opening(host: str, port: int, option: str = "--port") -> Iterator[None]:
+def _opening(host: str, port: int) -> Iterator[None]:
     """Turns errors into a ValueError; those of `listen`, too: two servers may bind a port before one listens."""
     try:
         yield
     except OSError as error:
         raise ValueError(
-            f"{host}:{port} could not be opened ({error.strerror}); choose another --host or {option}."
+            f"{host}:{port} could not be opened ({error.strerror}); choose another --host or --port."
         ) from None
 
 
-async def _start_grpc(state: ServerState, options: ServerOptions):
-    if options.grpc_port is None:
-        return None, None
-    from albert_tf.serving.grpc_service import make_server
-
-    server, address = make_server(state), f"{_in_url(options.host)}:{options.grpc_port}"
-    try:
-        port = server.add_insecure_port(address)
-    except RuntimeError:
-        raise ValueError(f"{address} could not be opened; choose another --grpc-port.") from None
-    await server.start()
-    return server, port
-
-
-def _started(listening: socket.socket, grpc_port: int | None, host: str, models: ServedModels) -> str:
+def _started(listening: socket.socket, host: str, models: ServedModels) -> str:
     served = ", ".join(
         f"{name} {model.version.number} ({', '.join(filter(None, (model.engine.name, model.engine.precision)))})"
         for name, model in sorted(models.served.items())
     )
-    grpc = "" if grpc_port is None else f", gRPC at {_in_url(host)}:{grpc_port}"
-    return f"http://{_in_url(host)}:{listening.getsockname()[1]}/{grpc} serves {served}"
-
-
-def _in_url(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
-@contextlib.contextmanager
-def _signals(stop: asyncio.Event) -> Iterator[None]:
-    loop = asyncio.get_running_loop()
-    kinds = (signal.SIGTERM, signal.SIGINT)
-    try:
-        previous = {kind: signal.signal(kind, lambda *_: loop.call_soon_threadsafe(stop.set)) for kind in kinds}
-    except ValueError:  # signals reach the main thread only
-        previous = {}
-    try:
-        yield
-    finally:
-        for kind, handler in previous.items():
-            signal.signal(kind, handler)
+    address = f"[{host}]" if ":" in host else host
+    return f"http://{address}:{listening.getsockname()[1]}/ serves {served}"
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to `serve`, which exits with 0."""
+    """Tells of SIGTERM and SIGINT by an event, so that the process exits with 0."""
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
+    def __init__(self, config: uvicorn.Config, stop: asyncio.Event):
+        super().__init__(config)
+        self._stop, self._loop = stop, asyncio.get_running_loop()
+
+    def handle_exit(self, sig, frame) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
 
 
 class _TimedProtocol(H11Protocol):

@@ -1,7 +1,8 @@
 """Tensors as JSON, in the formats of TensorFlow Serving's REST interface.
 
-A request has `instances`, a list of rows, or `inputs`, an array per input. Its answer has `predictions` or `outputs`; a
-single array has no name there. `{"b64": ...}` is a string as base64.
+A request has `instances`, a list of rows, or `inputs`, an array per input; one to classify or regress has `examples`,
+rows of named texts. The answer to a prediction has `predictions` or `outputs`; a single array has no name there.
+`{"b64": ...}` is a string as base64.
 """
 
 import base64
@@ -15,29 +16,32 @@ import orjson
 
 from albert_tf.inference.signatures import Signature
 from albert_tf.inference.tasks import TensorSpec
-from albert_tf.serving.answers import DEFAULT_SIGNATURE, DTYPES, check_shape
 
+DEFAULT_SIGNATURE = "serving_default"
+# Tokens or choices of a row: far more than a model has positions, and few enough not to exhaust the memory.
+MAX_COLUMNS = 4096
 _BASE64 = "b64"
 _INT32 = range(-(2**31), 2**31)
+_DTYPES = {"string": object, "int32": np.int32, "float32": np.float32}
 _KINDS = {"string": "strings", "int32": "integers of 32 bits", "float32": "numbers"}
 
 
 @dataclasses.dataclass(frozen=True)
-class PredictRequest:
-    """The body of a `:predict` request.
+class TensorRequest:
+    """A request whose values are not checked yet.
 
     Attributes:
         signature: name of the signature.
-        by_row: whether it has `instances`.
-        values: of `instances` or `inputs`.
+        key: `"instances"`, `"inputs"` or `"examples"`.
+        values: what stands under this key.
     """
 
     signature: str
-    by_row: bool
+    key: str
     values: Any
 
 
-def parse_predict(body: bytes) -> PredictRequest:
+def parse_predict(body: bytes) -> TensorRequest:
     """Parses the body of a `:predict` request, all but its values."""
     fields = _parse_object(body, "instances")
     keys = [key for key in ("instances", "inputs") if key in fields]
@@ -45,12 +49,24 @@ def parse_predict(body: bytes) -> PredictRequest:
         raise ValueError(
             f"The body must have either `instances` or `inputs`. Received: {', '.join(keys) or 'neither'}."
         )
-    return PredictRequest(_signature(fields), keys[0] == "instances", fields[keys[0]])
+    return TensorRequest(_signature(fields), keys[0], fields[keys[0]])
 
 
-def parse_inputs(request: PredictRequest, signature: Signature, max_rows: int) -> dict[str, np.ndarray]:
+def parse_examples(body: bytes) -> TensorRequest:
+    """Parses the body of a `:classify` or `:regress` request; features of an example come before those of `context`."""
+    fields = _parse_object(body, "examples")
+    examples, context = fields.get("examples"), fields.get("context", {})
+    if not isinstance(examples, list) or not isinstance(context, dict):
+        raise ValueError("`examples` must be a list of objects, and `context` an object.")
+    if not all(isinstance(example, dict) for example in examples):
+        raise ValueError("Each of `examples` must be an object.")
+    rows = [{name: _feature(value) for name, value in (context | example).items()} for example in examples]
+    return TensorRequest(_signature(fields), "examples", rows)
+
+
+def parse_inputs(request: TensorRequest, signature: Signature, max_rows: int) -> dict[str, np.ndarray]:
     """The arrays of a request by name; raises ValueError if they do not fit the signature, or have too many rows."""
-    columns = _columns(request.values, signature) if request.by_row else request.values
+    columns = request.values if request.key == "inputs" else _columns(request, signature)
     if not isinstance(columns, dict) or _is_base64(columns):
         if len(signature.inputs) != 1:
             raise ValueError(f"`inputs` must be an object with {_names(signature)}.")
@@ -58,18 +74,11 @@ def parse_inputs(request: PredictRequest, signature: Signature, max_rows: int) -
     if set(columns) != set(signature.inputs):
         received = ", ".join(map(str, columns))[:200] or "nothing"
         raise ValueError(f"The inputs must be {_names(signature)}. Received: {received}.")
-    return {name: _array(name, columns[name], spec, max_rows) for name, spec in signature.inputs.items()}
-
-
-def parse_examples(body: bytes) -> tuple[str, list[dict[str, bytes]]]:
-    """The signature and the features of each of `examples`, over those of `context`."""
-    fields = _parse_object(body, "examples")
-    examples, context = fields.get("examples"), fields.get("context", {})
-    if not isinstance(examples, list) or not isinstance(context, dict):
-        raise ValueError("`examples` must be a list of objects, and `context` an object.")
-    if not all(isinstance(example, dict) for example in examples):
-        raise ValueError("Each of `examples` must be an object.")
-    return _signature(fields), [_features(context | example, index) for index, example in enumerate(examples)]
+    arrays = {name: _array(name, columns[name], spec, max_rows) for name, spec in signature.inputs.items()}
+    sizes = {name: len(array) for name, array in arrays.items()}
+    if len(set(sizes.values())) > 1:
+        raise ValueError(f"The inputs must have equal numbers of rows. Received: {sizes}.")
+    return arrays
 
 
 def format_predictions(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
@@ -77,12 +86,14 @@ def format_predictions(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes
     values = {name: _plain(array, name) for name, array in outputs.items()}
     single = next(iter(values.values())) if len(values) == 1 else None
     if not by_row:
-        answer = {"outputs": values if single is None else single}
-    elif single is not None:
-        answer = {"predictions": single}
-    else:
-        answer = {"predictions": [dict(zip(values, row)) for row in zip(*values.values())]}
-    return orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
+        return dumps({"outputs": values if single is None else single})
+    rows = [dict(zip(values, row)) for row in zip(*values.values())] if single is None else single
+    return dumps({"predictions": rows})
+
+
+def dumps(value: Any) -> bytes:
+    """JSON, also of NumPy's arrays."""
+    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def _parse_object(body: bytes, key: str) -> dict[str, Any]:
@@ -97,31 +108,37 @@ def _parse_object(body: bytes, key: str) -> dict[str, Any]:
     return value
 
 
-def _signature(body: Mapping[str, Any]) -> str:
-    """The name of the signature in a body."""
-    name = body.get("signature_name", DEFAULT_SIGNATURE)
+def _signature(fields: Mapping[str, Any]) -> str:
+    name = fields.get("signature_name", DEFAULT_SIGNATURE)
     if not isinstance(name, str):
         raise ValueError("`signature_name` must be a string.")
     return name or DEFAULT_SIGNATURE
 
 
-def _columns(instances: Any, signature: Signature) -> dict[str, list]:
+def _feature(value: Any) -> Any:
+    """A feature is a string or a list of one string."""
+    is_list_of_one = isinstance(value, list) and len(value) == 1 and (isinstance(value[0], str) or _is_base64(value[0]))
+    return value[0] if is_list_of_one else value
+
+
+def _columns(request: TensorRequest, signature: Signature) -> dict[str, list]:
     """The values of each input from a list of rows."""
-    if not isinstance(instances, list) or not instances:
-        raise ValueError("`instances` must be a list with at least one value.")
-    if not isinstance(instances[0], dict) or _is_base64(instances[0]):
+    key, rows = request.key, request.values
+    if not isinstance(rows, list) or not rows:
+        raise ValueError(f"`{key}` must be a list with at least one value.")
+    if not isinstance(rows[0], dict) or _is_base64(rows[0]):
         if len(signature.inputs) != 1:
-            raise ValueError(f"`instances` must be a list of objects with {_names(signature)}.")
-        return {next(iter(signature.inputs)): instances}
-    for index, instance in enumerate(instances):
-        if isinstance(instance, dict) and (unknown := sorted(instance.keys() - signature.inputs)):
+            raise ValueError(f"`{key}` must be a list of objects with {_names(signature)}.")
+        return {next(iter(signature.inputs)): rows}
+    for index, row in enumerate(rows):
+        if isinstance(row, dict) and (unknown := sorted(row.keys() - signature.inputs)):
             raise ValueError(
-                f"instances[{index}] has {', '.join(unknown)[:200]}, which the signature does not take; it takes "
+                f"{key}[{index}] has {', '.join(unknown)[:200]}, which the signature does not take; it takes "
                 f"{_names(signature)}."
             )
-        if not isinstance(instance, dict) or set(instance) != set(signature.inputs):
-            raise ValueError(f"instances[{index}] must be an object with {_names(signature)}.")
-    return {name: [instance[name] for instance in instances] for name in signature.inputs}
+        if not isinstance(row, dict) or set(row) != set(signature.inputs):
+            raise ValueError(f"{key}[{index}] must be an object with {_names(signature)}.")
+    return {name: [row[name] for row in rows] for name in signature.inputs}
 
 
 def _array(name: str, values: Any, spec: TensorSpec, max_rows: int) -> np.ndarray:
@@ -137,8 +154,12 @@ def _array(name: str, values: Any, spec: TensorSpec, max_rows: int) -> np.ndarra
         flat = [item for value in flat for item in value]
     if shape[0] > max_rows:
         raise ValueError(f"A request must have at most {max_rows} rows. Received: {shape[0]}; split it.")
-    check_shape(name, shape, spec)
-    array = np.empty(len(flat), DTYPES[spec.dtype])
+    if 0 in shape or any(wanted not in (None, size) for wanted, size in zip(spec.shape, shape)):
+        wanted = [-1 if size is None else size for size in spec.shape]
+        raise ValueError(f"`{name}` must have the shape {wanted}, and no size of 0. Received: {shape}.")
+    if max(shape[1:], default=0) > MAX_COLUMNS:
+        raise ValueError(f"`{name}` must have at most {MAX_COLUMNS} columns. Received: {shape}.")
+    array = np.empty(len(flat), _DTYPES[spec.dtype])
     for index, value in enumerate(flat):
         array[index] = _scalar(name, value, spec.dtype)
     return array.reshape(shape)
@@ -159,36 +180,29 @@ def _scalar(name: str, value: Any, dtype: str) -> Any:
 
 def _decoded(name: str, value: Any) -> bytes:
     try:
-        return base64.b64decode(value, validate=True)
+        decoded = base64.b64decode(value, validate=True)
+        decoded.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"`{name}` must be valid UTF-8. Received: {error.object[:40]!r}.") from None
     except (TypeError, ValueError, binascii.Error):
         raise ValueError(f'`{name}` must contain valid base64 in {{"b64": ...}}.') from None
+    return decoded
 
 
 def _is_base64(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() == {_BASE64}
 
 
-def _features(example: Mapping[str, Any], index: int) -> dict[str, bytes]:
-    """A feature is a string or a list of one string."""
-    features = {}
-    for name, value in example.items():
-        if isinstance(value, list) and len(value) == 1:
-            (value,) = value
-        features[name] = _scalar(f"examples[{index}].{name}", value, "string")
-    return features
-
-
 def _plain(array: np.ndarray, name: str) -> Any:
     """What the serializer takes: numbers as an array, strings as lists; as base64 if the name ends in `_bytes`."""
     if array.dtype != object:
         return np.ascontiguousarray(array)
-    if name.endswith("_bytes"):
-        return _nested(array, lambda value: {_BASE64: base64.b64encode(value).decode()})
-    return _nested(array, lambda value: value.decode("utf-8", "replace"))
 
+    def convert(value: bytes) -> Any:
+        is_base64 = name.endswith("_bytes")
+        return {_BASE64: base64.b64encode(value).decode()} if is_base64 else value.decode("utf-8", "replace")
 
-def _nested(array: np.ndarray, convert) -> list:
-    return [convert(value) if array.ndim == 1 else _nested(value, convert) for value in array]
+    return np.frompyfunc(convert, 1, 1)(array).tolist()
 
 
 def _names(signature: Signature) -> str:

@@ -1,4 +1,4 @@
-"""The versions of models on disk: finds the newest ones, loads them in the background and swaps them.
+"""The models in a folder: finds the newest version of each, loads it in the background and swaps it.
 
 A request holds the version that answers it; a version that was replaced is released after its last request.
 """
@@ -20,16 +20,14 @@ from albert_tf.files.exports import why_not_run
 from albert_tf.files.urls import is_remote, local_copy, location
 from albert_tf.serving.batching import Batcher
 from albert_tf.serving.engine import Engine
+from albert_tf.serving.errors import NotFoundError
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _VERSION = re.compile(r"[0-9]{1,18}")  # also "01", as TensorFlow Serving
 _SCAN_SECONDS = 1.0
 _COPY_SECONDS = 15.0  # of models behind a URL, where each look costs
+_UNNUMBERED = "{} is not served: the folder of a version must be named by its number, such as 1."
 _logger = logging.getLogger(__name__)
-
-
-class NotFoundError(Exception):
-    """A model, a version or a signature that is not served."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,28 +83,19 @@ class ModelRoot:
     def scan(self) -> dict[str, list[Version]]:
         """The complete versions by model, newest first; what is skipped is logged once."""
         self._copy_again()
-        if _marker(self._folder) is not None:
-            is_numbered = _VERSION.fullmatch(self._folder.name) is not None
-            name, number = (self._folder.parent.name, self._folder.name) if is_numbered else (self._folder.name, "1")
-            return self._named({name: [(self._folder, number)]})
-        children = self._children(self._folder)
-        # A number alone may be the name of a model, such as a year.
-        numbered = self._numbered(children)
-        is_model = any(_marker(folder) for folder, _ in numbered)
-        return self._named(
-            {self._folder.name: numbered}
-            if is_model
-            else {child.name: self._numbered(self._children(child)) for child in children}
-        )
-
-    def _copy_again(self) -> None:
-        """Downloads what is new behind a URL, at intervals."""
-        if is_remote(self._source) and time.monotonic() - self._copied_at > _COPY_SECONDS:
-            try:
-                local_copy(self._source)
-            except ValueError as error:
-                _logger.warning("%s The loaded versions stay.", error)
-            self._copied_at = time.monotonic()
+        root = self._folder
+        if _is_complete(root):
+            name, number = (root.parent.name, root.name) if _VERSION.fullmatch(root.name) else (root.name, "1")
+            models = {name: [_version(name, root, number)]}
+        else:
+            children = self._children(root)
+            # A number alone may be the name of a model, such as a year.
+            is_model = any(_VERSION.fullmatch(child.name) and _is_complete(child) for child in children)
+            models = {model.name: self._versions(model) for model in ([root] if is_model else children)}
+        for name in models:
+            if models[name] and not _NAME.fullmatch(name):
+                self._report(f"{name!r} is not served: a name must have up to 100 letters, digits, `_`, `.` or `-`.")
+        return {name: versions for name, versions in models.items() if versions and _NAME.fullmatch(name)}
 
     def check_files(self, folder: pathlib.Path) -> None:
         """Raises ValueError for what must not be opened below `folder`.
@@ -123,38 +112,34 @@ class ModelRoot:
                 if not (path.is_file() or path.is_dir()):
                     raise ValueError(f"{path} is neither a file nor a folder but a pipe, socket or device; delete it.")
 
-    def _named(self, models: dict[str, list[tuple[pathlib.Path, str]]]) -> dict[str, list[Version]]:
-        found = {}
-        for name, folders in models.items():
-            versions = [version for folder, number in folders if (version := self._version(name, folder, number))]
-            if versions and not _NAME.fullmatch(name):
-                self._report(f"{name!r} is not served: a name must have up to 100 letters, digits, `_`, `.` or `-`.")
-            elif versions:
-                # Of two folders of one number the last by name comes first, as in TensorFlow Serving: 1 before 01.
-                found[name] = sorted(versions, key=lambda version: (version.number, version.folder.name), reverse=True)
-        return found
+    def _copy_again(self) -> None:
+        """Downloads what is new behind a URL, at intervals."""
+        if is_remote(self._source) and time.monotonic() - self._copied_at > _COPY_SECONDS:
+            try:
+                local_copy(self._source)
+            except ValueError as error:
+                _logger.warning("%s The loaded versions stay.", error)
+            self._copied_at = time.monotonic()
 
-    def _numbered(self, folders: list[pathlib.Path]) -> list[tuple[pathlib.Path, str]]:
-        """The folders that are named as versions are, and their numbers."""
-        numbered = [(folder, folder.name) for folder in folders if _VERSION.fullmatch(folder.name)]
-        for folder in folders:
-            if not _VERSION.fullmatch(folder.name) and _marker(folder) is not None:
-                self._report(f"{folder} is not served: the folder of a version must be named by its number, such as 1.")
-        return numbered
-
-    def _version(self, name: str, folder: pathlib.Path, number: str) -> Version | None:
-        if _marker(folder) is None:
-            self._report(
-                why_not_run(folder)
-                or f"{folder} is incomplete and ignored: it has neither saved_model.pb with variables nor model.json "
-                "with onnx."
-            )
-            return None
-        return Version(name, int(number), folder, hash(frozenset(_states(folder))))
+    def _versions(self, model: pathlib.Path) -> list[Version]:
+        if _is_complete(model):
+            self._report(_UNNUMBERED.format(model))
+        versions = []
+        for child in self._children(model):
+            is_numbered, is_complete = _VERSION.fullmatch(child.name) is not None, _is_complete(child)
+            if is_numbered and is_complete:
+                versions.append(_version(model.name, child, child.name))
+            elif is_numbered:
+                missing = "it has neither saved_model.pb with variables nor model.json with onnx."
+                self._report(why_not_run(child) or f"{child} is incomplete and ignored: {missing}")
+            elif is_complete:
+                self._report(_UNNUMBERED.format(child))
+        # Of two folders of one number the last by name comes first, as in TensorFlow Serving: 1 before 01.
+        return sorted(versions, key=lambda version: (version.number, version.folder.name), reverse=True)
 
     def _children(self, folder: pathlib.Path) -> list[pathlib.Path]:
         """The folders in `folder`; links that leave the root, and what cannot be read, are skipped."""
-        found = []
+        children = []
         for child in folder.iterdir():
             if child.name.startswith(".") or not child.is_dir():
                 continue
@@ -163,13 +148,22 @@ class ModelRoot:
             elif not os.access(child, os.R_OK | os.X_OK):  # such as lost+found
                 self._report(f"{child} is ignored: the server may not read it.")
             else:
-                found.append(child)
-        return found
+                children.append(child)
+        return children
 
     def _report(self, message: str) -> None:
         if message not in self._reported:
             self._reported.add(message)
             _logger.warning(message)
+
+
+def _is_complete(folder: pathlib.Path) -> bool:
+    is_saved_model = (folder / "saved_model.pb").is_file() and (folder / "variables").is_dir()
+    return is_saved_model or ((folder / "model.json").is_file() and (folder / "onnx").is_dir())
+
+
+def _version(model: str, folder: pathlib.Path, number: str) -> Version:
+    return Version(model, int(number), folder, hash(frozenset(_states(folder))))
 
 
 def _states(folder: str | os.PathLike) -> Iterator[tuple[str, int, int, int]]:
@@ -198,16 +192,8 @@ def why_not_served(folder: str | os.PathLike) -> str:
     return "it has no complete version of a model"
 
 
-def _marker(folder: pathlib.Path) -> pathlib.Path | None:
-    """The file that a complete version has."""
-    if (folder / "saved_model.pb").is_file() and (folder / "variables").is_dir():
-        return folder / "saved_model.pb"
-    manifest = folder / "model.json"
-    return manifest if manifest.is_file() and (folder / "onnx").is_dir() else None
-
-
 class ServedModels:
-    """The newest version of each model.
+    """The newest version of each model that can be loaded.
 
     Args:
         root: ModelRoot.
@@ -228,16 +214,8 @@ class ServedModels:
         self._seen: dict[pathlib.Path, Version] = {}  # when it was last looked at
 
     @contextlib.contextmanager
-    def hold(self, name: str, version: str | int | None = None) -> Iterator[ServedVersion]:
-        """Keeps a model in memory during a request.
-
-        Args:
-            name: name of the model.
-            version: its number. None: the one that is served.
-
-        Raises:
-            NotFoundError: it is not served.
-        """
+    def hold(self, name: str, version: str | None = None) -> Iterator[ServedVersion]:
+        """Keeps a model in memory during a request, see `find`."""
         served = self.find(name, version)
         served.requests += 1
         try:
@@ -246,14 +224,14 @@ class ServedModels:
             served.requests -= 1
             _release_if_unused(served)
 
-    def find(self, name: str, version: str | int | None = None) -> ServedVersion:
-        """The model that `hold` holds."""
+    def find(self, name: str, version: str | None = None) -> ServedVersion:
+        """The version of a model that is served; raises NotFoundError if it is none, or another than `version`."""
         served = self.served.get(name)
         if served is None:
             raise NotFoundError(f"Could not find any versions of model {name[:100]}; /v1/models lists the models.")
-        if version is not None and str(version) != str(served.version.number):
+        if version not in (None, str(served.version.number)):
             raise NotFoundError(
-                f"Could not find version {str(version)[:20]} of {name}; version {served.version.number} is served."
+                f"Could not find version {version[:20]} of {name}; version {served.version.number} is served."
             )
         return served
 
@@ -294,7 +272,8 @@ class ServedModels:
         if version in self.failed or version != seen:
             return False
         try:
-            engine = await asyncio.to_thread(self._load_checked, version.folder)
+            await asyncio.to_thread(self._root.check_files, version.folder)
+            engine = await asyncio.to_thread(self._load, version.folder)
         except Exception as error:
             self.failed[version] = str(error) or type(error).__name__
             return False
@@ -310,10 +289,6 @@ class ServedModels:
         for served in self.served.values():
             served.batcher.close()
         self.served.clear()
-
-    def _load_checked(self, folder: pathlib.Path) -> Engine:
-        self._root.check_files(folder)
-        return self._load(folder)
 
 
 def _release_if_unused(served: ServedVersion) -> None:

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import tensorflow as tf
 
 from albert_tf import AlbertTokenizer
 from albert_tf.export.versions import version_folder
@@ -26,24 +25,6 @@ def test_versions(folder, tmp_path):
     assert "labels, serving_default, tokenize, tokens" in printed
     assert (tmp_path / "mood" / "1" / "saved_model.pb").is_file()
     assert "version=1" in mistake("export", folder, *where, "--version", 1)
-
-
-@pytest.mark.exhaustive
-def test_warm_up_requests(folder, tmp_path):
-    """Beside the tokenizer, and of the model's name."""
-    from tensorflow_serving.apis import prediction_log_pb2
-
-    output_of("export", folder, "--name", "mood", "--output", tmp_path, "--warmup")
-    version = tmp_path / "mood" / "1"
-    assert AlbertTokenizer.from_pretrained(version / "assets.extra" / "tokenizer").vocab_size == 30000
-    file = version / "assets.extra" / "tf_serving_warmup_requests"
-    requests = [
-        prediction_log_pb2.PredictionLog.FromString(record.numpy()).predict_log.request
-        for record in tf.data.TFRecordDataset(str(file))
-    ]
-    assert {(one.model_spec.name, one.model_spec.signature_name) for one in requests} == {("mood", "serving_default")}
-    sizes = [len(one.inputs["text"].string_val) for one in requests]
-    assert sizes == [1] * (len(sizes) - 1) + [len(sizes) - 1]
 
 
 @pytest.mark.exhaustive
@@ -131,7 +112,6 @@ def test_litert_files(folder, tmp_path):
 
 def test_mistakes_with_formats(folder, tmp_path):
     where = ("--output", tmp_path, "--format")
-    assert "is only for `--format saved_model`" in mistake("export", folder, "--name", "a", *where, "onnx", "--warmup")
     for option in (("--precision", "bfloat16"), ("--frozen",), ("--xla",), ("--attention",)):
         assert "is only for `--format saved_model`" in mistake("export", folder, "--name", "a", *where, "hub", *option)
     assert "are only for `--format onnx` and `web`" in mistake("export", folder, "--name", "a", "--float16")

@@ -68,7 +68,7 @@ def test_bench_counts_its_rounds(monkeypatch):
 
 
 def test_serve_shows_that_it_starts(monkeypatch, tmp_path):
-    monkeypatch.setattr(sys, "argv", ["albert-tf", "serve", str(tmp_path), "--port", "0", "--grpc-port", "0"])
+    monkeypatch.setattr(sys, "argv", ["albert-tf", "serve", str(tmp_path), "--port", "0"])
     with terminal(monkeypatch) as shown, pytest.raises(SystemExit):
         main()
     assert "start" in shown[0].partition("albert-tf: ")[0]  # before it says that the folder is empty

@@ -1,4 +1,4 @@
-"""Proves that an export describes itself, without a path of the machine that wrote it, and brings warm-up requests."""
+"""Proves that an export describes itself, without a path of the machine that wrote it."""
 
 import json
 import os
@@ -12,7 +12,6 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf.export.model_card import write_model_card
-from albert_tf.export.warmup import write_warmup_requests
 from albert_tf.files.atomic import sha256
 from albert_tf.inference import load_folder
 
@@ -52,20 +51,6 @@ def test_a_model_without_a_record_has_a_card(folders, tmp_path):
     write_model_card(tmp_path, load_folder(folders["pretrained"]), "base", None, None, FORM)
     assert json.loads((tmp_path / "model.json").read_text())["scores"] is None
     assert "| Licence | not stated |" in (tmp_path / "MODEL.md").read_text()
-
-
-def test_warmup_requests(tmp_path):
-    from tensorflow_serving.apis import prediction_log_pb2
-
-    write_warmup_requests(tmp_path, "pairs", {"text": ["a", "둘"], "text_pair": ["b", ""]})
-    file = tmp_path / "assets.extra" / "tf_serving_warmup_requests"
-    logs = [
-        prediction_log_pb2.PredictionLog.FromString(record.numpy()) for record in tf.data.TFRecordDataset(str(file))
-    ]
-    requests = [log.predict_log.request for log in logs]
-    assert {request.model_spec.name for request in requests} == {"pairs"}
-    given = [[tf.make_ndarray(request.inputs[name]).tolist() for name in ("text", "text_pair")] for request in requests]
-    assert given == [[[b"a"], [b"b"]], [["둘".encode()], [b""]], [[b"a", "둘".encode()], [b"b", b""]]]
 
 
 @pytest.mark.exhaustive

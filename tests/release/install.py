@@ -38,7 +38,7 @@ EXTRAS = {
     "onnx": "import onnx, onnxruntime, albert_tf.inference.onnx_network",
     "openvino": "import openvino, albert_tf.inference.onnx_network",
     "report": "import matplotlib, albert_tf.report",
-    "serve": "import albert_tf.serving.server, albert_tf.serving.grpc_service",
+    "serve": "import albert_tf.serving.server",
     "tensorboard": "import tensorboard",
     "tfhub": "import tensorflow_hub",
 }

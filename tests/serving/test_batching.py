@@ -5,7 +5,10 @@ import asyncio
 import numpy as np
 import pytest
 
-from albert_tf.serving.batching import Batcher, BatchOptions, QueueFullError
+from albert_tf.serving.batching import Batcher
+from albert_tf.serving.errors import QueueFullError
+from albert_tf.serving.metrics import Metrics
+from albert_tf.serving.options import ServerOptions
 from tests.serving.toy_server import ToyEngine, run, shares
 
 
@@ -13,12 +16,16 @@ def texts(*values):
     return {"text": np.array([value.encode() for value in values], object)}
 
 
+def batcher_of(engine, **options):
+    return Batcher("toy", engine, ServerOptions(**options), Metrics())
+
+
 def answered(requests, seconds=0.0, signature="serving_default", **options):
     """Answers of requests that are sent at once, exceptions included, and the engine."""
 
     async def scenario():
         engine = ToyEngine(seconds)
-        batcher = Batcher(engine, BatchOptions(**{"delay": 0.02, **options}))
+        batcher = batcher_of(engine, **{"batch_delay": 0.02, **options})
         sent = (batcher.run(signature, request) for request in requests)
         answers = await asyncio.gather(*sent, return_exceptions=True)
         waiting = batcher.waiting
@@ -49,7 +56,7 @@ def test_long_and_short_texts_do_not_share_a_batch():
 
 
 def test_a_full_batch_does_not_wait():
-    answers, engine, _ = answered([texts(*"abcdefg")], max_batch_size=3, delay=0.3)
+    answers, engine, _ = answered([texts(*"abcdefg")], max_batch_size=3, batch_delay=0.3)
     assert sizes(engine) == [3, 3, 1]
     assert answers[0]["probabilities"][:, 1].tolist() == [1, 0, 0, 0, 1, 0, 0]
 
@@ -66,7 +73,7 @@ def test_a_batch_holds_so_many_tokens():
     # 1,024 tokens of four bytes; the four longest make two batches.
     assert sorted(len(text) for batch in engine.batches for text in batch["text"]) == sorted(lengths)
     assert sorted(sizes(engine)) == [1, 2, 2, 4]
-    _, engine, _ = answered([texts(*("x" * 1000 for _ in range(9)))], max_tokens=750)
+    _, engine, _ = answered([texts(*("x" * 1000 for _ in range(9)))], max_batch_tokens=750)
     assert sizes(engine) == [3, 3, 3]
 
 
@@ -79,7 +86,7 @@ def test_a_bad_text_fails_its_own_request_alone():
 
 def test_a_crash_is_an_error_and_the_next_request_is_answered():
     async def scenario():
-        batcher = Batcher(ToyEngine(), BatchOptions(delay=0))
+        batcher = batcher_of(ToyEngine(), batch_delay=0)
         with pytest.raises(RuntimeError):
             await batcher.run("serving_default", texts("crash"))
         answer = await batcher.run("serving_default", texts("a"))
@@ -97,7 +104,7 @@ def test_the_queue_is_bounded():
 
 
 def test_a_late_answer_is_a_timeout_and_its_rows_leave_the_queue():
-    answers, engine, waiting = answered([texts("a"), texts("b" * 200)], seconds=0.2, timeout=0.1, delay=0)
+    answers, engine, waiting = answered([texts("a"), texts("b" * 200)], seconds=0.2, timeout=0.1, batch_delay=0)
     assert all(isinstance(answer, TimeoutError) for answer in answers)
     assert "0.1 seconds" in str(answers[0])
     assert (len(engine.batches), waiting) == (1, 0)
@@ -105,7 +112,7 @@ def test_a_late_answer_is_a_timeout_and_its_rows_leave_the_queue():
 
 def test_rows_of_a_cancelled_request_leave_the_queue():
     async def scenario():
-        batcher = Batcher(ToyEngine(), BatchOptions(delay=10))
+        batcher = batcher_of(ToyEngine(), batch_delay=10)
         task = asyncio.create_task(batcher.run("serving_default", texts("a")))
         await asyncio.sleep(0.01)
         assert batcher.waiting == 1
@@ -146,7 +153,7 @@ def test_an_answer_with_the_wrong_number_of_rows_is_an_error_and_not_the_end():
             return {"sum": np.zeros(1, np.int32)}
 
     async def scenario():
-        batcher = Batcher(Short(), BatchOptions(delay=0))
+        batcher = batcher_of(Short(), batch_delay=0)
         with pytest.raises(RuntimeError, match="answered 2 rows with other numbers of rows"):
             await batcher.run("tokens", {"input_ids": np.ones((2, 1), np.int32)})
         answer = await batcher.run("serving_default", texts("a"))

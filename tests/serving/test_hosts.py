@@ -63,7 +63,7 @@ def test_a_name_has_no_scheme_and_port(name):
 
 def test_every_path_is_checked(tmp_path):
     write_version(tmp_path / "task", 1)
-    paths = ("/", "/playground.js", "/v1/models", "/v1/models/task", "/metrics", "/openapi.json", "/healthz", "/readyz")
+    paths = ("/", "/playground.js", "/v1/models", "/v1/models/task", "/metrics", "/healthz", "/readyz")
     model = "/v1/models/task:predict"
 
     async def scenario():

@@ -1,15 +1,16 @@
 """Proves that clients of TensorFlow Serving's REST interface are answered, and mistakes with the right status."""
 
 import asyncio
+import dataclasses
 import shutil
 
 import numpy as np
 import pytest
 
+from albert_tf.inference import load_folder
 from albert_tf.inference.signatures import Signature
 from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving import answers
-from albert_tf.serving.batching import BatchOptions
 from albert_tf.serving.engine import load_engine
 from tests.serving.toy_server import ToyEngine, run, toy_server, write_version
 
@@ -78,7 +79,10 @@ def test_rows_columns_classes_and_signatures_are_answered(tmp_path, path):
                 {"error": "task does not predict a number; use :predict."},
             )
             status, answer = await post("classify", {"examples": [{"words": "aaab"}]})
-            assert (status, answer["error"]) == (400, "examples[0] must have text. Received: words.")
+            assert (status, answer["error"]) == (
+                400,
+                "examples[0] has words, which the signature does not take; it takes text.",
+            )
 
     run(scenario)
 
@@ -185,8 +189,8 @@ def test_a_full_queue_and_a_late_answer_have_their_status(tmp_path):
     write_version(tmp_path / "task", 1)
 
     async def scenario():
-        options = BatchOptions(delay=0, max_queue=4, timeout=0.2, max_batch_size=1)
-        async with toy_server(tmp_path, ToyEngine(seconds=0.15), options) as server:
+        options = {"batch_delay": 0, "max_queue": 4, "timeout": 0.2, "max_batch_size": 1}
+        async with toy_server(tmp_path, ToyEngine(seconds=0.15), **options) as server:
             bodies = [{"instances": ["a"] * count} for count in (2, 2, 3, 5)]
             return await asyncio.gather(*(server.client.post(f"{MODEL}:predict", json=body) for body in bodies))
 
@@ -206,13 +210,13 @@ def test_the_key_is_needed_but_for_health_and_the_page(tmp_path):
                 encoded = {name.replace("_", "-"): value.encode() for name, value in headers.items()}
                 return (await server.client.get(path, headers=encoded)).status_code
 
-            for path in (MODEL, "/v1/models", "/metrics", "/openapi.json"):
+            for path in (MODEL, "/v1/models", "/metrics"):
                 assert await status(path) == 401
                 assert await status(path, authorization="Bearer wrong") == 401
                 assert await status(path, x_api_key="wrong") == 401
             for path in ("/", "/playground.js", "/healthz", "/readyz"):
                 assert await status(path) == 200
-            server.state.api_key = "key"
+            server.state.options = dataclasses.replace(server.state.options, api_key="key")
             assert await status(MODEL, authorization="Bearer key") == 200
             assert await status(MODEL, x_api_key="key") == 200
 
@@ -254,6 +258,25 @@ def test_texts_that_are_cut_or_empty_are_counted(form, exports, onnx_folders, tm
     assert 'albert_tf_empty_texts_total{model="task"} 1.0' in lines
 
 
+@pytest.mark.parametrize("form", ["saved_model", "onnx"])
+def test_the_labels_of_each_text_are_those_of_the_model(form, folders, exports, onnx_folders, tmp_path):
+    write_version(tmp_path / "task", 1)
+    kinds = {"saved_model": lambda: exports["multi_label"].folder, "onnx": lambda: onnx_folders["multi_label"]}
+    engine = load_engine(kinds[form]())
+    texts = [f"text {number} " + "word " * (number % 7) for number in range(23)]
+    expected = [one.labels for one in load_folder(folders["multi_label"]).classify(texts)]
+
+    async def scenario():
+        async with toy_server(tmp_path, engine) as server:
+            bodies = [{"instances": texts}, {"instances": [texts[expected.index([])]]}]
+            return [(await server.client.post(f"{MODEL}:predict", json=body)).json() for body in bodies]
+
+    together, alone = run(scenario)
+    assert all(row.keys() == {"labels", "probabilities"} for row in together["predictions"])
+    assert [[name for name in row["labels"] if name] for row in together["predictions"]] == expected
+    assert alone["predictions"][0]["labels"] == []
+
+
 @pytest.mark.parametrize("reads_windows", [False, True])
 def test_long_texts_are_refused_where_all_of_their_tokens_are_computed(reads_windows, tmp_path):
     write_version(tmp_path / "task", 1)
@@ -278,17 +301,6 @@ def test_readiness_ends_before_the_server(tmp_path):
             assert (await server.client.get("/healthz")).status_code == 200
 
     run(scenario)
-
-
-def test_the_document_lists_each_model_and_its_inputs(tmp_path):
-    (reply,) = asked(tmp_path, ("GET", "/openapi.json"))
-    document = reply.json()
-    assert {"/v1/models", MODEL, f"{MODEL}/metadata", f"{MODEL}:predict", f"{MODEL}/versions/3:classify"} <= set(
-        document["paths"]
-    )
-    schema = document["paths"][f"{MODEL}:predict"]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    signatures = {body["properties"]["signature_name"]["const"] for body in schema["anyOf"]}
-    assert signatures == set(ToyEngine.signatures)
 
 
 def test_the_page_is_complete_and_loads_nothing_from_elsewhere(tmp_path):

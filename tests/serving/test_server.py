@@ -19,8 +19,8 @@ import httpx
 import pytest
 
 from albert_tf.serving import server
-from albert_tf.serving.batching import BatchOptions
-from albert_tf.serving.server import ServerOptions, serve
+from albert_tf.serving.options import ServerOptions
+from albert_tf.serving.server import serve
 from tests.conftest import ROOT
 from tests.serving.toy_server import ToyEngine, run, write_version
 
@@ -66,9 +66,9 @@ def post(address, text="a"):
 
 
 def test_the_line_at_the_start_names_addresses_and_models(toy):
-    reply, lines = with_server(toy, lambda address, _: post(address), grpc_port=0)
+    reply, lines = with_server(toy, lambda address, _: post(address))
     assert reply.status_code == 200
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/, gRPC at 127\.0\.0\.1:\d+ serves task 1 \(toy\)", lines[0])
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/ serves task 1 \(toy\)", lines[0])
 
 
 def test_on_a_loopback_address_pages_of_other_sites_are_refused(toy):
@@ -112,7 +112,7 @@ def test_a_client_that_leaves_is_forgotten(toy):
         time.sleep(0.1)
         return httpx.get(f"{address}/metrics").text
 
-    text, _ = with_server(toy, scenario, batches=BatchOptions(max_batch_size=1, delay=0))
+    text, _ = with_server(toy, scenario, max_batch_size=1, batch_delay=0)
     assert 'code="CANCELLED",method="predict",model="task",protocol="rest"} 3.0' in text
     assert 'albert_tf_waiting_rows{model="task"} 0.0' in text
 
@@ -175,12 +175,11 @@ def test_a_taken_port_and_a_folder_without_models_are_mistakes(toy, tmp_path_fac
         run(lambda: serve(tmp_path_factory.mktemp("empty"), ServerOptions(), print))
 
 
-@pytest.mark.parametrize("option", ["port", "grpc_port"])
-def test_a_taken_port_is_named_before_models_are_loaded(option, tmp_path, monkeypatch):
+def test_a_taken_port_is_named_before_models_are_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(server, "_load_models", None)  # cannot be called
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        options = ServerOptions(**{"port": 0, option: taken.getsockname()[1]})
-        with pytest.raises(ValueError, match=f"could not be opened .* or --{option.replace('_', '-')}"):
+        options = ServerOptions(port=taken.getsockname()[1])
+        with pytest.raises(ValueError, match=r"could not be opened .* or --port"):
             run(lambda: serve(tmp_path, options, print))
 
 
@@ -225,7 +224,7 @@ def test_answers_are_not_held_back():
 @pytest.mark.exhaustive
 def test_a_process_reloads_and_ends_with_zero_after_sigterm(exports, tmp_path):
     shutil.copytree(exports["classifier"].folder, tmp_path / "task" / "1")
-    command = [sys.executable, "-m", "albert_tf", "serve", str(tmp_path), "--port", "0", "--grpc-port", "0"]
+    command = [sys.executable, "-m", "albert_tf", "serve", str(tmp_path), "--port", "0"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:

@@ -29,7 +29,7 @@ def parse(body, signature):
         ({"instances": ["a", "ü"]}, SINGLE, {"text": [b"a", "ü".encode()]}),
         ({"instances": [{"text": "a"}]}, SINGLE, {"text": [b"a"]}),
         ({"instances": [{"b64": "YQ=="}, "b"]}, SINGLE, {"text": [b"a", b"b"]}),
-        ({"instances": [{"text": "a", "text_pair": {"b64": "/w=="}}]}, PAIR, {"text": [b"a"], "text_pair": [b"\xff"]}),
+        ({"instances": [{"text": "a", "text_pair": {"b64": "ZA=="}}]}, PAIR, {"text": [b"a"], "text_pair": [b"d"]}),
         ({"inputs": ["a"]}, SINGLE, {"text": [b"a"]}),
         ({"inputs": {"text": ["a"]}}, SINGLE, {"text": [b"a"]}),
         ({"inputs": {"text": ["a"], "text_pair": ["b"]}}, PAIR, {"text": [b"a"], "text_pair": [b"b"]}),
@@ -69,6 +69,8 @@ def test_rows_and_columns_are_read(body, signature, expected):
         ({"instances": ["a", ["b"]]}, SINGLE, "must contain strings. Received: list."),
         ({"instances": [{"b64": "?"}]}, SINGLE, "must contain valid base64"),
         ({"instances": [{"b64": 1}]}, SINGLE, "must contain valid base64"),
+        ({"instances": [{"b64": "/w=="}]}, SINGLE, "`text` must be valid UTF-8. Received: b'\\xff'."),
+        ({"inputs": {"text": ["a"], "text_pair": ["b", "c"]}}, PAIR, "equal numbers of rows"),
         ({"instances": ["a"]}, PAIR, "list of objects with text, text_pair"),
         ({"instances": [{"text": "a"}]}, PAIR, "instances[0] must be an object with text, text_pair"),
         (
@@ -112,14 +114,14 @@ def test_answers_have_the_shape_of_the_request():
 
 def test_examples_are_features_over_those_of_the_context():
     body = {"context": {"text_pair": "c"}, "examples": [{"text": "a"}, {"text": ["b"], "text_pair": {"b64": "ZA=="}}]}
-    assert parse_examples(json.dumps(body).encode()) == (
-        "serving_default",
-        [{"text": b"a", "text_pair": b"c"}, {"text": b"b", "text_pair": b"d"}],
-    )
+    request = parse_examples(json.dumps(body).encode())
+    arrays = {name: array.tolist() for name, array in parse_inputs(request, PAIR, 8).items()}
+    assert arrays == {"text": [b"a", b"b"], "text_pair": [b"c", b"d"]}
     for wrong, complaint in (
         ({"examples": {}}, "must be a list"),
         ({"examples": ["a"]}, "must be an object"),
-        ({"examples": [{"text": ["a", "b"]}]}, r"examples\[0\].text"),
+        ({"examples": []}, "must be a list with at least one value"),
+        ({"examples": [{"text": ["a", "b"]}]}, "`text` must contain strings. Received: list"),
     ):
         with pytest.raises(ValueError, match=complaint):
-            parse_examples(json.dumps(wrong).encode())
+            parse_inputs(parse_examples(json.dumps(wrong).encode()), SINGLE, 8)

@@ -11,7 +11,8 @@ import weakref
 
 import pytest
 
-from albert_tf.serving.versions import ModelRoot, NotFoundError
+from albert_tf.serving.errors import NotFoundError
+from albert_tf.serving.versions import ModelRoot
 from tests.serving.toy_server import ToyEngine, run, toy_server, write_version
 
 

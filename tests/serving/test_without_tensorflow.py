@@ -7,10 +7,10 @@ import subprocess
 import sys
 import tomllib
 
+import httpx
 import pytest
 
 import albert_tf
-from albert_tf.extras import install_command
 from tests.conftest import ROOT
 from tests.tokenization.wordpiece_golden import korean
 
@@ -54,7 +54,7 @@ def declared():
 def blocked():
     """The code that blocks whatever the project needs and the file does not list."""
     names = {re.split("[<>=]", line)[0] for line in set(declared()) - set(requirements())}
-    modules = {name.replace("-", "_") for name in names} | {"grpc", "tensorflow_serving", "jax", "torch"}
+    modules = {name.replace("-", "_") for name in names} | {"jax", "torch"}
     assert modules > {"tensorflow", "keras", "tensorflow_text", "onnx", "h5py", "google_crc32c"}
     return BLOCKED.format(blocked=modules)
 
@@ -83,7 +83,7 @@ def test_texts_in_answers_out(blocked, onnx, run_python, tmp_path):
     assert ids == albert_tf.AlbertTokenizer.from_pretrained(tmp_path / "copy")(["서울의 봄"])["input_ids"].tolist()
 
 
-def test_predict_serve_and_query(blocked, onnx, run_python):
+def test_predict_and_serve(blocked, onnx, run_python):
     label = albert_tf.pipeline(onnx / "classifier")("A fine film.").label
     assert label in run_python("-c", blocked + MAIN, "predict", onnx / "classifier", "A fine film.").stdout
     command = [sys.executable, "-c", blocked + MAIN, "serve", str(onnx), "--port", "0"]
@@ -91,8 +91,9 @@ def test_predict_serve_and_query(blocked, onnx, run_python):
     try:
         line = server.stdout.readline()
         assert re.search(r"serves classifier 1 \(.+?\), questions 1", line), line + server.stderr.read()
-        model = f"{line.split('/ ')[0]}/v1/models/classifier"
-        assert label in run_python("-c", blocked + MAIN, "query", model, "A fine film.").stdout
+        url = f"{line.split('/ ')[0]}/v1/models/classifier:predict"
+        (row,) = httpx.post(url, json={"instances": ["A fine film."]}).json()["predictions"]
+        assert row["label"] == label
     finally:
         server.terminate()
         server.communicate(timeout=60)
@@ -112,15 +113,6 @@ def test_files_are_predicted_and_scored(blocked, onnx, run_python, tmp_path):
     assert (
         "accuracy"
         in run_python("-c", blocked + MAIN, "evaluate", onnx / "tags", "--data", tmp_path / "words.conll").stdout
-    )
-
-
-def test_grpc_names_its_extra_before_models_are_loaded(blocked, tmp_path):
-    command = [sys.executable, "-c", blocked + MAIN, "serve", str(tmp_path), "--port", "0", "--grpc-port", "0"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
-    assert done.stderr == (
-        f"albert-tf: The server needs grpc, which is not installed; run: {install_command('serve')}.\n"
     )
 
 

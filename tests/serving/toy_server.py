@@ -15,8 +15,10 @@ import numpy as np
 
 from albert_tf.inference.signatures import Signature
 from albert_tf.inference.tasks import TensorSpec
-from albert_tf.serving.batching import Batcher, BatchOptions
+from albert_tf.serving.batching import Batcher
+from albert_tf.serving.hosts import Hosts
 from albert_tf.serving.metrics import Metrics
+from albert_tf.serving.options import ServerOptions
 from albert_tf.serving.rest import ServerState, make_app
 from albert_tf.serving.versions import ModelRoot, ServedModels
 
@@ -120,18 +122,14 @@ def write_version(model: pathlib.Path, number: int | str, content: str = "{}") -
 
 @contextlib.asynccontextmanager
 async def toy_server(
-    root: pathlib.Path, engine: Any = None, batches: BatchOptions | None = None, **state
+    root: pathlib.Path, engine: Any = None, hosts: Hosts | None = None, **options
 ) -> AsyncIterator[SimpleNamespace]:
     """A client of a server in this event loop, its models and its engine."""
-    engine, metrics = engine or ToyEngine(), Metrics()
-
-    def make_batcher(name, engine):
-        observe = (functools.partial(each, name) for each in (metrics.observe_batch, metrics.observe_texts))
-        return Batcher(engine, batches or BatchOptions(delay=0.001), *observe)
-
+    engine, metrics, options = engine or ToyEngine(), Metrics(), ServerOptions(**{"batch_delay": 0.001, **options})
+    make_batcher = functools.partial(Batcher, options=options, metrics=metrics)
     models = ServedModels(ModelRoot(root), lambda _: copy.copy(engine), make_batcher)
     await models.refresh()
-    state = ServerState(models, metrics, **state)
+    state = ServerState(models, metrics, options, hosts)
     transport = httpx.ASGITransport(make_app(state), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
         yield SimpleNamespace(client=client, models=models, engine=engine, state=state)
