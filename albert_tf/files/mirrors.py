@@ -12,17 +12,7 @@ from typing import Any
 from albert_tf.files.atomic import last_if_metadata
 from albert_tf.files.claims import Claim, claimed
 from albert_tf.files.origins import ORIGINS, without_secrets
-from albert_tf.files.urls import (
-    MIRRORS,
-    below,
-    explained,
-    file_infos,
-    is_remote,
-    location,
-    place_of_copy,
-    retried,
-    upload,
-)
+from albert_tf.files.urls import MIRRORS, explained, fetch, file_infos, is_remote, location, place_of_copy, upload
 
 _mirrors: dict[pathlib.Path, "_Mirror"] = {}
 
@@ -38,16 +28,9 @@ class _Mirror:
     def __init__(self, remote: Any, claim: Claim | None):
         self.remote, self._claim, self._uploading = remote, claim, threading.Lock()
         self.folder = place_of_copy(remote, f"{MIRRORS}/{secrets.token_hex(4)}")
-        self._fetch()
-        self._known = self._states()
-
-    def _fetch(self) -> None:
-        names = [name for name in file_infos(self.remote) if not _is_hidden(name)]
-        for folder in {(self.folder / name).parent for name in names} | {self.folder}:
-            folder.mkdir(parents=True, exist_ok=True)
-        sources = [below(self.remote, name) for name in names]
-        with explained(self.remote):
-            retried(lambda: self.remote.fs.get(sources, [str(self.folder / name) for name in names]))
+        self.folder.mkdir(parents=True)
+        fetch(remote, [name for name in file_infos(remote) if not _is_hidden(name)], self.folder)
+        self._uploaded = self._states()
 
     def upload(self) -> None:
         """Uploads what has changed, metadata last, then removes what is gone, metadata first.
@@ -60,26 +43,25 @@ class _Mirror:
         with self._uploading:
             self._claim.check()
             now = self._states()
-            changed = [self.folder / name for name, state in now.items() if self._known.get(name) != state]
+            changed = [self.folder / name for name, state in now.items() if self._uploaded.get(name) != state]
             for file in sorted(filter(pathlib.Path.exists, changed), key=last_if_metadata):
-                upload(file, self.remote.joinpath(*file.relative_to(self.folder).parts))
                 name = file.relative_to(self.folder).as_posix()
-                self._known[name] = now[name]
-            gone = sorted(self._known.keys() - now.keys(), key=lambda name: not name.endswith(".json"))
-            for name in gone:
+                upload(file, self.remote / name)
+                self._uploaded[name] = now[name]
+            for name in sorted(self._uploaded.keys() - now.keys(), key=lambda name: not name.endswith(".json")):
                 with explained(self.remote, "be written"), contextlib.suppress(FileNotFoundError):
-                    retried(lambda name=name: self.remote.fs.rm_file(below(self.remote, name)))
-                del self._known[name]
+                    self.remote.fs.rm_file((self.remote / name).path)
+                del self._uploaded[name]
 
     def _states(self) -> dict[str, tuple[int, int, int]]:
-        found = {}
+        states = {}
         for file in sorted(self.folder.rglob("*")):
             name = file.relative_to(self.folder).as_posix()
             with contextlib.suppress(FileNotFoundError):  # an old checkpoint
                 if not _is_hidden(name) and file.is_file():
                     state = file.stat()
-                    found[name] = (state.st_ino, state.st_size, state.st_mtime_ns)
-        return found
+                    states[name] = (state.st_ino, state.st_size, state.st_mtime_ns)
+        return states
 
 
 def _is_hidden(name: str) -> bool:
