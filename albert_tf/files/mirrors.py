@@ -12,7 +12,17 @@ from typing import Any
 from albert_tf.files.atomic import last_if_metadata
 from albert_tf.files.claims import Claim, claimed
 from albert_tf.files.origins import ORIGINS, without_secrets
-from albert_tf.files.urls import MIRRORS, explained, fetch, file_infos, is_remote, location, place_of_copy, upload
+from albert_tf.files.urls import (
+    MIRRORS,
+    explained,
+    fetch,
+    file_infos,
+    is_remote,
+    location,
+    place_of_copy,
+    upload,
+    with_urls,
+)
 
 _mirrors: dict[pathlib.Path, "_Mirror"] = {}
 
@@ -89,7 +99,9 @@ def mirrored(folder: Any, is_writer: bool = True) -> Iterator[pathlib.Path]:
         try:
             yield mirror.folder
         except Exception as error:
-            _name(error, str(mirror.folder), str(remote))
+            error.args = tuple(with_urls(item) if isinstance(item, str) else item for item in error.args)
+            if isinstance(error, OSError) and isinstance(error.filename, str):
+                error.filename = with_urls(error.filename)
             try:
                 mirror.upload()  # logs
             except ValueError as second:
@@ -108,10 +120,3 @@ def upload_changes(path: pathlib.Path) -> None:
     for folder, mirror in list(_mirrors.items()):
         if path.is_relative_to(folder):
             mirror.upload()
-
-
-def _name(error: Exception, path: str, url: str) -> None:
-    """Lets an error name the URL instead of its mirror."""
-    error.args = tuple(text.replace(path, url) if isinstance(text, str) else text for text in error.args)
-    if isinstance(error, OSError) and isinstance(error.filename, str):
-        error.filename = error.filename.replace(path, url)

@@ -72,11 +72,8 @@ def location(path: Any) -> pathlib.Path:
     if is_remote(path):
         return path
     with explained(url):
-        try:
-            from upath import UPath
-        except ImportError:
-            needed = "needs fsspec and universal-pathlib"
-            raise ValueError(f"{without_secrets(url)} {needed}; {install_command('cloud')}.") from None
+        from upath import UPath
+
         remote: Any = UPath(url, **_OPTIONS.get(url.partition(":")[0], {}))
         _check_root(remote)
     return remote
