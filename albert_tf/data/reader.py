@@ -11,9 +11,16 @@ import tensorflow as tf
 from albert_tf.data.autotuning import PREFETCHED_BATCHES, without_autotuning
 from albert_tf.data.features import Feature, features_to_learn, split_roles
 from albert_tf.data.options import Objective
-from albert_tf.data.remote_shards import copied, read_and_give_back
+from albert_tf.data.remote_shards import copied, read_and_removed
 from albert_tf.data.sharding import EVERYTHING, InputShard
-from albert_tf.data.sources import Source, check_expectations, complete_shards, find_shards, undamaged_shards
+from albert_tf.data.sources import (
+    Source,
+    check_expectations,
+    complete_shards,
+    copied_if_small,
+    find_shards,
+    undamaged_shards,
+)
 from albert_tf.files.urls import is_remote
 
 _OPEN_SHARDS = 16
@@ -93,10 +100,11 @@ def pretraining_dataset(
     counts = dict(zip(shards.paths, (listed.records for listed in shards.manifest.shards))) if shards.manifest else {}
     records = sum(counts.get(path, 0) for path in paths)
     epochs, skipped = divmod(first_batch * batch_size, records) if records and repeat else (0, first_batch * batch_size)
+    paths = copied_if_small(paths)
 
     def read_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
         order = (tf.constant(seed, tf.int64), epoch) if shuffle else None
-        return _epoch(paths, order, shuffle_buffer, continues=repeat)
+        return _epoch(paths, order, shuffle_buffer)
 
     dataset = (tf.data.Dataset.counter(epochs) if repeat else tf.data.Dataset.range(1)).flat_map(read_epoch)
     dataset = dataset.skip(skipped).batch(batch_size, drop_remainder=drop_remainder)
@@ -113,17 +121,16 @@ def pretraining_dataset(
     return without_autotuning(dataset)
 
 
-def _epoch(
-    paths: list[Path], order: tuple[tf.Tensor, tf.Tensor] | None, shuffle_buffer: int, continues: bool
-) -> tf.data.Dataset:
+def _epoch(paths: list[Path], order: tuple[tf.Tensor, tf.Tensor] | None, shuffle_buffer: int) -> tf.data.Dataset:
     """All records once, shuffled by `order` = (seed, epoch), or in the order of the files if it is None."""
-    dataset, read, calls = _shard_names(paths, _seeds(order)), tf.data.TFRecordDataset, tf.data.AUTOTUNE
+    seeds, read, calls = _seeds(order), tf.data.TFRecordDataset, tf.data.AUTOTUNE
+    dataset = tf.data.Dataset.from_tensor_slices([*map(str, paths)])
+    if seeds is not None:
+        dataset = dataset.shuffle(len(paths), seed=seeds[0], reshuffle_each_iteration=False)
     if any(map(is_remote, paths)):
-        following = _shard_names(paths, _seeds(order and (order[0], order[1] + 1))).take(_OPEN_SHARDS * continues)
         # In parallel, tf.data opens another 32 shards before their turn, and their copies would stay as long.
-        dataset, read, calls = copied(dataset, following), read_and_give_back, None
+        dataset, read, calls = copied(dataset), read_and_removed, None
     dataset = dataset.interleave(read, cycle_length=min(len(paths), _OPEN_SHARDS), num_parallel_calls=calls)
-    seeds = _seeds(order)
     return dataset if seeds is None else dataset.shuffle(shuffle_buffer, seed=seeds[1], reshuffle_each_iteration=False)
 
 
@@ -135,13 +142,6 @@ def _seeds(order: tuple[tf.Tensor, tf.Tensor] | None) -> tf.Tensor | None:
     tf.random.set_seed(1)
     # Stateless, so that the order of an epoch does not depend on earlier ones.
     return tf.random.stateless_uniform([2], tf.stack(order), None, None, tf.int64)
-
-
-def _shard_names(paths: list[Path], seeds: tf.Tensor | None) -> tf.data.Dataset:
-    dataset = tf.data.Dataset.from_tensor_slices([str(path) for path in paths])
-    if seeds is None:
-        return dataset
-    return dataset.shuffle(len(paths), seed=seeds[0], reshuffle_each_iteration=False)
 
 
 def _parser(sizes: Sizes, objective: Objective):

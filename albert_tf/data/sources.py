@@ -1,5 +1,7 @@
 """Finds and checks the shards of a data source: a folder with a manifest, or TFRecord files."""
 
+import os
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,9 +14,11 @@ from google.protobuf.message import DecodeError
 from albert_tf.data.features import PACKED_FEATURES, PRETRAINING_FEATURES, with_role
 from albert_tf.data.manifest import MANIFEST_NAME, Manifest, Shard
 from albert_tf.data.options import Format, Objective
-from albert_tf.data.shard_cache import SHARDS
 from albert_tf.data.shard_files import DamagedShardError, ShardFault, find_fault, read_records
-from albert_tf.files.urls import file_infos, is_remote, location
+from albert_tf.files.urls import file_infos, is_remote, local_copy, location
+
+LIMIT_VARIABLE = "ALBERT_TF_CACHE_BYTES"
+_DEFAULT_LIMIT = 10 * 2**30
 
 Source = str | Path | Sequence[str | Path]
 
@@ -137,9 +141,26 @@ def complete_shards(shards: Shards) -> list[Path]:
 
 def _file_sizes(paths: Sequence[Path]) -> dict[Path, int]:
     """Bytes of the files that exist; behind URLs, a folder is listed once instead of asking for each file."""
-    remote = {path.parent: file_infos(path.parent) for path in paths if is_remote(path)}
+    remote = {folder: file_infos(folder) for folder in {path.parent for path in paths if is_remote(path)}}
     sizes = {path: remote[path.parent][path.name]["size"] for path in paths if path.name in remote.get(path.parent, ())}
     return sizes | {path: path.stat().st_size for path in paths if not is_remote(path) and path.is_file()}
+
+
+def copied_if_small(paths: list[Path]) -> list[Path]:
+    """Copies of remote shards if all of them are within `ALBERT_TF_CACHE_BYTES`, else the paths as they are.
+
+    Raises:
+        ValueError: a shard cannot be read, or the variable is no number.
+    """
+    limit = os.environ.get(LIMIT_VARIABLE, str(_DEFAULT_LIMIT))
+    if not limit.isdecimal():
+        raise ValueError(f"{LIMIT_VARIABLE} must be a number of bytes. Received: {limit!r}; correct it, or unset it.")
+    remote = [path for path in paths if is_remote(path)]
+    if sum(_file_sizes(remote).values()) > int(limit):
+        return paths
+    names = {path.name for path in remote}
+    copies = {folder: local_copy(folder, names.__contains__) for folder in {path.parent for path in remote}}
+    return [copies[path.parent] / path.name if is_remote(path) else path for path in paths]
 
 
 def undamaged_shards(shards: Shards) -> list[Path]:
@@ -196,11 +217,11 @@ def name_damage(*sources: Source) -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        if SHARDS.failure is not None:
-            raise SHARDS.failure from None
         if not isinstance(error, tf.errors.DataLossError | tf.errors.InvalidArgumentError):
             raise
-        # An error of the generator that makes examples on the fly arrives as text.
+        # Errors of what copies shards, and of the generator that makes examples on the fly, arrive as text.
+        if (unreadable := re.search(r"\bValueError: (\w+://.*)", error.message)) is not None:
+            raise ValueError(unreadable[1]) from None
         if not isinstance(error, tf.errors.DataLossError) and DamagedShardError.__name__ not in error.message:
             raise
         faults = [fault for source in sources for fault in verify_shards(source)]

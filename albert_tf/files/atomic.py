@@ -8,6 +8,7 @@ import os
 import pathlib
 import secrets
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
@@ -44,8 +45,10 @@ def atomic_open(path: Any) -> Iterator[BinaryIO]:
 
     path = location(path)
     if is_remote(path):
-        with _uploaded(path) as file:
-            yield file
+        with tempfile.TemporaryDirectory(dir=process_folder()) as folder:
+            with (local := pathlib.Path(folder, "content")).open("wb", buffering=2**20) as file:
+                yield file
+            upload(local, path)
         return
 
     def make(name: str) -> int:
@@ -67,17 +70,6 @@ def atomic_open(path: Any) -> Iterator[BinaryIO]:
             raise could_not_write(path, error) from None
         raise
     _sync_folder(path.parent)
-
-
-@contextlib.contextmanager
-def _uploaded(remote: Any) -> Iterator[BinaryIO]:
-    temporary = process_folder() / f"upload-{secrets.token_hex(8)}"
-    try:
-        with temporary.open("wb", buffering=2**20) as file:
-            yield file
-        upload(temporary, remote)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

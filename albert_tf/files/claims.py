@@ -31,27 +31,24 @@ class Claim:
 
     def __init__(self, folder: Any):
         self._folder, self._marker = folder, folder / MARKER
-        self._own = {"token": secrets.token_hex(16), "host": socket.gethostname(), "process": os.getpid()}
+        self._content = {"token": secrets.token_hex(16), "host": socket.gethostname(), "process": os.getpid()}
         self._beats, self._over, self._other = 0, threading.Event(), None
         self._thread = threading.Thread(target=self._keep, daemon=True)
 
     def check(self) -> None:
         """Raises ValueError if another process has taken the folder."""
         with explained(self._folder):
-            found = self._read()
-        if self._other is None and found is not None and found["token"] != self._own["token"]:
-            self._other = found
+            self._other = self._other or self._other_writer()
         if self._other is not None:
-            raise ValueError(self._taken(self._other))
+            raise self._taken(self._other)
 
     def take(self) -> None:
         """Takes the folder; raises ValueError if another process is writing there, or nothing can be written."""
         with explained(self._folder, "be written"):
-            found = self._read()
-            if found is not None:
+            if (other := self._other_writer()) is not None:
                 time.sleep(BEAT_SECONDS * _MISSED_BEATS)
-                if (now := self._read()) not in (None, found):
-                    raise ValueError(self._taken(now))
+                if (now := self._other_writer()) not in (None, other):
+                    raise self._taken(now)
             self._write()
         self._thread.start()
 
@@ -60,33 +57,33 @@ class Claim:
         self._over.set()
         self._thread.join()
         with contextlib.suppress(Exception):  # the next writer waits some seconds
-            found = self._read()
-            if found is not None and found["token"] == self._own["token"]:
+            if self._other_writer() is None:
                 self._marker.unlink()
 
     def _keep(self) -> None:
-        while not self._over.wait(BEAT_SECONDS):
+        while self._other is None and not self._over.wait(BEAT_SECONDS):
             with contextlib.suppress(Exception):  # the connection may come back
                 self.check()
                 self._write()
-            if self._other is not None:
-                return
 
-    def _read(self) -> dict[str, Any] | None:
+    def _other_writer(self) -> Any:
+        """What the marker of another process says; None if there is none."""
         try:
             # In one request: `read_bytes` asks for the state first, and fails if the writer changes it meanwhile.
-            found = json.loads(self._marker.fs.cat_file(self._marker.path))
-        except (FileNotFoundError, json.JSONDecodeError):
+            content = json.loads(self._marker.fs.cat_file(self._marker.path))
+            return None if content["token"] == self._content["token"] else content
+        except (FileNotFoundError, ValueError, LookupError, TypeError):  # or it is damaged
             return None
-        return found if isinstance(found, dict) and {"token", "host", "process"} <= found.keys() else None
 
     def _write(self) -> None:
         self._beats += 1
-        self._marker.write_bytes(json.dumps({**self._own, "beats": self._beats}).encode())
+        self._marker.write_bytes(json.dumps({**self._content, "beats": self._beats}).encode())
 
-    def _taken(self, other: dict[str, Any] | None) -> str:
-        who = f" (process {other['process']} on {other['host']})" if other else ""
-        return f"{self._folder} is being written by another process{who}; wait for it, stop it, or give another folder."
+    def _taken(self, other: Any) -> ValueError:
+        who = f"process {other['process']} on {other['host']}"
+        return ValueError(
+            f"{self._folder} is being written by another process ({who}); wait for it, stop it, or give another folder."
+        )
 
 
 @contextlib.contextmanager

@@ -14,14 +14,14 @@ from albert_tf.files.claims import Claim, claimed
 from albert_tf.files.origins import ORIGINS, without_secrets
 from albert_tf.files.urls import (
     MIRRORS,
-    below,
     explained,
+    fetch,
     file_infos,
     is_remote,
     location,
     place_of_copy,
-    retried,
     upload,
+    with_urls,
 )
 
 _mirrors: dict[pathlib.Path, "_Mirror"] = {}
@@ -38,16 +38,9 @@ class _Mirror:
     def __init__(self, remote: Any, claim: Claim | None):
         self.remote, self._claim, self._uploading = remote, claim, threading.Lock()
         self.folder = place_of_copy(remote, f"{MIRRORS}/{secrets.token_hex(4)}")
-        self._fetch()
-        self._known = self._states()
-
-    def _fetch(self) -> None:
-        names = [name for name in file_infos(self.remote) if not _is_hidden(name)]
-        for folder in {(self.folder / name).parent for name in names} | {self.folder}:
-            folder.mkdir(parents=True, exist_ok=True)
-        sources = [below(self.remote, name) for name in names]
-        with explained(self.remote):
-            retried(lambda: self.remote.fs.get(sources, [str(self.folder / name) for name in names]))
+        self.folder.mkdir(parents=True)
+        fetch(remote, [name for name in file_infos(remote) if not _is_hidden(name)], self.folder)
+        self._uploaded = self._states()
 
     def upload(self) -> None:
         """Uploads what has changed, metadata last, then removes what is gone, metadata first.
@@ -60,26 +53,25 @@ class _Mirror:
         with self._uploading:
             self._claim.check()
             now = self._states()
-            changed = [self.folder / name for name, state in now.items() if self._known.get(name) != state]
+            changed = [self.folder / name for name, state in now.items() if self._uploaded.get(name) != state]
             for file in sorted(filter(pathlib.Path.exists, changed), key=last_if_metadata):
-                upload(file, self.remote.joinpath(*file.relative_to(self.folder).parts))
                 name = file.relative_to(self.folder).as_posix()
-                self._known[name] = now[name]
-            gone = sorted(self._known.keys() - now.keys(), key=lambda name: not name.endswith(".json"))
-            for name in gone:
+                upload(file, self.remote / name)
+                self._uploaded[name] = now[name]
+            for name in sorted(self._uploaded.keys() - now.keys(), key=lambda name: not name.endswith(".json")):
                 with explained(self.remote, "be written"), contextlib.suppress(FileNotFoundError):
-                    retried(lambda name=name: self.remote.fs.rm_file(below(self.remote, name)))
-                del self._known[name]
+                    self.remote.fs.rm_file((self.remote / name).path)
+                del self._uploaded[name]
 
     def _states(self) -> dict[str, tuple[int, int, int]]:
-        found = {}
+        states = {}
         for file in sorted(self.folder.rglob("*")):
             name = file.relative_to(self.folder).as_posix()
             with contextlib.suppress(FileNotFoundError):  # an old checkpoint
                 if not _is_hidden(name) and file.is_file():
                     state = file.stat()
-                    found[name] = (state.st_ino, state.st_size, state.st_mtime_ns)
-        return found
+                    states[name] = (state.st_ino, state.st_size, state.st_mtime_ns)
+        return states
 
 
 def _is_hidden(name: str) -> bool:
@@ -107,7 +99,9 @@ def mirrored(folder: Any, is_writer: bool = True) -> Iterator[pathlib.Path]:
         try:
             yield mirror.folder
         except Exception as error:
-            _name(error, str(mirror.folder), str(remote))
+            error.args = tuple(with_urls(item) if isinstance(item, str) else item for item in error.args)
+            if isinstance(error, OSError) and isinstance(error.filename, str):
+                error.filename = with_urls(error.filename)
             try:
                 mirror.upload()  # logs
             except ValueError as second:
@@ -126,10 +120,3 @@ def upload_changes(path: pathlib.Path) -> None:
     for folder, mirror in list(_mirrors.items()):
         if path.is_relative_to(folder):
             mirror.upload()
-
-
-def _name(error: Exception, path: str, url: str) -> None:
-    """Lets an error name the URL instead of its mirror."""
-    error.args = tuple(text.replace(path, url) if isinstance(text, str) else text for text in error.args)
-    if isinstance(error, OSError) and isinstance(error.filename, str):
-        error.filename = error.filename.replace(path, url)

@@ -6,23 +6,20 @@ under the same names, `.../s3/bucket/key` for `s3://bucket/key`, so that message
 """
 
 import contextlib
-import functools
 import io
 import logging
 import pathlib
-import random
 import re
-import secrets
 import shutil
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from albert_tf.extras import install_command
 from albert_tf.files.origins import ORIGINS, process_folder, without_secrets
 
-Result = TypeVar("Result")
 # pathlib makes one slash of two.
 _IN_A_PATH = re.compile(r"([a-z][a-z0-9+.-]+):/([^/].*)", re.DOTALL)
 _COPIES, MIRRORS = "urls", "mirrors"
@@ -36,8 +33,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 _READ_ONLY = ("http", "https")
 _WAITS = (1, 2, 4, 8)  # seconds before the next try
 _known_roots: set[str] = set()
-_copies: dict[pathlib.Path, str] = {}  # what was known of a file when it was copied
+_copies: dict[pathlib.Path, dict[str, Any]] = {}  # what was known of a file when it was copied
 _copying = threading.RLock()
+# gcsfs raises the errors whose tracebacks it logs.
+logging.getLogger("gcsfs").addHandler(logging.NullHandler())
 
 
 def as_url(path: Any) -> str | None:
@@ -73,38 +72,11 @@ def location(path: Any) -> pathlib.Path:
     if is_remote(path):
         return path
     with explained(url):
-        try:
-            from upath import UPath
-        except ImportError:
-            needed = "needs fsspec and universal-pathlib"
-            raise ValueError(f"{without_secrets(url)} {needed}; {install_command('cloud')}.") from None
-        protocol = url.partition(":")[0]
-        _adapt_library(protocol)
-        remote: Any = UPath(url, **_OPTIONS.get(protocol, {}))
+        from upath import UPath
+
+        remote: Any = UPath(url, **_OPTIONS.get(url.partition(":")[0], {}))
         _check_root(remote)
     return remote
-
-
-@functools.cache
-def _adapt_library(protocol: str) -> None:
-    """Lets botocore and gcsfs draw their waits from a generator of their own, not from that of the seeds of weights.
-
-    Without it, a run whose server was busy while its model was made would begin with other weights. Tracebacks that
-    gcsfs logs are not shown, except where an application collects logs, because its errors are raised too.
-    """
-    drawn = random.Random()
-    if protocol == "s3":
-        from botocore.retries.standard import ExponentialBackoff
-
-        defaults = ExponentialBackoff.__init__.__defaults__ or ()
-        ExponentialBackoff.__init__.__defaults__ = tuple(
-            drawn.random if value == random.random else value for value in defaults
-        )
-    elif protocol == "gs":
-        import gcsfs.retry
-
-        setattr(gcsfs.retry, "random", drawn)  # noqa: B010  # a module to it, of which it uses `random.random`
-        logging.getLogger("gcsfs").addHandler(logging.NullHandler())
 
 
 def _check_root(remote: Any) -> None:
@@ -185,45 +157,25 @@ def local_copy(path: Any, wanted: Callable[[str], bool] = lambda name: True) -> 
     if not is_remote(remote):
         return remote
     with _copying, explained(remote):
-        copy = place_of_copy(remote)
-        found = retried(lambda: _files(remote))
-        names = {name: known for name, known in found.items() if not name or wanted(name)}
+        copy, info = place_of_copy(remote), remote.fs.info(remote.path)
+        is_folder = info["type"] == "directory" and remote.protocol not in _READ_ONLY  # which has no folders
+        infos = file_infos(remote) if is_folder else {"": info}
+        names = [name for name in infos if not name or wanted(name)]
         if not names:
-            needed = " that are needed" if found else ""
+            needed = " that are needed" if infos else ""
             raise ValueError(f"{without_secrets(str(remote))} has no files{needed}; check the URL.")
-        missing = [name for name, known in names.items() if not _is_copied(copy / name, known)]
-        if missing:
-            for name in missing:
-                (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            sources, targets = [below(remote, name) for name in missing], [str(copy / name) for name in missing]
-            retried(lambda: remote.fs.get(sources, targets))
-        for gone in [file for file in _copies if copy in file.parents and _name(file, copy) not in found]:
+        stale = [name for name in names if _copies.get(copy / name) != infos[name] or not (copy / name).is_file()]
+        fetch(remote, stale, copy)
+        _copies.update({copy / name: infos[name] for name in stale})
+        for gone in [file for file in _copies if copy in file.parents and _name(file, copy) not in infos]:
             gone.unlink(missing_ok=True)
             del _copies[gone]
-        _copies.update({copy / name: known for name, known in names.items()})
     ORIGINS[copy] = without_secrets(str(remote))
     return copy
 
 
-def _is_copied(file: pathlib.Path, known: str) -> bool:
-    return _copies.get(file) == known and file.is_file()
-
-
 def _name(file: pathlib.Path, folder: pathlib.Path) -> str:
     return file.relative_to(folder).as_posix()
-
-
-def below(remote: Any, name: str) -> str:
-    """The path in its file system of a file below a remote folder; of the name "", that of the folder."""
-    return f"{remote.path.rstrip('/')}/{name}" if name else remote.path
-
-
-def _files(remote: Any) -> dict[str, str]:
-    """The files below a folder by name, or the file under the name "", with what tells whether they have changed."""
-    info = remote.fs.info(remote.path)
-    if info["type"] != "directory" or remote.protocol in _READ_ONLY:  # which has no folders
-        return {"": _state(info)}
-    return {name: _state(info) for name, info in file_infos(remote).items()}
 
 
 def file_infos(folder: Any) -> dict[str, dict[str, Any]]:
@@ -232,32 +184,32 @@ def file_infos(folder: Any) -> dict[str, dict[str, Any]]:
     with explained(folder):
         folder.fs.invalidate_cache()
         try:
-            found = retried(lambda: folder.fs.find(folder.path, detail=True))
+            infos = folder.fs.find(folder.path, detail=True)
         except FileNotFoundError:
             return {}
-    names = {path.lstrip("/").removeprefix(start): info for path, info in found.items()}
+    names = {path.lstrip("/").removeprefix(start): info for path, info in infos.items()}
     return {name: info for name, info in names.items() if name and not {"", ".", ".."} & set(name.split("/"))}
 
 
-def _state(info: dict[str, Any]) -> str:
-    tags = [info[key] for key in ("ETag", "etag", "generation", "md5Hash", "blob_id") if info.get(key)]
-    return str([info.get("size"), *(tags or map(info.get, ("LastModified", "mtime", "updated", "created")))])
+def fetch(remote: Any, names: Iterable[str], copy: pathlib.Path) -> None:
+    """Downloads files below a folder, or a file of the name ""; raises ValueError if they cannot be read."""
+    files = {(remote / name if name else remote).path: copy / name for name in names}
+    for folder in {file.parent for file in files.values()}:
+        folder.mkdir(parents=True, exist_ok=True)
+    with explained(remote):
+        _retried(lambda: remote.fs.get(list(files), [*map(str, files.values())]))
 
 
 @contextlib.contextmanager
 def borrowed(path: Any) -> Iterator[pathlib.Path]:
-    """A file on disk with the content of a file, for the time of the block."""
+    """A file on disk with the content of a file, for the time of the block; raises ValueError if it cannot be read."""
     if not is_remote(path):
         yield path
         return
-    copy = process_folder() / "borrowed" / secrets.token_hex(8) / path.name
-    copy.parent.mkdir(parents=True)
-    try:
-        download(path, copy)
+    with tempfile.TemporaryDirectory(dir=process_folder()) as folder:
+        copy = pathlib.Path(folder, path.name)
+        fetch(path, [""], copy)
         yield copy
-    finally:
-        copy.unlink(missing_ok=True)
-        copy.parent.rmdir()
 
 
 @contextlib.contextmanager
@@ -267,16 +219,10 @@ def opened(path: Any) -> Iterator[io.BufferedReader]:
         yield file
 
 
-def download(remote: Any, file: pathlib.Path) -> None:
-    """Copies a remote file; raises ValueError if it cannot be read."""
-    with explained(remote):
-        retried(lambda: remote.fs.get_file(remote.path, str(file)))
-
-
 def upload(file: pathlib.Path, remote: Any) -> None:
     """Copies a file, which is there in full or as it was before; raises ValueError if it cannot be written."""
     with explained(remote, "be written"):
-        retried(lambda: remote.fs.put_file(str(file), remote.path))
+        remote.fs.put_file(str(file), remote.path)
 
 
 def make_folder(folder: Any) -> None:
@@ -300,18 +246,19 @@ def remove_tree(folder: Any) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         return
     with explained(folder, "be written"), contextlib.suppress(FileNotFoundError):
-        retried(lambda: folder.fs.rm(folder.path, recursive=True))
+        folder.fs.rm(folder.path, recursive=True)
 
 
-def retried(function: Callable[[], Result]) -> Result:
-    """Calls a function, again after some seconds if the connection was lost: fsspec does not for http."""
-    for wait in _WAITS:
+def _retried(download: Callable[[], Any]) -> None:
+    """Downloads, again after some seconds if the connection was lost: fsspec does not for http."""
+    for wait in (*_WAITS, None):
         try:
-            return function()
+            download()
+            return
         except Exception as error:  # those of aiohttp by name, because it may not be installed
             is_lost = isinstance(error, ConnectionError | TimeoutError)
             is_lost |= type(error).__name__ in ("ClientOSError", "ServerDisconnectedError", "ClientPayloadError")
-            if not is_lost and getattr(error, "status", 0) not in (429, 500, 502, 503, 504):
+            is_lost |= getattr(error, "status", 0) in (429, 500, 502, 503, 504)
+            if wait is None or not is_lost:
                 raise
         time.sleep(wait)
-    return function()

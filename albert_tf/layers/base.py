@@ -9,6 +9,7 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.dropout import Dropout
 from albert_tf.layers.frozen import from_frozen_config, with_frozen
+from albert_tf.layers.seeds import next_seed
 
 
 class DenseWeights(NamedTuple):
@@ -51,11 +52,10 @@ class AlbertLayer(keras.layers.Layer):
     def kernel_initializer(self) -> keras.initializers.Initializer:
         """Truncated normal with standard deviation `initializer_range`, as in the reference.
 
-        Each call draws a seed from Keras' global generator and folds in the layer's name, so that a classifier and a
-        pretraining head created under the same global seed start with different weights.
+        Each call draws a seed and folds in the layer's name, so that a classifier and a pretraining head created under
+        the same seed start with different weights.
         """
-        seed = keras.initializers.TruncatedNormal().seed
-        seed = zlib.crc32(f"{self._given_name} {seed}".encode())
+        seed = zlib.crc32(f"{self._given_name} {next_seed()}".encode())
         return keras.initializers.TruncatedNormal(stddev=self.config.initializer_range, seed=seed)
 
     def make_dense(self, units: int, name: str, **kwargs) -> "Dense":

@@ -7,6 +7,8 @@ from typing import Any
 
 import keras
 
+from albert_tf.layers.seeds import next_seed
+
 
 class ReplicaSeedGenerator(keras.random.SeedGenerator):
     """A generator with the same state, but different seeds, on all replicas.
@@ -30,7 +32,7 @@ class Dropout(keras.layers.Layer):
     def __init__(self, rate: float, **kwargs):
         super().__init__(**kwargs)
         self.rate = rate
-        self.seed_generator = ReplicaSeedGenerator() if rate > 0 else None
+        self.seed_generator = ReplicaSeedGenerator(next_seed()) if rate > 0 else None
         self.supports_masking = True
         self.built = True
 

@@ -10,6 +10,7 @@ from keras import ops
 
 from albert_tf import checkpoints
 from albert_tf.config import AlbertConfig
+from albert_tf.layers.seeds import next_seed
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import TEXT_INPUTS, Field
@@ -102,7 +103,10 @@ class AlbertForSentenceEmbedding(AlbertBase):
         self.encoder = AlbertEncoder(config, add_pooling_layer=False, name="encoder", dtype=self.dtype_policy)
         self.dense = None
         if dense_size is not None:
-            self.dense = keras.layers.Dense(dense_size, dense_activation, dtype="float32", name="dense")
+            initializer = keras.initializers.GlorotUniform(next_seed())
+            self.dense = keras.layers.Dense(
+                dense_size, dense_activation, kernel_initializer=initializer, dtype="float32", name="dense"
+            )
             self.dense.build((None, config.hidden_size))
         self.build_parts(self.encoder)
 

@@ -4,6 +4,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import keras
+
+from albert_tf.layers.seeds import next_seed
 from albert_tf.models.base import AlbertBase
 
 
@@ -26,7 +29,7 @@ def add_adapters(model: AlbertBase, rank: int) -> None:
     for group in encoder.attention_blocks:
         for block in group:
             for dense in (block.query, block.value):
-                dense.enable_lora(rank)
+                dense.enable_lora(rank, a_initializer=keras.initializers.HeUniform(next_seed()))
 
 
 def freeze(model: AlbertBase, patterns: Iterable[str]) -> None:

@@ -25,6 +25,7 @@ from albert_tf.files.hub import model_folder
 from albert_tf.files.json import finite
 from albert_tf.files.origins import name_of
 from albert_tf.files.urls import location
+from albert_tf.layers.seeds import seeded
 from albert_tf.models.base import AlbertBase
 from albert_tf.optimizers import assign_rules
 from albert_tf.tokenization import AlbertTokenizer
@@ -98,7 +99,8 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
     arguments = task.model_arguments(train)
     keras.utils.set_random_seed(options.seed)
     with devices.strategy.scope():
-        model = make_model(options, arguments)
+        with seeded(options.seed):
+            model = make_model(options, arguments)
         options = options.model_copy(update={"learning_rate": options.learning_rate or default_rate(model.config)})
         tokenizer = load_tokenizer(options)
         teacher = load_teacher(options, model, tokenizer)

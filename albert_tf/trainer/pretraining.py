@@ -19,6 +19,7 @@ from albert_tf.data.manifest import Manifest, read_tokenizer_files
 from albert_tf.files.atomic import atomic_write, exclusive_lock, write_json
 from albert_tf.files.json import finite
 from albert_tf.files.urls import location
+from albert_tf.layers.seeds import seeded
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.trainer.batches import data_facts, data_sizes, heldout_batches, train_batches
 from albert_tf.trainer.callbacks import GradientLog, MetricsLog, ProgressLine, SaveState, StopAtBadLoss
@@ -178,7 +179,8 @@ def _train(run: _Run, devices: Devices, saved: SavedCheckpoint | None) -> Traini
     if devices.is_chief:
         _describe(run, devices)
     with devices.strategy.scope():
-        model = AlbertForPreTraining(recipe.config, objective=recipe.data.objective, dtype=training.dtype_policy)
+        with seeded(training.seed):
+            model = AlbertForPreTraining(recipe.config, objective=recipe.data.objective, dtype=training.dtype_policy)
         if recipe.weights is not None and saved is None:
             weights = checkpoints.with_vocabulary(checkpoints.read(recipe.weights), recipe.config)
             weights = checkpoints.with_positions(weights, recipe.config)

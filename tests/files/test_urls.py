@@ -3,7 +3,6 @@
 import hashlib
 import http.server
 import pathlib
-import random
 import shutil
 import threading
 import traceback
@@ -11,15 +10,15 @@ import traceback
 import fsspec
 import pytest
 
-from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
+from albert_tf.data import PrepareOptions, name_damage, prepare, pretraining_dataset
 from albert_tf.data.manifest import HashedFile
-from albert_tf.data.shard_cache import SHARDS, ShardCache
+from albert_tf.data.sources import LIMIT_VARIABLE, copied_if_small
 from albert_tf.files import claims, mirrors
 from albert_tf.files.atomic import atomic_write, sha256
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
 from albert_tf.files.mirrors import mirrored, upload_changes
-from albert_tf.files.origins import name_of, without_secrets
+from albert_tf.files.origins import name_of, process_folder, without_secrets
 from albert_tf.files.text import find_files, read_lines
 from albert_tf.files.urls import as_url, borrowed, file_infos, local_copy, location, make_folder, with_urls
 from albert_tf.trainer.run_folder import differences, plain_urls
@@ -132,7 +131,7 @@ def test_two_writers_of_one_folder(bucket, monkeypatch):
         claims.claimed(location(f"{bucket}/file")).__enter__()
     with claims.claimed(location(f"{bucket}/run")) as first:
         with pytest.raises(ValueError, match=r"is being written by another process .*give another folder"):
-            claims.Claim(location(f"{bucket}/run")).take()
+            claims.claimed(location(f"{bucket}/run")).__enter__()
         first.check()
     monkeypatch.setattr(claims, "BEAT_SECONDS", 60)  # so that it does not overwrite the marker that comes now
     with claims.claimed(location(f"{bucket}/run")) as first:
@@ -146,39 +145,57 @@ def test_two_writers_of_one_folder(bucket, monkeypatch):
     assert not location(f"{bucket}/run/{claims.MARKER}").exists()
 
 
-def test_shards_are_kept_within_the_limit(bucket):
-    for name in "abcd":
-        put(f"{bucket}/{name}", name * 100)
-    cache = ShardCache(limit=250)
-    files = [cache.take(f"{bucket}/{name}") for name in "abcd"]
-    assert [file.read_text()[0] for file in files] == [*"abcd"], "those that are read are all there"
-    for name in "abcd":
-        cache.give_back(f"{bucket}/{name}")
-    assert [file.exists() for file in files] == [False, False, True, True]
-    cache.take(f"{bucket}/a", is_ahead=True)
-    assert cache.take(f"{bucket}/a") == files[0]
-    cache.give_back(f"{bucket}/a")
-    assert [file.exists() for file in files] == [True, False, False, True]
-    with pytest.raises(ValueError, match="does not exist"):
-        cache.take(f"{bucket}/none")
-    assert "does not exist" in str(cache.failure)
-
-
-@pytest.mark.exhaustive
-def test_of_many_shards_few_are_kept_at_once(bucket, tmp_path, monkeypatch):
+@pytest.fixture
+def examples(bucket, tmp_path):
+    """Folders of equal examples, on disk and in a bucket."""
     lines = [line for line in NOVEL.read_text(encoding="utf-8").splitlines() if line.strip()]
-    (tmp_path / "text.txt").write_text("\n\n".join(lines[:600]) + "\n", encoding="utf-8")
-    prepare(PrepareOptions(inputs=[tmp_path / "text.txt"], output_dir=tmp_path / "a", max_seq_length=32, num_shards=90))
-    local = pathlib.Path(tmp_path / "a")
-    fsspec.filesystem("s3").put(f"{local}/", f"{bucket}/a/", recursive=True)
-    sizes = sorted(file.stat().st_size for file in local.glob("*.tfrecord"))
-    assert len(sizes) > 80
-    monkeypatch.setattr(SHARDS, "limit", 0)
-    monkeypatch.setattr(SHARDS, "largest", 0)
-    given = [list(pretraining_dataset(folder, 32, repeat=False)) for folder in (local, f"{bucket}/a")]
-    for (inputs, _), (expected, _) in zip(*given, strict=True):
-        assert (inputs["input_ids"].numpy() == expected["input_ids"].numpy()).all()
-    assert sizes[-1] < SHARDS.largest <= sum(sizes[-40:])
+    (tmp_path / "text.txt").write_text("\n\n".join(lines[:200]) + "\n", encoding="utf-8")
+    prepare(PrepareOptions(inputs=[tmp_path / "text.txt"], output_dir=tmp_path / "a", max_seq_length=32, num_shards=30))
+    fsspec.filesystem("s3").put(f"{tmp_path}/a/", f"{bucket}/a/", recursive=True)
+    return tmp_path / "a", f"{bucket}/a"
+
+
+def ids(folder):
+    return [inputs["input_ids"].numpy().tolist() for inputs, _ in pretraining_dataset(folder, 32, repeat=False)]
+
+
+def test_small_data_are_copied_once(examples, server):
+    local, remote = examples
+    expected = ids(local)
+    assert ids(remote) == expected
+    requests = server.requests
+    assert ids(remote) == expected
+    assert server.requests - requests < 20, "shards were copied again"
+
+
+def test_of_large_data_few_shards_are_on_disk(examples, monkeypatch):
+    local, remote = examples
+    on_disk = []
+    remove = pathlib.Path.unlink
+    monkeypatch.setattr(
+        pathlib.Path, "unlink", lambda path: on_disk.append(len([*path.parent.glob("shard-*")])) or remove(path)
+    )
+    monkeypatch.setenv(LIMIT_VARIABLE, "0")
+    assert ids(remote) == ids(local)
+    assert len(on_disk) > 24
+    assert max(on_disk) <= 16 + 2 * 4
+    assert not [*process_folder().glob("shard-*")]
+
+
+def test_a_shard_that_cannot_be_copied(examples, monkeypatch):
+    _, remote = examples
+    monkeypatch.setenv(LIMIT_VARIABLE, "0")
+    dataset = pretraining_dataset(remote, 32, repeat=False)
+    name = next(iter(location(remote).glob("*.tfrecord"))).name
+    location(f"{remote}/{name}").unlink()
+    with pytest.raises(ValueError, match=f"^{remote}/{name} does not exist .*check the URL"), name_damage(remote):
+        list(dataset)
+
+
+def test_a_limit_that_is_no_number(monkeypatch):
+    monkeypatch.setenv(LIMIT_VARIABLE, "10 GB")
+    with pytest.raises(ValueError, match=r"must be a number of bytes. Received: '10 GB'"):
+        copied_if_small([])
 
 
 MISTAKES = {
@@ -283,18 +300,6 @@ def test_a_refused_key_and_none(bucket, server, monkeypatch):
     with pytest.raises(ValueError, match=r"access was refused .*check the key and its rights"):
         local_copy(f"{bucket}/a")
     server.fault = ""
-
-
-def test_retries_leave_the_seeds_of_weights_alone(bucket, server):
-    put(f"{bucket}/a")
-    random.seed(1)
-    state = random.getstate()
-    server.fault, server.failed = "busy", 0
-    for _ in range(3):
-        sha256(location(f"{bucket}/a"))
-    server.fault = ""
-    assert server.failed
-    assert random.getstate() == state
 
 
 @pytest.fixture

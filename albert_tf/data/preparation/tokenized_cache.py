@@ -17,7 +17,7 @@ from albert_tf.data.options import Objective, PrepareOptions
 from albert_tf.data.shard_files import DOCUMENT_ARRAYS
 from albert_tf.files.atomic import could_not_write, move
 from albert_tf.files.origins import process_folder
-from albert_tf.files.urls import download, is_remote
+from albert_tf.files.urls import fetch, is_remote
 from albert_tf.tokenization import AlbertTokenizer
 
 _BATCH_CHARACTERS = 2**20
@@ -187,8 +187,7 @@ def local_cache(workspace: Path, shard: int) -> Iterator[Path]:
         yield folder
         return
     with tempfile.TemporaryDirectory(dir=process_folder()) as copy:
-        for name in DOCUMENT_ARRAYS:
-            download(folder / name, Path(copy, name))
+        fetch(folder, DOCUMENT_ARRAYS, Path(copy))
         yield Path(copy)
 
 

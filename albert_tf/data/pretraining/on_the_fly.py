@@ -28,11 +28,16 @@ from albert_tf.data.options import ExampleOptions, Objective
 from albert_tf.data.pretraining.examples import make_examples
 from albert_tf.data.pretraining.pairs import Pairs, make_pairs
 from albert_tf.data.prng import fold_in, random_bits, splitmix64
-from albert_tf.data.shard_cache import SHARDS
 from albert_tf.data.shard_files import read_document_shard
 from albert_tf.data.sharding import EVERYTHING, InputShard
-from albert_tf.data.sources import check_expectations, complete_shards, find_shards, undamaged_shards
-from albert_tf.files.urls import location
+from albert_tf.data.sources import (
+    check_expectations,
+    complete_shards,
+    copied_if_small,
+    find_shards,
+    undamaged_shards,
+)
+from albert_tf.files.urls import borrowed, location
 
 _SHARD_ORDER_STREAM = 200
 _BLOCK_TOKENS = 2**18
@@ -95,7 +100,7 @@ def documents_dataset(
     order = ExampleOrder(manifest.recipe.examples.seed, np.array([counts[path] for path in paths], np.int64))
     if not order.per_epoch:
         raise ValueError(f"The documents in {folder} are too short for any example; prepare more text.")
-    source = _Source(paths, manifest.recipe.examples, load_vocabulary(folder))
+    source = _Source(copied_if_small(paths), manifest.recipe.examples, load_vocabulary(folder))
     rows = shard.rows(batch_size)
     read = features_to_learn(objective.value)
 
@@ -185,7 +190,7 @@ class _Source:
                     yield {feature.name: examples[feature.name] for feature in features}
 
     def _visit(self, visit: Visit) -> tuple[TokenizedDocuments, Pairs]:
-        with SHARDS.lent(self.paths[visit.shard]) as path:
+        with borrowed(self.paths[visit.shard]) as path:
             documents = read_document_shard(path)
         pairs = make_pairs(documents, [visit.epoch], self.options).shuffled()
         extra_pass = visit.epoch
