@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from albert_tf.inference.signatures import Signature
-from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving.batching import BYTES_PER_TOKEN, QueueFullError
 from albert_tf.serving.versions import NotFoundError, ServedVersion
+from albert_tf.tasks.outputs import TensorSpec
 
 DEFAULT_SIGNATURE = "serving_default"
 DTYPES = {"string": np.dtype(object), "int32": np.dtype(np.int32), "float32": np.dtype(np.float32)}

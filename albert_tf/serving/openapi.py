@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf.inference.signatures import Signature
-from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving.answers import DEFAULT_SIGNATURE
 from albert_tf.serving.versions import ServedVersion
+from albert_tf.tasks.outputs import TensorSpec
 
 _ERRORS = {
     "400": "The request does not fit the model.",

@@ -14,8 +14,8 @@ import numpy as np
 import orjson
 
 from albert_tf.inference.signatures import Signature
-from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving.answers import DEFAULT_SIGNATURE, DTYPES, check_shape
+from albert_tf.tasks.outputs import TensorSpec
 
 _BASE64 = "b64"
 _INT32 = range(-(2**31), 2**31)

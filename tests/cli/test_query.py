@@ -13,8 +13,8 @@ import pytest
 
 from albert_tf.inference import load_folder
 from albert_tf.inference.signatures import Signature
-from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving import server
+from albert_tf.tasks.outputs import TensorSpec
 from tests.serving.toy_server import TEXT, ToyEngine, write_version
 
 from .terminal import run

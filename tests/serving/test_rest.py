@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from albert_tf.inference.signatures import Signature
-from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving import answers
 from albert_tf.serving.batching import BatchOptions
 from albert_tf.serving.engine import load_engine
+from albert_tf.tasks.outputs import TensorSpec
 from tests.serving.toy_server import ToyEngine, run, toy_server, write_version
 
 MODEL = "/v1/models/task"
