@@ -1,6 +1,6 @@
 """The tasks, one row each: conversion, fine-tuning, prediction, export and `verify` derive from this table.
 
-To add a task, write its model in `models/` and its folder beside this file, and add a row here.
+To add a task, write its model in `models/` and its folder beside this file, and add a row here; see CONTRIBUTING.md.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ class Task:
 
 
 # Several models have a `classifier`; without an architecture in the file, the first row that fits is taken.
-TASKS = (
+TASKS = [
     Task(
         "sequence_classification",
         "AlbertForSequenceClassification",
@@ -97,7 +97,7 @@ TASKS = (
         kind="albert_tf.tasks.sentence_embedding.task:SentenceEmbedding",
         optional_heads=frozenset({"dense"}),
     ),
-)
+]
 HEADS = frozenset().union(*(task.heads | task.optional_heads for task in TASKS))
 
 
