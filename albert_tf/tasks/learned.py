@@ -4,17 +4,20 @@ Letters: N examples.
 """
 
 import abc
+import dataclasses
 import itertools
 import pathlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
+
+import numpy as np
 
 from albert_tf.data.finetuning.separated import separated_line
 from albert_tf.data.finetuning.tables import listed
 from albert_tf.files.atomic import atomic_open
 from albert_tf.metrics import ConstantScore, LabelScores
 from albert_tf.tasks.base import SettingsT, TextTask
-from albert_tf.tasks.outputs import Computed
+from albert_tf.tasks.outputs import Computed, Rows
 from albert_tf.tasks.table import TASKS, task_class
 
 
@@ -51,6 +54,35 @@ class Evaluation(Protocol):
     def notes(self) -> list[str]:
         """What a user should know of the scores: why one is undefined, or tells little."""
         ...
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelledRows:
+    """Tokenized rows to train on.
+
+    Attributes:
+        rows: the N rows.
+        labels: of each row, or several by name.
+        weights: float32 [N]; None: all are equal.
+        inputs: names of the labels that the model reads.
+    """
+
+    rows: Rows
+    labels: Any
+    weights: np.ndarray | None = None
+    inputs: tuple[str, ...] = ()
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Number of ids of each row: int [N]."""
+        return self.rows.lengths
+
+    def training_batch(self, rows: np.ndarray) -> tuple[Any, ...]:
+        """Inputs, labels and, if there are some, weights of some rows, as `model.fit` takes them."""
+        is_one = isinstance(self.labels, np.ndarray)
+        labels = self.labels[rows] if is_one else {name: array[rows] for name, array in self.labels.items()}
+        inputs = {**self.rows.batch(rows), **{name: labels[name] for name in self.inputs}}
+        return (inputs, labels) if self.weights is None else (inputs, labels, self.weights[rows])
 
 
 class LearnedTask(TextTask[SettingsT]):
@@ -106,7 +138,7 @@ class LearnedTask(TextTask[SettingsT]):
         """Tokenizes examples, for `decode`; also for training, unless `training_examples` does more."""
 
     def training_examples(self, train: Any) -> Any:
-        """Tokenizes examples to train on; see `albert_tf.data.finetuning.batches.TrainingExamples`.
+        """Tokenizes examples to train on; as LabelledRows or with its methods.
 
         Raises:
             ValueError: the examples do not fit the model.

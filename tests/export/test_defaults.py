@@ -82,4 +82,4 @@ def test_nothing_is_answered_where_no_span_is_allowed(write, tmp_path):
 def test_a_threshold_of_the_recipe_holds_if_the_report_has_none(write):
     folder = write("questions", no_answer_threshold=0.5)
     (folder / "metrics.json").write_text('{"no_answer_threshold": null}')
-    assert load_folder(folder).no_answer_threshold == 0.5
+    assert load_folder(folder).settings.no_answer_threshold == 0.5

@@ -245,8 +245,8 @@ def test_a_vocabulary_without_tokenizer_json_is_warned_of(tmp_path):
 
 def test_a_damaged_recipe_is_named(folders, tmp_path):
     shutil.copytree(folders["classifier"], tmp_path / "model")
-    (tmp_path / "model" / "recipe.json").write_text('{"doc_stride": "x"}')
-    with pytest.raises(ValueError, match=r"recipe\.json: `doc_stride` is invalid .*Received: 'x'"):
+    (tmp_path / "model" / "recipe.json").write_text('{"header": "x"}')
+    with pytest.raises(ValueError, match=r"recipe\.json: `header` is invalid .*Received: 'x'"):
         export_onnx(tmp_path / "model", tmp_path / "out", "task")
 
 

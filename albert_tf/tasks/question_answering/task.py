@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.data.finetuning.encoded import Inputs
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.tables import listed
 from albert_tf.files.atomic import atomic_open
-from albert_tf.tasks.learned import Compute, LearnedTask
+from albert_tf.tasks.learned import Compute, LabelledRows, LearnedTask
 from albert_tf.tasks.outputs import INTEGER, NUMBER, STRING, TensorSpec, as_bytes
 from albert_tf.tasks.predictions import AnswerPrediction
 from albert_tf.tasks.question_answering.answers import Answer, apply_threshold, find_answers, span_scores
@@ -24,8 +23,6 @@ from albert_tf.tasks.question_answering.evaluation import AnswerEvaluation
 from albert_tf.tasks.question_answering.files import read_questions
 from albert_tf.tasks.question_answering.questions import Question, QuestionWindows, encode_questions
 from albert_tf.tasks.question_answering.settings import QuestionSettings
-
-_LABELS = ("start_positions", "end_positions")
 
 
 class QuestionAnswering(LearnedTask[QuestionSettings]):
@@ -107,7 +104,7 @@ class QuestionAnswering(LearnedTask[QuestionSettings]):
                 f"in their passages: {listed(left_out[:3])}{', ...' if len(left_out) > 3 else '.'}"
             )
 
-    def training_examples(self, train: Sequence[Question]) -> "_AnsweredWindows":
+    def training_examples(self, train: Sequence[Question]) -> LabelledRows:
         """Tokenizes questions, without those whose answer is not in its passage."""
         usable = train
         if any(map(_is_misplaced, train)):
@@ -115,7 +112,10 @@ class QuestionAnswering(LearnedTask[QuestionSettings]):
         if not any(question.starts for question in usable):
             raise ValueError("None of the training questions has an answer in its passage; check the training file.")
         windows = self.rows(usable)
-        return _AnsweredWindows(windows, windows.labels(), is_beam=self.head == "beam")
+        labels = windows.labels()
+        if self.head == "beam":  # whose ends depend on the right start
+            return LabelledRows(windows, labels, inputs=("start_positions",))
+        return LabelledRows(windows.encoded, {name: labels[name] for name in ("start_positions", "end_positions")})
 
     def evaluator(self, compute, data):
         settings, answered = self.settings, [bool(question.answers) for question in data]
@@ -169,21 +169,3 @@ class QuestionAnswering(LearnedTask[QuestionSettings]):
 
 def _is_misplaced(question: Question) -> bool:
     return bool(question.starts) and question.starts[0] < 0
-
-
-@dataclasses.dataclass(frozen=True)
-class _AnsweredWindows:
-    windows: QuestionWindows
-    labels: dict[str, np.ndarray]
-    is_beam: bool
-
-    @property
-    def lengths(self) -> np.ndarray:
-        return self.windows.encoded.lengths
-
-    def training_batch(self, rows: np.ndarray) -> tuple[Inputs, Inputs]:
-        names = (*_LABELS, "is_impossible") if self.is_beam else _LABELS
-        labels = {name: self.labels[name][rows] for name in names}
-        if not self.is_beam:
-            return self.windows.encoded.batch(rows), labels
-        return {**self.windows.batch(rows), "start_positions": labels["start_positions"]}, labels

@@ -15,12 +15,17 @@ from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
 from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
 from albert_tf.files.origins import name_of
 from albert_tf.metrics import best_threshold, f1_label
-from albert_tf.tasks.learned import LearnedTask
+from albert_tf.tasks.learned import LabelledRows, LearnedTask
 from albert_tf.tasks.outputs import NUMBER, STRING, Computed, TensorSpec, as_bytes, check_labels, padded_bytes
 from albert_tf.tasks.predictions import ClassPrediction, LabelsPrediction
 from albert_tf.tasks.sequence_classification.baseline import tfidf_outputs
-from albert_tf.tasks.sequence_classification.evaluation import SCORES, LabelEvaluation, write_predictions
-from albert_tf.tasks.sequence_classification.logits import logits_of_texts, probabilities_of
+from albert_tf.tasks.sequence_classification.evaluation import (
+    SCORES,
+    LabelEvaluation,
+    logits_of_texts,
+    probabilities_of,
+    write_predictions,
+)
 from albert_tf.tasks.sequence_classification.settings import DEFAULT_THRESHOLD, ClassificationSettings, thresholds_of
 
 
@@ -135,7 +140,7 @@ class TextClassification(LearnedTask[ClassificationSettings]):
         smoothing = {"label_smoothing": self.settings.label_smoothing} if self.settings.label_smoothing else {}
         return {"problem": self.settings.problem, "labels": names, **smoothing}
 
-    def training_examples(self, train: LabelledTexts) -> "_LabelledExamples":
+    def training_examples(self, train: LabelledTexts) -> LabelledRows:
         """Tokenizes texts; each window of a long one is an example."""
         encoded, targets, weights = self.rows(train), self._targets(train), None
         targets = targets if encoded.text is None else targets[encoded.text]
@@ -150,7 +155,7 @@ class TextClassification(LearnedTask[ClassificationSettings]):
         elif by_class == "balanced":
             counts = np.bincount(targets, minlength=len(labels))
             weights = (len(targets) / (np.count_nonzero(counts) * np.maximum(counts, 1))).astype(np.float32)[targets]
-        return _LabelledExamples(encoded, targets, weights)
+        return LabelledRows(encoded, targets, weights)
 
     def _targets(self, texts: LabelledTexts) -> np.ndarray:
         """The labels as targets: class ids int32 [N], decisions float32 [N, C], or float32 [N] for regression."""
@@ -190,18 +195,3 @@ class TextClassification(LearnedTask[ClassificationSettings]):
 
     def write_predictions(self, path, data, evaluation):
         write_predictions(path, data, evaluation)
-
-
-@dataclasses.dataclass(frozen=True)
-class _LabelledExamples:
-    encoded: EncodedTexts
-    targets: np.ndarray
-    weights: np.ndarray | None
-
-    @property
-    def lengths(self) -> np.ndarray:
-        return self.encoded.lengths
-
-    def training_batch(self, rows: np.ndarray) -> tuple[Any, ...]:
-        labelled = self.encoded.batch(rows), self.targets[rows]
-        return labelled if self.weights is None else (*labelled, self.weights[rows])

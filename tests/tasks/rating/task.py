@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 
-from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
+from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.metrics import ConstantScore, RegressionScores, regression_scores
-from albert_tf.tasks.learned import LearnedTask, write_table
+from albert_tf.tasks.learned import LabelledRows, LearnedTask, write_table
 from albert_tf.tasks.outputs import NUMBER, TensorSpec, collect, softmax
 from albert_tf.tasks.settings import Settings
 
@@ -33,21 +33,6 @@ class Rated:
 
     def __len__(self):
         return len(self.texts)
-
-
-@dataclasses.dataclass(frozen=True)
-class RatedRows:
-    """Tokenized texts with labels, for training."""
-
-    encoded: EncodedTexts
-    labels: np.ndarray
-
-    @property
-    def lengths(self):
-        return self.encoded.lengths
-
-    def training_batch(self, rows):
-        return self.encoded.batch(rows), self.labels[rows]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +84,7 @@ class Rating(LearnedTask[RatingSettings]):
         return {"labels": [str(number) for number in range(1, 1 + self.settings.highest)]}
 
     def training_examples(self, train):
-        return RatedRows(self.rows(train), (train.stars - 1).astype(np.int32))
+        return LabelledRows(self.rows(train), (train.stars - 1).astype(np.int32))
 
     def evaluator(self, compute, data):
         encoded = self.rows(data)
