@@ -26,7 +26,8 @@ class Settings(pydantic.BaseModel):
     """What all tasks have; a subclass has the settings of one task.
 
     Args:
-        task: name of a row of `albert_tf.tasks.TASKS`.
+        task: name of a row of `albert_tf.tasks.TASKS`: `"sequence_classification"`, `"token_classification"`,
+            `"multiple_choice"`, `"question_answering"`, `"question_answering_beam"` or `"sentence_embedding"`.
         max_length: maximum number of ids; longer texts are truncated, longer passages are split into windows. None: the
             model's maximum.
         rename_columns: new names of columns by their names in the data, for all tasks, such as `{"frage": "question"}`.
@@ -116,8 +117,8 @@ class TableSettings(Settings):
     Args:
         text_column, pair_column, label_column: columns of tables; `pair_column` is for pairs of texts.
         header: whether the first row of a table names the columns; otherwise columns are numbers from 0.
-        ragged_rows: what to do with rows of a table that have more or fewer fields than its header, or questions with
-            another number of choices than most: `"refuse"` the file, or `"drop"` the rows with a warning.
+        ragged_rows: what to do with rows of a table that have more or fewer fields than its header: `"refuse"` the
+            file, or `"drop"` the rows with a warning.
         main_score: for texts, the score that decides which weights are kept. None: accuracy, F1 of all decisions, or
             Pearson's correlation.
         positive_label: of two labels of texts, the one that F1 is of; None: the second. For sentence embeddings with
