@@ -25,7 +25,7 @@ LEVELS = {
 HOOKS = {("albert_tf.models.base", "albert_tf.training_step")}
 # Keras alone, so that these run on all its backends; but for the dropout layer, which asks for its replica's number,
 # for the faster form of a training step, and for the order in which TensorFlow adds up gradients.
-KERAS_ONLY = ("config.py", "costs.py", "keras_internals.py", "layers/", "models/", "optimizers/")
+KERAS_ONLY = ("config.py", "costs.py", "keras_internals.py", "layers/", "models/", "optimizers/", "tasks/")
 ABOUT_TENSORFLOW = (
     *("layers/dropout.py", "layers/kernels/__init__.py", "layers/kernels/tensorflow_cpu.py"),
     "models/layer_calls.py",
