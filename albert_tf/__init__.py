@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from albert_tf.registration import register_classes
-from albert_tf.tasks import TASKS
+from albert_tf.tasks.table import TASKS
 
 __version__ = "0.2.0"
 

@@ -17,13 +17,13 @@ def lazy_names(package: str, module_of: Mapping[str, str]) -> tuple[Callable[[st
 
     Args:
         package: the package's `__name__`.
-        module_of: for each name the module below the package that defines it.
+        module_of: for each name the module that defines it, below the package; or beside it, after a dot.
     """
 
     def get_name(name: str) -> Any:
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{package}.{module_of[name]}"), name)
+        return getattr(importlib.import_module(f".{module_of[name]}", package), name)
 
     return get_name, lambda: sorted(module_of)
 

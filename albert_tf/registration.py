@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 from albert_tf.lazy import FirstImport
-from albert_tf.tasks import TASKS
+from albert_tf.tasks.table import TASKS
 
 _MODULE_OF = {
     **dict.fromkeys(("AlbertEncoder", *(task.model for task in TASKS)), "albert_tf.models"),

@@ -139,9 +139,11 @@ def recipe_keys() -> str:
 
 def finetune_keys() -> str:
     """The table of the options of fine-tuning."""
-    from albert_tf.trainer.task_options import FinetuneOptions, TaskOptions
+    from albert_tf.tasks.settings import Settings
+    from albert_tf.trainer.task_options import FinetuneOptions
 
-    meanings = {name: text for model in (TaskOptions, FinetuneOptions) for name, text in _meanings_in_docstring(model)}
+    models = [model for model in reversed(FinetuneOptions.__mro__) if issubclass(model, Settings)]
+    meanings = {name: text for model in models for name, text in _meanings_in_docstring(model)}
     return _fields(FinetuneOptions, meanings)
 
 

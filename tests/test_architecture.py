@@ -10,10 +10,11 @@ import pytest
 PACKAGE = pathlib.Path(__file__).parents[1] / "albert_tf"
 LEVELS = {
     **dict.fromkeys(("extras", "lazy"), -1),
-    **dict.fromkeys(("config", "costs", "keras_internals", "tasks", "files", "processor", "progress"), 0),
+    **dict.fromkeys(("config", "costs", "keras_internals", "tasks.table", "files", "processor", "progress"), 0),
     "registration": 0.5,
     **dict.fromkeys(("tokenization", "layers", "optimizers", "metrics", "checkpoints"), 1),
     **dict.fromkeys(("models", "data"), 2),
+    "tasks": 2.5,
     **dict.fromkeys(("training_step", "inference"), 3),
     **dict.fromkeys(("trainer", "export", "verify", "bench"), 4),
     **dict.fromkeys(("report", "serving"), 5),
@@ -24,7 +25,7 @@ LEVELS = {
 HOOKS = {("albert_tf.models.base", "albert_tf.training_step")}
 # Keras alone, so that these run on all its backends; but for the dropout layer, which asks for its replica's number,
 # for the faster form of a training step, and for the order in which TensorFlow adds up gradients.
-KERAS_ONLY = ("config.py", "costs.py", "keras_internals.py", "layers/", "models/", "optimizers/")
+KERAS_ONLY = ("config.py", "costs.py", "keras_internals.py", "layers/", "models/", "optimizers/", "tasks/")
 ABOUT_TENSORFLOW = (
     *("layers/dropout.py", "layers/kernels/__init__.py", "layers/kernels/tensorflow_cpu.py"),
     "models/layer_calls.py",
@@ -117,7 +118,9 @@ def _owner(name: str, modules: set[str]) -> str:
 
 
 def package_of(module: str) -> str:
-    return module.split(".")[1] if "." in module else ""
+    """The package, or the module of it that has a level of its own."""
+    _, *parts = module.split(".")
+    return ".".join(parts[:2]) if ".".join(parts[:2]) in LEVELS else "".join(parts[:1])
 
 
 def unknown_packages(package: pathlib.Path) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from albert_tf.checkpoints.names import Format, joined, num_file_groups, reorient, rows
 from albert_tf.config import AlbertConfig
-from albert_tf.tasks import HEADS
+from albert_tf.tasks.table import HEADS
 
 # The parts of a model that can be initialized anew.
 _RENEWABLE = HEADS | {"pooler"}

@@ -10,7 +10,7 @@ from albert_tf.checkpoints.formats.google import write_google
 from albert_tf.checkpoints.huggingface import save_huggingface
 from albert_tf.checkpoints.names import Format, reorient, rows
 from albert_tf.checkpoints.sentence_modules import SENTENCE_SETTINGS
-from albert_tf.tasks import find_task
+from albert_tf.tasks.table import find_task
 
 _GOOGLE_NAME = "model.ckpt-best"
 # Values of `config.json` that do not follow from the config.

@@ -37,13 +37,13 @@ def run(
     source = checkpoint_folder(source)
     with progress_line("convert"), mirrored(folder) as output, temporary_folder(output / _TEMPORARY) as written:
         from albert_tf import checkpoints
-        from albert_tf.trainer.run_folder import RECIPE_FILE, REPORT_FILE
+        from albert_tf.tasks.settings import RECIPE_FILE, REPORT_FILE, SETTINGS_FILE
         from albert_tf.verify import check_weights  # imports TensorFlow, so only after the arguments were checked
 
         checkpoint = checkpoints.read(source)
         check_weights(checkpoint)
         placements = checkpoints.write(checkpoint, written, to)
-        for record in filter(Path.is_file, (source / RECIPE_FILE, source / REPORT_FILE)):
+        for record in filter(Path.is_file, (source / name for name in (RECIPE_FILE, REPORT_FILE, SETTINGS_FILE))):
             shutil.copy(record, written)  # how `finetune` read texts, and its threshold
         vocabulary = _write_vocabulary(source, written, to)
         for file in sorted(written.iterdir(), key=last_if_metadata):

@@ -138,8 +138,8 @@ def _weights_by_label(text: str) -> dict[str, float]:
 
 
 def _finetune(values: dict[str, Any], seeds: int | None, show_progress: bool) -> None:
+    from albert_tf.files.validation import checked
     from albert_tf.trainer import FinetuneOptions
-    from albert_tf.trainer.validation import checked
 
     grid = values.pop("grid", {})
     if not isinstance(grid, dict) or not all(isinstance(choices, list) and choices for choices in grid.values()):

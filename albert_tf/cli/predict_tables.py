@@ -70,7 +70,7 @@ def predict_table(model: Any, folder: Path, source: Source, output: Path) -> int
     _check_output(model.task, output, source)
     count = 0
     with tempfile.TemporaryDirectory(prefix="albert_tf-", ignore_cleanup_errors=True) as scratch:
-        form, unit, names, examples = _read(source, _trained(folder, model.task), Path(scratch))
+        form, unit, names, examples = _read(source, _trained(model), Path(scratch))
         lines = _lines(model, examples, names, output.suffix, unit)
         with report_together():
             if str(output) == "-":
@@ -143,15 +143,12 @@ def _read(source: Source, trained: Mapping[str, Any], scratch: Path) -> tuple[st
     return ", ".join([*form, *rows.describe()]), unit, list(columns), _examples(rows, text, pair)
 
 
-def _trained(folder: Path, task: str) -> dict[str, Any]:
+def _trained(model: Any) -> dict[str, Any]:
     """The columns of the model's fine-tuning, or the defaults."""
-    from albert_tf.files.json import read_json
-    from albert_tf.trainer.run_folder import RECIPE_FILE
-
-    file = folder / RECIPE_FILE
-    is_like_training = file.is_file() and task != "sentence_embedding"  # which embeds single sentences, not pairs
-    recipe = read_json(file, cure="restore it, or remove it to use the defaults") if is_like_training else {}
-    return {"text_column": "text", "pair_column": None, "header": True, "rename_columns": {}, **recipe}
+    defaults = {"text_column": "text", "pair_column": None, "header": True, "rename_columns": {}}
+    if model.task == "sentence_embedding":  # which embeds single sentences, not pairs
+        return defaults
+    return {name: getattr(model.model.settings, name, default) for name, default in defaults.items()}
 
 
 def _examples(rows: "FilledRows", text_column: str, pair_column: str | None) -> Iterator[_Example]:
@@ -266,9 +263,10 @@ def _beside(names: Iterable[str], ours: Collection[str]) -> dict[str, str]:
 
 def _probability_names(model: Any) -> list[str]:
     settings = model.model.settings
-    if settings.problem == "multi_label":
+    problem = getattr(settings, "problem", None)
+    if problem == "multi_label":
         return [f"probability of {label}" for label in settings.labels]
-    return ["probability"] if model.task == "sequence_classification" and settings.problem != "regression" else []
+    return ["probability"] if problem == "classification" else []
 
 
 def _cells(model: Any, prediction: Any) -> list[Any]:

@@ -64,7 +64,7 @@ def run(
     import shlex
 
     from albert_tf.data import PrepareOptions, prepare
-    from albert_tf.trainer.validation import checked
+    from albert_tf.files.validation import checked
 
     values = {name: value for name, value in locals().items() if name in PrepareOptions.model_fields}
     values |= {"inputs": tuple(inputs), "output_dir": output, "beam_options": tuple(shlex.split(beam_options))}

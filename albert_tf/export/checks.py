@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.inference.settings import Settings
+from albert_tf.tasks.settings import Settings
 
 # Texts on which an export is compared with its Keras model.
 SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
@@ -17,9 +17,14 @@ def check_length(name: str, length: Any, longest: int) -> None:
         raise ValueError(f"`{name}` must be an integer from 3 to {longest}. Received: {name}={length!r}.")
 
 
+def without_none(**options: Any) -> dict[str, Any]:
+    """The options that are given."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def warn_of_windows(settings: Settings, form: str) -> None:
     """Warns that an export, called `form`, does not read long texts in windows, if the model does."""
-    if settings.windows is not None:
+    if getattr(settings, "windows", None) is not None:
         warnings.warn(
             f"{form} does not read windows, as the model was trained to: the ends of texts that do not fit are left "
             "out, unless the program that uses it splits texts and joins the logits.",

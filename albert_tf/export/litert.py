@@ -11,15 +11,16 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.export.checks import check_length, warn_of_windows
+from albert_tf.export.checks import check_length, warn_of_windows, without_none
 from albert_tf.export.versions import publish, version_folder
-from albert_tf.files.atomic import atomic_write, temporary_folder, write_json
+from albert_tf.files.atomic import atomic_write, temporary_folder
 from albert_tf.files.exports import LITERT
 from albert_tf.files.hub import model_folder
 from albert_tf.inference.folder import load_folder
 from albert_tf.inference.network import INPUTS
-from albert_tf.inference.settings import SETTINGS_FILE, Threshold
 from albert_tf.models.base import AlbertBase
+from albert_tf.tasks.sequence_classification.settings import Threshold
+from albert_tf.tasks.settings import files_in, write_settings
 
 MODEL_FILE = "model.tflite"
 _LENGTH = 128
@@ -68,14 +69,14 @@ def export_litert(
     """
     folder = version_folder(pathlib.Path(output), name, version, LITERT)
     loaded = load_folder(model_folder(source))
-    length = min(loaded.max_length, _LENGTH) if max_length is None else max_length
+    length = min(loaded.text_task.max_length, _LENGTH) if max_length is None else max_length
     check_length("max_length", length, loaded.model.config.max_position_embeddings)
     warn_of_windows(loaded.settings, "A LiteRT file")
     with temporary_folder(folder) as partial:
         size = write_litert(loaded.model, partial / MODEL_FILE, length, int8=int8)
         loaded.tokenizer.save_pretrained(partial)
-        settings = dataclasses.replace(loaded.settings.with_threshold(threshold), max_length=length)
-        write_json(partial / SETTINGS_FILE, settings.entries(partial), ensure_ascii=False)
+        settings = loaded.settings.changed(**without_none(threshold=threshold, max_length=length))
+        write_settings(partial, settings, files=files_in(partial))
         folder = publish(partial, folder, may_increment=version is None)
     return LiteRTReport(folder, size, length)
 

@@ -9,9 +9,10 @@ import tensorflow as tf
 import tensorflow_text
 
 from albert_tf.extras import version
-from albert_tf.files.atomic import atomic_write, write_json
-from albert_tf.inference.folder import ModelFolder, read_record
-from albert_tf.inference.settings import SETTINGS_FILE, Threshold
+from albert_tf.files.atomic import atomic_write
+from albert_tf.inference.folder import ModelFolder
+from albert_tf.tasks.sequence_classification.settings import Threshold
+from albert_tf.tasks.settings import SETTINGS_FILE, files_in, read_record, write_settings
 
 TEXT_FILE = "MODEL.md"
 # Not from the metadata of distributions, which a checkout that is not installed lacks.
@@ -44,7 +45,7 @@ def write_model_card(
     recipe, report = ({}, {}) if source is None else read_record(source)
     card = {
         "name": name,
-        **loaded.settings.entries(folder),
+        "files": files_in(folder),
         "license": license,
         **form,
         "config": loaded.model.config.to_dict(),
@@ -54,8 +55,8 @@ def write_model_card(
         "recipe": recipe,  # it has digests of its files, no paths
         "versions": _VERSIONS,
     }
-    atomic_write(folder / TEXT_FILE, _text(card).encode())
-    write_json(folder / SETTINGS_FILE, card, ensure_ascii=False)
+    atomic_write(folder / TEXT_FILE, _text({**loaded.settings.entries(), **card}).encode())
+    write_settings(folder, loaded.settings, **card)
 
 
 def _text(card: dict[str, Any]) -> str:
@@ -63,10 +64,10 @@ def _text(card: dict[str, Any]) -> str:
     layers = config["num_hidden_layers"]
     facts = {
         "Task": card["task"].replace("_", " "),
-        "Labels": ", ".join(card["labels"]) or "none",
-        **({"Threshold": _shown(card["threshold"])} if card["problem"] == "multi_label" else {}),
+        "Labels": ", ".join(card.get("labels") or ()) or "none",
+        **({"Threshold": _shown(card["threshold"])} if card.get("threshold") is not None else {}),
         "Longest input": f"{card['max_length']} tokens"
-        + (f"; longer texts in windows, joined by their {card['windows']}" if card["windows"] else ""),
+        + (f"; longer texts in windows, joined by their {card['windows']}" if card.get("windows") else ""),
         "Network": f"{layers} layer{'' if layers == 1 else 's'} of {config['hidden_size']} units",
         "Parameters": f"{card['parameters']:,}",
         "Precision": f"{card['precision']}; differs by at most {card['largest_difference']:.1e} from the Keras model",

@@ -18,7 +18,7 @@ from onnx import TensorProto, helper
 from albert_tf import checkpoints, models
 from albert_tf.checkpoints.names import num_file_groups
 from albert_tf.config import AlbertConfig
-from albert_tf.export.checks import SAMPLES, check_length, relative_difference, warn_of_windows
+from albert_tf.export.checks import SAMPLES, check_length, relative_difference, warn_of_windows, without_none
 from albert_tf.export.onnx_graph import OnnxGraph, Precision, onnx_graph
 from albert_tf.export.versions import publish, version_folder
 from albert_tf.export.web_page import check_web_task, write_web_page
@@ -31,8 +31,10 @@ from albert_tf.inference.folder import load_folder
 from albert_tf.inference.keras_network import KerasNetwork
 from albert_tf.inference.network import P_MASK
 from albert_tf.inference.onnx_network import MODEL_FILES, OUTPUT_NAMES
-from albert_tf.inference.settings import SETTINGS_FILE, Settings, Threshold
-from albert_tf.tasks import WindowsName, find_task
+from albert_tf.tasks.sentence_embedding.settings import EmbeddingSettings
+from albert_tf.tasks.sequence_classification.settings import Threshold
+from albert_tf.tasks.settings import files_in, write_settings
+from albert_tf.tasks.table import WindowsName, find_task
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import (
     CONFIG_FILE,
@@ -104,8 +106,7 @@ def export_onnx(
     """
     source = model_folder(source)
     folder = version_folder(location(output), name, version, ONNX)
-    loaded = _load(source, max_length, windows)
-    loaded = dataclasses.replace(loaded, settings=loaded.settings.with_threshold(threshold))
+    loaded = _load(source, without_none(max_length=max_length, threshold=threshold, windows=windows))
     if web_page:
         check_web_task(f"{loaded.settings.task} with the beam head" if loaded.is_beam else loaded.settings.task)
         warn_of_windows(loaded.settings, "The page")
@@ -117,7 +118,7 @@ def export_onnx(
         sizes = {precision: (partial / MODEL_FILES[precision]).stat().st_size for precision in differences}
         if web_page:
             write_web_page(partial, loaded.settings.task)
-        write_json(partial / SETTINGS_FILE, loaded.settings.entries(partial), ensure_ascii=False)
+        write_settings(partial, loaded.settings, files=files_in(partial))
         folder = publish(partial, folder, may_increment=version is None)
     return OnnxReport(folder, int(folder.name), sizes, differences)
 
@@ -126,7 +127,7 @@ def export_onnx(
 class _Loaded:
     model: Any
     tokenizer: AlbertTokenizer
-    settings: Settings
+    settings: Any  # of the task
 
     @property
     def config(self) -> AlbertConfig:
@@ -146,7 +147,7 @@ class _Loaded:
         return onnx_graph(f"{task}_beam", self.config, arrays, precision, ranges, beams)
 
 
-def _load(source: pathlib.Path, max_length: int | None, windows: WindowsName | None) -> _Loaded:
+def _load(source: pathlib.Path, changes: dict[str, Any]) -> _Loaded:
     checkpoint = checkpoints.read(source)
     if checkpoint.config.attention != "full":
         raise ValueError(
@@ -157,7 +158,7 @@ def _load(source: pathlib.Path, max_length: int | None, windows: WindowsName | N
     task = find_task(checkpoint.parts, checkpoint.settings.get("architectures") or ())
     if task is None and checkpoint.parts == {"encoder"}:
         settings, model, tokenizer = (
-            Settings("sentence_embedding", longest),
+            EmbeddingSettings(task="sentence_embedding", max_length=longest),
             None,
             AlbertTokenizer.from_pretrained(source),
         )
@@ -165,12 +166,10 @@ def _load(source: pathlib.Path, max_length: int | None, windows: WindowsName | N
     else:
         loaded = load_folder(source)
         settings, model, tokenizer = loaded.settings, loaded.model, loaded.tokenizer
-    if max_length is not None:
-        check_length("max_length", max_length, longest)
-        settings = dataclasses.replace(settings, max_length=max_length)
-    if windows is not None:
-        settings = dataclasses.replace(settings, windows=windows)
-    if settings.dense_size is not None:
+    if "max_length" in changes:
+        check_length("max_length", changes["max_length"], longest)
+    settings = settings.changed(**changes)
+    if getattr(model, "dense_size", None) is not None:
         raise ValueError(f"{source} has a layer after pooling, which ONNX files do not support; export a SavedModel.")
     if settings.task == "sentence_embedding":  # pooling is left to the program that uses the file
         has_pooler = "encoder/pooler/kernel" in checkpoint.arrays

@@ -61,7 +61,7 @@ def onnx_graph(
     `p_mask`, int64 [B, L], and has the outputs of AlbertForQuestionAnswering.
 
     Args:
-        task: name of a row of `albert_tf.tasks.TASKS`.
+        task: name of a row of `albert_tf.tasks.table.TASKS`.
         config: AlbertConfig.
         arrays: the weights by variable path.
         precision: of weights and arithmetic. With `"int8"`, those of matrix products with weights, and the embeddings.

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from albert_tf.data.finetuning.text_counts import count_texts
-from albert_tf.export.checks import check_length
+from albert_tf.export.checks import check_length, without_none
 from albert_tf.export.model_card import write_model_card
 from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.versions import publish, version_folder
@@ -18,9 +18,9 @@ from albert_tf.files.hub import model_folder
 from albert_tf.files.urls import location
 from albert_tf.inference.folder import ModelFolder, load_folder
 from albert_tf.inference.loading import TOKENIZER_FOLDER
-from albert_tf.inference.settings import Threshold
 from albert_tf.models.base import AlbertBase
-from albert_tf.tasks import TASKS, WindowsName
+from albert_tf.tasks.sequence_classification.settings import Threshold
+from albert_tf.tasks.table import TASKS, WindowsName
 
 TOLERANCE, BFLOAT16_TOLERANCE = 1e-5, 0.05
 
@@ -87,10 +87,7 @@ def export_saved_model(
     loaded = source if isinstance(source, ModelFolder) else load_folder(source)
     if max_length is not None:
         check_length("max_length", max_length, loaded.model.config.max_position_embeddings)
-        loaded = dataclasses.replace(loaded, max_length=max_length)
-    loaded = dataclasses.replace(loaded, threshold=loaded.settings.with_threshold(threshold).threshold)
-    if windows is not None:
-        loaded = dataclasses.replace(loaded, windows=windows)
+    loaded = loaded.changed(**without_none(max_length=max_length, threshold=threshold, windows=windows))
     folder = version_folder(location(output), name, version, SAVED_MODEL)
     exact = served_model(loaded)
     is_exact = precision == "float32"

@@ -38,9 +38,10 @@ class ServedModel(tf.Module):
 
     def __init__(self, loaded: ModelFolder):
         super().__init__()
+        self._settings: Any = loaded.settings
         self._loaded = loaded  # not tracked, so that only weights are saved, not the Keras model
         self.weights = [variable.value for variable in loaded.model.weights]
-        self.tokenizer = loaded.tokenizer.as_layer(max_length=loaded.max_length)
+        self.tokenizer = loaded.tokenizer.as_layer(max_length=self._settings.max_length)
         self.compute: Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]] = self.network
         self._with_attention = False
         # A scope for calls of the model, in which the weights of a frozen one are constants.

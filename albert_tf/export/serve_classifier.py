@@ -10,11 +10,11 @@ text.
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data.finetuning.choices import MAX_STATEMENT_LENGTH
 from albert_tf.data.finetuning.encoded import window_stride
 from albert_tf.export.checks import SAMPLES
 from albert_tf.export.serve_base import ServedModel
 from albert_tf.inference.folder import ModelFolder
+from albert_tf.tasks.multiple_choice.choices import MAX_STATEMENT_LENGTH
 
 
 class ServedClassifier(ServedModel):
@@ -22,20 +22,20 @@ class ServedClassifier(ServedModel):
 
     def __init__(self, loaded: ModelFolder):
         super().__init__(loaded)
-        self.text_ranks = {"text": 1, "text_pair": 1} if loaded.takes_pairs else {"text": 1}
-        if loaded.windows is not None:
-            stride = window_stride(loaded.max_length, loaded.doc_stride)
-            self.tokenizer = loaded.tokenizer.as_layer(loaded.max_length, doc_stride=stride)
+        self.text_ranks = {"text": 1, "text_pair": 1} if self._settings.pair_column is not None else {"text": 1}
+        if self._settings.windows is not None:
+            stride = window_stride(self._settings.max_length, self._settings.doc_stride)
+            self.tokenizer = loaded.tokenizer.as_layer(self._settings.max_length, doc_stride=stride)
 
     def outputs(self, inputs):
         return self._scores(super().outputs(inputs)["logits"])  # [R, C]
 
     def answer(self, encoded, texts):
         logits = super().outputs(self.model_inputs(encoded))["logits"]
-        if self._loaded.windows is not None:  # as `logits_of_texts`
+        if self._settings.windows is not None:  # as `logits_of_texts`
             if self._loaded.model.problem == "classification":
                 logits = tf.nn.log_softmax(logits)
-            join = tf.math.segment_mean if self._loaded.windows == "mean" else tf.math.segment_max
+            join = tf.math.segment_mean if self._settings.windows == "mean" else tf.math.segment_max
             logits = join(logits, encoded["overflow_to_sample_mapping"])
         return self._scores(logits)
 
@@ -45,7 +45,7 @@ class ServedClassifier(ServedModel):
             return {"score": logits[:, 0]}
         probabilities = self._loaded.model.probabilities(logits)
         if self._loaded.model.problem == "multi_label":
-            decisions = probabilities > self._loaded.settings.thresholds
+            decisions = probabilities > self._settings.thresholds
             names = tf.broadcast_to(tf.constant(self._loaded.model.labels), tf.shape(decisions))
             return {"labels": tf.ragged.boolean_mask(names, decisions).to_tensor(""), "probabilities": probabilities}
         labels = tf.gather(tf.constant(self._loaded.model.labels), tf.argmax(probabilities, axis=-1))
@@ -66,13 +66,15 @@ class ServedChoices(ServedModel):
 
     def encode(self, texts):
         context, choices = texts["context"], texts["choices"]
-        loaded, special = self._loaded, self._loaded.tokenizer
+        special = self._loaded.tokenizer
         count = tf.shape(choices)[1]
         statement = self.tokenizer.tokenize(tf.reshape(choices, [-1]))["input_ids"]  # [B C, (T)]
-        statement = statement[:, -min(loaded.max_question_length or MAX_STATEMENT_LENGTH, loaded.max_length - 4) :]
+        statement = statement[
+            :, -min(self._settings.max_question_length or MAX_STATEMENT_LENGTH, self._settings.max_length - 4) :
+        ]
         passage = self.tokenizer.tokenize(self.tokenizer.used_part(context))["input_ids"]  # [B, (T)]
         passage = tf.gather(passage, tf.repeat(tf.range(tf.size(context)), count))
-        room = loaded.max_length - 3 - statement.row_lengths()
+        room = self._settings.max_length - 3 - statement.row_lengths()
         kept = tf.minimum(passage.row_lengths(), tf.cast(room, passage.row_splits.dtype))
         positions = tf.ragged.range(kept, row_splits_dtype=passage.row_splits.dtype)
         passage = tf.gather(passage, positions, batch_dims=1)

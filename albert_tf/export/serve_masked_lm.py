@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from albert_tf.export.serve_base import ServedModel, traced
 from albert_tf.inference.folder import ModelFolder
-from albert_tf.inference.tasks.masked_lm import MASK, TOP, no_mask_message
 from albert_tf.models import AlbertForPreTraining
+from albert_tf.tasks.masked_lm.task import MASK, TOP, no_mask_message
 
 _SAMPLES = ("A [MASK] text.", "[MASK]", "The last [MASK] of this longer text, with 1,000 others, is [MASK].")
 
@@ -21,7 +21,7 @@ class ServedMaskedLM(ServedModel):
 
     def __init__(self, loaded: ModelFolder):
         super().__init__(loaded)
-        self._masked_tokenizer = loaded.tokenizer.as_layer(max_length=loaded.max_length, allow_special=True)
+        self._masked_tokenizer = loaded.tokenizer.as_layer(max_length=self._settings.max_length, allow_special=True)
 
     def signatures(self):
         functions = super().signatures()
@@ -39,7 +39,7 @@ class ServedMaskedLM(ServedModel):
         without = tf.strings.regex_replace(texts["text"], re.escape(MASK), "")
         wanted = (tf.strings.length(texts["text"]) - tf.strings.length(without)) // len(MASK)
         is_complete = tf.reduce_all((found >= wanted) & (wanted > 0))
-        with tf.control_dependencies([tf.debugging.Assert(is_complete, [no_mask_message(self._loaded.max_length)])]):
+        with tf.control_dependencies([tf.debugging.Assert(is_complete, [no_mask_message(self._settings.max_length)])]):
             inputs, is_mask = _with_mask_positions(encoded, mask_token_id)
         is_pretrained = isinstance(self._loaded.model, AlbertForPreTraining)
         logits = self.outputs(inputs)["masked_lm_logits" if is_pretrained else "logits"]  # [B, M, V]

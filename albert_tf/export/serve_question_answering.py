@@ -8,13 +8,13 @@ Letters: B questions, R windows of all passages, L sequence, K starts, J ends of
 
 import tensorflow as tf
 
-from albert_tf.data.finetuning.answers import IMPOSSIBLE
 from albert_tf.data.finetuning.encoded import window_stride
-from albert_tf.data.finetuning.questions import question_length
 from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.windows import Windows, bytes_of, cut
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.inference.network import INPUTS
+from albert_tf.tasks.question_answering.answers import IMPOSSIBLE
+from albert_tf.tasks.question_answering.questions import question_length
 
 _CANDIDATES = 20
 _NEVER = -float("inf")
@@ -27,15 +27,15 @@ class ServedAnswers(ServedModel):
 
     def __init__(self, loaded: ModelFolder):
         super().__init__(loaded)
-        stride = window_stride(loaded.max_length, loaded.doc_stride)
+        stride = window_stride(self._settings.max_length, self._settings.doc_stride)
         self._doc_stride = stride
-        self._longest_question = question_length(loaded.max_length, loaded.max_question_length)
-        self.tokenizer = loaded.tokenizer.as_layer(loaded.max_length, return_offsets=True, doc_stride=stride)
+        self._longest_question = question_length(self._settings.max_length, self._settings.max_question_length)
+        self.tokenizer = loaded.tokenizer.as_layer(self._settings.max_length, return_offsets=True, doc_stride=stride)
         self._is_beam = loaded.model.head == "beam"
 
     def encode(self, texts):
         asked = self.tokenizer.tokenize(texts["question"])
-        longest = min(self._longest_question, self._loaded.max_length - 4)
+        longest = min(self._longest_question, self._settings.max_length - 4)
         asked = {name: rows[:, :longest] for name, rows in asked.items()}
         return self.tokenizer.arrange([asked, self.tokenizer.tokenize(texts["context"])])
 
@@ -43,7 +43,7 @@ class ServedAnswers(ServedModel):
         return super().network({**inputs, "p_mask": _p_mask(inputs)} if self._is_beam else inputs)
 
     def answer(self, encoded, texts):
-        windows = Windows.of(encoded, self._loaded.max_length, self._doc_stride)
+        windows = Windows.of(encoded, self._settings.max_length, self._doc_stride)
         message = "The passage of a question has no tokens; delete it."
         with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(windows.count > 0), [message])]):
             inputs = {name: tf.identity(encoded[name]) for name in INPUTS}
@@ -54,7 +54,7 @@ class ServedAnswers(ServedModel):
         first, last = (positions - windows.position[:, tf.newaxis, tf.newaxis] for positions in (starts, ends))
         is_best = tf.gather(windows.is_best(), starts[:, :, 0], batch_dims=1)[..., tf.newaxis]
         is_valid = is_best & (first >= 0) & (first <= last) & (last < windows.count[:, tf.newaxis, tf.newaxis])
-        is_valid &= last - first < self._loaded.max_answer_length
+        is_valid &= last - first < self._settings.max_answer_length
         scores = tf.where(is_valid, start_scores + end_scores, _NEVER)
         rows, best = _best_windows(tf.reshape(scores, [tf.shape(scores)[0], -1]), windows.samples)  # [B] each
         offsets = tf.gather(windows.offsets, rows)  # [B, L, 2]
@@ -100,7 +100,7 @@ class ServedAnswers(ServedModel):
 
     def _texts(self, context, start, end, is_found, score, null_odds):
         text, first, last = cut(bytes_of(context), tf.range(tf.size(context)), start, end)
-        threshold = self._loaded.no_answer_threshold
+        threshold = self._settings.no_answer_threshold
         is_answered = is_found & (text != "")
         if threshold is not None:
             is_answered &= null_odds <= threshold
@@ -113,7 +113,7 @@ class ServedAnswers(ServedModel):
         }
 
     def samples(self):
-        has_room = self._longest_question <= self._loaded.max_length - 4
+        has_room = self._longest_question <= self._settings.max_length - 4
         # Windows of a passage that repeats itself would have equal scores.
         passage = "ALBERT shares the weights of all layers. It was published in 2019. " + " ".join(
             map(str, range(99, 300))

@@ -27,9 +27,9 @@ class ServedTags(ServedModel):
 
     def __init__(self, loaded: ModelFolder):
         super().__init__(loaded)
-        stride = window_stride(loaded.max_length, loaded.doc_stride)
+        stride = window_stride(self._settings.max_length, self._settings.doc_stride)
         self._doc_stride = stride
-        self.tokenizer = loaded.tokenizer.as_layer(loaded.max_length, return_offsets=True, doc_stride=stride)
+        self.tokenizer = loaded.tokenizer.as_layer(self._settings.max_length, return_offsets=True, doc_stride=stride)
         parts = [split_tag(name) for name in entity_tags(loaded.model.labels)]
         self._names = sorted({label for _, label in parts} - {""})
         self._label = np.array([self._names.index(label) if label else -1 for _, label in parts], np.int32)
@@ -41,7 +41,7 @@ class ServedTags(ServedModel):
 
     def answer(self, encoded, texts):
         text = bytes_of(texts["text"])
-        windows = Windows.of(encoded, self._loaded.max_length, self._doc_stride)
+        windows = Windows.of(encoded, self._settings.max_length, self._doc_stride)
         probabilities = self.outputs(self.model_inputs(encoded))["probabilities"]
         is_best = windows.is_best()
         order = tf.argsort(tf.boolean_mask(windows.keys(), is_best))
@@ -50,7 +50,7 @@ class ServedTags(ServedModel):
             tf.gather(tf.boolean_mask(each, is_best), order) for each in (samples, windows.offsets, probabilities)
         )  # [N], [N, 2], [N, tags]
         starts, ends = offsets[:, 0], offsets[:, 1]
-        if self._loaded.tags_words:
+        if self._settings.tag_words:
             is_first, ends = _words(text, samples, starts, ends)
             samples, starts, ends, probabilities = (
                 tf.boolean_mask(each, is_first) for each in (samples, starts, ends, probabilities)

@@ -19,6 +19,7 @@ _VOCABULARIES = ("spiece.model", "30k-clean.model", "vocab.txt", "tokenizer.json
 _SMALL_FILES = {
     *("config.json", "tokenizer_config.json", "added_tokens.json", "special_tokens_map.json", *_VOCABULARIES),
     *("modules.json", "sentence_bert_config.json", "1_Pooling/config.json", "recipe.json", "metrics.json"),
+    "model.json",
     *(f"2_Dense/{name}" for name in ("config.json", "model.safetensors", "pytorch_model.bin")),
     *("metadata.json", "assets/tokenizer/vocabulary.spm"),
 }

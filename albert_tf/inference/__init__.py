@@ -8,27 +8,27 @@ if TYPE_CHECKING:
     from albert_tf.inference.folder import ModelFolder, load_folder
     from albert_tf.inference.loading import is_saved_model, load_model, load_onnx, load_saved_model
     from albert_tf.inference.network import Network
-    from albert_tf.inference.predictions import (
+    from albert_tf.inference.predictor import LoadedModel, Predictor
+    from albert_tf.tasks.predictions import (
         AnswerPrediction,
         ClassPrediction,
         Entity,
         LabelsPrediction,
         MaskPrediction,
     )
-    from albert_tf.inference.predictor import LoadedModel, Predictor
-    from albert_tf.inference.settings import Settings
+    from albert_tf.tasks.settings import Settings
 
 _MODULE_OF = {
-    "AnswerPrediction": "predictions",
-    "ClassPrediction": "predictions",
-    "Entity": "predictions",
-    "LabelsPrediction": "predictions",
+    "AnswerPrediction": ".tasks.predictions",
+    "ClassPrediction": ".tasks.predictions",
+    "Entity": ".tasks.predictions",
+    "LabelsPrediction": ".tasks.predictions",
     "LoadedModel": "predictor",
-    "MaskPrediction": "predictions",
+    "MaskPrediction": ".tasks.predictions",
     "ModelFolder": "folder",
     "Network": "network",
     "Predictor": "predictor",
-    "Settings": "settings",
+    "Settings": ".tasks.settings",
     "is_saved_model": "loading",
     "load_folder": "folder",
     "load_model": "loading",

@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 from collections.abc import Container, Iterator
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from albert_tf import checkpoints
 from albert_tf.config import AlbertConfig
@@ -14,7 +14,8 @@ from albert_tf.files.json import read_json
 from albert_tf.files.urls import is_url, local_copy
 from albert_tf.inference.onnx_network import OnnxNetwork, is_onnx_folder
 from albert_tf.inference.predictor import LoadedModel, Predictor
-from albert_tf.inference.settings import SETTINGS_FILE, Settings, Threshold
+from albert_tf.tasks.sequence_classification.settings import Threshold
+from albert_tf.tasks.settings import SETTINGS_FILE, read_settings
 from albert_tf.tokenization import AlbertTokenizer
 
 EngineName = Literal["keras", "tensorflow", "onnxruntime", "openvino"]
@@ -33,12 +34,7 @@ def load_model(
 ) -> Predictor:
     """Loads a model that takes texts; the arguments are those of `albert_tf.pipeline`."""
     loaded = _load(model, engine, precision, batch_size)
-    if threshold is None:
-        return loaded
-    settings = loaded.settings.with_threshold(threshold)
-    is_plain = isinstance(loaded, LoadedModel)
-    changes: dict[str, Any] = {"settings": settings} if is_plain else {"threshold": settings.threshold}
-    return dataclasses.replace(cast(Any, loaded), **changes)
+    return loaded if threshold is None else loaded.changed(threshold=threshold)
 
 
 def _load(
@@ -91,7 +87,7 @@ def load_onnx(
         ValueError: the folder is incomplete or damaged, has no file of this precision, or the engine is not installed.
     """
     folder = local_copy(folder)
-    settings = _settings(folder, AlbertConfig.from_json(folder / "config.json"))
+    settings = read_settings(folder, AlbertConfig.from_json(folder / "config.json").max_position_embeddings)
     network = OnnxNetwork(folder, settings.task, engine, precision)
     tokenizer = AlbertTokenizer.from_pretrained(folder)
     return LoadedModel(network, tokenizer, settings, batch_size, max_tokens, folder)
@@ -119,7 +115,7 @@ def load_saved_model(folder: str | pathlib.Path, batch_size: int = 32) -> Loaded
         config = AlbertConfig(**card["config"])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{newest / SETTINGS_FILE}: `config` is damaged ({error}); export the model again.") from None
-    settings = _settings(newest, config)
+    settings = read_settings(newest, config.max_position_embeddings)
     network = SavedModelNetwork(restored, settings, str(card.get("precision")))
     tokenizer = AlbertTokenizer.from_pretrained(newest / TOKENIZER_FOLDER)
     return LoadedModel(network, tokenizer, settings, batch_size, folder=newest)
@@ -162,17 +158,6 @@ def _load_keras(model: str | pathlib.Path, precision: Precision | None, batch_si
     if form in (SAVED_MODEL, ONNX):  # without `engine` it would have been loaded
         raise ValueError(f"{model} is an export of format {form}, not a folder of weights; leave `engine` out.")
     return dataclasses.replace(load_folder(model, precision), batch_size=batch_size)
-
-
-def _settings(folder: pathlib.Path, config: AlbertConfig) -> Settings:
-    """The settings of an export, which may have been edited; raises ValueError if they do not fit the model."""
-    settings, longest = Settings.read(folder), config.max_position_embeddings
-    if settings.max_length > longest:
-        raise ValueError(
-            f"{folder / SETTINGS_FILE}: `max_length` must not exceed the model's {longest} positions. Received: "
-            f"{settings.max_length}; correct it."
-        )
-    return settings
 
 
 def _check_exported(folder: pathlib.Path, restored: Any) -> None:

@@ -1,16 +1,16 @@
 """What computes a model's outputs: the protocol, and the batches that are computed.
 
-Letters: N rows, B rows of a batch, L sequence, P predictions, V vocabulary.
+Letters: B rows of a batch, L sequence, P predictions, V vocabulary.
 """
 
-import dataclasses
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import rows_by_length
 from albert_tf.progress import counted
+from albert_tf.tasks.outputs import Computed, Rows
 
 INPUTS: tuple[str, ...] = ("input_ids", "attention_mask", "token_type_ids")
 # Of the beam head: 1 where no answer can start or end.
@@ -44,34 +44,6 @@ class Network(Protocol):
         ...
 
 
-class Rows(Protocol):
-    """N tokenized rows, such as texts, or windows of them."""
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """Number of ids of each row: int [N]."""
-        ...
-
-    def batch(self, rows: np.ndarray, multiple: int = 8) -> dict[str, np.ndarray]:
-        """The network's inputs for some rows, padded to a multiple of this length."""
-        ...
-
-
-@dataclasses.dataclass(frozen=True)
-class Computed:
-    """Outputs of a batch.
-
-    Attributes:
-        rows: indices of its rows, int [B].
-        batch: its inputs.
-        outputs: what the network computed.
-    """
-
-    rows: np.ndarray
-    batch: Mapping[str, np.ndarray]
-    outputs: Mapping[str, np.ndarray]
-
-
 def compute_rows(
     network: Network, rows: Rows, batch_size: int, max_tokens: int | None, shows_progress: bool = False
 ) -> Iterator[Computed]:
@@ -90,29 +62,6 @@ def compute_rows(
     for indices in counted(batches, len(lengths)) if shows_progress else batches:
         batch = rows.batch(indices, multiple=1)
         yield Computed(indices, batch, network.compute(batch))
-
-
-def collect(
-    computed: Iterator[Computed],
-    output: str,
-    count: int,
-    empty: Callable[[tuple[int, ...], np.dtype], np.ndarray] = np.empty,
-) -> np.ndarray:
-    """One output of all rows in their order, [N, ...], whose shape depends on nothing but the number of rows.
-
-    Args:
-        computed: the batches.
-        output: name of the output.
-        count: N, at least 1.
-        empty: makes the array from its shape and data type.
-    """
-    found: Any = None
-    for part in computed:
-        values = part.outputs[output]
-        if found is None:
-            found = empty((count, *values.shape[1:]), values.dtype)
-        found[part.rows] = values
-    return found
 
 
 def at_positions(outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from albert_tf.extras import install_command
 from albert_tf.inference.network import P_MASK, at_positions
-from albert_tf.inference.settings import SETTINGS_FILE
+from albert_tf.tasks.settings import SETTINGS_FILE
 
 RuntimeName = Literal["auto", "openvino", "onnxruntime"]
 RuntimePrecision = Literal["auto", "float32", "bfloat16", "float16", "int8"]

@@ -11,10 +11,10 @@ import numpy as np
 from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN, MAX_TOKENS, rows_by_length
 from albert_tf.data.finetuning.text_counts import TextCounts, count_texts, report, report_together
 from albert_tf.inference.loading import EngineName, Precision, load_model
-from albert_tf.inference.predictor import LoadedModel, Predictor
-from albert_tf.inference.settings import Threshold
+from albert_tf.inference.predictor import Predictor
 from albert_tf.progress import counted
-from albert_tf.tasks import WindowsName
+from albert_tf.tasks.sequence_classification.settings import Threshold
+from albert_tf.tasks.table import WindowsName
 
 _OPTIONAL, _CHOICES = "text_pair", "choices"
 _MASKED = ("masked_lm", "pretraining")
@@ -72,10 +72,7 @@ def pipeline(
     if type(batch_size) is not int or batch_size < 1:
         raise ValueError(f"`batch_size` must be an integer of at least 1. Received: batch_size={batch_size!r}.")
     loaded = load_model(model, engine, precision, batch_size, threshold)
-    if windows is not None:
-        settings = dataclasses.replace(loaded.settings, windows=windows)
-        loaded = LoadedModel(loaded.network, loaded.tokenizer, settings, batch_size, loaded.max_tokens)
-    return Pipeline(loaded, batch_size)
+    return Pipeline(loaded if windows is None else loaded.changed(windows=windows), batch_size)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +89,7 @@ class Pipeline:
 
     @property
     def task(self) -> str:
-        """Name of a row of `albert_tf.tasks.TASKS`."""
+        """Name of a row of `albert_tf.tasks.table.TASKS`."""
         return self.model.task
 
     def __repr__(self) -> str:

@@ -7,30 +7,25 @@ import abc
 import dataclasses
 import pathlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import MAX_TOKENS
-from albert_tf.inference import tasks
-from albert_tf.inference.network import Computed, Network, Rows, compute_rows
-from albert_tf.inference.predictions import (
+from albert_tf.inference.network import Network, compute_rows
+from albert_tf.tasks.base import TextTask
+from albert_tf.tasks.masked_lm.task import MaskedInTurn, MaskedLM, SentenceOrder
+from albert_tf.tasks.outputs import Computed, Rows
+from albert_tf.tasks.predictions import (
     AnswerPrediction,
     ClassPrediction,
     Entity,
     LabelsPrediction,
     MaskPrediction,
 )
-from albert_tf.inference.settings import Settings
-from albert_tf.inference.tasks import TextTask
-from albert_tf.tasks import TASKS
+from albert_tf.tasks.settings import Settings
+from albert_tf.tasks.table import task_class
 from albert_tf.tokenization import AlbertTokenizer
-
-
-def make_text_task(tokenizer: AlbertTokenizer, settings: Settings) -> TextTask:
-    """What makes rows of texts, and predictions of the outputs for them."""
-    name = next(row.inference for row in TASKS if row.name == settings.task)
-    return getattr(tasks, name)(tokenizer, settings)
 
 
 class Predictor(abc.ABC):
@@ -52,18 +47,22 @@ class Predictor(abc.ABC):
 
     @property
     def task(self) -> str:
-        """Name of the first row of `albert_tf.tasks.TASKS` that the model is for."""
+        """Name of the first row of `albert_tf.tasks.table.TASKS` that the model is for."""
         return self.settings.task
 
     @property
     def text_task(self) -> TextTask:
-        """What makes predictions of the network's outputs."""
-        return make_text_task(self.tokenizer, self.settings)
+        """What makes rows of texts, and predictions of the network's outputs for them."""
+        return task_class(self.task)(self.tokenizer, self.settings)
 
     def compute(self, rows: Rows, max_tokens: int | None = None, shows_progress: bool = False) -> Iterator[Computed]:
         """Computes tokenized rows in batches, see `compute_rows`; `max_tokens` can lower the predictor's own limit."""
         limits = [limit for limit in (max_tokens, self.max_tokens) if limit is not None]
         return compute_rows(self.network, rows, self.batch_size, min(limits, default=None), shows_progress)
+
+    def changed(self, **changes: Any) -> Self:
+        """The model with other settings; raises ValueError as `Settings.changed`."""
+        return dataclasses.replace(cast(Any, self), settings=self.settings.changed(**changes))
 
     def predict(self, *texts: Sequence[Any]) -> list[Any]:
         """The predictions of the model's task.
@@ -178,7 +177,7 @@ class Predictor(abc.ABC):
             ValueError: the model has no masked-LM head, or a text has no [MASK].
         """
         self._check("have a masked-LM head", "use a pretrained model", "masked_lm", "pretraining")
-        return self._decoded(tasks.MaskedLM(self.tokenizer, self.settings, top, targets), texts)
+        return self._decoded(MaskedLM(self.tokenizer, self.settings, top, targets), texts)
 
     def pseudo_log_likelihood(self, texts: Sequence[str]) -> list[float]:
         """How likely texts are: the sum of the log probabilities of their tokens, each masked in turn.
@@ -198,8 +197,8 @@ class Predictor(abc.ABC):
         self._check("have a masked-LM head", "use a pretrained model", "masked_lm", "pretraining")
         if not len(texts):
             return []
-        rows = tasks.MaskedInTurn(self.tokenizer, texts, self.settings.max_length)
-        return rows.sums(self.compute(rows, tasks.MaskedLM.max_tokens))
+        rows = MaskedInTurn(self.tokenizer, texts, self.text_task.max_length)
+        return rows.sums(self.compute(rows, MaskedLM.max_tokens))
 
     def sentence_order(self, texts: Sequence[str], pairs: Sequence[str]) -> list[float]:
         """Probability that each text precedes its pair, rather than follows it.
@@ -215,7 +214,7 @@ class Predictor(abc.ABC):
             ValueError: the model has no sentence-order head.
         """
         self._check("have a sentence-order head", "use a pretrained model", "pretraining")
-        return self._decoded(tasks.SentenceOrder(self.tokenizer, self.settings), texts, pairs)
+        return self._decoded(SentenceOrder(self.tokenizer, self.settings), texts, pairs)
 
     def _decoded(self, task: TextTask, *texts: Sequence[Any]) -> list[Any]:
         task.check_rows(texts)

@@ -9,7 +9,6 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  # registers the operations that the SavedModel calls
 
 from albert_tf.inference.network import INPUTS, at_positions
-from albert_tf.inference.settings import Settings
 
 SIGNATURE = "tokens"
 
@@ -25,7 +24,7 @@ class SavedModelNetwork:
 
     name = "tensorflow"
 
-    def __init__(self, restored: Any, settings: Settings, precision: str):
+    def __init__(self, restored: Any, settings: Any, precision: str):
         self.restored, self.precision, self._settings = restored, precision, settings
 
     def compute(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -40,11 +39,11 @@ class SavedModelNetwork:
 
     def _logits(self, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """Numbers that give the same probabilities as the model's logits, which the signature does not return."""
-        if self._settings.problem == "regression":
+        if getattr(self._settings, "problem", "") == "regression":
             return outputs["score"][:, None]
         limits = np.finfo(outputs["probabilities"].dtype)  # infinite logits of windows would have no mean
         probabilities = np.maximum(outputs["probabilities"], limits.tiny)
-        if self._settings.problem == "multi_label":
+        if getattr(self._settings, "problem", "") == "multi_label":
             probabilities = np.minimum(probabilities, 1 - limits.epsneg)
             return np.log(probabilities) - np.log1p(-probabilities)
         return np.log(probabilities)

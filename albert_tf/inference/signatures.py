@@ -12,8 +12,8 @@ import numpy as np
 from albert_tf.config import AlbertConfig
 from albert_tf.inference.network import INPUTS
 from albert_tf.inference.predictor import Predictor
-from albert_tf.inference.tasks import SentenceOrder, TensorSpec
-from albert_tf.inference.tasks.base import INTEGER, STRING, as_bytes
+from albert_tf.tasks.masked_lm.task import SentenceOrder
+from albert_tf.tasks.outputs import INTEGER, STRING, TensorSpec, as_bytes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,9 +62,9 @@ class TextSignatures:
         if settings.task == "pretraining":
             pair = dict.fromkeys(self._order.inputs, TensorSpec(STRING, (None,)))
             self.signatures["sentence_order"] = Signature(pair, self._order.specs(config.hidden_size))
-        if settings.labels and settings.problem != "regression":
-            labels = {"labels": TensorSpec(STRING, (len(settings.labels),))}
-            self.signatures["labels"] = Signature({}, labels)
+        self._labels: tuple[str, ...] = getattr(settings, "labels", None) or ()
+        if self._labels:
+            self.signatures["labels"] = Signature({}, {"labels": TensorSpec(STRING, (len(self._labels),))})
 
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Calls a signature.
@@ -83,7 +83,7 @@ class TextSignatures:
             raise ValueError(f"`signature` must be one of {', '.join(self.signatures)}. Received: {signature!r}.")
         arrays = _checked(signature, self.signatures[signature].inputs, inputs)
         if signature == "labels":
-            return {"labels": as_bytes(self._predictor.settings.labels)}
+            return {"labels": as_bytes(self._labels)}
         if signature == "tokens":
             return self._of_tokens(arrays)
         task = self._order if signature == "sentence_order" else self._task

@@ -15,7 +15,7 @@ from albert_tf.models.base import AlbertBase
 from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import TEXT_INPUTS, Field
 from albert_tf.models.losses import correct, cross_entropy, weighted_mean
-from albert_tf.tasks import Activation, Objective, Pooling
+from albert_tf.tasks.table import Activation, Objective, Pooling
 
 # As in sentence-transformers: cosines are multiplied by _SCALE before the softmax; a positive text must be closer than
 # a negative one by _MARGIN.

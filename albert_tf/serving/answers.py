@@ -8,11 +8,11 @@ import numpy as np
 
 from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN
 from albert_tf.inference.signatures import Signature
-from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving import tensor_json
 from albert_tf.serving.errors import NotFoundError
 from albert_tf.serving.tensor_json import DEFAULT_SIGNATURE, TensorRequest, dumps
 from albert_tf.serving.versions import ServedVersion
+from albert_tf.tasks.outputs import TensorSpec
 
 # Tokens of a row of a model that computes all of them: in windows, or for each choice. The memory of one pass is in
 # proportion, some 2 GB for ALBERT-base. Other models truncate their texts.

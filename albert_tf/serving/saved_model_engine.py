@@ -10,11 +10,12 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.inference.loading import TOKENIZER_FOLDER, check_saved_precision, check_takes_texts
-from albert_tf.inference.predictor import make_text_task
 from albert_tf.inference.saved_model_network import restore
-from albert_tf.inference.settings import SETTINGS_FILE, Settings
 from albert_tf.inference.signatures import Signature, check_names, texts_of
-from albert_tf.inference.tasks import TensorSpec, TextTask
+from albert_tf.tasks.base import TextTask
+from albert_tf.tasks.outputs import TensorSpec
+from albert_tf.tasks.settings import SETTINGS_FILE, read_settings
+from albert_tf.tasks.table import task_class
 from albert_tf.tokenization import AlbertTokenizer
 
 _DTYPES = ("string", "int32", "float32")
@@ -77,7 +78,8 @@ def _task_of(folder: pathlib.Path) -> TextTask | None:
     vocabulary = folder / TOKENIZER_FOLDER
     if not (folder / SETTINGS_FILE).is_file() or not vocabulary.is_dir():
         return None
-    return make_text_task(AlbertTokenizer.from_pretrained(vocabulary), Settings.read(folder))
+    settings = read_settings(folder)
+    return task_class(settings.task)(AlbertTokenizer.from_pretrained(vocabulary), settings)
 
 
 def _specs(tensors: Mapping[str, Any]) -> dict[str, TensorSpec]:

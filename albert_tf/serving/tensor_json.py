@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 
 from albert_tf.inference.signatures import Signature
-from albert_tf.inference.tasks import TensorSpec
+from albert_tf.tasks.outputs import TensorSpec
 
 DEFAULT_SIGNATURE = "serving_default"
 # Tokens or choices of a row: far more than a model has positions, and few enough not to exhaust the memory.

@@ -1,6 +1,7 @@
 """Evaluates a fine-tuned model of any task on a file of examples."""
 
 import contextlib
+import dataclasses
 import pathlib
 import sys
 import tempfile
@@ -9,16 +10,10 @@ from typing import Any
 
 from albert_tf.data.finetuning.example_sources import as_file
 from albert_tf.files.hub import model_folder
-from albert_tf.files.json import read_json
 from albert_tf.files.urls import location
 from albert_tf.inference.loading import load_model
 from albert_tf.inference.predictor import Predictor
-from albert_tf.tasks import TASKS, Task
-from albert_tf.trainer import tasks
-from albert_tf.trainer.run_folder import RECIPE_FILE
-from albert_tf.trainer.task_options import TaskOptions, check_read
-from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask, predictor_of
-from albert_tf.trainer.validation import checked
+from albert_tf.tasks.learned import Compute, Evaluation, LearnedTask
 
 
 def evaluate_folder(
@@ -38,7 +33,7 @@ def evaluate_folder(
         predictions: file to write predictions to, or None.
         batch_size: examples per batch.
         show_progress: whether to say on stderr what the data were recognised as.
-        **changes: TaskOptions that differ from those of the model's fine-tuning.
+        **changes: Settings of the task that differ from those of the model.
 
     Returns:
         The number of examples, and their Evaluation.
@@ -46,10 +41,10 @@ def evaluate_folder(
     Raises:
         ValueError: the folder holds no such model, or the examples do not fit it; the message names their line.
     """
-    task, model = _load(folder, changes, batch_size)
-    examples = task.read_dev(pathlib.Path(as_file(data, "dev", task.options.table)))
+    task, compute = _load(folder, changes, batch_size)
+    examples = task.read_dev(pathlib.Path(as_file(data, "dev", task.settings.table)))
     with _stored_ids(task):
-        evaluate = task.evaluator(model, examples)
+        evaluate = task.evaluator(compute, examples)
     evaluation = evaluate()
     if predictions is not None:
         task.write_predictions(location(predictions), examples, evaluation)
@@ -83,10 +78,10 @@ def predict_folder(
     Raises:
         ValueError: as `evaluate_folder`.
     """
-    task, model = _load(folder, changes, batch_size, loaded)
-    examples = task.read_unlabelled(pathlib.Path(as_file(data, "dev", task.options.table)))
+    task, compute = _load(folder, changes, batch_size, loaded)
+    examples = task.read_unlabelled(pathlib.Path(as_file(data, "dev", task.settings.table)))
     with _stored_ids(task):
-        predict = task.predictor(model, examples)
+        predict = task.predictor(compute, examples)
     task.write_predictions(location(output), examples, predict())
     if show_progress:
         print(examples.form, file=sys.stderr)
@@ -94,7 +89,7 @@ def predict_folder(
 
 
 @contextlib.contextmanager
-def _stored_ids(task: FinetuneTask) -> Iterator[None]:
+def _stored_ids(task: LearnedTask) -> Iterator[None]:
     """A folder for ids, which are mapped when it is removed, so that a process that is killed later leaves nothing."""
     with tempfile.TemporaryDirectory(prefix="albert_tf-", ignore_cleanup_errors=True) as folder:
         task.stored_ids = pathlib.Path(folder)
@@ -103,59 +98,26 @@ def _stored_ids(task: FinetuneTask) -> Iterator[None]:
 
 def _load(
     folder: str | pathlib.Path, changes: dict[str, Any], batch_size: int, loaded: Predictor | None = None
-) -> tuple[FinetuneTask, Predictor]:
+) -> tuple[LearnedTask, Compute]:
+    """The task of the model with its settings, some of them changed, and what computes its outputs."""
     folder = model_folder(folder)
-    loaded = loaded or load_model(folder, batch_size=batch_size)
-    model = getattr(loaded, "model", None)  # Keras', which an export has not
-    is_beam = getattr(model, "head", "") == "beam"
-    row = next(row for row in TASKS if row.name == f"{loaded.task}{'_beam' if is_beam else ''}")
-    if row.finetuning is None:
+    loaded = load_model(folder, batch_size=batch_size) if loaded is None else loaded
+    if not isinstance(loaded.text_task, LearnedTask):
         raise ValueError(f"{folder} holds no model of a task; pass a folder written by `albert-tf finetune`.")
-    options = _options(folder, row, loaded, changes)
-    if model is not None:
-        loaded = predictor_of(model, loaded.tokenizer, options, batch_size)
-    return getattr(tasks, row.finetuning)(options), loaded
-
-
-def _options(folder: pathlib.Path, row: Task, loaded: Predictor, changes: dict[str, Any]) -> TaskOptions:
-    """The options of the model's fine-tuning, as far as they are known, with changes."""
-    file, settings = folder / RECIPE_FILE, loaded.settings
-    values = settings.options("doc_stride", "windows", "max_question_length", "max_answer_length")
-    values |= {"max_length": settings.max_length}
-    if file.is_file():
-        recipe = read_json(file, cure="restore it, or remove it to use the defaults")
-        own = ("encoding", "delimiter")  # of the files of that run
-        values |= {name: recipe[name] for name in TaskOptions.model_fields if name in recipe and name not in own}
-        if "pair_column" in recipe and recipe["pair_column"] is None and changes.get("pair_column") is not None:
-            raise ValueError("The classifier was trained on single texts, but received pairs; remove the pair column.")
-    check_read(row.name, changes)
-    # The report of a run, which the settings are from, tells more than its recipe.
-    values |= {"tag_words": settings.tags_words, "no_answer_threshold": settings.no_answer_threshold}
-    values |= {"threshold": settings.threshold, "label_separator": settings.label_separator}
-    if "threshold" in changes:
-        changes = {**changes, "threshold": settings.with_threshold(changes["threshold"]).threshold}
-    # Where an answer is does not count in scores.
-    known = {"task": row.name, "problem": settings.problem, "misplaced_answers": "drop"}
-    if "label_column" in changes:
-        values = {name: values[name] for name in values if name not in ("dev_label_column", "label_columns")}
+    settings: Any = loaded.settings
+    if "label_column" in changes:  # instead of those of fine-tuning
+        others = {"dev_label_column": None, "label_columns": ()}
+        changes = {**{name: value for name, value in others.items() if hasattr(settings, name)}, **changes}
     if "label_columns" in changes:
-        values.pop("label_column", None)
-    source = str(file) if file.is_file() else "the options"
-    options = checked(TaskOptions, {**values, **known, **changes}, source)
-    is_export = loaded.network.name != "keras"
-    if settings.takes_pairs and options.pair_column is None:
-        raise ValueError("The classifier was trained on pairs; `pair_column` must name the second text of each.")
-    if is_export and row.name == "sequence_classification" and not settings.takes_pairs and options.pair_column:
-        raise ValueError("The classifier was trained on single texts, but received pairs; remove the pair column.")
-    longest = _longest(loaded)
-    if changes.get("max_length") and changes["max_length"] > longest:
+        changes = {**changes, "label_column": changes.get("label_column", "label")}
+    model = getattr(loaded, "model", None)  # Keras', which an export has not
+    longest = settings.max_length if model is None else model.config.max_position_embeddings
+    if (changes.get("max_length") or 0) > longest:
         raise ValueError(
-            f"`max_length` must not exceed the model's {longest} positions. Received: max_length={options.max_length}."
+            f"`max_length` must not exceed the model's {longest} positions. Received: "
+            f"max_length={changes['max_length']}."
         )
-    return options.model_copy(update={"max_length": min(options.max_length or settings.max_length, longest)})
-
-
-def _longest(loaded: Predictor) -> int:
-    """How many tokens the model takes; of an export those that it was exported for."""
-    model = getattr(loaded, "model", None)
-    return loaded.settings.max_length if model is None else model.config.max_position_embeddings
+    current: Any = loaded.changed(**changes)
+    if model is not None:
+        current = dataclasses.replace(current, batch_size=batch_size, traces_first=True)
+    return current.text_task, current.compute

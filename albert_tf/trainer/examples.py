@@ -1,14 +1,10 @@
-"""Examples as `finetune` reads them, to look at them before training, and the task that reads them."""
+"""Examples as `finetune` reads them, to look at them before training."""
 
 import pathlib
 from typing import Any
 
 from albert_tf.data.finetuning.example_sources import as_file
-from albert_tf.tasks import TASKS, Task
-from albert_tf.trainer import tasks
-from albert_tf.trainer.task_options import TaskOptions
-from albert_tf.trainer.tasks.base import FinetuneTask
-from albert_tf.trainer.validation import checked
+from albert_tf.tasks.learned import learned_task
 
 
 def load_examples(data: Any, task: str = "sequence_classification", split: str = "train", **options: Any) -> Any:
@@ -35,16 +31,7 @@ def load_examples(data: Any, task: str = "sequence_classification", split: str =
     >>> examples[0].starts
     (16,)
     """
-    given = checked(TaskOptions, {"task": task, **options})
-    reader, path = make_task(given), pathlib.Path(as_file(data, split, given.table))
+    kind: Any = learned_task(task)
+    settings = kind.settings_class.validated({"task": task, **options})
+    reader, path = kind(None, settings), pathlib.Path(as_file(data, split, settings.table))
     return reader.read(path) if split == "train" else reader.read_dev(path)
-
-
-def make_task(options: TaskOptions) -> FinetuneTask:
-    """The task that the options name."""
-    return getattr(tasks, str(row_of(options).finetuning))(options)
-
-
-def row_of(options: TaskOptions) -> Task:
-    """The row of the task in `albert_tf.tasks.TASKS`."""
-    return next(row for row in TASKS if row.name == options.task)

@@ -30,8 +30,8 @@ class FinetuneReport(pydantic.BaseModel):
     """Result of a run.
 
     Attributes:
-        folder: model and tokenizer in Hugging Face layout, `recipe.json`, this report as `metrics.json`,
-            `metrics.jsonl` with one line per evaluation, and the predictions for `dev`.
+        folder: model and tokenizer in Hugging Face layout, `recipe.json`, its settings as `model.json`, this report as
+            `metrics.json`, `metrics.jsonl` with one line per evaluation, and the predictions for `dev`.
         scores: on `dev`, with the weights that were kept.
         main_score: name of the score that evaluations are compared by.
         score_by_evaluation: the main score at each evaluation.

@@ -25,14 +25,17 @@ from albert_tf.files.hub import model_folder
 from albert_tf.files.json import finite
 from albert_tf.files.origins import name_of
 from albert_tf.files.urls import location
+from albert_tf.files.validation import checked
+from albert_tf.inference.folder import ModelFolder, facts_of
 from albert_tf.layers.seeds import seeded
 from albert_tf.models.base import AlbertBase
 from albert_tf.optimizers import assign_rules
+from albert_tf.tasks.learned import Evaluation, LearnedTask, learned_task
+from albert_tf.tasks.settings import write_settings
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, SaveState, StopAtBadLoss
 from albert_tf.trainer.checkpoint_files import latest_valid_checkpoint
 from albert_tf.trainer.devices import Devices, connect, explain_out_of_memory
-from albert_tf.trainer.examples import make_task
 from albert_tf.trainer.finetune_callbacks import Evaluate, FirstTenth, index_of_best, is_exhausted
 from albert_tf.trainer.finetune_report import FinetuneReport, read_report
 from albert_tf.trainer.fit_loop import FitLoop, TrainingStopped, removed_at_end
@@ -53,10 +56,10 @@ from albert_tf.trainer.run_folder import (
 from albert_tf.trainer.run_state import TrainingState
 from albert_tf.trainer.starting_model import LARGE, default_rate, load_teacher, load_tokenizer, make_model, max_length
 from albert_tf.trainer.task_options import FinetuneOptions
-from albert_tf.trainer.tasks.base import Evaluation, FinetuneTask, predictor_of
 from albert_tf.trainer.tensorboard import TensorBoardLog
 from albert_tf.trainer.throughput import SpeedLog
-from albert_tf.trainer.validation import checked
+
+_RESULTS = ("threshold", "no_answer_threshold")  # settings that are chosen on the examples to evaluate on
 
 
 def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneReport:
@@ -93,8 +96,8 @@ def _finetune(options: FinetuneOptions, show_progress: bool, ids: pathlib.Path |
 
 
 def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool, ids: pathlib.Path) -> FinetuneReport:
-    task = make_task(options)
-    task.stored_ids = ids
+    kind: Any = learned_task(options.task)
+    task = kind(None, options.settings)
     train, dev = task.read(options.train), task.read_dev(options.dev)
     arguments = task.model_arguments(train)
     keras.utils.set_random_seed(options.seed)
@@ -104,12 +107,14 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
         options = options.model_copy(update={"learning_rate": options.learning_rate or default_rate(model.config)})
         tokenizer = load_tokenizer(options)
         teacher = load_teacher(options, model, tokenizer)
-    found = {"max_length": max_length(options, model, tokenizer), "tag_words": task.tags_words(train)}
-    task.options = options.model_copy(update=found)
+    learnt = {"max_length": max_length(options, model, tokenizer), **task.learnt_settings(train)}
+    options = options.model_copy(update=learnt)
+    task = kind(tokenizer, task.settings.with_facts(**{**facts_of(model), "task": options.task, **learnt}))
+    task.stored_ids = ids
     with contextlib.ExitStack() as stack:
         if devices.is_chief:
             stack.enter_context(exclusive_lock(options.output))
-        recipe = _recipe(task, arguments, model, tokenizer, teacher)
+        recipe = _recipe(options, arguments, model, tokenizer, teacher)
         check_folder(options.output, recipe)
         if devices.is_chief:
             stack.enter_context(removed_at_end(options.output / IDS_FOLDER))
@@ -125,12 +130,13 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
                 frozen = model.count_params() - sum(math.prod(v.shape) for v in model.trainable_variables)
                 print(f"frozen: {frozen:,} of {model.count_params():,} weights", file=sys.stderr)
         with count_texts() as of_dev:
-            evaluate = task.evaluator(predictor_of(model, tokenizer, task.options), dev)
+            current = ModelFolder(model, tokenizer, task.settings, traces_first=True)
+            evaluate = task.evaluator(current.compute, dev)
         with count_texts() as of_train:
-            examples = task.training_examples(model, tokenizer, train)
+            examples = task.training_examples(train)
         counts = {"train": of_train, "dev": of_dev}
         run = _Run(options, task, devices, model, teacher, recipe, examples, evaluate, counts)
-        baseline = task.baseline_score(train, dev, model) if options.tfidf_baseline else None  # first: it may fail
+        baseline = task.baseline_score(train, dev) if options.tfidf_baseline else None  # first: it may fail
         return run.finish(tokenizer, train, dev, run.train(show_progress), baseline)
 
 
@@ -167,7 +173,7 @@ class _Run:
     """The parts of a run."""
 
     options: FinetuneOptions
-    task: FinetuneTask
+    task: LearnedTask
     devices: Devices
     model: AlbertBase
     teacher: AlbertBase | None
@@ -280,6 +286,7 @@ class _Run:
                 )
             state.restore(best)
         evaluation = self.evaluations.get(kept) or self.evaluate()
+        results: dict[str, Any] = {name: getattr(evaluation, name, None) for name in _RESULTS}
         report = FinetuneReport(
             folder=pathlib.Path(name_of(options.output)),
             scores=evaluation.scores,
@@ -288,9 +295,8 @@ class _Run:
             kept_evaluation=kept + 1,
             constant_score=evaluation.constant_score,
             baseline_score=baseline,
-            no_answer_threshold=getattr(evaluation, "no_answer_threshold", None),
-            threshold=getattr(evaluation, "threshold", None),
-            tags_words=self.task.options.tag_words,
+            **results,
+            tags_words=self.options.tag_words,
             cut_examples=self.counts["train"].cut,
             train_examples=len(train),
             dev_examples=len(dev),
@@ -302,6 +308,7 @@ class _Run:
         if self.devices.is_chief:
             self.model.save_pretrained(options.output)
             tokenizer.save_pretrained(options.output)
+            write_settings(options.output, self.task.settings.with_facts(**results))
             self.task.write_predictions(options.output / self.task.predictions_file, dev, evaluation)
             # Written last: its presence marks the run as finished.
             write_json(options.output / REPORT_FILE, finite(report.model_dump(), str), ensure_ascii=False)
@@ -362,14 +369,13 @@ def _optimizer(options: FinetuneOptions, steps: int) -> Any:
 
 
 def _recipe(
-    task: FinetuneTask,
+    options: FinetuneOptions,
     arguments: dict[str, Any],
     model: AlbertBase,
     tokenizer: AlbertTokenizer,
     teacher: AlbertBase | None,
 ) -> dict[str, Any]:
     """All options, with hashes of files instead of their paths."""
-    options: Any = task.options
     optional = ("rename_columns", "encoding", "delimiter", "pooling", "threshold", "freeze", "label_smoothing")
     unset = {name for name in optional if not getattr(options, name)}
     left_out = {"output", "pretrained", "teacher", "train", "dev", "add_tokens", *unset}

@@ -10,8 +10,8 @@ import pydantic
 
 from albert_tf.config import PRESETS, AlbertConfig
 from albert_tf.files.json import nearest, read_toml
+from albert_tf.files.validation import checked
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe, Section
-from albert_tf.trainer.validation import checked
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer

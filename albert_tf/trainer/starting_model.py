@@ -7,10 +7,10 @@ from albert_tf.config import AlbertConfig
 from albert_tf.inference.folder import load_folder
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.distillation import check_teacher
+from albert_tf.tasks.table import TASKS
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.added_tokens_files import read_token_lines
 from albert_tf.trainer.adapters import add_adapters, freeze
-from albert_tf.trainer.examples import row_of
 from albert_tf.trainer.task_options import FinetuneOptions
 
 LARGE = 512  # hidden width from which a learning rate for small models is too high
@@ -27,7 +27,8 @@ def load_tokenizer(options: FinetuneOptions) -> AlbertTokenizer:
 
 def make_model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBase:
     """The model to train; `arguments` are those of its constructor."""
-    kind, arguments = getattr(models, row_of(options).model), {**arguments, "dtype": options.dtype_policy}
+    name = next(row.model for row in TASKS if row.name == options.task)
+    kind, arguments = getattr(models, name), {**arguments, "dtype": options.dtype_policy}
     rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), options.dropout)
     values: dict[str, Any] = {**rates, "classifier_dropout_prob": options.head_dropout, "share": options.share}
     values["num_hidden_layers"] = options.num_hidden_layers

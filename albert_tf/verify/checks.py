@@ -19,7 +19,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.files.hub import model_folder
 from albert_tf.models import AlbertEncoder, AlbertForMaskedLM
 from albert_tf.models.base import AlbertBase
-from albert_tf.tasks import HEADS, smallest_task
+from albert_tf.tasks.table import HEADS, smallest_task
 from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
 from albert_tf.verify.published import PUBLISHED, PublishedModel, PublishedSlice, PublishedText
 

@@ -32,8 +32,8 @@ def ours(file: Path, model: Path):
     """Returns our seconds, and a list of windows (ids, answer, which tokens they show best) by question."""
     import numpy as np
 
-    from albert_tf.data.finetuning.question_files import read_questions
-    from albert_tf.data.finetuning.questions import encode_questions
+    from albert_tf.tasks.question_answering.files import read_questions
+    from albert_tf.tasks.question_answering.questions import encode_questions
     from albert_tf.tokenization import AlbertTokenizer
 
     questions, tokenizer = read_questions(file), AlbertTokenizer.from_pretrained(model)

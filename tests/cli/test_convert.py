@@ -60,7 +60,7 @@ def test_how_texts_were_read_in_finetuning_is_kept(tmp_path):
     write_task(tmp_path / "tags", "tags")
     output_of("convert", tmp_path / "tags", tmp_path / "new", "--to", "huggingface")
     found = load_folder(tmp_path / "new")
-    assert (found.max_length, found.doc_stride, found.tags_words) == (48, 16, True)
+    assert (found.settings.max_length, found.settings.doc_stride, found.settings.tag_words) == (48, 16, True)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_another_threshold_gives_other_labels(folders, tmp_path):
         options = [f"--threshold={value}" for value in given]
         assert json.loads(output_of(*command, *options))["scores"]["exact_match"] == exact_match
     classifier = ("evaluate", folders["classifier"], "--data", tmp_path / "a.tsv", "--threshold", "0.5")
-    assert "`threshold` must be left out unless a text may have any number of labels" in mistake(*classifier)
+    assert "`threshold` must be left out unless problem='multi_label'" in mistake(*classifier)
 
 
 def test_mistakes(files):

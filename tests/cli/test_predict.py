@@ -266,12 +266,13 @@ def test_texts_without_a_label_are_shown(folders):
     assert [row[1:3] for row in rows] == [["a text", "a"]]
     for wrong, message in {
         "x=0.5": "`threshold` must name labels of the model. Received: 'x'.",
-        "1.5": "`threshold` must be a number from 0 to 1, or such numbers by label. Received: 1.5.",
+        "1.5": "`threshold` must be a number from 0 to 1, such numbers by label, or 'per_label'. Received: "
+        "threshold=1.5.",
         "half": "`--threshold` must be a number such as 0.4, or label=number, repeated. Received: half.",
     }.items():
         assert mistake(*command, wrong) == f"albert-tf: {message}"
     classifier = ("predict", folders["classifier"], "a text", "--threshold", "0.4")
-    assert "must be left out unless a text may have any number of labels" in mistake(*classifier)
+    assert "must be left out unless problem='multi_label'" in mistake(*classifier)
 
 
 @pytest.mark.parametrize("kind", ["questions", pytest.param("tags", marks=pytest.mark.exhaustive)])

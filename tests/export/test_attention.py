@@ -23,7 +23,7 @@ TEXTS["context"] = TEXTS["text"]
 
 def expected_of(loaded, texts, pairs=None, doc_stride=None):
     """Tokens and the Keras model's attention [B, layers, N, L, L] of the first window of each text."""
-    inputs = loaded.tokenizer(texts, pairs, max_length=loaded.max_length, doc_stride=doc_stride)
+    inputs = loaded.tokenizer(texts, pairs, max_length=loaded.settings.max_length, doc_stride=doc_stride)
     samples = inputs.pop("overflow_to_sample_mapping", np.arange(len(texts)))
     inputs = {name: rows[np.searchsorted(samples, range(len(texts)))] for name, rows in inputs.items()}
     attentions = loaded.model.encoder(inputs, output_attentions=True)["attentions"]
@@ -54,7 +54,7 @@ def test_models_that_read_several_rows_at_once_have_none(folders, tmp_path):
 
 def check(outputs, loaded, kind):
     texts = {name: TEXTS[name] for name in KINDS[kind]}
-    stride = loaded.doc_stride if kind in ("questions", "questions_beam", "tags") else None
+    stride = loaded.settings.doc_stride if kind in ("questions", "questions_beam", "tags") else None
     tokens, attention, is_token = expected_of(loaded, *texts.values(), doc_stride=stride)
     given = outputs["attention"].numpy()
     assert given.shape == attention.shape

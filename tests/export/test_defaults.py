@@ -1,6 +1,5 @@
 """Proves that models without a recipe, such as downloaded ones, answer alike in Keras, SavedModels and ONNX folders."""
 
-import dataclasses
 import json
 
 import keras
@@ -61,7 +60,7 @@ def exported(folder, tmp_path, **options):
 def test_exports_of_another_length_read_texts_as_the_model_does(write, tmp_path, kind):
     folder, (function, texts) = write(kind), ANSWERS[kind]
     length = {"choices": 180, "beams": 60}.get(kind, 100)  # 60 is less than the longest question takes
-    expected = plain(function(dataclasses.replace(load_folder(folder), max_length=length), *texts))
+    expected = plain(function(load_folder(folder).changed(max_length=length), *texts))
     assert all(expected)  # taggers find entities, also with labels that have no prefix
     for predictor in exported(folder, tmp_path, max_length=length):
         assert plain(predictor(*texts)) == expected
@@ -82,4 +81,4 @@ def test_nothing_is_answered_where_no_span_is_allowed(write, tmp_path):
 def test_a_threshold_of_the_recipe_holds_if_the_report_has_none(write):
     folder = write("questions", no_answer_threshold=0.5)
     (folder / "metrics.json").write_text('{"no_answer_threshold": null}')
-    assert load_folder(folder).no_answer_threshold == 0.5
+    assert load_folder(folder).settings.no_answer_threshold == 0.5

@@ -1,6 +1,5 @@
 """Proves that ONNX files give the Keras models' outputs, hold shared weights once, and appear whole or not at all."""
 
-import dataclasses
 import json
 import shutil
 
@@ -15,7 +14,8 @@ import tokenizers
 from albert_tf import AlbertConfig, AlbertTokenizer, models
 from albert_tf.export import export_onnx, export_saved_model, onnx_folder, onnx_graph
 from albert_tf.files.atomic import sha256
-from albert_tf.inference import Settings, load_onnx
+from albert_tf.inference import load_onnx
+from albert_tf.tasks.settings import read_settings
 from tests.parameters import first_of
 from tests.tokenization.wordpiece_golden import korean, word_end
 from tests.toy_task import CONFIG, tokenizer
@@ -173,12 +173,12 @@ def test_a_folder_is_complete(report, folders, exports):
     assert report.sizes["int8"] < report.sizes["float32"] / 2
     config = json.loads((report.folder / "config.json").read_text())
     assert config == json.loads((folders["classifier"] / "config.json").read_text())
-    manifest = Settings.read(report.folder)
-    assert (manifest.task, manifest.max_length, manifest.takes_pairs) == ("sequence_classification", 48, False)
+    manifest = read_settings(report.folder)
+    assert (manifest.task, manifest.max_length, manifest.pair_column) == ("sequence_classification", 48, None)
     assert manifest.labels == ("gloomy", "mixed", "pleasant")
     card = json.loads((exports["classifier"].folder / "model.json").read_text())
     content = json.loads((report.folder / "model.json").read_text())
-    settings = {field.name for field in dataclasses.fields(Settings)}
+    settings = manifest.entries().keys()
     assert card.keys() & content.keys() == content.keys() == {*settings, "files"}
     settings = json.loads((report.folder / "tokenizer_config.json").read_text())
     assert settings["model_max_length"] == 48  # for transformers.js
@@ -212,7 +212,7 @@ def test_a_beam_head_has_all_files(folders, tmp_path):
     report = export_onnx(folders["questions_beam"], tmp_path, "beam", precisions=["float16", "int8"])
     assert report.largest_differences["float32"] < 1e-5
     assert max(report.largest_differences.values()) < 0.2
-    assert Settings.read(report.folder).task == "question_answering"
+    assert read_settings(report.folder).task == "question_answering"
 
 
 def test_a_file_that_is_too_large(monkeypatch):
@@ -245,8 +245,8 @@ def test_a_vocabulary_without_tokenizer_json_is_warned_of(tmp_path):
 
 def test_a_damaged_recipe_is_named(folders, tmp_path):
     shutil.copytree(folders["classifier"], tmp_path / "model")
-    (tmp_path / "model" / "recipe.json").write_text('{"doc_stride": "x"}')
-    with pytest.raises(ValueError, match=r"recipe\.json: `doc_stride` must be an integer of at least 1"):
+    (tmp_path / "model" / "recipe.json").write_text('{"header": "x"}')
+    with pytest.raises(ValueError, match=r"recipe\.json: `header` is invalid .*Received: 'x'"):
         export_onnx(tmp_path / "model", tmp_path / "out", "task")
 
 
@@ -255,14 +255,15 @@ def test_embeddings_take_single_texts_though_they_learned_from_pairs(folders, tm
     recipe = json.loads((source / "recipe.json").read_text())
     (source / "recipe.json").write_text(json.dumps({**recipe, "pair_column": "sentence2"}))
     folder = export_onnx(source, tmp_path, "embedding", precisions=["float32"]).folder
-    assert not Settings.read(folder).takes_pairs
+    assert read_settings(folder).pair_column == "sentence2"
+    assert load_onnx(folder).text_task.inputs == ("text",)
 
 
 def test_an_encoder_is_exported_for_programs_that_pool(tmp_path):
     models.AlbertEncoder(CONFIG, add_pooling_layer=False).save_pretrained(tmp_path / "encoder")
     tokenizer().save_pretrained(tmp_path / "encoder")
     folder = export_onnx(tmp_path / "encoder", tmp_path, "m", precisions=["float32"]).folder
-    assert Settings.read(folder).task == "sentence_embedding"
+    assert read_settings(folder).task == "sentence_embedding"
     assert load_onnx(folder).embed(["a text", ""]).shape == (2, CONFIG.hidden_size)
 
 

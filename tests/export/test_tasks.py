@@ -1,6 +1,5 @@
 """Proves that exports of every task answer as the Keras model does, whatever else is in the batch or in the process."""
 
-import dataclasses
 import json
 import pathlib
 
@@ -185,7 +184,7 @@ def test_answers_are_those_of_fine_tuning(folders, tmp_path, kind):
 def test_questions_without_an_answer(folders):
     loaded = load_folder(folders["questions"])
     odds = answer_questions(loaded, *TEXTS["questions"].values())[1].null_odds
-    refused = dataclasses.replace(loaded, no_answer_threshold=odds - 0.01)
+    refused = loaded.changed(no_answer_threshold=odds - 0.01)
     answer = answer_questions(refused, *(texts[1:2] for texts in TEXTS["questions"].values()))[0]
     assert (answer.text, answer.start, answer.end) == ("", -1, -1)
 
@@ -193,7 +192,7 @@ def test_questions_without_an_answer(folders):
 def test_words_decide_where_words_were_trained(folders):
     loaded = load_folder(folders["tags"])
     by_words, by_tokens = (
-        find_entities(dataclasses.replace(loaded, tags_words=tags_words), ["Jürgenstein, (Müllerhaus)."])[0]
+        find_entities(loaded.changed(tag_words=tags_words), ["Jürgenstein, (Müllerhaus)."])[0]
         for tags_words in (True, False)
     )
     ends = {0, 11, 12, 13, 14, 24, 25, 26}

@@ -63,9 +63,11 @@ def test_scores_and_predictions_are_those_of_the_weights(kind, form, folders, ex
     assert lines[0] == lines[1]
 
 
-def test_an_export_for_pairs_needs_their_column(onnx_folders, tmp_path):
+def test_an_export_reads_the_columns_of_its_training(onnx_folders, tmp_path):
     (tmp_path / "pairs.tsv").write_text(PAIRS, encoding="utf-8")
-    command = "evaluate", onnx_folders["pairs"], "--data", tmp_path / "pairs.tsv"
-    assert "`pair_column` must name the second text" in mistake(*command)
+    assert evaluate_folder(onnx_folders["pairs"], tmp_path / "pairs.tsv")[0] == 6
+    (tmp_path / "other.tsv").write_text(PAIRS.replace("text_pair", "second"), encoding="utf-8")
+    command = "evaluate", onnx_folders["pairs"], "--data", tmp_path / "other.tsv"
+    assert "has no column 'text_pair'" in mistake(*command)
     command = "evaluate", onnx_folders["classifier"], "--data", tmp_path / "pairs.tsv", "--pair-column", "text_pair"
     assert "trained on single texts, but received pairs" in mistake(*command)

@@ -23,7 +23,7 @@ import numpy as np
 from albert_tf.serving.engine import load_engine
 engine = load_engine(pathlib.Path(sys.argv[1]), sys.argv[2])
 engine.run("serving_default", {"text": np.array([b"One short text."], object)})
-print("FOREIGN", sorted({"tensorflow", "keras", "onnx", "jax", "torch", "pydantic"} & set(sys.modules)))
+print("FOREIGN", sorted({"tensorflow", "keras", "onnx", "jax", "torch"} & set(sys.modules)))
 """
 
 
@@ -153,7 +153,7 @@ def test_damaged_folders_are_named(onnx_folders, tmp_path, engine):
     with pytest.raises(ValueError, match=rf"model\.onnx cannot be loaded by {engine} .*export the model again"):
         load_onnx(tmp_path / "copy", engine)
     settings.write_text(settings.read_text().replace('"max_length": 48', '"max_length": "48"'))
-    with pytest.raises(ValueError, match=r"model\.json: `max_length` must be an integer of at least 3\. Received: 48"):
+    with pytest.raises(ValueError, match=r"model\.json: `max_length` is invalid .*Received: '48'"):
         load_onnx(tmp_path / "copy", engine)
 
 

@@ -75,8 +75,8 @@ def test_a_folder_is_taken_for_what_it_holds(loaded, tmp_path):
         "AlbertForSequenceClassification",
         "AlbertForPreTraining",
     ]
-    assert (loaded["classifier"].max_length, loaded["classifier"].takes_pairs) == (48, False)
-    assert (loaded["pairs"].takes_pairs, loaded["pretrained"].max_length) == (True, 64)
+    assert (loaded["classifier"].settings.max_length, loaded["classifier"].settings.pair_column) == (48, None)
+    assert (loaded["pairs"].text_task.inputs, loaded["pretrained"].settings.max_length) == (("text", "text_pair"), 64)
     AlbertForMaskedLM(CONFIG).save_pretrained(tmp_path)
     tokenizer().save_pretrained(tmp_path)
     masked = load_folder(tmp_path)
@@ -89,7 +89,7 @@ def test_a_folder_is_taken_for_what_it_holds(loaded, tmp_path):
 def test_a_recipe_of_another_kind_beside_the_model_is_no_matter(tmp_path):
     folder = write_classifier(tmp_path)
     (folder / "recipe.json").write_text(json.dumps({"model": {}, "training": {"num_train_steps": 3}}))
-    assert load_folder(folder).max_length == 64
+    assert load_folder(folder).settings.max_length == 64
 
 
 def test_mistakes_are_explained(loaded, tmp_path):

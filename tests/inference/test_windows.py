@@ -11,11 +11,12 @@ import albert_tf
 from albert_tf.export import export_litert, export_onnx, export_saved_model
 from albert_tf.inference import load_folder
 from albert_tf.inference.saved_model_network import SavedModelNetwork
-from albert_tf.inference.settings import Settings
 from albert_tf.serving.engine import OnnxEngine, load_engine
+from albert_tf.tasks.sequence_classification.settings import ClassificationSettings
+from albert_tf.tasks.settings import read_settings
 from tests.inference.test_engines import same
 from tests.parameters import first_of
-from tests.toy_task import tokenizer, write_classifier
+from tests.toy_task import tokenizer, write_classifier, write_task
 
 LONG = "The old man went by the house of Anna Smith in Berlin, with very cold rain. "
 TEXTS = ["One short text.", LONG * 9, "", LONG * 3 + "한국어 🙂", "word " * 46, "word " * 47]
@@ -77,7 +78,7 @@ def test_exports_join_them_as_the_model_does(folders, problem, windows, tmp_path
     saved, onnx = (export(model, tmp_path, export.__name__) for export in (export_saved_model, export_onnx))
     assert saved.largest_difference < 1e-5
     for folder in (saved.folder, onnx.folder):
-        assert Settings.read(folder).windows == windows
+        assert read_settings(folder).windows == windows
         same(albert_tf.pipeline(folder, batch_size=2)(TEXTS), expected)
     texts = {"text": np.array([text.encode() for text in TEXTS], object)}
     for engine in (load_engine(saved.folder), OnnxEngine(onnx.folder, "onnxruntime")):
@@ -109,21 +110,22 @@ def test_forms_without_windows_say_so(folders, tmp_path):
 def test_logits_of_windows_that_are_certain_are_finite():
     """Of a SavedModel probabilities are known, which may be 0 in one window and 1 in the next."""
     for problem in ("classification", "multi_label"):
-        network = SavedModelNetwork(None, Settings("sequence_classification", 48, problem=problem), "float32")
+        network = SavedModelNetwork(None, ClassificationSettings(problem=problem), "float32")
         logits = network._logits({"probabilities": np.array([[0, 1], [1, 0]], np.float32)})
         assert np.isfinite(logits.mean(axis=0)).all()
 
 
 def test_models_that_read_no_windows_refuse_them(tmp_path):
     pairs = write_classifier(tmp_path / "pairs", pairs=True)
-    with pytest.raises(ValueError, match=r"^`windows` must be left out for a model of pairs of texts; .*'mean'"):
+    with pytest.raises(ValueError, match=r"^`windows` must be left out for pairs of texts, .*'mean'"):
         albert_tf.pipeline(pairs, windows="mean")
-    with pytest.raises(ValueError, match=r"must be left out for a model of pairs of texts"):
+    with pytest.raises(ValueError, match=r"must be left out for pairs of texts"):
         export_saved_model(pairs, tmp_path, "task", windows="mean")
-    with pytest.raises(ValueError, match=r"must be left out for a model of token classification"):
-        Settings("token_classification", 48, windows="mean")
-    with pytest.raises(ValueError, match=r"`windows` must be one of mean, max, or null\. Received: sum"):
-        Settings("sequence_classification", 48, windows="sum")
+    write_task(tmp_path / "tags", "tags")
+    with pytest.raises(ValueError, match=r"`windows` must be left out for the task 'token_classification'"):
+        albert_tf.pipeline(tmp_path / "tags", windows="mean")
+    with pytest.raises(ValueError, match=r"`windows` is invalid \(Input should be 'mean' or 'max'\)"):
+        albert_tf.pipeline(write_classifier(tmp_path / "model"), windows="sum")
 
 
 def test_a_call_warns_once_of_all_texts_that_are_cut_or_empty(tmp_path):

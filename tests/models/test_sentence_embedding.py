@@ -9,8 +9,8 @@ from safetensors.numpy import save_file
 
 from albert_tf import AlbertConfig, AlbertForSentenceEmbedding, checkpoints
 from albert_tf.inference.network import Computed
-from albert_tf.inference.settings import Settings
-from albert_tf.inference.tasks import SentenceEmbedding
+from albert_tf.tasks.sentence_embedding.settings import EmbeddingSettings
+from albert_tf.tasks.sentence_embedding.task import SentenceEmbedding
 from albert_tf.verify import check_weights
 from tests.conftest import ROOT
 
@@ -50,7 +50,7 @@ def test_poolings_of_sentence_transformers(golden, tmp_path, pooling):
     assert AlbertForSentenceEmbedding.from_pretrained(tmp_path).pooling == pooling
     # A network that leaves pooling to the program, as an ONNX file does.
     outputs = {"sequence_output": np.array(model.encoder(inputs)["sequence_output"])}
-    task = SentenceEmbedding(None, Settings("sentence_embedding", 24, pooling=pooling))
+    task = SentenceEmbedding(None, EmbeddingSettings(max_length=24, pooling=pooling))
     pooled = task.with_embeddings(Computed(np.arange(6), inputs, outputs)).outputs["sentence_embedding"]
     np.testing.assert_allclose(pooled, expected, atol=TOLERANCE, rtol=0)
 

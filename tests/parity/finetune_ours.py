@@ -16,10 +16,11 @@ import numpy as np
 from albert_tf import models
 from albert_tf.data.finetuning.batches import steps_per_epoch, training_dataset
 from albert_tf.files.json import read_toml
+from albert_tf.inference.folder import facts_of
 from albert_tf.tasks import TASKS
+from albert_tf.tasks.learned import learned_task
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer import FinetuneOptions
-from albert_tf.trainer.examples import make_task
 
 
 def main() -> None:
@@ -32,7 +33,7 @@ def main() -> None:
     given = parser.parse_args()
     paths = {"pretrained": given.model, "train": given.train, "dev": given.train, "output": given.output}
     options = FinetuneOptions(**{**read_toml(given.recipe, ""), **paths, "seed": given.seed})
-    task = make_task(options)
+    task = learned_task(options.task)(None, options.settings)
     train = task.read(options.train)
     keras.utils.set_random_seed(options.seed)
     kind = next(getattr(models, row.model) for row in TASKS if row.name == options.task)
@@ -46,8 +47,9 @@ def main() -> None:
     )
     tokenizer = AlbertTokenizer.from_pretrained(given.model)
     length = options.max_length or model.config.max_position_embeddings
-    task.options = options.model_copy(update={"max_length": length})
-    examples = task.training_examples(model, tokenizer, train)
+    learnt = {"max_length": length, **task.learnt_settings(train)}
+    settings = task.settings.with_facts(**{**facts_of(model), "task": options.task, **learnt})
+    examples = learned_task(options.task)(tokenizer, settings).training_examples(train)
     steps = steps_per_epoch(len(examples.lengths), options.batch_size) * options.epochs
     arrays = {}
     for step, (inputs, labels) in enumerate(
@@ -57,7 +59,9 @@ def main() -> None:
         arrays |= {f"{step}/{name}": np.asarray(value) for name, value in batch.items()}
     for part in (model, tokenizer):
         part.save_pretrained(given.output / "start")
-    (given.output / "start/recipe.json").write_text(json.dumps(task.options.model_dump(mode="json")))
+    (given.output / "start/recipe.json").write_text(
+        json.dumps(options.model_copy(update=learnt).model_dump(mode="json"))
+    )
     np.savez(given.output / "batches.npz", steps=steps, **arrays)
     print(f"{steps} batches in {given.output}")
 

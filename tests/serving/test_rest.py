@@ -9,9 +9,9 @@ import pytest
 
 from albert_tf.inference import load_folder
 from albert_tf.inference.signatures import Signature
-from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving import answers
 from albert_tf.serving.engine import load_engine
+from albert_tf.tasks.outputs import TensorSpec
 from tests.serving.toy_server import ToyEngine, run, toy_server, write_version
 
 MODEL = "/v1/models/task"

@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.inference.signatures import Signature
-from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving.engine import load_engine
 from albert_tf.serving.saved_model_engine import load
+from albert_tf.tasks.outputs import TensorSpec
 
 
 class Lengths(tf.Module):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from albert_tf.inference.signatures import Signature
-from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving.tensor_json import format_predictions, parse_examples, parse_inputs, parse_predict
+from albert_tf.tasks.outputs import TensorSpec
 
 TEXT, IDS = TensorSpec("string", (None,)), TensorSpec("int32", (None, None))
 SINGLE = Signature({"text": TEXT}, {})

@@ -14,13 +14,13 @@ import httpx
 import numpy as np
 
 from albert_tf.inference.signatures import Signature
-from albert_tf.inference.tasks import TensorSpec
 from albert_tf.serving.batching import Batcher
 from albert_tf.serving.hosts import Hosts
 from albert_tf.serving.metrics import Metrics
 from albert_tf.serving.options import ServerOptions
 from albert_tf.serving.rest import ServerState, make_app
 from albert_tf.serving.versions import ModelRoot, ServedModels
+from albert_tf.tasks.outputs import TensorSpec
 
 TEXT, IDS = TensorSpec("string", (None,)), TensorSpec("int32", (None, None))
 NUMBER = TensorSpec("float32", (None,))

@@ -7,10 +7,10 @@ import pytest
 
 from albert_tf import AlbertConfig, AlbertForSequenceClassification
 from albert_tf.checkpoints import read
+from albert_tf.files.validation import checked
 from albert_tf.inference.folder import load_folder
 from albert_tf.trainer import FinetuneOptions, finetune, finetune_grid
 from albert_tf.trainer.run_folder import read_metrics
-from albert_tf.trainer.validation import checked
 from tests import toy_task
 from tests.trainer.mood_runs import options_for, write_files
 from tests.trainer.test_finetuning_resumed import assert_same_run, stop_at

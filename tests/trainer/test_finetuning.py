@@ -15,12 +15,12 @@ from albert_tf.checkpoints import read
 from albert_tf.data.finetuning.classification import read_texts
 from albert_tf.export import load_folder
 from albert_tf.metrics import ConstantScore, RegressionScores
+from albert_tf.tasks.sequence_classification.settings import ClassificationSettings
+from albert_tf.tasks.sequence_classification.task import TextClassification
 from albert_tf.trainer import finetune, finetune_grid, load_examples
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.run_folder import read_metrics
 from albert_tf.trainer.starting_model import default_rate
-from albert_tf.trainer.task_options import TaskOptions
-from albert_tf.trainer.tasks import TextClassification
 from tests import toy_task
 from tests.parameters import first_of
 from tests.toy_task import CONFIG, mood_rows, tokenizer, write_mood_table, write_pretrained
@@ -43,7 +43,7 @@ def test_a_label_column_of_different_values_looks_wrong(files):
     with pytest.warns(
         UserWarning, match=r"^the examples has 30 different labels in 30 rows; 'label' looks like the wr"
     ):
-        TextClassification(TaskOptions()).model_arguments(load_examples(rows))
+        TextClassification(None, ClassificationSettings()).model_arguments(load_examples(rows))
 
 
 @pytest.fixture(scope="module")
@@ -287,7 +287,11 @@ def test_numbers_are_predicted_from_pairs_in_csv(files):
     expected = np.corrcoef([[float(row[key]) for row in found] for key in ("label", "prediction")])[0, 1]
     assert report.scores.pearson == pytest.approx(expected, abs=1e-5)
     loaded = load_folder(files / "numbers")
-    assert (loaded.takes_pairs, loaded.max_length, loaded.model.problem) == (True, 12, "regression")
+    assert (loaded.settings.pair_column is None, loaded.settings.max_length, loaded.model.problem) == (
+        False,
+        12,
+        "regression",
+    )
 
 
 @pytest.mark.parametrize("name", ["[1]", "a\\b"])

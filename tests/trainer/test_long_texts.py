@@ -7,13 +7,12 @@ import warnings
 import numpy as np
 import pytest
 
-from albert_tf import AlbertForSequenceClassification
 from albert_tf.inference import load_folder
+from albert_tf.tasks.sequence_classification.task import TextClassification
 from albert_tf.trainer import FinetuneOptions, finetune, load_examples
 from albert_tf.trainer.evaluation import evaluate_folder
-from albert_tf.trainer.tasks import TextClassification
 from tests.cli.terminal import output_of, run
-from tests.toy_task import CONFIG, mood_rows, tokenizer, write_pretrained
+from tests.toy_task import mood_rows, tokenizer, write_pretrained
 from tests.trainer.mood_runs import predictions
 
 BEFORE = "the old man went by with a very old house and " * 4
@@ -67,11 +66,11 @@ def test_predictions_are_those_of_the_run(files, learnt):
 
 
 def test_each_window_has_the_label_and_the_weight_of_its_text(files):
-    task = TextClassification(options_for(files, files / "x", windows="max", class_weights="balanced"))
+    options = options_for(files, files / "x", windows="max", class_weights="balanced")
     rows = [("man " * 40, "a"), ("man", "b"), ("man " * 31, "a")]
     examples = load_examples([{"text": text, "label": label} for text, label in rows])
-    model = AlbertForSequenceClassification(CONFIG, labels=examples.label_names())
-    encoded = task.training_examples(model, tokenizer(), examples)
+    task = TextClassification(tokenizer(), options.settings.with_facts(labels=examples.label_names()))
+    encoded = task.training_examples(examples)
     inputs, targets, weights = encoded.training_batch(np.arange(len(encoded.lengths)))
     assert inputs["input_ids"].shape == (5, 32)
     assert targets.tolist() == [0, 0, 1, 0, 0]

@@ -6,14 +6,14 @@ import random
 import pytest
 import tensorflow as tf
 
-from albert_tf.data.finetuning.tagged import TaggedText, encode_tagged
 from albert_tf.export import export_onnx, export_saved_model, load_folder
 from albert_tf.files.json import read_json
 from albert_tf.inference.loading import load_model
 from albert_tf.metrics import ChoiceScores, ConstantScore, LabelScores, TagScores
+from albert_tf.tasks.token_classification.evaluation import TagEvaluation
+from albert_tf.tasks.token_classification.tagged import TaggedText, encode_tagged
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder, predict_folder
-from albert_tf.trainer.tasks.token_classification import TagEvaluation
 from tests.toy_task import tokenizer, write_pretrained
 
 NAMES, FILLING = ("anna", "bruno", "clara", "david"), ("the", "old", "house", "was", "by", "a", "river")
@@ -134,7 +134,7 @@ def test_a_word_without_tokens_does_not_divide_the_entity_around_it():
 
 
 def test_tags_have_no_score_to_choose(files, tmp_path):
-    with pytest.raises(ValueError, match="`main_score` must not be given for the task 'token_classification'"):
+    with pytest.raises(ValueError, match="`main_score` must be left out for the task 'token_classification'"):
         options_for(files, tmp_path / "run", "token_classification", "words.conll", main_score="f1")
 
 
@@ -188,6 +188,6 @@ def test_texts_without_entities_are_said_in_a_sentence():
 def test_whether_words_are_tagged_follows_from_the_training_file(files, tmp_path, train, dev, given, expected):
     options = options_for(files, tmp_path / "run", "token_classification", train, epochs=1, tag_words=given)
     report = finetune(options.model_copy(update={"dev": files / dev}))
-    assert report.tags_words is load_folder(tmp_path / "run").tags_words is expected
+    assert report.tags_words is load_folder(tmp_path / "run").settings.tag_words is expected
     assert read_json(tmp_path / "run/recipe.json", cure="")["tag_words"] is expected
     assert evaluate_folder(tmp_path / "run", files / dev)[1].scores == report.scores

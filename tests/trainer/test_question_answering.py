@@ -6,12 +6,12 @@ import json
 import pytest
 
 from albert_tf import AlbertForPreTraining
-from albert_tf.data.finetuning.answers import Answer, Candidate
-from albert_tf.data.finetuning.questions import Question
 from albert_tf.metrics import AnswerScores, ConstantScore, SquadScores
+from albert_tf.tasks.question_answering.answers import Answer, Candidate
+from albert_tf.tasks.question_answering.evaluation import AnswerEvaluation
+from albert_tf.tasks.question_answering.questions import Question
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder
-from albert_tf.trainer.tasks.question_answering import AnswerEvaluation
 from tests.toy_task import tokenizer, write_pretrained
 
 NAMES = ("Anna", "Bruno", "Clara", "David", "Emma", "Felix", "Greta", "Henry")

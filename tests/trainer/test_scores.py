@@ -8,11 +8,11 @@ import pytest
 
 from albert_tf.metrics import RegressionScores
 from albert_tf.report import write_report
+from albert_tf.tasks.sequence_classification.evaluation import LabelEvaluation
 from albert_tf.trainer import finetune
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.finetune_report import read_report
 from albert_tf.trainer.run_folder import read_metrics
-from albert_tf.trainer.tasks.text_classification import LabelEvaluation
 from tests.trainer.mood_runs import options_for, write_files
 
 

@@ -12,9 +12,9 @@ from albert_tf import AlbertForSentenceEmbedding
 from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.export import embed, export_saved_model, load_folder, load_saved_model
 from albert_tf.metrics import RegressionScores, cosines
+from albert_tf.tasks.sentence_embedding import task as sentence_embedding
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder
-from albert_tf.trainer.tasks import sentence_embedding
 from tests.cli.terminal import mistake, output_of
 from tests.toy_task import CONFIG, GLOOMY, PLEASANT, tokenizer, write_pretrained
 
@@ -63,7 +63,7 @@ def test_similarities_are_learnt(files, run):
     examples, again = evaluate_folder(folder, files / "pairs.csv")
     assert (examples, again.scores) == (80, report.scores)
     loaded = load_folder(folder)
-    assert (loaded.max_length, loaded.model.normalize) == (16, True)
+    assert (loaded.settings.max_length, loaded.model.normalize) == (16, True)
     vectors = embed(loaded, ["the old sun", "the old joy", "the old grief"])
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     same, other = cosines(vectors[[0, 0]], vectors[1:])
@@ -91,7 +91,7 @@ def test_random_weights_keep_normalisation_and_length_of_the_model(files, run, t
     changes = {"pretrained": run[0], "from_scratch": True, "max_length": None, "epochs": 1}
     finetune(options_for(files, tmp_path / "run", **changes))
     loaded = load_folder(tmp_path / "run")
-    assert (loaded.max_length, loaded.model.normalize) == (16, True)
+    assert (loaded.settings.max_length, loaded.model.normalize) == (16, True)
 
 
 @pytest.mark.exhaustive

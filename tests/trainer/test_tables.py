@@ -18,14 +18,14 @@ from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.export import classify, export_saved_model, load_folder
 from albert_tf.metrics import ConstantScore, LabelScores, MultiLabelScores, multi_label_scores
+from albert_tf.tasks.sequence_classification.baseline import tfidf_outputs
+from albert_tf.tasks.sequence_classification.evaluation import LabelEvaluation, write_predictions
+from albert_tf.tasks.sequence_classification.task import TextClassification
 from albert_tf.trainer import FinetuneOptions, finetune, finetune_grid
 from albert_tf.trainer.evaluation import evaluate_folder
-from albert_tf.trainer.examples import make_task
-from albert_tf.trainer.tasks.baseline import tfidf_outputs
-from albert_tf.trainer.tasks.text_classification import LabelEvaluation, write_predictions
 from tests.cli.terminal import mistake, output_of
 from tests.parameters import first_of
-from tests.toy_task import CONFIG, mood_rows, tokenizer, write_mood_table, write_pretrained
+from tests.toy_task import mood_rows, tokenizer, write_mood_table, write_pretrained
 
 FIELDS = ("precision", "recall", "f1", "examples")
 TOPICS = {"law": ("judge", "court"), "sport": ("ball", "race"), "war": ("army", "sword")}
@@ -120,7 +120,7 @@ def test_the_threshold_of_fine_tuning_is_that_of_every_use(files, tmp_path, thre
     _, evaluation = evaluate_folder(tmp_path / "run", files / "topics.tsv", predictions=tmp_path / "out.csv")
     assert evaluation.scores == report.scores
     loaded = load_folder(tmp_path / "run")
-    assert loaded.threshold == report.threshold
+    assert loaded.settings.threshold == report.threshold
     examples = read_texts(files / "topics.jsonl", Columns(separator=","))
     found = classify(loaded, examples.texts)
     predicted = [[label in one.labels for label in TOPICS] for one in found]
@@ -200,19 +200,17 @@ def test_scores_of_several_labels_are_those_of_scikit_learn():
 
 def test_balanced_weights_give_all_classes_the_same_share(files, tmp_path):
     options = options_for(files, tmp_path, class_weights="balanced", max_length=32)
-    task = make_task(options)
-    data = task.read(options.train)
-    model = load_model(task.model_arguments(data))
-    _, labels, weights = task.training_examples(model, tokenizer(), data).training_batch(np.arange(len(data)))
+    task, data = task_of(options)
+    _, labels, weights = task.training_examples(data).training_batch(np.arange(len(data)))
     shares = [weights[labels == label].sum() for label in (0, 1)]
     assert shares == pytest.approx([len(data) / 2] * 2)
     assert len({(labels == label).sum() for label in (0, 1)}) == 2, "the classes differ in size"
 
 
-def load_model(arguments):
-    from albert_tf import AlbertForSequenceClassification
-
-    return AlbertForSequenceClassification(CONFIG, **arguments)
+def task_of(options):
+    """The task with the labels of its training examples, and these."""
+    data = TextClassification(None, options.settings).read(options.train)
+    return TextClassification(tokenizer(), options.settings.with_facts(labels=data.label_names())), data
 
 
 @pytest.mark.exhaustive
@@ -236,10 +234,9 @@ def test_options_that_do_not_belong_together_are_refused(files, tmp_path):
 def test_the_baseline_needs_scikit_learn(files, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
     options = options_for(files, tmp_path, tfidf_baseline=True)
-    task = make_task(options)
-    data = task.read(options.train)
+    task, data = task_of(options)
     with pytest.raises(ValueError, match=r"needs scikit-learn; install it with pip install '.*\[baseline\]'"):
-        task.baseline_score(data, data, load_model(task.model_arguments(data)))
+        task.baseline_score(data, data)
 
 
 def test_a_baseline_that_fails_does_so_before_training(files, tmp_path):
@@ -300,12 +297,10 @@ def test_predictions_may_have_labels_with_lone_surrogates(tmp_path):
 
 def test_weights_of_classes_by_name(files, tmp_path):
     options = options_for(files, tmp_path, class_weights={"gloomy": 3}, label_smoothing=0.1, max_length=32)
-    task = make_task(options)
-    data = task.read(options.train)
-    model = load_model(task.model_arguments(data))
-    assert model.label_smoothing == 0.1
-    _, labels, weights = task.training_examples(model, tokenizer(), data).training_batch(np.arange(len(data)))
-    np.testing.assert_array_equal(weights, np.where(labels == model.labels.index("gloomy"), 3, 1))
-    task.options = options.model_copy(update={"class_weights": {"glomy": 3.0}})
+    task, data = task_of(options)
+    assert task.model_arguments(data)["label_smoothing"] == 0.1
+    _, labels, weights = task.training_examples(data).training_batch(np.arange(len(data)))
+    np.testing.assert_array_equal(weights, np.where(labels == task.labels.index("gloomy"), 3, 1))
+    task, data = task_of(options.model_copy(update={"class_weights": {"glomy": 3.0}}))
     with pytest.raises(ValueError, match=r"`class_weights` must be of labels.*'gloomy'.* Received: 'glomy'"):
-        task.training_examples(model, tokenizer(), data)
+        task.training_examples(data)

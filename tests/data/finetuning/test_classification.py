@@ -13,9 +13,9 @@ from pyarrow import parquet
 
 from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.data.finetuning.example_sources import as_file
-from albert_tf.data.finetuning.sentences import read_sentences
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import read_rows
+from albert_tf.tasks.sentence_embedding.sentences import read_sentences
 
 PAIRS = Columns(pair="pair")
 

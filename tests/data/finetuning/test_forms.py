@@ -5,13 +5,13 @@ import json
 import datasets
 import pytest
 
-from albert_tf.data.finetuning.choice_files import read_choices
 from albert_tf.data.finetuning.classification import Columns
 from albert_tf.data.finetuning.example_sources import as_file
-from albert_tf.data.finetuning.question_files import read_questions
-from albert_tf.data.finetuning.sentences import known_columns, read_sentences
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tagged_files import read_tagged
+from albert_tf.tasks.multiple_choice.files import read_choices
+from albert_tf.tasks.question_answering.files import read_questions
+from albert_tf.tasks.sentence_embedding.sentences import known_columns, read_sentences
+from albert_tf.tasks.token_classification.files import read_tagged
 
 CONTEXT = "The harbour was built in 1874 by Anna Keller. Anna lives there."
 ROW = {"context": CONTEXT, "question": "Who built it?"}

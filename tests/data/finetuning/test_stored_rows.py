@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from albert_tf.data.finetuning import encoded, stored_arrays, stored_rows
-from albert_tf.data.finetuning.choice_files import read_choices
-from albert_tf.data.finetuning.choices import ChoiceQuestion, encode_choices
 from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.data.finetuning.encoded import encode_texts
-from albert_tf.data.finetuning.question_files import read_questions
-from albert_tf.data.finetuning.questions import Question, encode_questions
 from albert_tf.data.finetuning.stored_rows import StoredRows
-from albert_tf.data.finetuning.tagged import TaggedText, encode_tagged
-from albert_tf.data.finetuning.tagged_files import read_tagged
+from albert_tf.tasks.multiple_choice.choices import ChoiceQuestion, encode_choices
+from albert_tf.tasks.multiple_choice.files import read_choices
+from albert_tf.tasks.question_answering.files import read_questions
+from albert_tf.tasks.question_answering.questions import Question, encode_questions
+from albert_tf.tasks.token_classification.files import read_tagged
+from albert_tf.tasks.token_classification.tagged import TaggedText, encode_tagged
 from albert_tf.tokenization import AlbertTokenizer
 from tests.parameters import first_of
 from tests.toy_task import mood_rows, tokenizer

@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 import pytest
 
-from albert_tf.data.finetuning.choices import ChoiceQuestion, encode_choices
 from albert_tf.data.finetuning.encoded import encode_texts
-from albert_tf.data.finetuning.questions import Question, encode_questions
-from albert_tf.data.finetuning.tagged import OUTSIDE, TaggedText, encode_tagged
 from albert_tf.data.finetuning.text_counts import count_texts, report_together
+from albert_tf.tasks.multiple_choice.choices import ChoiceQuestion, encode_choices
+from albert_tf.tasks.question_answering.questions import Question, encode_questions
+from albert_tf.tasks.token_classification.tagged import OUTSIDE, TaggedText, encode_tagged
 from tests.toy_task import tokenizer
 
 WORD = "man "  # one token

@@ -1,0 +1,174 @@
+"""Embeddings of sentences, trained on pairs or triplets and evaluated by the similarity of pairs.
+
+Letters: N examples, B texts, L sequence, D hidden.
+"""
+
+import dataclasses
+import hashlib
+import itertools
+import math
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
+from albert_tf.data.finetuning.encoded import encode_texts
+from albert_tf.data.finetuning.stored_rows import StoredRows
+from albert_tf.files.atomic import could_not_write
+from albert_tf.metrics import cosines
+from albert_tf.tasks.learned import LearnedTask
+from albert_tf.tasks.multiple_choice.choices import EncodedChoices
+from albert_tf.tasks.outputs import NUMBER, Computed, TensorSpec, collect
+from albert_tf.tasks.sentence_embedding.sentences import SentenceRows, known_columns, read_sentences
+from albert_tf.tasks.sentence_embedding.settings import EmbeddingSettings
+from albert_tf.tasks.sequence_classification.evaluation import LabelEvaluation, write_predictions
+
+_EMBEDDING, _SEQUENCE, _POOLED = "sentence_embedding", "sequence_output", "pooled_output"
+_PAIRS_AT_ONCE = 1024
+
+
+class SentenceEmbedding(LearnedTask[EmbeddingSettings]):
+    """One vector for each text, float32 [D]: by default the mean over its tokens."""
+
+    settings_class = EmbeddingSettings
+    predictions_file = "dev_predictions.tsv"
+
+    def encode(self, *texts):
+        (texts,) = texts
+        return self.rows(texts)
+
+    def rows(self, data):
+        return encode_texts(self.tokenizer, data, None, self.max_length, self.stored_ids)
+
+    def decode(self, encoded, computed):
+        return list(collect(map(self.with_embeddings, computed), _EMBEDDING, len(encoded)))
+
+    def with_embeddings(self, part: Computed) -> Computed:
+        """A batch with `sentence_embedding` float32 [B, D], which a network may leave to the program that uses it."""
+        if _EMBEDDING in part.outputs:
+            return part
+        mask = part.batch["attention_mask"][..., None]
+        embedding = _pooled(part.outputs[_SEQUENCE], mask, self.settings.pooling or "mean")
+        if self.settings.normalize:
+            embedding /= np.maximum(np.linalg.norm(embedding, axis=1, keepdims=True), 1e-12)
+        return dataclasses.replace(part, outputs={**part.outputs, _EMBEDDING: embedding.astype(np.float32)})
+
+    def arrays(self, predictions):
+        return {_EMBEDDING: np.array(predictions, np.float32)}
+
+    def decode_arrays(self, encoded, computed):
+        embeddings, sequences, pooled = {}, {}, {}
+        for part in map(self.with_embeddings, computed):
+            embeddings |= zip(part.rows.tolist(), part.outputs[_EMBEDDING])
+            sequences |= zip(part.rows.tolist(), part.outputs[_SEQUENCE])
+            pooled |= zip(part.rows.tolist(), part.outputs.get(_POOLED, ()))
+        rows = range(len(encoded))
+        arrays = self.arrays([embeddings[row] for row in rows])
+        arrays[_SEQUENCE] = self._padded(sequences, encoded.lengths)
+        return {**arrays, **({_POOLED: np.stack([pooled[row] for row in rows])} if pooled else {})}
+
+    def _padded(self, sequences: Mapping[int, np.ndarray], lengths: np.ndarray) -> np.ndarray:
+        """Outputs for the tokens of all texts, float32 [B, L, D]; padding is 0."""
+        array = np.zeros([len(lengths), int(lengths.max()), sequences[0].shape[-1]], np.float32)
+        for row, length in enumerate(lengths.tolist()):
+            array[row, :length] = sequences[row][:length]
+        return array
+
+    def specs(self, width):
+        return {_EMBEDDING: TensorSpec(NUMBER, (None, width)), _SEQUENCE: TensorSpec(NUMBER, (None, None, width))}
+
+    @property
+    def main_score(self) -> str:
+        """By default Spearman's correlation of cosines and labels."""
+        return self.settings.main_score or "spearman"
+
+    def read(self, path) -> SentenceRows:
+        settings = self.settings
+        if (settings.objective == "triplet") > (settings.negative_column is not None):
+            raise ValueError("`negative_column` must be given for the objective 'triplet'. Received: None.")
+        if settings.objective == "similarity":
+            return read_sentences(path, settings.columns, settings.table, largest_label=settings.largest_label)
+        return read_sentences(path, settings.columns, settings.table, settings.negative_column, settings.positive_label)
+
+    def read_dev(self, path) -> LabelledTexts:
+        """Reads a table of pairs with numbers."""
+        settings = self.settings
+        columns = dataclasses.replace(settings.columns, label=settings.dev_label_column or settings.label_column)
+        pairs = read_texts(path, known_columns(path, columns, settings.table), settings.table)
+        pairs.label_values()  # raises an error if one is not a number
+        return pairs
+
+    def keys(self, data):
+        if isinstance(data, LabelledTexts):
+            return zip(data.texts, data.pairs or ())
+        return (row[:2] for row in data.rows())
+
+    def model_arguments(self, train):
+        """The objective, and length, pooling and normalisation of the embeddings."""
+        values = {name: getattr(self.settings, name) for name in ("normalize", "max_length", "pooling")}
+        return {
+            "objective": self.settings.objective,
+            **{name: value for name, value in values.items() if value is not None},
+        }
+
+    def training_examples(self, train: SentenceRows) -> EncodedChoices:
+        return train.encode(self.tokenizer, self.max_length, self.stored_ids)
+
+    def evaluator(self, compute, data):
+        """Compares pairs; each different sentence is computed once."""
+        sentences, numbers = _distinct(itertools.chain(data.texts, data.pairs or ()))
+        encoded = self.rows(sentences)
+        pairs, targets = numbers.reshape(2, -1), data.label_values()
+
+        def evaluate() -> SimilarityEvaluation:
+            computed = map(self.with_embeddings, compute(encoded, shows_progress=True))
+            embeddings = collect(computed, _EMBEDDING, len(encoded), _empty_on_disk)  # [N, D]
+            parts = (pairs[:, start : start + _PAIRS_AT_ONCE] for start in range(0, len(targets), _PAIRS_AT_ONCE))
+            similarities = np.concatenate([cosines(embeddings[first], embeddings[second]) for first, second in parts])
+            return SimilarityEvaluation("regression", (), targets, similarities[:, None], self.main_score)
+
+        return evaluate
+
+    def write_predictions(self, path, data, evaluation):
+        write_predictions(path, data, evaluation)
+
+
+class SimilarityEvaluation(LabelEvaluation):
+    """Labels and cosines of some pairs."""
+
+    @property
+    def constant_score(self) -> None:
+        """There is none: a constant has no correlation."""
+
+
+def _pooled(outputs: np.ndarray, mask: np.ndarray, pooling: str) -> np.ndarray:
+    """Embeddings [B, D] of the outputs [B, L, D] where the mask [B, L, 1] is 1."""
+    if pooling == "cls":
+        return outputs[:, 0]
+    if pooling == "max":
+        return np.where(mask > 0, outputs, -np.inf).max(axis=1)
+    count = mask.sum(axis=1)
+    return (outputs * mask).sum(axis=1) / (count if pooling == "mean" else np.sqrt(count))
+
+
+def _distinct(texts: Iterable[str]) -> tuple[StoredRows[str], np.ndarray]:
+    """The different ones of some texts, and for each text its number among them."""
+    stored = StoredRows(texts)
+    hashes = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in stored)
+    _, first, numbers = np.unique(np.fromiter(hashes, "S16"), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return StoredRows(stored[row] for row in first[order].tolist()), np.argsort(order)[numbers]
+
+
+def _empty_on_disk(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array in a temporary file, for embeddings, which take more memory than texts."""
+    with tempfile.TemporaryFile() as file:
+        if hasattr(os, "posix_fallocate"):  # otherwise a full disk kills the process when the array is written
+            try:
+                os.posix_fallocate(file.fileno(), 0, math.prod(shape) * dtype.itemsize)
+            except OSError as error:
+                raise could_not_write(pathlib.Path(tempfile.gettempdir()), error) from None
+        return np.asarray(np.memmap(file, dtype, shape=shape))

@@ -1,0 +1,319 @@
+"""Reads tagged texts: rows of words and tags or of labelled spans, and files with a word or a character a line."""
+
+import dataclasses
+import functools
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from albert_tf.data.finetuning.forms import Examples, Form, read_examples, string_of, value_of
+from albert_tf.data.finetuning.table_format import TableFormat
+from albert_tf.data.finetuning.tables import Row, check_exists, is_table, listed, read_rows
+from albert_tf.files.encodings import text_lines
+from albert_tf.files.origins import name_of, where
+from albert_tf.tasks.token_classification.tagged import OUTSIDE, TAG, TaggedText
+
+_WORDS, _TAGS = ("words", "tokens"), ("tags", "ner_tags", "labels", "pos_tags", "upos")
+_SPANS = ("spans", "entities", "ents", "label", "labels")
+# Tags of other styles, which would be taken for labels; and names of columns in a header.
+_MISWRITTEN = re.compile("[BIESLUM]([_:].*)?|.*[-_][BIESLUM]")
+_HEADERS = ("tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags", "ner tag", "entity", "ne", "pos", "upos")
+_LABELS = ("NE", "POS")  # of proper nouns in STTS, of possessive endings in Penn's
+# Numbers of words in CoNLL-U, and those of contractions and of words that are not in the text.
+_NUMBER, _NO_WORD = re.compile(r"\d+([-.]\d+)?"), re.compile(r"\d+[-.]\d+")
+_ROWS_TO_LOOK_AT = 1000
+_START, _END = ("start", "start_offset"), ("end", "end_offset")
+_CURE = "give CoNLL's columns (.conll, .tsv, .txt), or JSON lines with `text` and `spans`, or `words` and `tags`"
+
+
+def read_tagged(
+    path: str | Path,
+    labelled: bool = True,
+    table: TableFormat | None = None,
+    names: Sequence[str] | None = None,
+) -> Examples[TaggedText]:
+    r"""Reads tagged texts.
+
+    Args:
+        path: a table of JSON or Parquet, see `read_rows`: rows with `words` and `tags` (or `tokens` and `ner_tags`),
+            which are names or indices into `names`; or with `text` and `spans`, as Prodigy, doccano and spaCy write
+            them, in characters. Any other suffix: a word per line, its tag in the last column; columns are separated by
+            tabs, or by spaces in lines without tabs; an empty line ends a text; lines with "-DOCSTART-", and comments
+            in front of a text, which begin with "#", are skipped. Of CoNLL-U, words and UPOS are read. Where the words
+            are single characters, and some are spaces, as in KLUE-NER, entities are spans of characters.
+        labelled: whether the file must have labels. Otherwise they are ignored and may be missing, and `.txt` has a
+            text per line.
+        table: TableFormat; its encoding counts for all files.
+        names: the tags in order, for files that number them.
+
+    Raises:
+        ValueError: the file has no texts, or is damaged; the message names the line.
+    """
+    path, table, tags = Path(path), table or TableFormat(), _Tags(names)
+    left_out: list[str] = []
+    check_exists(path, _CURE)
+    if is_table(path) and path.suffix.lower() != ".tsv":
+        forms = _forms(labelled, tags, left_out, _has_characters(path, table))
+        form, found = read_examples(path, forms, table, "token classification")
+    elif not labelled and path.suffix.lower() == ".txt":
+        form, found = "a text a line", _plain_texts(path, table)
+    else:
+        lines = _Lines(path, table, labelled)
+        form, found = lines.form, lines.texts(tags)
+    texts = Examples(found)
+    if not texts or (labelled and not any(text.text.strip() for text in texts)):
+        raise ValueError(f"{name_of(path)} has no texts{', only empty ones' if texts else ''}; {_CURE}.")
+    if tags.are_of_entities:
+        texts = Examples(map(_prefixed, texts))
+    left = f"; {len(left_out):,} left out that were not accepted, as {left_out[0]}" if left_out else ""
+    texts.form = f"{len(texts):,} texts ({form}{left})"
+    return texts
+
+
+class _Tags:
+    """Tags as they are written; it knows whether a file numbers them, and whether they have prefixes.
+
+    Args:
+        names: the tags in order, for files that number them.
+    """
+
+    def __init__(self, names: Sequence[str] | None = None):
+        self._names = names
+        self._bare: tuple[str, str] | None = None  # the first tag without a prefix, and where it is
+        self._prefixed: tuple[str, str] | None = None
+        self._has_outside = False
+        self.labels: set[str] = set()  # those without prefixes
+
+    def of(self, place_of: Callable[[int], str], tags: Sequence[Any]) -> list[str]:
+        """The tags of the words of a text; `place_of` names a word's place."""
+        found = [self._name(place_of, index, tag) for index, tag in enumerate(tags)]
+        for index, tag in enumerate(found):
+            if tag == OUTSIDE:
+                self._has_outside = True
+            elif TAG.fullmatch(tag):
+                self._prefixed = self._prefixed or (tag, place_of(index))
+            elif _MISWRITTEN.fullmatch(tag):
+                raise ValueError(
+                    f"{place_of(index)}: the tag {tag!r} must be written as B-label, I-label or O; convert the tags."
+                )
+            elif tag.lower() in _HEADERS and tag not in _LABELS and self._bare is None:
+                raise ValueError(f"{place_of(index)}: {tag!r} is the name of a column, not a tag; delete the line.")
+            else:
+                self._bare = self._bare or (tag, place_of(index))
+                self.labels.add(tag)
+        if self._bare and self._prefixed:
+            (bare, first), (tag, second) = self._bare, self._prefixed
+            raise ValueError(f"{first}: the tag {bare!r} has no prefix, unlike {tag!r} of {second}; correct it.")
+        return found
+
+    @property
+    def are_of_entities(self) -> bool:
+        """Whether tags are labels of entities without prefixes, beside O; without O they are parts of speech."""
+        return self._bare is not None and self._has_outside
+
+    def _name(self, place_of: Callable[[int], str], index: int, tag: Any) -> str:
+        if isinstance(tag, str):
+            return tag
+        place = place_of(index)
+        if type(tag) is not int:
+            raise ValueError(f"{place}: a tag must be a name or a number. Received: {tag!r}.")
+        if self._names is None:
+            raise ValueError(
+                f"{place}: the tags are numbers; set `labels` (--labels O,B-PER,I-PER,...) to their names in order."
+            )
+        if not 0 <= tag < len(self._names):
+            raise ValueError(f"{place}: the tag {tag} is not the number of one of {listed(self._names)}, from 0.")
+        return self._names[tag]
+
+
+def _prefixed(text: TaggedText) -> TaggedText:
+    """A text with B- and I- before its labels; neighbours of the same label are one entity."""
+    pairs = zip((OUTSIDE, *text.tags), text.tags)
+    tags = (tag if tag == OUTSIDE else f"{'I' if tag == old else 'B'}-{tag}" for old, tag in pairs)
+    return dataclasses.replace(text, tags=tuple(tags))
+
+
+def _forms(labelled: bool, tags: _Tags, left_out: list[str], has_characters: bool) -> list[Form[TaggedText]]:
+    # Prodigy and Label Studio leave out spans where there are none.
+    words, spans = "|".join(_WORDS), "|".join([*_SPANS, "_input_hash", "annotation_id"])
+
+    def of_words(row: Row) -> Iterator[TaggedText]:
+        if not labelled and "text" in row.fields and not _are_strings(value_of(row.fields, *_WORDS)):
+            yield from of_spans(row)  # such as Prodigy's, whose tokens are objects
+        else:
+            yield _of_words(row, tags, labelled, _of_characters if has_characters else _joined)
+
+    def of_spans(row: Row) -> Iterator[TaggedText]:
+        is_refused = row.fields.get("answer", "accept") != "accept"  # of Prodigy
+        if is_refused or (labelled and row.is_annotated is False):
+            left_out.append(row.where)
+            return
+        yield _of_spans(row, (value_of(row.fields, *_SPANS) or []) if labelled else [])
+
+    tagged = [
+        Form(f"{'characters' if has_characters else 'words'} and tags", (words, "|".join(_TAGS)), of_words),
+        Form("texts and labelled spans", ("text", spans), of_spans),
+    ]
+    return tagged if labelled else [Form("texts or words", (f"text|{words}",), of_words)]
+
+
+def _has_characters(path: Path, table: TableFormat) -> bool:
+    """Whether the tokens of rows are characters, among them spaces, as those of KLUE-NER are."""
+    tokens = (value_of(row.fields, *_WORDS) for row in itertools.islice(read_rows(path, table), _ROWS_TO_LOOK_AT))
+    found = [row for row in tokens if _are_strings(row)]
+    return any(" " in row for row in found) and all(len(token) == 1 for row in found for token in row)
+
+
+def _are_strings(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
+def _of_words(row: Row, tags: _Tags, labelled: bool, make: Callable[..., TaggedText]) -> TaggedText:
+    words, values = value_of(row.fields, *_WORDS), value_of(row.fields, *_TAGS)
+    if not labelled:
+        values = [OUTSIDE] * len(words if isinstance(words, list) else ())
+    if not _are_strings(words) or not isinstance(values, list) or len(words) != len(values) or not words:
+        raise ValueError(f"{row.where}: `words` and `tags` must be lists of strings of the same length; {_CURE}.")
+    return make(row.where, words, tags.of(lambda index: f"{row.where}, tags[{index}]", values))
+
+
+def _joined(place: str, words: Sequence[str], tags: Sequence[str]) -> TaggedText:
+    """A text of words with spaces between them."""
+    ends = np.cumsum([len(word) + 1 for word in words]) - 1
+    spans = tuple((int(end) - len(word), int(end)) for word, end in zip(words, ends))
+    return TaggedText(place, " ".join(words), spans, tuple(tags))
+
+
+def _of_spans(row: Row, values: Any) -> TaggedText:
+    text = string_of(row, "text")
+    if not isinstance(values, list):
+        raise ValueError(f"{row.where}: `text` must be a string and `spans` a list of spans; {_CURE}.")
+    found: list[tuple[int, int, str]] = []
+    for start, end, label in sorted(_span(row.where, value) for value in values):
+        if not 0 <= start < end <= len(text):
+            raise ValueError(
+                f"{row.where}: the span from {start} to {end} is not in the text of {len(text)} characters; correct it."
+            )
+        if found and start < found[-1][1]:
+            raise ValueError(f"{row.where}: the spans {found[-1][:2]} and {(start, end)} overlap; keep one of them.")
+        found.append((start, end, label))
+    return TaggedText(row.where, text, spans=tuple(found))
+
+
+def _span(place: str, value: Any) -> tuple[int, int, str]:
+    """Start, end and label of a span: an object, or a list of the three."""
+    parts: list[Any] = list(value) if isinstance(value, list | tuple) else []
+    if isinstance(value, Mapping):
+        label = value_of(value, "label", "labels")  # Label Studio has a list
+        label = label[0] if isinstance(label, list) and len(label) == 1 else label
+        parts = [value_of(value, *_START), value_of(value, *_END), label]
+    if [type(part) for part in parts] != [int, int, str] or not parts[2]:
+        raise ValueError(f"{place}: a span must have integers `start` and `end` and a `label`. Received: {value}.")
+    return parts[0], parts[1], str(parts[2])
+
+
+def _plain_texts(path: Path, table: TableFormat) -> Iterator[TaggedText]:
+    lines = (line.strip() for line in text_lines(path, table.encoding) if line.strip())
+    are_tagged = number = 0
+    for number, line in enumerate(lines, start=1):
+        are_tagged += len(line.split()) > 1 and TAG.fullmatch(line.split()[-1]) is not None
+        yield TaggedText(f"{path}, text {number}", line)
+    if number and are_tagged == number:
+        raise ValueError(f"{path} has a word and its tag in each line; rename it to .conll, or give a text per line.")
+
+
+class _Lines:
+    """A file with a word and its tag, or a character and its tag, in each line.
+
+    Args:
+        path: the file.
+        table: TableFormat.
+        labelled: as for `read_tagged`.
+    """
+
+    def __init__(self, path: Path, table: TableFormat, labelled: bool):
+        self._path, self._table, self._labelled, self._columns = path, table, labelled, 0
+        first = list(itertools.islice(self._lines(), _ROWS_TO_LOOK_AT))
+        # A space is no word of other files.
+        self._is_characters = any(line.startswith(" \t") for line in first)
+        rows = [_fields(line) for line in first if line.strip() and line[0] != "#"]
+        rows = [row for row in rows if row[0] != "-DOCSTART-"]
+        self._is_conllu = bool(rows) and all(len(row) == 10 and _NUMBER.fullmatch(row[0]) for row in rows)
+        if self._is_conllu:
+            self.form = "CoNLL-U, words and UPOS"
+            return
+        rows = rows[:4]
+        if len(rows) > 1 and len(rows[0]) > 2 and [row[0] for row in rows] == [str(n + 1) for n in range(len(rows))]:
+            raise ValueError(f"{path} numbers its words in the first column; remove it, and keep the word and its tag.")
+        columns = len(rows[0]) if rows else 0
+        self.form = "a character a line, as in KLUE-NER" if self._is_characters else f"a word a line, {columns} columns"
+
+    def texts(self, tags: _Tags) -> Iterator[TaggedText]:
+        """The texts of the file."""
+        make: Callable[..., TaggedText] = _of_characters if self._is_characters else _joined
+        words: list[str] = []
+        own: list[str] = []
+        numbers: list[int] = []
+        for number, line in enumerate(itertools.chain(self._lines(), [""]), start=1):
+            if self._ends_text(line):
+                if words:
+                    places = functools.partial(self._place, numbers)
+                    yield make(places(0), words, tags.of(places, own))
+                words, own, numbers = [], [], []
+            elif unit := self._unit(number, line, bool(words), tags):
+                words.append(unit[0])
+                own.append(unit[1])
+                numbers.append(number)
+
+    def _place(self, numbers: Sequence[int], index: int) -> str:
+        return where(self._path, numbers[index])
+
+    def _lines(self) -> Iterator[str]:
+        return (line.rstrip("\r\n") for line in text_lines(self._path, self._table.encoding))
+
+    def _ends_text(self, line: str) -> bool:
+        if self._is_characters:
+            return not line or line.startswith(("## ", "##\t"))
+        return not line.strip() or line.startswith("-DOCSTART-")
+
+    def _unit(self, number: int, line: str, is_inside: bool, tags: _Tags) -> tuple[str, str] | None:
+        """The word or character of a line and its tag; None for a comment."""
+        fields = line.split("\t") if self._is_characters else _fields(line)
+        if self._is_conllu:
+            if line.startswith("#") or _NO_WORD.fullmatch(fields[0]):
+                return None
+            fields = [fields[1], fields[3]] if len(fields) == 10 else fields
+        # The first line of a text that begins with "#" is a word if a tag follows.
+        is_word = TAG.fullmatch(fields[-1]) or fields[-1] in tags.labels or not self._labelled
+        is_word = is_word and (not self._columns or len(fields) == self._columns)
+        if line.startswith("#") and not is_inside and not is_word and not self._is_characters:
+            return None
+        word = fields[0] if self._is_characters else fields[0].strip(" ")
+        if not word or (self._labelled and (len(fields) < 2 or not fields[-1].strip())):
+            raise ValueError(
+                f"{where(self._path, number)}: a word and its tag are expected. Received: {line[:40]!r}; {_CURE}."
+            )
+        self._columns = self._columns or len(fields)
+        if len(fields) != self._columns:
+            raise ValueError(
+                f"{where(self._path, number)}, has {len(fields)} columns, but those before have {self._columns}; "
+                "correct the line."
+            )
+        return word, fields[-1].strip() if self._labelled else OUTSIDE
+
+
+def _fields(line: str) -> list[str]:
+    line = line.strip(" \t")
+    return line.split("\t") if "\t" in line else re.split(" +", line)
+
+
+def _of_characters(place: str, characters: Sequence[str], tags: Iterable[str]) -> TaggedText:
+    """A text of characters, whose entities are spans."""
+    from albert_tf.metrics.entities import find_entities
+
+    spans = tuple((start, end, label) for label, start, end in find_entities(list(tags)))
+    return TaggedText(place, "".join(characters), spans=spans)

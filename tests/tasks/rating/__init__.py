@@ -1,0 +1,1 @@
+"""A task that CONTRIBUTING.md adds: how many stars a text has."""
