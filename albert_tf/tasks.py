@@ -1,4 +1,4 @@
-"""The tasks, one row each: conversion, fine-tuning, prediction, export and `verify` derive from this table.
+"""The tasks, one row each: conversion, fine-tuning, prediction, export and `albert_tf.verify` derive from this table.
 
 To add a task, write its model in `models/`, and its classes in `inference/tasks/`, `export/` and, to fine-tune it,
 `trainer/tasks/`; name each in the `__init__.py` beside it, and add a row here.

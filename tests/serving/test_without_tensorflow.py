@@ -124,7 +124,7 @@ def test_grpc_names_its_extra_before_models_are_loaded(blocked, tmp_path):
     )
 
 
-@pytest.mark.parametrize("command", ["predict {} text", "verify {}"])
+@pytest.mark.parametrize("command", ["predict {} text", "info {} --check"])
 def test_what_needs_keras_says_so(command, blocked, folders):
     command = [sys.executable, "-c", blocked + MAIN, *command.format(folders["classifier"]).split()]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
