@@ -1,6 +1,5 @@
 """`albert-tf predict`: predictions for texts."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -151,7 +150,8 @@ def _print_predictions(task: str, texts: list[str], pairs: list[Any], prediction
             rows.append((*shown, answer, "" if value is None else f"{value:.4f}"))
     marks = {"▁": "▁ begins a word", "##": "## continues one"} if task in _MASKED else {}
     title = ", ".join(text for mark, text in marks.items() if any(mark in row[-2] for row in rows))
-    print_table(title, (*names, "prediction", "value" if task in _NUMBERS else "probability"), rows, len(names) + 1)
+    is_number = task in _NUMBERS or getattr(predictions[0], "label", "") is None
+    print_table(title, (*names, "prediction", "value" if is_number else "probability"), rows, len(names) + 1)
 
 
 def _answers(task: str, prediction: Any, pair: Any) -> list[tuple[str, float | None]]:
@@ -170,14 +170,12 @@ def _answers(task: str, prediction: Any, pair: Any) -> list[tuple[str, float | N
     if task == "sentence_order":
         return [("text comes first", prediction) if prediction >= 0.5 else ("pair comes first", 1 - prediction)]
     if task in _MASKED:
-        numbers = [""] if len(prediction) == 1 else [f"{number}: " for number in range(1, len(prediction) + 1)]
-        guesses = ((number, *guess) for number, mask in zip(numbers, prediction) for guess in _guesses(mask))
-        return [(f"{number}{piece}", value) for number, piece, value in guesses]
+        return [
+            (piece if len(prediction) == 1 else f"{number}: {piece}", probability)
+            for number, mask in enumerate(prediction, start=1)
+            for piece, probability in zip(mask.pieces, mask.probabilities)
+        ]
     return [(task, prediction)]
-
-
-def _guesses(mask: Any) -> Iterable[tuple[str, float]]:
-    return zip(mask.pieces, mask.probabilities)
 
 
 def _check_options(data: str | None, for_texts: bool, for_data: bool, form: str | None) -> None:
