@@ -127,7 +127,7 @@ def test_settings_override_the_recipe():
     recipe = load_recipe(file, ["training.seed=3", "optimizer.decay=linear", "model.num_hidden_layers=6"])
     assert (recipe.training.seed, recipe.optimizer.decay, recipe.config.num_hidden_layers) == (3, "linear", 6)
     assert recipe.training.batch_size == load_recipe(file).training.batch_size
-    with pytest.raises(ValueError, match="Unknown key 'training.bach_size' in .*did you mean 'batch_size'"):
+    with pytest.raises(ValueError, match=r"Unknown key 'training.bach_size' in .*did you mean 'batch_size'"):
         load_recipe(file, ["training.bach_size=4"])
 
 
