@@ -4,11 +4,8 @@ Letters: B batch, L sequence.
 """
 
 import dataclasses
-import pathlib
 import statistics
-import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -82,36 +79,6 @@ def time_model(
     ]
 
 
-@dataclasses.dataclass(frozen=True)
-class OpTime:
-    """The time of all calls of one operation of TensorFlow.
-
-    Attributes:
-        op: its type.
-        seconds: of one inference or training step.
-        calls: in one inference or training step.
-    """
-
-    op: str
-    seconds: float
-    calls: int
-
-
-def profile_model(
-    config: AlbertConfig, batch_size: int, sequence_length: int, dtype: Width = "float32", rounds: int = 5
-) -> dict[str, list[OpTime]]:
-    """Where the time of inference and of a training step goes; the arguments are those of `time_model`.
-
-    Operations may run at the same time, so that their sum is not the time of a step. XLA programs, such as those of
-    `layers.kernels` in training, are not among them.
-
-    Returns:
-        For "inference" and "training step" the operations, the one with the most time first.
-    """
-    calls = _make_calls(config, batch_size, sequence_length, dtype)
-    return {work: _profile(call, rounds) for work, call in zip(("inference", "training step"), calls, strict=True)}
-
-
 def _make_calls(
     config: AlbertConfig, batch_size: int, sequence_length: int, dtype: Width
 ) -> tuple[Callable[[], object], Callable[[], object]]:
@@ -130,29 +97,6 @@ def _make_calls(
     batches = iter(tf.data.Dataset.from_tensors(({"input_ids": ids}, labels)).repeat())
     step = model.make_train_function()
     return lambda: inference(tf.constant(ids)).numpy(), lambda: float(step(batches)["loss"])
-
-
-def _profile(call: Callable[[], object], rounds: int) -> list[OpTime]:
-    from tensorflow.python.framework import op_def_registry
-    from tensorflow.tsl.profiler.protobuf import xplane_pb2
-
-    for _ in range(2):
-        call()
-    options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=2, python_tracer_level=0)
-    with tempfile.TemporaryDirectory() as folder:
-        with tf.profiler.experimental.Profile(folder, options):
-            for _ in range(rounds):
-                call()
-        (file,) = pathlib.Path(folder).rglob("*.xplane.pb")
-        space = vars(xplane_pb2)["XSpace"].FromString(file.read_bytes())
-    seconds, calls = Counter(), Counter()
-    for plane in space.planes:
-        for event in (event for line in plane.lines for event in line.events):
-            op = plane.event_metadata[event.metadata_id].name.rpartition(":")[2]  # "a/layer/MatMul:MatMul"
-            if op_def_registry.get(op) is not None:
-                seconds[op] += event.duration_ps / 1e12
-                calls[op] += 1
-    return [OpTime(op, total / rounds, round(calls[op] / rounds)) for op, total in seconds.most_common()]
 
 
 def matrix_products(
@@ -180,10 +124,10 @@ def matrix_products(
     ]
 
     def multiply() -> object:
-        found = pairs[0][0]
+        product = pairs[0][0]
         for _ in range(config.num_hidden_layers * config.inner_group_num):
             for a, b in pairs:
-                found = tf.matmul(a, b)
-        return found.numpy()  # the last one; a CPU runs one operation after the other
+                product = tf.matmul(a, b)
+        return product.numpy()  # the last one; a CPU runs one operation after the other
 
     return multiply

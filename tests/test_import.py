@@ -60,7 +60,7 @@ assert "does not exist" in mistake("finetune", "nowhere", *tables)
 assert "did you mean 'epochs'?" in mistake("finetune", "nowhere", *tables, "--recipe", "{recipe}")
 assert "`task` must be one of" in mistake("finetune", "nowhere", *tables, "--task", "sequences")
 assert "is not a run folder" in mistake("report", "nowhere")
-for command in (["verify"], ["evaluate", "--data", "{table}"], ["predict", "a"], ["export", "--name", "a"]):
+for command in (["info", "--check"], ["evaluate", "--data", "{table}"], ["predict", "a"], ["export", "--name", "a"]):
     assert "does not exist" in mistake(command[0], "nowhere", *command[1:])
 """
 

@@ -25,7 +25,6 @@ from albert_tf.cli import (
     report,
     serve,
     train_tokenizer,
-    verify,
 )
 from albert_tf.cli.overview import steps
 from albert_tf.cli.session import PROGRAM, print_sentence, user_errors
@@ -39,7 +38,6 @@ COMMANDS = (
     evaluate,
     predict,
     convert,
-    verify,
     export,
     serve,
     info,
@@ -50,7 +48,16 @@ INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 class Command(typer.core.TyperCommand):
-    """A command that lists its options in groups, and reports on Ctrl-C what has been kept."""
+    """A command that names `--set` for options that it lacks, and reports on Ctrl-C what has been kept."""
+
+    def parse_args(self, ctx, args):
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if hasattr(error, "possibilities") and any("--set" in param.opts for param in self.params):
+                name = vars(error)["option_name"].removeprefix("--").removeprefix("no-").replace("-", "_")
+                vars(error)["message"] += f"; settings that have no option are set by --set {name}=VALUE."
+            raise
 
     def invoke(self, ctx):
         try:

@@ -1,6 +1,6 @@
 """`albert-tf bench`: the speed of a model on this machine."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -9,11 +9,7 @@ from albert_tf.cli.tables import AsJson, print_json, print_table
 from albert_tf.processor import has_amx
 from albert_tf.progress import progress_line
 
-if TYPE_CHECKING:
-    from albert_tf.bench import OpTime, Timing
-
 NAME = "bench"
-_PROFILED_OPS = 12
 
 
 def run(
@@ -24,7 +20,6 @@ def run(
         str, typer.Option(help="Data type of computation: float32 or bfloat16; auto: bfloat16 on a CPU with AMX.")
     ] = "auto",
     rounds: Annotated[int, typer.Option(help="Timed calls of each kind.", min=1)] = 9,
-    profile: Annotated[bool, typer.Option("--profile", help="Show the operations that take most of the time.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Times inference and a training step, and their matrix products alone; with random weights and full rows.
@@ -41,19 +36,12 @@ def run(
             f"{sequence_length}."
         )
     with progress_line("bench"):
-        from albert_tf.bench import profile_model, time_model
+        from albert_tf.bench import time_model
 
-        found = (profile_model if profile else time_model)(config, batch_size, sequence_length, width, rounds)
-    title = f"{model}, {batch_size} x {sequence_length} tokens, {width}"
+        timings = time_model(config, batch_size, sequence_length, width, rounds)
     if as_json:
-        print_json(found)
-    elif isinstance(found, dict):
-        _print_profile(found, title)
-    else:
-        _print_timings(found, title)
-
-
-def _print_timings(timings: "list[Timing]", title: str) -> None:
+        print_json(timings)
+        return
     rows = (
         (
             timing.work,
@@ -64,14 +52,8 @@ def _print_timings(timings: "list[Timing]", title: str) -> None:
         )
         for timing in timings
     )
-    print_table(title, ("", "median ms", "lowest - highest", "tokens/s", "GFLOP/s"), rows)
-
-
-def _print_profile(found: "dict[str, list[OpTime]]", title: str) -> None:
-    for work, ops in found.items():
-        total = sum(op.seconds for op in ops)
-        rows = (
-            (op.op, f"{op.seconds * 1e3:,.1f}", f"{op.seconds / total:.0%}", f"{op.calls:,}")
-            for op in ops[:_PROFILED_OPS]
-        )
-        print_table(f"{work}: {title}", ("operation", "ms", "of all", "calls"), rows)
+    print_table(
+        f"{model}, {batch_size} x {sequence_length} tokens, {width}",
+        ("", "median ms", "lowest - highest", "tokens/s", "GFLOP/s"),
+        rows,
+    )

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from albert_tf.cli.data_options import Threshold, threshold_option
 from albert_tf.cli.paths import checkpoint_folder
+from albert_tf.cli.settings import Settings, read_settings
 from albert_tf.cli.tables import print_table
 from albert_tf.extras import install_command
 from albert_tf.files.urls import location
@@ -22,10 +22,6 @@ _Format = Annotated[
         help="onnx: for OpenVINO, onnxruntime and transformers.js; web: the same with a page that runs it in the "
         "browser; hub: for TF Hub; litert: for phones.",
     ),
-]
-_Windows = Annotated[
-    Literal["mean", "max"] | None,
-    typer.Option(help="saved_model, onnx: read long texts to label in windows, joined so; default: as in training."),
 ]
 _Precision = Annotated[
     Literal["float32", "bfloat16"], typer.Option(help="saved_model: data type of weights and computation.")
@@ -44,8 +40,7 @@ def run(
         int | None,
         typer.Option(help="Maximum number of tokens; default: as in training; for hub 128, for litert at most.", min=3),
     ] = None,
-    threshold: Threshold = None,
-    windows: _Windows = None,
+    settings: Settings = None,
     form: _Format = "saved_model",
     license: Annotated[str | None, typer.Option(help="saved_model: licence to state in MODEL.md.")] = None,
     precision: _Precision = "float32",
@@ -72,39 +67,42 @@ def run(
     Example: albert-tf export runs/task --name task
 
     Example: albert-tf export runs/task --name task-onnx --format onnx
+
+    Example: albert-tf export runs/task --name task --set windows=mean
     """
     is_onnx = form in ("onnx", "web")
-    _check_form(form, calibration is not None or float16, int8, windows is not None)
-    options: dict[str, Any] = {"license": license, "precision": precision, "frozen": frozen, "xla": xla}
-    options["attention"] = attention
+    chosen = read_settings(settings, ("threshold", "windows"))
+    _check_form(form, calibration is not None or float16, int8, chosen)
+    options: dict[str, Any] = {"license": license, "precision": precision}
+    options |= {"frozen": frozen, "xla": xla, "attention": attention}
     for option, value in options.items():
         if form != "saved_model" and value not in (None, False, "float32"):
             raise ValueError(f"`--{option}` is only for `--format saved_model`; leave it out.")
     location(output)  # raises if it is a URL that cannot be reached
     folder = checkpoint_folder(folder)
     arguments = {"source": folder, "output": output, "name": name, "version": version, "max_length": max_length}
-    arguments |= threshold_option(threshold)
+    arguments |= chosen
     if is_onnx:
-        _export_onnx(arguments | {"windows": windows, "web_page": form == "web"}, calibration, float16)
+        _export_onnx(arguments | {"web_page": form == "web"}, calibration, float16)
     elif form == "litert":
         _export_litert(arguments | {"int8": int8})
     else:
-        _export_graph(form, arguments, options | {"windows": windows})
+        _export_graph(form, arguments, options)
 
 
-def _check_form(form: str, is_for_onnx: bool, int8: bool, windows: bool) -> None:
+def _check_form(form: str, is_for_onnx: bool, int8: bool, settings: dict[str, Any]) -> None:
     if form not in ("onnx", "web") and is_for_onnx:
         raise ValueError("`--calibration` and `--float16` are only for `--format onnx` and `web`; leave them out.")
     if int8 and form != "litert":
         raise ValueError("`--int8` is only for `--format litert`; leave it out (onnx and web have an int8 file).")
-    if windows and form not in ("saved_model", "onnx"):
-        raise ValueError("`--windows` is only for `--format saved_model` and `onnx`: the others read no windows.")
+    if "windows" in settings and form not in ("saved_model", "onnx"):
+        raise ValueError("`windows` is only for `--format saved_model` and `onnx`: the others read no windows.")
+    if "threshold" in settings and form == "hub":
+        raise ValueError("`threshold` is not for `--format hub`, whose modules give no labels; leave it out.")
 
 
 def _export_graph(form: str, arguments: dict[str, Any], options: dict[str, Any]) -> None:
     """Writes a SavedModel, or modules for TF Hub; `options` are those of SavedModels alone."""
-    if form == "hub" and "threshold" in arguments:
-        raise ValueError("`--threshold` is not for `--format hub`, whose modules give no labels; leave it out.")
     with progress_line("export"):
         from albert_tf.export import export_hub, export_saved_model
 

@@ -1,11 +1,13 @@
-"""`albert-tf info`: the costs of a model, and what ALBERT saves."""
+"""`albert-tf info`: the costs of a model, and what ALBERT saves; or whether its files are sound."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from albert_tf.cli.paths import ConfigSource, read_config
-from albert_tf.cli.tables import AsJson, print_json, print_table
+from albert_tf.cli.paths import ConfigSource, checkpoint_folder, read_config
+from albert_tf.cli.tables import AsJson, print_checks, print_json, print_table
+from albert_tf.progress import progress_line
 
 NAME = "info"
 
@@ -16,12 +18,27 @@ def run(
         int | None, typer.Option(help="Tokens per sequence; default: 512, or as many as the model takes.", min=1)
     ] = None,
     dtype: Annotated[str, typer.Option(help="Data type of activations: float32 or bfloat16.")] = "float32",
+    check: Annotated[
+        bool, typer.Option("--check", help="Check files, weights, vocabulary and published outputs instead.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Shows parameters, FLOPs and memory of a model, with and without factorisation and sharing.
+    """Shows parameters, FLOPs and memory of a model, with and without factorisation and sharing, or checks its files.
+
+    With --check, MODEL is a checkpoint of any format; the exit status is 0 if all checks pass, else 2.
 
     Example: albert-tf info base_v2 --sequence-length 128
+
+    Example: albert-tf info albert_base_v2 --check
     """
+    if check:
+        folder = checkpoint_folder(Path(model))
+        with progress_line("check"):
+            from albert_tf.verify import verify  # imports TensorFlow, so only after the path was checked
+
+            checks = verify(folder)
+        print_checks(checks, as_json)
+        return
     from albert_tf.costs import compare_costs
 
     config = read_config(model)

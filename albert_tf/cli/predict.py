@@ -1,15 +1,13 @@
 """`albert-tf predict`: predictions for texts."""
 
-import functools
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from albert_tf.cli.data_options import Delimiter, Encoding, Renames, Threshold, table_options, threshold_option
 from albert_tf.cli.paths import check_data, existing_model
 from albert_tf.cli.predict_tables import Source, compare, predict_table
+from albert_tf.cli.settings import TABLE_SETTINGS, Settings, read_settings
 from albert_tf.cli.tables import AsJson, print_json, print_table
 from albert_tf.files.urls import location
 from albert_tf.progress import progress_line
@@ -18,26 +16,30 @@ NAME = "predict"
 MAX_ANSWERS = 5
 # Tasks whose files are read as for fine-tuning.
 _OF_FILES = ("question_answering", "token_classification", "multiple_choice")
-_files = functools.partial(typer.Option, rich_help_panel="Files")
-_Row = tuple[str, ...]
+_MASKED = ("masked_lm", "pretraining")
+_LONG_PAIRS = ("question_answering", "multiple_choice")  # passages, and choices that are answers
+_NUMBERS = ("cosine", "pseudo-log-likelihood")
+_OF_MODELS = ("threshold", "windows")
 _Engine = Annotated[
     Literal["keras", "tensorflow", "onnxruntime", "openvino"] | None,
     typer.Option(help="keras for weights, tensorflow for a SavedModel, the others for ONNX; default: what is there."),
-]
-_Windows = Annotated[
-    Literal["mean", "max"] | None,
-    typer.Option(help="Read long texts to label in windows, and join these.  [default: as in training]"),
 ]
 _Precision = Annotated[
     Literal["float32", "bfloat16", "float16", "int8"] | None,
     typer.Option(help="Weights: float32 or bfloat16. ONNX: of one of its files; default: the most exact one."),
 ]
+_Data = Annotated[
+    str | None,
+    typer.Option(
+        help="Texts to label: a file (.tsv, .csv, .jsonl, ...) or URL; - is stdin. Other tasks as `evaluate`."
+    ),
+]
 _Format = Annotated[
     Literal["text", "tsv", "csv", "json", "jsonl"] | None,
-    _files("--format", help="Of --data -; text is one text in each line.  [default: by the first line]"),
+    typer.Option("--format", help="Of --data -; text is one text in each line.  [default: by the first line]"),
 ]
 _Output = Annotated[
-    Path, _files(help="File for their labels, beside the columns: .tsv, .csv or .jsonl; - is .jsonl on stdout.")
+    Path, typer.Option(help="File for their labels, beside the columns: .tsv, .csv or .jsonl; - is .jsonl on stdout.")
 ]
 
 
@@ -50,22 +52,14 @@ def run(
         list[str] | None,
         typer.Option(help="Second text, one for each text; the passage of a question; each choice of one context."),
     ] = None,
-    data: Annotated[
-        str | None,
-        _files(help="Texts to label: a file (.tsv, .csv, .jsonl, ...) or URL; - is stdin; other tasks as `evaluate`."),
-    ] = None,
+    data: _Data = None,
     form: _Format = None,
     output: _Output = Path("-"),
-    text_column: Annotated[str | None, _files(help="Column with the text.  [default: that of its training]")] = None,
-    pair_column: Annotated[str | None, _files(help="Column with the second text of a pair.")] = None,
-    header: Annotated[bool | None, _files(help="Whether the first row names the columns; else use numbers.")] = None,
-    rename_columns: Renames = None,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
+    text_column: Annotated[str | None, typer.Option(help="Column with the text.  [default: as in training]")] = None,
+    pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
+    settings: Settings = None,
     engine: _Engine = None,
     precision: _Precision = None,
-    threshold: Threshold = None,
-    windows: _Windows = None,
     top: Annotated[int | None, typer.Option(help="Number of candidates for [MASK].  [default: 5]")] = None,
     targets: Annotated[str | None, typer.Option(help="Words that are the only candidates for [MASK]: a,b,c.")] = None,
     pll: Annotated[
@@ -85,15 +79,23 @@ def run(
     """
     if (data is None) == (not texts):
         raise ValueError("Either texts or `--data` must be given; pass a text in quotes, or a file.")
-    source = Source(
-        data or "", form, text_column, pair_column, header, table_options(rename_columns, encoding, delimiter)
-    )
-    is_default = str(output) == "-" and source == Source(data or "", None, None, None, None, {})
-    _check_options(data, as_json or bool(pair), not is_default, form)
+    options = read_settings(settings, (*_OF_MODELS, *TABLE_SETTINGS))
+    model_options = {
+        "engine": engine,
+        "precision": precision,
+        **{n: options.pop(n) for n in _OF_MODELS if n in options},
+    }
+    columns = {"text_column": text_column, "pair_column": pair_column}
+    options |= {name: column for name, column in columns.items() if column is not None}
+    if options:
+        from albert_tf.tasks.sequence_classification.settings import ClassificationSettings
+
+        ClassificationSettings.validated(options)
+    source = Source(data or "", form, options)
+    _check_options(data, as_json or bool(pair), str(output) != "-" or form is not None or bool(options), form)
     masked = _mask_options(top, targets, data, pll)
     location(output)  # raises if it is a URL that cannot be reached
     folder = existing_model(folder)
-    model_options = {"engine": engine, "precision": precision, "windows": windows, **threshold_option(threshold)}
     if data is None:
         _predict_texts(folder, texts or [], pair or [], model_options, as_json, masked, pll)
         return
@@ -108,7 +110,7 @@ def run(
 def _predict_texts(
     folder: Path,
     texts: list[str],
-    pairs: list[str],
+    pairs: list[Any],
     model_options: dict[str, Any],
     as_json: bool,
     masked: dict[str, Any],
@@ -120,22 +122,59 @@ def _predict_texts(
 
         model = pipeline(folder, **model_options)
         _check_pairs(model.task, texts, pairs)
-        ask = functools.partial(model, **masked)
+        task, pairs = model.task, [pairs] if model.task == "multiple_choice" else pairs
         if pll:
-            scores = list(zip(texts, model.model.pseudo_log_likelihood(texts)))
-            objects = [{"text": text, "prediction": score} for text, score in scores]
-            rows = [(text, f"{score:.4f}") for text, score in scores]
-            as_table = functools.partial(print_table, "", ("text", "pseudo-log-likelihood"), rows)
-            show = functools.partial(print_json, objects) if as_json else as_table
-        elif as_json:
-            show = functools.partial(print_json, _answers(model, ask, texts, pairs))
+            task, predictions = "pseudo-log-likelihood", model.model.pseudo_log_likelihood(texts)
+        elif task == "sentence_embedding":
+            task, predictions = "cosine", compare(model, texts, pairs)
         else:
-            names, given = _table(model, ask, texts, pairs)
-            rows = list(given)
-            marks = {"▁": "▁ begins a word", "##": "## continues one"} if "piece" in names else {}
-            title = ", ".join(text for mark, text in marks.items() if any(row[-2].startswith(mark) for row in rows))
-            show = functools.partial(print_table, title, names, rows, num_text_columns=len(names) - 1)
-    show()
+            task = "sentence_order" if pairs and task in _MASKED else task
+            predictions = model(*([texts, pairs] if pairs else [texts]), **masked)
+    predictions = list(predictions)
+    if as_json:
+        rows = zip(texts, pairs or texts, predictions)
+        print_json([{"text": a, **({"pair": b} if pairs else {}), "prediction": answer} for a, b, answer in rows])
+    else:
+        _print_predictions(task, texts, pairs, predictions)
+
+
+def _print_predictions(task: str, texts: list[str], pairs: list[Any], predictions: list[Any]) -> None:
+    """Prints a table with the answers for each text, the best one first."""
+    names = ("text", "pair") if pairs and task not in _LONG_PAIRS else ("text",)
+    rows = []
+    for *inputs, prediction in zip(texts, pairs or texts, predictions):
+        answers = _answers(task, prediction, inputs[1]) or [("none", None)]
+        for number, (answer, value) in enumerate(answers):
+            shown = [""] * len(names) if number else inputs[: len(names)]
+            rows.append((*shown, answer, "" if value is None else f"{value:.4f}"))
+    marks = {"▁": "▁ begins a word", "##": "## continues one"} if task in _MASKED else {}
+    title = ", ".join(text for mark, text in marks.items() if any(mark in row[-2] for row in rows))
+    is_number = task in _NUMBERS or getattr(predictions[0], "label", "") is None
+    print_table(title, (*names, "prediction", "value" if is_number else "probability"), rows, len(names) + 1)
+
+
+def _answers(task: str, prediction: Any, pair: Any) -> list[tuple[str, float | None]]:
+    """The answers for a text with their probabilities; of a task that predicts a number, its name and the number."""
+    if task == "sequence_classification":
+        ranked = sorted(prediction.probabilities.items(), key=lambda answer: -answer[1])
+        if hasattr(prediction, "labels"):
+            return [answer for answer in ranked if answer[0] in prediction.labels]
+        return ranked[:MAX_ANSWERS] or [("score", prediction.score)]
+    if task == "question_answering":
+        return [(prediction.text or "no answer", prediction.score)]
+    if task == "token_classification":
+        return [(f"{entity.text} ({entity.label})", entity.score) for entity in prediction]
+    if task == "multiple_choice":
+        return list(zip(pair, prediction))
+    if task == "sentence_order":
+        return [("text comes first", prediction) if prediction >= 0.5 else ("pair comes first", 1 - prediction)]
+    if task in _MASKED:
+        return [
+            (piece if len(prediction) == 1 else f"{number}: {piece}", probability)
+            for number, mask in enumerate(prediction, start=1)
+            for piece, probability in zip(mask.pieces, mask.probabilities)
+        ]
+    return [(task, prediction)]
 
 
 def _check_options(data: str | None, for_texts: bool, for_data: bool, form: str | None) -> None:
@@ -174,39 +213,6 @@ def _check_pairs(task: str, texts: list[str], pairs: list[str]) -> None:
         raise ValueError("`--pair` must be given for each question: the passage that has the answer.")
 
 
-def _answers(model: Any, ask: Any, texts: list[str], pairs: list[str]) -> list[dict[str, Any]]:
-    """The prediction for each text, with the text and its pair, if it has one."""
-    if model.task == "multiple_choice":
-        return [{"text": texts[0], "pair": pairs, "prediction": ask(texts[0], pairs)}]
-    if model.task == "sentence_embedding":
-        return [{"text": a, "pair": b, "prediction": float(c)} for a, b, c in _cosine_rows(texts, pairs, ask)]
-    predictions = ask(*([texts, pairs] if pairs else [texts]))
-    found = [{"text": text, "prediction": prediction} for text, prediction in zip(texts, predictions)]
-    return [{**one, "pair": pair} for one, pair in zip(found, pairs)] if pairs else found
-
-
-def _table(model: Any, ask: Any, texts: list[str], pairs: list[str]) -> tuple[tuple[str, ...], Iterator[_Row]]:
-    """Columns and rows of the answers for some texts."""
-    given = [texts, pairs] if pairs else [texts]
-    if model.task == "sentence_embedding":
-        return ("text", "compared with", "cosine"), _cosine_rows(texts, pairs, ask)
-    if model.task == "sequence_classification":
-        predictions = ask(*given)
-        last = "probability" if any(prediction.probabilities for prediction in predictions) else "value"
-        return (*("text", "pair")[: len(given)], "label", last), _label_rows(list(zip(*given)), predictions)
-    if model.task == "question_answering":
-        return ("question", "answer", "probability"), _answer_rows(texts, ask(*given))
-    if model.task == "token_classification":
-        return ("text", "entity", "probability"), _entity_rows(texts, ask(*given))
-    if model.task == "multiple_choice":
-        return ("context", "choice", "probability"), _rows((texts[0],), zip(pairs, ask(texts[0], pairs)))
-    if pairs:
-        return ("comes first", "comes second", "probability"), _order_rows(texts, pairs, ask(*given))
-    predictions = ask(*given)
-    several = any(len(masks) > 1 for masks in predictions)
-    return ("text", *(("[MASK]",) if several else ()), "piece", "probability"), _piece_rows(texts, predictions, several)
-
-
 def _predict_file(folder: Path, source: Source, output: Path, model_options: dict[str, Any]) -> int:
     """Writes the predictions for a file; returns their number."""
     from albert_tf.inference.pipeline import pipeline
@@ -223,54 +229,7 @@ def _predict_file(folder: Path, source: Source, output: Path, model_options: dic
 def _check_files(task: str, source: Source, output: Path) -> None:
     if source.data == "-" or str(output) == "-":
         raise ValueError(f"`--data` and `--output` must be files for {task}, not standard input and output.")
-    if (source.text_column, source.pair_column, source.header) != (None, None, None):
+    if source.options.keys() & {"text_column", "pair_column", "header"}:
         raise ValueError(
-            f"`--text-column`, `--pair-column` and `--no-header` are of tables, which {task} does not read; leave them "
-            "out."
+            f"`text_column`, `pair_column` and `header` are of tables, which {task} does not read; leave them out."
         )
-
-
-def _label_rows(texts: list[tuple[str, ...]], predictions) -> Iterator[_Row]:
-    """The labels that apply or, of models of one label, up to `MAX_ANSWERS`, most probable first; or a number."""
-    for text, prediction in zip(texts, predictions):
-        ranked = sorted(prediction.probabilities.items(), key=lambda answer: -answer[1])
-        if hasattr(prediction, "labels"):
-            answers = [answer for answer in ranked if answer[0] in prediction.labels]
-            yield from _rows(text, answers) if answers else [(*text, "none", "")]
-        else:
-            yield from _rows(text, ranked[:MAX_ANSWERS] or [("score", prediction.score)])
-
-
-def _cosine_rows(texts: list[str], pairs: list[str], model: Any) -> Iterator[_Row]:
-    cosines = compare(model, texts, pairs)
-    return ((text, pair, f"{cosine:.4f}") for text, pair, cosine in zip(texts, pairs, cosines))
-
-
-def _piece_rows(texts: list[str], predictions, several: bool) -> Iterator[_Row]:
-    """The pieces for each [MASK], with its number where a text has several."""
-    for text, masks in zip(texts, predictions):
-        for number, mask in enumerate(masks, 1):
-            place = ("" if number > 1 else text, *((str(number),) if several else ()))
-            yield from _rows(place, zip(mask.pieces, mask.probabilities))
-
-
-def _answer_rows(questions: list[str], predictions) -> Iterator[_Row]:
-    for question, answer in zip(questions, predictions):
-        yield from _rows((question,), [(answer.text or "no answer", answer.score)])
-
-
-def _entity_rows(texts: list[str], predictions) -> Iterator[_Row]:
-    for text, entities in zip(texts, predictions):
-        found = [(f"{entity.text} ({entity.label})", entity.score) for entity in entities]
-        yield from _rows((text,), found) if found else [(text, "none", "")]
-
-
-def _rows(texts: tuple[str, ...], answers: Iterable[tuple[str, float]]) -> Iterator[_Row]:
-    for number, (answer, value) in enumerate(answers):
-        yield *(("",) * len(texts) if number else texts), answer, f"{value:.4f}"
-
-
-def _order_rows(texts: list[str], pairs: list[str], probabilities: list[float]) -> Iterator[_Row]:
-    for text, pair, probability in zip(texts, pairs, probabilities):
-        first, second = (text, pair) if probability >= 0.5 else (pair, text)
-        yield first, second, f"{max(probability, 1 - probability):.4f}"

@@ -29,27 +29,23 @@ _JSON = re.compile(r'\s*(\[\s*(\{|$)|\{\s*("|$))')
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Texts to label; an option that was not given is None, and as in the fine-tuning of the model.
+    """Texts to label; other options are as in the fine-tuning of the model.
 
     Attributes:
         data: a file, a folder, a URL, or - for standard input.
         form: format of standard input; None: by its first line.
-        text_column, pair_column, header: see `TaskOptions`.
-        options: `encoding`, `delimiter` and `rename_columns`, if they were given.
+        options: those of `TaskOptions` that were given: `text_column`, `pair_column`, `header`, `encoding`, `delimiter`
+            and `rename_columns`.
     """
 
     data: str
     form: str | None
-    text_column: str | None
-    pair_column: str | None
-    header: bool | None
     options: Mapping[str, Any]
 
     @property
     def names_columns(self) -> bool:
         """Whether an option was given that only tables have."""
-        given = (self.text_column, self.pair_column, self.header)
-        return given != (None, None, None) or bool(self.options.keys() - {"encoding"})
+        return bool(self.options.keys() - {"encoding"})
 
 
 def predict_table(model: Any, folder: Path, source: Source, output: Path) -> int:
@@ -102,10 +98,10 @@ def _check_output(task: str, output: Path, source: Source) -> None:
             "`--data` needs a model that labels or embeds texts, answers questions, finds entities or chooses; pass "
             "texts with [MASK] one by one."
         )
-    if is_embedding and (suffix in _DELIMITERS) == (source.pair_column is None):
+    if is_embedding and (suffix in _DELIMITERS) == ("pair_column" not in source.options):
         raise ValueError(
             "`--output` of embeddings must be .jsonl or -, and of the similarities of pairs .tsv or .csv. Received: "
-            f"{output}, pair_column={source.pair_column!r}."
+            f"{output}, pair_column={source.options.get('pair_column')!r}."
         )
     if suffix not in ("", ".jsonl", *_DELIMITERS) or (suffix == "" and str(output) != "-"):
         raise ValueError(f"`--output` must end in .tsv, .csv or .jsonl, or be -. Received: {output}.")
@@ -121,19 +117,19 @@ def _read(source: Source, trained: Mapping[str, Any], scratch: Path) -> tuple[st
     from albert_tf.data.finetuning.tables import FilledRows
     from albert_tf.files.origins import is_in_memory, name_of, unit_of
 
-    is_typed = source.data == "-"
-    names = ("text_column", "pair_column", "header")
-    text, pair, header = (trained[name] if (own := getattr(source, name)) is None else own for name in names)
-    path = _standard_input(source, text, scratch) if is_typed else Path(as_file(source.data))
+    is_typed, options = source.data == "-", {**trained, **source.options}
+    path = _standard_input(source, options["text_column"], scratch) if is_typed else Path(as_file(source.data))
     if is_typed and is_in_memory(path):  # lines
-        text, pair, trained = "text", None, {**trained, "rename_columns": {}}
-    options, suffix = {"header": source.header, **source.options}, path.suffix.lower()
+        options |= {"text_column": "text", "pair_column": None, "rename_columns": {}}
+    text, pair, suffix = options["text_column"], options["pair_column"], path.suffix.lower()
     for name in _UNREAD.get(suffix, ()):
-        if options.get(name) is not None:
-            raise ValueError(f"`--{name}` is not for {suffix} tables. Received: {name_of(path)}; leave it out.")
-    renames = {theirs: ours for theirs, ours in trained["rename_columns"].items() if ours in (text, pair)}
-    renames = options.get("rename_columns", renames)
-    rows = FilledRows(path, TableFormat(header, False, options.get("encoding"), options.get("delimiter"), renames))
+        if name in source.options:
+            raise ValueError(f"`{name}` is not for {suffix} tables. Received: {name_of(path)}; leave it out.")
+    renames = source.options.get("rename_columns")
+    if renames is None:
+        renames = {theirs: ours for theirs, ours in options["rename_columns"].items() if ours in (text, pair)}
+    table = TableFormat(options["header"], False, options.get("encoding"), options.get("delimiter"), renames)
+    rows = FilledRows(path, table)
     columns, count = {}, 0
     for example in _examples(rows, text, pair):  # a damaged row is refused before any prediction
         columns |= dict.fromkeys(_columns(example[1]))

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from albert_tf.cli.settings import Settings
 from albert_tf.cli.tables import Quiet, print_table
 from albert_tf.files.urls import location
 from albert_tf.progress import progress_line
@@ -19,6 +20,7 @@ def run(
     examples: Annotated[Path | None, typer.Option(help="Folder of prepared examples; overrides the recipe.")] = None,
     documents: Annotated[Path | None, typer.Option(help="Folder of prepared documents; overrides the recipe.")] = None,
     heldout: Annotated[Path | None, typer.Option(help="Folder of held-out examples; overrides the recipe.")] = None,
+    settings: Settings = None,
     skip_corrupt: Annotated[bool, typer.Option("--skip-corrupt", help="Skip damaged shards.")] = False,
     allow_changed: Annotated[
         bool, typer.Option("--allow-changed", help="Resume even if the recipe has changed.")
@@ -28,10 +30,12 @@ def run(
     """Pretrains a model, or resumes an interrupted run.
 
     Example: albert-tf pretrain training/recipes/base_v2.toml --examples examples --output runs/base
+
+    Example: albert-tf pretrain recipe.toml --set training.batch_size=64 --output runs/small
     """
     from albert_tf.trainer import load_recipe
 
-    checked_recipe = load_recipe(recipe, examples=examples, documents=documents, heldout=heldout)
+    checked_recipe = load_recipe(recipe, settings or (), examples=examples, documents=documents, heldout=heldout)
     checked_recipe.check_vocabulary()
     location(output)  # raises if it is a URL that cannot be reached
     with progress_line("start", shown=not quiet):
@@ -56,7 +60,7 @@ def plateau_note(results: dict[str, float]) -> str:
     return (
         f"The model has learnt no context yet: its held-out masked-LM loss, {results['masked_lm_loss']:.3f}, is not "
         f"below the unigram entropy, {results['unigram_entropy']:.3f}; train longer. A model fine-tuned from it may be "
-        "worse than with --from-scratch."
+        "worse than with --set from_scratch=true."
     )
 
 

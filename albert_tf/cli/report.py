@@ -28,10 +28,5 @@ def run(
         print_json(report)
         return
     if report.speed is not None:
-        rows = {
-            "tokens per second": f"{report.speed.tokens_per_second:,.0f}",
-            "seconds per step": f"{report.speed.seconds_per_step:.4g}",
-            "input wait, fraction of a step": f"{report.speed.input_wait_share:.2%}",
-        }
-        print_table(f"{report.step:,} updates", ("median of the intervals", "value"), rows.items())
+        print_table(f"{report.step:,} updates", ("median of the intervals", "value"), report.throughput.items())
     typer.echo(f"page in {report.file}")

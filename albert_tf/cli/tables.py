@@ -48,6 +48,18 @@ def print_json(value: Any) -> None:
     print(content.encode("utf-8", "backslashreplace").decode())  # of lone surrogates, which labels from JSON may hold
 
 
+def print_checks(checks: Iterable[Any], as_json: bool) -> None:
+    """Prints records with `name`, `passed` and `finding`; exits with 2 if a check has failed."""
+    checks = list(checks)
+    if as_json:
+        print_json(checks)
+    else:
+        rows = ((check.name, "ok" if check.passed else "wrong", check.finding) for check in checks)
+        print_table("", ("check", "result", "finding"), rows, num_text_columns=3)
+    if not all(check.passed for check in checks):
+        raise typer.Exit(2)
+
+
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)

@@ -36,7 +36,7 @@ def encoding_of(path: Path, encoding: str | None = None) -> str:
     if encoding is None:
         if marked is None and (b"\x1b$" in sample or sample.count(0) > len(sample) // 4):
             likely = "iso2022_jp" if b"\x1b$" in sample else "utf-16-le" if sample[:1] != b"\0" else "utf-16-be"
-            raise ValueError(f"{name_of(path)} may be {likely}: set `encoding` (--encoding {likely}).")
+            raise ValueError(f"{name_of(path)} may be {likely}: set `encoding` (--set encoding={likely}).")
         return marked or "utf-8"
     try:
         codec = codecs.lookup(encoding)
@@ -46,7 +46,7 @@ def encoding_of(path: Path, encoding: str | None = None) -> str:
             f"`encoding` must be the name of an encoding, such as utf-8, utf-16 or cp949. Received: {encoding!r}."
         ) from None
     if codec.name not in ("utf-8", "utf-8-sig", "ascii") and not sample.isascii() and _is_utf8(sample):
-        raise ValueError(f"{name_of(path)} is UTF-8, not {encoding}; leave out `encoding` (--encoding).")
+        raise ValueError(f"{name_of(path)} is UTF-8, not {encoding}; leave out `encoding` (--set encoding).")
     family = codec.name.removesuffix("-le").removesuffix("-be")
     return marked if marked and marked.removesuffix("-sig") == family else encoding
 
@@ -125,9 +125,8 @@ def _undecodable(path: Path, name: str, error: UnicodeError) -> str:
     cure = "convert the file to UTF-8"
     if likely:
         line = sample.decode(likely, "replace").strip().split("\n")[0].strip()
-        cure = (
-            f"it may be {likely}, in which the line is {line[:30]!r}: set `encoding` (--encoding {likely}), or {cure}"
-        )
+        setting = f"`encoding` (--set encoding={likely})"
+        cure = f"it may be {likely}, in which the line is {line[:30]!r}: set {setting}, or {cure}"
     return f"{name_of(path)} is not {name.removesuffix('-sig').upper()}{place}; {cure}."
 
 

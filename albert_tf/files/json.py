@@ -43,6 +43,49 @@ def read_toml(path: str | pathlib.Path, cure: str = "correct it") -> dict[str, A
     return _parse(lambda content: tomllib.loads(content.decode("utf-8-sig")), content, path, "TOML", cure)
 
 
+def with_settings(values: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
+    """The values of a TOML file with some changed.
+
+    Args:
+        values: by key; those of tables in dicts.
+        settings: such as `seed=3`, or `training.seed=3` for a key of a table. A value is one of TOML, or a text without
+            quotes that is none.
+
+    Raises:
+        ValueError: a setting is not `key=value`, or its value begins like one of TOML and is none.
+
+    Example:
+
+    >>> with_settings({"epochs": 3}, ["epochs=4", "optimizer=lamb", "grid.seed=[0, 1]"])
+    {'epochs': 4, 'optimizer': 'lamb', 'grid': {'seed': [0, 1]}}
+    """
+    changed = dict(values)
+    for setting in settings:
+        name, separator, text = (part.strip() for part in setting.partition("="))
+        table, dot, key = name.partition(".")
+        if not (separator and table) or (dot and not key):
+            raise ValueError(f"`--set` must be KEY=VALUE, such as seed=3. Received: {setting!r}.")
+        value = _toml_value(text, setting)
+        if dot:
+            inner = changed.get(table)
+            value = {**(inner if isinstance(inner, Mapping) else {}), key: value}
+        changed[table] = value
+    return changed
+
+
+def _toml_value(text: str, setting: str) -> Any:
+    try:
+        read = tomllib.loads(f"value = {text}")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        if text.startswith(("[", "{", '"', "'")):
+            raise ValueError(
+                """`--set` must have a value of TOML, such as 3, ["a", "b"] or {a = 3}, in single quotes for the """
+                f"shell. Received: {setting!r}."
+            ) from None
+        return text
+    return read["value"] if len(read) == 1 else text
+
+
 def read_bytes(path: str | pathlib.Path, cure: str = "check the path", max_bytes: int = MAX_BYTES) -> bytes:
     """Reads a file; raises ValueError if it cannot be read or has more than `max_bytes`."""
     path = location(path)

@@ -12,6 +12,14 @@ from albert_tf.files.origins import without_secrets
 
 # What to give, where the name of an option does not tell.
 _MISSING = {"dev": "examples to evaluate on, such as a tenth of the rows of --train, moved to a file of their own"}
+# How to write a value in TOML, by the type that pydantic misses.
+_WRITTEN = {
+    "string_type": """; write a text that is like another value in quotes, such as '"1"'""",
+    "list_type": """; write a list as '["a", "b"]'""",
+    "tuple_type": """; write a list as '["a", "b"]'""",
+    "dict_type": "; write a table as '{a = 1}'",
+    "bool_type": "; write true or false",
+}
 Record = TypeVar("Record", bound=pydantic.BaseModel)
 
 
@@ -51,7 +59,8 @@ def _first_problem(kind: type[pydantic.BaseModel], error: pydantic.ValidationErr
         )
     if problem["type"] == "value_error":
         return str(reason)
-    return f"`{where}` is invalid ({problem['msg']}). Received: {problem['input']!r} in {source}."
+    cure = _WRITTEN.get(problem["type"], "")
+    return f"`{where}` is invalid ({problem['msg']}). Received: {problem['input']!r} in {source}{cure}."
 
 
 def _depth(problem: Mapping[str, Any]) -> int:

@@ -15,9 +15,8 @@ from albert_tf.data.manifest import TOKENIZER_FOLDER
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer.batches import heldout_batches
-from albert_tf.trainer.checkpoint_files import latest_valid_checkpoint
 from albert_tf.trainer.recipe import Recipe
-from albert_tf.trainer.run_folder import CHECKPOINTS_FOLDER, MODEL_FOLDER, RESULTS_FILE
+from albert_tf.trainer.run_folder import MODEL_FOLDER, RESULTS_FILE
 
 TOP = 3
 
@@ -48,19 +47,19 @@ def masked_examples(run: pathlib.Path, recipe: Recipe, count: int = 8) -> list[M
     """Predicts the masked pieces of a run's first held-out examples.
 
     Args:
-        run: folder of the run; if it has no model yet, the newest checkpoint is used.
+        run: folder of the run.
         recipe: Recipe of the run.
         count: number of examples.
 
     Returns:
-        Up to `count` examples; none if the recipe has no held-out examples.
+        Up to `count` examples; none if the run has no model yet, or its recipe no held-out examples.
 
     Raises:
-        ValueError: there is neither a model nor a checkpoint, or the data have been moved.
+        ValueError: the data have been moved.
     """
-    if recipe.data.heldout is None:
+    if recipe.data.heldout is None or not (run / RESULTS_FILE).is_file():
         return []
-    model = _model(run, recipe)
+    model = AlbertForPreTraining.from_pretrained(run / MODEL_FOLDER)
     tokenizer = AlbertTokenizer.from_pretrained(recipe.data.heldout / TOKENIZER_FOLDER)
     examples: Any = heldout_batches(recipe)
     batch = next(iter(examples.unbatch().batch(count)))
@@ -82,23 +81,6 @@ def masked_examples(run: pathlib.Path, recipe: Recipe, count: int = 8) -> list[M
         )
         for row in range(len(inputs["input_ids"]))
     ]
-
-
-def _model(run: pathlib.Path, recipe: Recipe) -> AlbertForPreTraining:
-    folder = run / MODEL_FOLDER
-    if (run / RESULTS_FILE).is_file() and (folder / "config.json").is_file():
-        return AlbertForPreTraining.from_pretrained(folder)
-    saved = latest_valid_checkpoint(run / CHECKPOINTS_FOLDER)
-    if saved is None:
-        raise ValueError(f"{run} has neither a model nor a checkpoint yet; continue the run.")
-    model = AlbertForPreTraining(recipe.config, objective=recipe.data.objective)
-    try:
-        reader = tf.train.load_checkpoint(saved.prefix)
-        for index, variable in enumerate(model.variables):
-            variable.assign(reader.get_tensor(f"model/{index}"))
-    except tf.errors.OpError:
-        raise ValueError(f"The run removed {saved.folder} while it was being read; try again.") from None
-    return model
 
 
 def _piece_texts(tokenizer: AlbertTokenizer) -> list[str]:

@@ -60,6 +60,17 @@ class RunReport:
     speed: Speed | None
     results: dict[str, Any]
 
+    @property
+    def throughput(self) -> dict[str, str]:
+        """The speed as rows of a table."""
+        if self.speed is None:
+            return {}
+        return {
+            "tokens per second": f"{self.speed.tokens_per_second:,.0f}",
+            "seconds per step": f"{self.speed.seconds_per_step:.4g}",
+            "input wait, fraction of a step": f"{self.speed.input_wait_share:.2%}",
+        }
+
 
 def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = None) -> RunReport:
     """Writes a page about a run, which may be in progress.
@@ -86,7 +97,9 @@ def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = No
     )
     sections = {
         "Curves": curves_svg(entries) if entries else "<p>No interval has been logged yet.</p>",
-        "Throughput": _throughput(report),
+        "Throughput": _table(report.throughput.items())
+        if report.speed
+        else "<p>No interval has been measured yet.</p>",
         "Results": _results_table(report.results) if report.results else "<p>The run is not finished.</p>",
         **_labels(tuned and tuned.scores),
         "Masked pieces of held-out examples": _masked_examples(run, recipe),
@@ -143,18 +156,6 @@ def _median_speed(entries: list[dict[str, float]]) -> Speed | None:
     return Speed(*(statistics.median(entry[name] for entry in measured) for name in names)) if measured else None
 
 
-def _throughput(report: RunReport) -> str:
-    if report.speed is None:
-        return "<p>No interval has been measured yet.</p>"
-    rows = {
-        "tokens per second": f"{report.speed.tokens_per_second:,.0f}",
-        "seconds per step": f"{report.speed.seconds_per_step:.4g}",
-        "input wait, fraction of a step": f"{report.speed.input_wait_share:.2%}",
-    }
-    note = "<p><small>Medians over intervals, except the first one, in which the step is compiled.</small></p>"
-    return _table(rows.items()) + note
-
-
 def _masked_examples(run: pathlib.Path, recipe: Mapping[str, Any]) -> str:
     if "training" not in recipe:
         return "<p>Not available for fine-tuning.</p>"
@@ -166,7 +167,11 @@ def _masked_examples(run: pathlib.Path, recipe: Mapping[str, Any]) -> str:
         return f"<p>None: {html.escape(str(error))}</p>"
     lines = [f'<p class="masked">{"".join(map(_part, example.parts))}</p>' for example in examples]
     legend = "<p><small>Correct predictions are green; wrong ones are struck out before the original piece.</small></p>"
-    return legend + "\n".join(lines) if lines else "<p>The recipe has no held-out examples.</p>"
+    return (
+        legend + "\n".join(lines)
+        if lines
+        else "<p>The run is not finished, or its recipe has no held-out examples.</p>"
+    )
 
 
 def _part(part) -> str:

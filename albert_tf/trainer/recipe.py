@@ -3,13 +3,13 @@
 import dataclasses
 import functools
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pydantic
 
 from albert_tf.config import PRESETS, AlbertConfig
-from albert_tf.files.json import nearest, read_toml
+from albert_tf.files.json import nearest, read_toml, with_settings
 from albert_tf.files.validation import checked
 from albert_tf.trainer.optimizer_recipe import OptimizerRecipe, Section
 
@@ -226,17 +226,18 @@ def _extended(weights: str, tokens: str) -> "AlbertTokenizer":
     return tokenizer
 
 
-def load_recipe(path: str | pathlib.Path, **data: pathlib.Path | None) -> Recipe:
+def load_recipe(path: str | pathlib.Path, settings: Sequence[str] = (), **data: pathlib.Path | None) -> Recipe:
     """Reads a recipe file.
 
     Args:
         path: a TOML file.
+        settings: such as `"training.seed=3"`; values that override the file's, as of `--set`.
         **data: values that override the file's `[data]`, unless None.
 
     Raises:
         ValueError: the file has an unknown key, for which the nearest known one is suggested, or an invalid value.
     """
-    values = read_toml(path, "correct the recipe")
+    values = with_settings(read_toml(path, "correct the recipe"), settings)
     if given := {key: str(value) for key, value in data.items() if value is not None}:
         replaced = _SOURCES if given.keys() & set(_SOURCES) else ()
         kept = {key: value for key, value in values.get("data", {}).items() if key not in replaced}

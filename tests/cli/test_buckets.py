@@ -74,7 +74,7 @@ def commands(root: str, recipe: pathlib.Path) -> dict[str, list[str]]:
         "pretrain": f"pretrain {recipe} --output {root}/run --examples {root}/examples",
         "finetune": f"finetune {root}/run/model --output {root}/task --train {root}/table.tsv --dev {root}/table.tsv "
         f"--epochs 2 --learning-rate 1e-3 --max-length {LENGTH}",
-        "distill": f"finetune --teacher {root}/task --num-hidden-layers 1 --output {root}/student "
+        "distill": f"finetune --teacher {root}/task --set num_hidden_layers=1 --output {root}/student "
         f"--train {root}/table.tsv --dev {root}/table.tsv --epochs 1 --learning-rate 1e-3 --max-length {LENGTH}",
         "export": f"export {root}/task --name task --output {root}/exports",
     }

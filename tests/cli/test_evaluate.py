@@ -61,9 +61,9 @@ def test_f1_says_of_which_label_it_is(files):
     command = ("evaluate", files / "model", "--data", files / "test.tsv")
     by_label = json.loads(output_of(*command, "--json"))["scores"]["by_label"]
     assert re.search(rf"f1 of pleasant\W+{by_label['pleasant']['f1']:.4f}", output_of(*command))
-    gloomy = json.loads(output_of(*command, "--positive-label", "gloomy", "--json"))["scores"]
+    gloomy = json.loads(output_of(*command, "--set", "positive_label=gloomy", "--json"))["scores"]
     assert (gloomy["f1"], gloomy["positive_label"]) == (by_label["gloomy"]["f1"], "gloomy")
-    assert "one of two labels. Received: 'sad' for 2 labels" in mistake(*command, "--positive-label", "sad")
+    assert "one of two labels. Received: 'sad' for 2 labels" in mistake(*command, "--set", "positive_label=sad")
 
 
 def test_an_undefined_correlation_is_null_and_said_in_a_sentence(files, tmp_path):
@@ -98,10 +98,10 @@ def test_many_labels_stay_readable(capsys):
 def test_another_threshold_gives_other_labels(folders, tmp_path):
     (tmp_path / "a.tsv").write_text("text\tlabel\none\ta\ntwo\ta, b\n")
     command = ("evaluate", folders["multi_label"], "--data", tmp_path / "a.tsv", "--json")
-    for given, exact_match in ((("0",), 0.5), (("1",), 0.0), (("a=0", "b=1"), 0.5)):
-        options = [f"--threshold={value}" for value in given]
+    for given, exact_match in ((("=0",), 0.5), (("=1",), 0.0), ((".a=0", ".b=1"), 0.5)):
+        options = [f"--set=threshold{value}" for value in given]
         assert json.loads(output_of(*command, *options))["scores"]["exact_match"] == exact_match
-    classifier = ("evaluate", folders["classifier"], "--data", tmp_path / "a.tsv", "--threshold", "0.5")
+    classifier = ("evaluate", folders["classifier"], "--data", tmp_path / "a.tsv", "--set", "threshold=0.5")
     assert "`threshold` must be left out unless problem='multi_label'" in mistake(*classifier)
 
 
@@ -112,6 +112,6 @@ def test_mistakes(files):
     )
     pair = ("--pair-column", "text")
     assert "was trained on single texts" in mistake("evaluate", files / "model", "--data", files / "test.tsv", *pair)
-    scorer = ("--scorer", "korquad")
+    scorer = ("--set", "scorer=korquad")
     assert "`scorer` must be left out" in mistake("evaluate", files / "model", "--data", files / "test.tsv", *scorer)
     assert "check the spelling" in mistake("evaluate", files / "nowhere", "--data", files / "test.tsv")

@@ -37,12 +37,12 @@ def test_forms_of_saved_models(folder, tmp_path):
 
 
 def test_the_threshold_of_labels_is_that_of_the_export(folders, tmp_path):
-    where = (folders["multi_label"], "--output", tmp_path, "--threshold", "a=0.25", "--name")
+    where = (folders["multi_label"], "--output", tmp_path, "--set", "threshold.a=0.25", "--name")
     for form in ("saved_model", "onnx", "litert"):
         output_of("export", *where, form, "--format", form)
         settings = json.loads((tmp_path / form / "1" / "model.json").read_text())
         assert settings["threshold"] == {"a": 0.25, "b": 0.5}
-    assert "`--threshold` is not for `--format hub`" in mistake("export", *where, "a", "--format", "hub")
+    assert "`threshold` is not for `--format hub`" in mistake("export", *where, "a", "--format", "hub")
     assert "`threshold` must be left out" in mistake("export", folders["classifier"], *where[1:], "a")
 
 
@@ -119,7 +119,7 @@ def test_mistakes_with_formats(folder, tmp_path):
     assert "is only for `--format litert`" in mistake("export", folder, "--name", "a", *where, "onnx", "--int8")
     assert "is only for `--format saved_model`" in mistake("export", folder, "--name", "a", *where, "litert", "--xla")
     for form in ("web", "hub", "litert"):
-        options = ("--name", "a", *where, form, "--windows", "mean")
+        options = ("--name", "a", *where, form, "--set", "windows=mean")
         assert "the others read no windows" in mistake("export", folder, *options)
     assert "`--version` must be omitted" in mistake("export", folder, "--name", "a", *where, "hub", "--version", 2)
     assert not any(tmp_path.iterdir())

@@ -119,14 +119,15 @@ def test_a_run_prints_its_scores_and_is_made_once(files):
 def test_seeds_are_given_once(files, tmp_path):
     recipe = tmp_path / "grid.toml"
     recipe.write_text("[grid]\nseed = [3, 4]\n", encoding="utf-8")
-    assert "Received: both" in mistake(*arguments(files, "--recipe", recipe, "--seeds", 2))
-    assert "`seed` must not be given, because" in mistake(*arguments(files, "--recipe", recipe, "--seed", 2))
+    for again in (("--seed", 2), ("--set", "seed=2")):
+        assert "`seed` must not be given, because" in mistake(*arguments(files, "--recipe", recipe, *again))
+    assert "`epochs` must be given by an option or by `--set`" in mistake(*arguments(files, "--set", "epochs=3"))
 
 
 def test_a_grid_must_be_a_table(files, tmp_path):
     recipe = tmp_path / "grid.toml"
     recipe.write_text("grid = 3\n", encoding="utf-8")
-    assert "`grid` in a recipe must be a table of lists" in mistake(*arguments(files, "--recipe", recipe))
+    assert "`grid` must be a table of lists" in mistake(*arguments(files, "--recipe", recipe))
 
 
 def test_means_are_of_the_seeds_of_one_setting_wherever_the_seed_stands(capsys):
@@ -156,7 +157,7 @@ def test_the_exit_status_of_an_interrupted_run_is_that_of_its_signal(files, monk
 
     with monkeypatch.context() as patch:
         patch.setattr(finetuning, "StopAtBadLoss", Terminator)
-        command = arguments(files, "--batch-size", 8, "--seeds", 2, "--output", files / "seeds")
+        command = arguments(files, "--batch-size", 8, "--set", "grid.seed=[0, 1]", "--output", files / "seeds")
         code, _, err = run(*command, "--quiet")
     assert code == 143
     assert err == "albert-tf: Interrupted at step 3; the state was saved, and the same command resumes.\n"
@@ -176,14 +177,25 @@ def test_a_folder_fine_tuned_for_other_labels_is_a_start_too(files):
     ("more", "message"),
     [
         (("--text-column", "txt"), "did you mean 'text'"),
-        (("--optimizer", "sgd"), "`optimizer` is invalid"),
+        (("--set", "optimizer=sgd"), "`optimizer` is invalid"),
         (("--epochs", 0), "`epochs` is invalid"),
         (("--train", "missing.tsv"), "missing.tsv"),
-        (("--keep", "first"), "`keep` is invalid"),
+        (("--set", "keep=first"), "`keep` is invalid"),
+        (("--set", "pateince=2"), "Unknown key 'pateince' in the options; did you mean 'patience'?"),
+        (("--set", "patience"), "`--set` must be KEY=VALUE, such as seed=3. Received: 'patience'"),
+        (("--set", "freeze=encoder"), """write a list as '["a", "b"]'"""),
+        (("--set", "positive_label=1"), """Received: 1 in the options; write a text that is like another value in"""),
+        (("--set", "labels=[a, b]"), "must have a value of TOML"),
     ],
 )
 def test_mistakes(files, more, message):
     assert message in mistake(*arguments(files, *more))
+
+
+def test_an_option_that_is_a_setting_is_named():
+    code, _, err = run("finetune", "model", "--class-weights", "balanced")
+    assert code == 2
+    assert "No such option: --class-weights; settings that have no option are set by --set class_weights=VALUE." in err
 
 
 def test_a_model_is_missing(files):
@@ -199,32 +211,34 @@ def test_a_folder_of_splits_and_renamed_columns(files, tmp_path):
         lines = (files / "train.tsv").read_text(encoding="utf-8").replace("\t", ";").replace("text;label", "satz;label")
         (data / f"{split}.csv").write_text(lines, encoding="utf-16")
     pretrained = arguments(files)[1]
-    options = ("--rename-columns", "satz=text", "--max-length", 32, "--epochs", 1, "--output", tmp_path / "run")
+    options = ("--set", "rename_columns.satz=text", "--max-length", 32, "--epochs", 1, "--output", tmp_path / "run")
     code, _, err = run("finetune", pretrained, "--train", data, "--dev", data, *options)
     assert code == 0, err
     assert re.search(r"train: \d+ texts, separated by ';', in utf-16\ndev: \d+ texts, separated", err)
-    assert "must be theirs=ours" in mistake("evaluate", tmp_path / "run", "--data", data, "--rename-columns", "text")
+    evaluate = ("evaluate", tmp_path / "run", "--data", data, "--set")
+    assert "`rename_columns` is invalid" in mistake(*evaluate, "rename_columns=text")
+    assert "Unknown key 'epochs' in --set; it must be one of header, rename_columns" in mistake(*evaluate, "epochs=3")
 
 
 def test_a_student_needs_no_model_but_its_teacher(files, tmp_path):
     teacher = write_classifier(tmp_path / "teacher", labels=["gloomy", "pleasant"])
     tables = ("--train", files / "train.tsv", "--dev", files / "dev.tsv", "--output", tmp_path / "student")
-    output_of("finetune", "--teacher", teacher, "--num-hidden-layers", 1, *tables, "--epochs", 1)
+    output_of("finetune", "--teacher", teacher, "--set", "num_hidden_layers=1", *tables, "--epochs", 1)
     config = json.loads((tmp_path / "student/config.json").read_text(encoding="utf-8"))
     assert config["num_hidden_layers"] == 1
-    assert "A model's folder or name must be given" in mistake("finetune", "--num-hidden-layers", 1, *tables)
+    assert "A model's folder or name must be given" in mistake("finetune", "--set", "num_hidden_layers=1", *tables)
 
 
 def test_columns_of_labels_are_those_of_evaluations_too(files, tmp_path):
     decisions = {"a film": (1, 0, 0), "cheap": (0, 1, 0), "a cheap film": (1, 1, 0), "nothing": (0, 0, 0)}
     lines = [",".join(map(str, (text, *row))) for text, row in decisions.items()] * 3
-    table, topics = tmp_path / "topics.csv", ("--label-columns", "film, price, war")
+    table, topics = tmp_path / "topics.csv", ("--set", 'label_columns=["film", "price", "war"]')
     table.write_text("\n".join(["text,film,price,war", *lines]), encoding="utf-8")
     train = ("finetune", files / "pretrained", "--train", table, "--dev", table, "--output", tmp_path / "run", *topics)
     output_of(*train, "--problem", "multi_label", "--epochs", 1, "--max-length", 16)
     config = json.loads((tmp_path / "run/config.json").read_text(encoding="utf-8"))
     assert list(config["id2label"].values()) == ["film", "price", "war"]
-    evaluate = ("evaluate", tmp_path / "run", "--json", "--threshold", 0.4, "--data")
+    evaluate = ("evaluate", tmp_path / "run", "--json", "--set", "threshold=0.4", "--data")
     expected = json.loads(output_of(*evaluate, table))
     assert expected["examples"] == 12
     names = ("film", "price", "war")
@@ -236,9 +250,9 @@ def test_columns_of_labels_are_those_of_evaluations_too(files, tmp_path):
         json.loads(output_of(*evaluate, tmp_path / "cells.tsv", "--label-column", "topics"))["scores"]
         == (expected["scores"])
     )
-    reordered = output_of(*evaluate, table, "--label-columns", "war,film,price")
+    reordered = output_of(*evaluate, table, "--set", 'label_columns=["war", "film", "price"]')
     assert json.loads(reordered)["scores"] == expected["scores"]
-    message = mistake(*evaluate, table, "--label-columns", "film,war")
+    message = mistake(*evaluate, table, "--set", 'label_columns=["film", "war"]')
     assert "must name a column for each label of the model: film, price, war. Received: film, war" in message
     output_of("predict", tmp_path / "run", "--data", table, "--output", tmp_path / "labels.csv")
     header = (tmp_path / "labels.csv").read_text(encoding="utf-8").splitlines()[0]

@@ -63,7 +63,7 @@ def test_the_engine_can_be_chosen(files, where, engine):
 
 
 def test_runs_of_several_seeds_are_named(tmp_path):
-    """`finetune --seeds` leaves a folder of them."""
+    """`finetune` with a grid of seeds leaves a folder of them."""
     for seed in (0, 2, 10):
         write_classifier(tmp_path / "runs" / f"seed-{seed}")
     listed = ", ".join(f"{tmp_path}/runs/seed-{seed}" for seed in (0, 2, 10))
@@ -86,11 +86,9 @@ def test_pieces_and_orders(forms, form):
     printed = output_of("predict", folder, "the old [MASK].")
     assert all(piece in printed for piece in guess.pieces)
     assert "continues one" not in printed  # the vocabulary has no ##
-    rows = [
-        row[1:3] for row in lines_without_rules(output_of("predict", folder, "the [MASK] old [MASK].", "a [MASK].")[1:])
-    ]
-    assert [row for row in rows if row[0]] == [["the [MASK] old [MASK].", "1"], ["a [MASK].", "1"]]
-    assert [row[1] for row in rows] == ["1", "", "", "", "", "2", "", "", "", "", "1", "", "", "", ""]
+    rows = lines_without_rules(output_of("predict", folder, "the [MASK] old [MASK].", "a [MASK]."))
+    assert [row[1] for row in rows] == ["the [MASK] old [MASK].", *[""] * 9, "a [MASK].", *[""] * 4]
+    assert [row[2][:3] for row in rows[:10]] == ["1: "] * 5 + ["2: "] * 5
     share = sentence_order(loaded, ["one"], ["two"])[0]
     printed = output_of("predict", folder, "one", "--pair", "two")
     assert f"{max(share, 1 - share):.4f}" in printed
@@ -209,7 +207,7 @@ def test_a_spreadsheet_is_read_as_in_fine_tuning_and_its_lines_are_named(folders
     lines = output_of("predict", run_folder, "--data", data, "--text-column", "No").splitlines()
     assert [(row["line"], row["No"]) for row in map(json.loads, lines)] == [(2, "1"), (5, "4")]
     (run_folder / "recipe.json").write_text('{"text_column": "2", "header": false, "rename_columns": {"1": "label"}}')
-    lines = output_of("predict", run_folder, "--data", data, "--delimiter", ";").splitlines()
+    lines = output_of("predict", run_folder, "--data", data, "--set", "delimiter=;").splitlines()
     assert [json.loads(line)["2"] for line in lines] == ["Review Text", "fine", "bad"]
 
 
@@ -249,7 +247,7 @@ def test_tables_have_the_separator_of_the_training_data(suffix, tmp_path):
         ({names[2]: 1.0}, names[:2], "IT, science|law"),
         ({names[2]: 0.0}, names, json.dumps(names)),
     ):
-        given = [f"--threshold={name}={number}" for name, number in limits.items()]
+        given = [f"--set=threshold.{name}={number}" for name, number in limits.items()]
         output_of("predict", export, "--data", tmp_path / "a.tsv", "--output", output, *given)
         again = read_texts(output, Columns(label="prediction", separator="|"))
         assert list(again.labels) == [cell] * 2
@@ -259,19 +257,22 @@ def test_tables_have_the_separator_of_the_training_data(suffix, tmp_path):
 def test_texts_without_a_label_are_shown(folders):
     shares = classify(load_folder(folders["multi_label"]), ["a text"])[0].probabilities
     first, second = sorted(shares.values())
-    command = ("predict", folders["multi_label"], "a text", "--threshold")
+    command = ("predict", folders["multi_label"], "a text", "--set")
     for threshold, labels in ((second + 0.01, ["none"]), ((first + second) / 2, [max(shares, key=shares.__getitem__)])):
-        assert [row[2] for row in lines_without_rules(output_of(*command, threshold))] == labels
-    rows = lines_without_rules(output_of(*command, f"a={shares['a'] - 0.01}", "--threshold", f"b={shares['b'] + 0.01}"))
+        assert [row[2] for row in lines_without_rules(output_of(*command, f"threshold={threshold}"))] == labels
+    rows = lines_without_rules(
+        output_of(*command, f"threshold.a={shares['a'] - 0.01}", "--set", f"threshold.b={shares['b'] + 0.01}")
+    )
     assert [row[1:3] for row in rows] == [["a text", "a"]]
     for wrong, message in {
-        "x=0.5": "`threshold` must name labels of the model. Received: 'x'.",
-        "1.5": "`threshold` must be a number from 0 to 1, such numbers by label, or 'per_label'. Received: "
+        ".x=0.5": "`threshold` must name labels of the model. Received: 'x'.",
+        "=1.5": "`threshold` must be a number from 0 to 1, such numbers by label, or 'per_label'. Received: "
         "threshold=1.5.",
-        "half": "`--threshold` must be a number such as 0.4, or label=number, repeated. Received: half.",
+        "=half": "`threshold` must be a number from 0 to 1, such numbers by label, or 'per_label'. Received: "
+        "threshold='half'.",
     }.items():
-        assert mistake(*command, wrong) == f"albert-tf: {message}"
-    classifier = ("predict", folders["classifier"], "a text", "--threshold", "0.4")
+        assert mistake(*command, f"threshold{wrong}") == f"albert-tf: {message}"
+    classifier = ("predict", folders["classifier"], "a text", "--set", "threshold=0.4")
     assert "must be left out unless problem='multi_label'" in mistake(*classifier)
 
 
@@ -311,9 +312,14 @@ def test_tasks_with_files_of_their_own_take_no_tables(folders, exports, tmp_path
 
 def test_options_that_a_table_does_not_have_are_refused(files, table):
     command = ("predict", files / "classifier", "--text-column", "sentence", "--data")
-    for option in (("--delimiter", ";"), ("--no-header",), ("--header",)):
-        name = option[0].replace("no-", "")
-        assert f"`{name}` is not for .jsonl tables. Received: {table[0]}" in mistake(*command, table[0], *option)
+    for setting in ("delimiter=;", "header=false", "header=true"):
+        message = f"`{setting.partition('=')[0]}` is not for .jsonl tables. Received: {table[0]}"
+        assert message in mistake(*command, table[0], "--set", setting)
+    assert "`header` is invalid" in mistake(*command, table[0], "--set", "header=3")
+    assert "Unknown key 'hedder' in --set; did you mean 'header'?" in mistake(
+        *command, table[0], "--set", "hedder=true"
+    )
+    assert "it must be one of threshold, windows, header" in mistake(*command, table[0], "--set", "epochs=3")
     assert "`--format` is only for `--data -`" in mistake(*command, table[0], "--format", "csv")
 
 
@@ -354,7 +360,7 @@ def test_mistakes_with_files(folders, table, tmp_path):
     assert "Either texts or `--data`" in mistake("predict", folders["classifier"], "a text", *data)
     assert "has no column 'text'" in mistake("predict", folders["classifier"], *data)
     assert "`--json` and `--pair` are only for texts" in mistake("predict", "model", *data, "--pair", "a")
-    for option in (("--output", "a.tsv"), ("--pair-column", "b"), ("--no-header",)):
+    for option in (("--output", "a.tsv"), ("--pair-column", "b"), ("--set", "header=false")):
         assert "are only for `--data`; leave them out" in mistake("predict", "model", "a text", *option)
     assert "must end in .tsv, .csv or .jsonl" in mistake("predict", folders["classifier"], *data, "--output", "a.txt")
     assert "needs a model that labels or embeds texts" in mistake("predict", folders["pretrained"], *data)

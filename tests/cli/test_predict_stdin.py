@@ -33,9 +33,9 @@ TABLES = {
         (),
     ),
     "text column": (QUOTED.replace("text", "Review"), ("--text-column", "Review")),
-    "no header": (QUOTED.partition("\n")[2], ("--no-header", "--text-column", "1")),
-    "renamed": (QUOTED.replace("text", "Review"), ("--rename-columns", "Review=text")),
-    "encoding": (QUOTED.replace("two", "셋").encode("cp949"), ("--encoding", "cp949")),
+    "no header": (QUOTED.partition("\n")[2], ("--set", "header=false", "--text-column", "1")),
+    "renamed": (QUOTED.replace("text", "Review"), ("--set", "rename_columns.Review=text")),
+    "encoding": (QUOTED.replace("two", "셋").encode("cp949"), ("--set", "encoding=cp949")),
     "separator line": ("sep=;\n" + QUOTED.replace(",", ";").replace("one;", "one,"), ()),
     "format": ("id,text,label\n1,one,x\n2,two,y", ("--format", "csv")),
 }
@@ -75,6 +75,6 @@ def test_lines_are_texts_unless_they_may_be_a_table(folders, monkeypatch):
     rows = output_of(*command, "--format", "text").splitlines()
     assert [json.loads(row)["text"] for row in rows] == ["id,review", "1,fine"]
     types(monkeypatch, '{"text": "a"}\n')
-    assert "`--delimiter` is not for .jsonl tables. Received: standard input" in mistake(*command, "--delimiter", ";")
+    assert "`delimiter` is not for .jsonl tables. Received: standard input" in mistake(*command, "--set", "delimiter=;")
     types(monkeypatch, "a\nb\n")
     assert "leave out the options of columns" in mistake(*command, "--format", "text", "--text-column", "b")

@@ -54,8 +54,9 @@ def test_every_page_is_there_and_loads_nothing_from_the_network(site):
 @pytest.mark.exhaustive
 def test_generated_parts_are_in_their_pages(site):
     assert "11,683,584" in (site / "numbers.html").read_text(encoding="utf-8")
+    assert "doc_stride" in (site / "reference/recipes.html").read_text(encoding="utf-8")
     assert "stop_above_best" in (site / "reference/recipes.html").read_text(encoding="utf-8")
-    assert "--doc-stride" in (site / "reference/commands.html").read_text(encoding="utf-8")
+    assert "--learning-rate" in (site / "reference/commands.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.exhaustive

@@ -6,7 +6,15 @@ import os
 
 import pytest
 
-from albert_tf.files.json import parse_json, read_bytes, read_json, read_toml, verify_checksum, with_checksum
+from albert_tf.files.json import (
+    parse_json,
+    read_bytes,
+    read_json,
+    read_toml,
+    verify_checksum,
+    with_checksum,
+    with_settings,
+)
 
 
 @pytest.mark.parametrize(
@@ -91,3 +99,25 @@ def test_values_without_their_checksum_are_refused():
         verify_checksum({"step": 400}, "a.json", "prepare it again")
     with pytest.raises(ValueError, match=r"^a.json was changed after it was written .*; prepare it again\.$"):
         verify_checksum({**with_checksum({"step": 400}), "step": 401}, "a.json", "prepare it again")
+
+
+def test_settings_are_toml_or_bare_texts():
+    changed = with_settings(
+        {"epochs": 3, "rename_columns": {"a": "text"}, "class_weights": "balanced"},
+        [
+            *("epochs = 4", "optimizer=lamb", "delimiter=;", "encoding=utf-8", "patience=2", "patience=3"),
+            *("from_scratch=true", 'positive_label="1"', "learning_rate=1e-3", 'labels=["a", "b"]', "empty="),
+            *("rename_columns.meta.text=pair", "class_weights.질문=5", "text=a\nepochs = 5"),
+        ],
+    )
+    assert changed == {
+        **{"epochs": 4, "rename_columns": {"a": "text", "meta.text": "pair"}, "class_weights": {"질문": 5}},
+        **{"optimizer": "lamb", "delimiter": ";", "encoding": "utf-8", "patience": 3, "from_scratch": True},
+        **{"positive_label": "1", "learning_rate": 1e-3, "labels": ["a", "b"], "empty": "", "text": "a\nepochs = 5"},
+    }
+
+
+@pytest.mark.parametrize("setting", ["epochs", "=3", "", "training.=3", "labels=[a]", 'label="a', "a=" + "[" * 100_000])
+def test_wrong_settings(setting):
+    with pytest.raises(ValueError, match="`--set` must"):
+        with_settings({}, [setting])

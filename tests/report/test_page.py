@@ -3,7 +3,6 @@
 import html.parser
 import json
 import re
-import shutil
 import sys
 
 import keras
@@ -173,21 +172,6 @@ def test_korean_pieces_are_joined_to_words(tmp_path):
     assert _example(_piece_texts(tokenizer), np.array(ids), {}).parts == (" 정말 재미있는 영화",)
 
 
-@pytest.mark.exhaustive
-def test_a_run_without_a_model_predicts_with_its_newest_checkpoint(run, values, tmp_path):
-    shutil.copytree(run, tmp_path / "run")
-    finished = masked_examples(tmp_path / "run", parse_recipe(values), count=2)
-    shutil.rmtree(tmp_path / "run/model")
-    (tmp_path / "run/results.json").unlink()
-    again = masked_examples(tmp_path / "run", parse_recipe(values), count=2)
-    for one, other in zip(finished, again):
-        for part, same in zip(one.parts, other.parts):
-            assert isinstance(part, str) or np.allclose(part.probabilities, same.probabilities, atol=1e-6)
-    page = Page(write_report(tmp_path / "run").file.read_text(encoding="utf-8"))
-    assert "The run is not finished." in page.texts
-    assert {"ins", "b"} & set(page.tags)
-
-
 def test_a_run_that_has_just_begun_has_a_page(values, tmp_path):
     recipe = parse_recipe(values).model_dump(mode="json")
     (tmp_path / "recipe.json").write_text(json.dumps(recipe))
@@ -195,7 +179,7 @@ def test_a_run_that_has_just_begun_has_a_page(values, tmp_path):
     assert (report.step, report.total, report.speed, report.results) == (0, 12, None, {})
     text = report.file.read_text(encoding="utf-8")
     assert "No interval has been logged yet" in text
-    assert "has neither a model nor a checkpoint yet" in text
+    assert "The run is not finished" in text
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):

@@ -116,7 +116,7 @@ def test_files_are_predicted_and_scored(blocked, onnx, run_python, tmp_path):
     )
 
 
-@pytest.mark.parametrize("command", ["predict {} text", "verify {}"])
+@pytest.mark.parametrize("command", ["predict {} text", "info {} --check"])
 def test_what_needs_keras_says_so(command, blocked, folders):
     command = [sys.executable, "-c", blocked + MAIN, *command.format(folders["classifier"]).split()]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)

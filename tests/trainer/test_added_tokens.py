@@ -91,6 +91,6 @@ def test_data_with_other_tokens_are_refused(pipeline, files, examples, tmp_path)
 def test_files_of_tokens_that_are_refused(files, tmp_path, content, sentence):
     (tmp_path / "tokens.txt").write_bytes(content)
     command = ("finetune", files / "pretrained", "--train", files / "few.tsv", "--dev", files / "few.tsv")
-    said = mistake(*command, "--output", tmp_path / "out", "--add-tokens", tmp_path / "tokens.txt")
+    said = mistake(*command, "--output", tmp_path / "out", "--set", f"add_tokens={tmp_path / 'tokens.txt'}")
     assert sentence in said
     assert not (tmp_path / "out").exists()

@@ -116,7 +116,7 @@ def test_commands_say_once_which_texts_were_cut(files, learnt, tmp_path):
         assert err.count("albert-tf:") == 2, err
         assert expected in err
         assert "albert-tf: 1 of 61 texts had no tokens" in err
-        code, _, err = run(command, tmp_path / "cut", *data, *output, "--windows", "max")
+        code, _, err = run(command, tmp_path / "cut", *data, *output, "--set", "windows=max")
         assert (code, err.count("albert-tf:")) == (0, 1), err
         assert "did not fit" not in err
     assert "did not fit" not in run("predict", files / "windows", *data, "--output", tmp_path / "labels.csv")[2]
@@ -126,10 +126,10 @@ def test_commands_say_once_which_texts_were_cut(files, learnt, tmp_path):
 def test_windows_of_the_command_line_are_those_of_python(files, tmp_path):
     finetune(options_for(files, tmp_path / "cut"))
     data = ("--data", files / "dev.tsv")
-    printed = json.loads(output_of("evaluate", tmp_path / "cut", *data, "--windows", "max", "--json"))
+    printed = json.loads(output_of("evaluate", tmp_path / "cut", *data, "--set", "windows=max", "--json"))
     _, evaluation = evaluate_folder(tmp_path / "cut", files / "dev.tsv", windows="max")
     assert printed["scores"]["accuracy"] == evaluation.scores.accuracy
-    output_of("predict", tmp_path / "cut", *data, "--windows", "max", "--output", tmp_path / "labels.jsonl")
+    output_of("predict", tmp_path / "cut", *data, "--set", "windows=max", "--output", tmp_path / "labels.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "labels.jsonl").read_text().splitlines()]
     logits = evaluation.logits - evaluation.logits.max(axis=1, keepdims=True)
     expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)

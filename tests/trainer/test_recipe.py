@@ -122,6 +122,15 @@ def test_a_file_that_is_not_toml_is_named(tmp_path, content, message):
         load_recipe(file)
 
 
+def test_settings_override_the_recipe():
+    file = REPOSITORY / "training/recipes/base_v2.toml"
+    recipe = load_recipe(file, ["training.seed=3", "optimizer.decay=linear", "model.num_hidden_layers=6"])
+    assert (recipe.training.seed, recipe.optimizer.decay, recipe.config.num_hidden_layers) == (3, "linear", 6)
+    assert recipe.training.batch_size == load_recipe(file).training.batch_size
+    with pytest.raises(ValueError, match=r"Unknown key 'training.bach_size' in .*did you mean 'batch_size'"):
+        load_recipe(file, ["training.bach_size=4"])
+
+
 def test_data_on_the_command_line_replaces_the_recipes(tmp_path):
     recipe = load_recipe(REPOSITORY / "training/recipes/base_v2.toml", examples=tmp_path / "mine", heldout=None)
     assert recipe.data.examples == tmp_path / "mine"

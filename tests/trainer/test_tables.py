@@ -260,7 +260,7 @@ def test_a_grid_is_a_run_for_each_combination(files, tmp_path):
     lines = [f'{name} = "{paths[name]}"' for name in ("pretrained", "train", "dev", "output")]
     grid = "[grid]\nlearning_rate = [1e-3, 1e-2]\nbatch_size = [16]\n"
     recipe.write_text("\n".join([*lines, "epochs = 1", grid]), encoding="utf-8")
-    printed = output_of("finetune", "--recipe", recipe, "--seeds", "2")
+    printed = output_of("finetune", "--recipe", recipe, "--set", "grid.seed=[0, 1]")
     names = sorted(folder.name for folder in (tmp_path / "runs").iterdir())
     assert len(names) == 4
     assert "learning_rate-0.001_batch_size-16_seed-1" in names

@@ -83,7 +83,7 @@ class LabelledTexts:
                 raise ValueError(
                     f"{where(self.source, line)}: {labels[:60]!r} is not a JSON list of different labels, such as "
                     '["law", "war"] or [0, 3]. Decisions, 0 or 1, need a column for each label: set `label_columns` '
-                    "(--label-columns)."
+                    '(--set \'label_columns=["a", "b"]\').'
                 )
             sets.append(parts)
         return sets
@@ -188,7 +188,7 @@ def label_of(row: Row, columns: Columns) -> str:
 
 def _is_one(row: Row, column: str) -> bool:
     """Whether a label's column has 1, or "true" as pandas writes it; raises ValueError if it does not have 0 either."""
-    value = row.field(column, "--label-columns")
+    value = row.field(column, "--set label_columns")
     number = as_number(_BOOLEANS.get(value.lower(), value) if isinstance(value, str) else value)
     if number not in (0, 1):
         raise ValueError(f"{row.where}: {column!r} must be 0 or 1, as a column of a label. Received: {value!r}.")

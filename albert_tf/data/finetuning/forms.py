@@ -83,7 +83,7 @@ def _unknown(row: Row, forms: Sequence[Form], task: str) -> str:
     known = "; ".join(f"{form.name}: {', '.join(column.split('|')[0] for column in form.columns)}" for form in forms)
     return (
         f"{row.where}, has none of the forms of {task}; its columns are {listed(row.fields) or 'none'}. Rename them to "
-        f"those of one of these (--rename-columns theirs=ours), or check `task`: {known}."
+        f"those of one of these (--set rename_columns.theirs=ours), or check `task`: {known}."
     )
 
 

@@ -44,8 +44,8 @@ def separated_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[s
         else:
             raise ValueError(
                 f"{where(path, line)}, has {len(fields)} fields, but the header has {len(names)}; correct or delete "
-                f"the line, or set --no-header if there is no header{_quoted_cure(is_plain, fields)}; a recipe of "
-                f"`finetune` with ragged_rows = 'drop' leaves out such lines."
+                f"the line, or --set header=false if there is no header{_quoted_cure(is_plain, fields)}; `finetune "
+                f"--set ragged_rows=drop` leaves out such lines."
             )
     if ragged:
         shown = f"{', '.join(ragged[:3])}{', ...' if len(ragged) > 3 else ''}"
@@ -97,7 +97,7 @@ def describe_separated(path: Path, table: TableFormat) -> list[str]:
 
 def _quoted_cure(is_plain: bool, fields: list[str]) -> str:
     is_quoted = is_plain and any(field.startswith('"') for field in fields)
-    return ", or --delimiter tab if fields are in quotes" if is_quoted else ""
+    return ", or --set delimiter=tab if fields are in quotes" if is_quoted else ""
 
 
 def _tab_fields(path: Path, table: TableFormat) -> Iterator[tuple[int, list[str]]]:
@@ -116,7 +116,7 @@ def _tab_fields(path: Path, table: TableFormat) -> Iterator[tuple[int, list[str]
     if quoted:
         warnings.warn(
             f"{name_of(path)}: {quoted:,} rows have fields in quotes with doubled quotes in them, which are kept as "
-            "they are; set `delimiter` to 'tab' (--delimiter tab) to read them as a spreadsheet wrote them.",
+            "they are; set `delimiter` to 'tab' (--set delimiter=tab) to read them as a spreadsheet wrote them.",
             stacklevel=2,
         )
 

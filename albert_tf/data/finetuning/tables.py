@@ -48,7 +48,10 @@ class Row:
         if column not in self.fields:
             # The rows of a table with a header have the same columns.
             has_names = self.source.suffix.lower() in _SEPARATED and "0" not in self.fields
-            in_memory, argument = is_in_memory(self.source), f"`{option.removeprefix('--').replace('-', '_')}`"
+            in_memory, argument = (
+                is_in_memory(self.source),
+                f"`{option.split()[-1].removeprefix('--').replace('-', '_')}`",
+            )
             has_names |= in_memory and name_of(self.source) != "the examples"
             row = self.where if in_memory else f"{self.where},"
             place = name_of(self.source) if has_names else row
@@ -166,7 +169,7 @@ def _renamed(rows: Iterator[Row], names: Mapping[str, str]) -> Iterator[Row]:
     is_first = bool(names)
     for row in rows:
         for name in names if is_first else ():
-            row.field(name, "--rename-columns")  # raises
+            row.field(name, "--set rename_columns")  # raises
         is_first = False
         kept = {name: value for name, value in row.fields.items() if name in names or name not in names.values()}
         yield Row(row.source, row.line, {names.get(name, name): value for name, value in kept.items()})

@@ -101,7 +101,7 @@ def read_sentences(
     columns = known_columns(path, columns, table)
     sentences, similarities, labels = StoredRows[str](), array.array("f"), set()
     names = [(columns.text, "--text-column"), (str(columns.pair), "--pair-column")]
-    names += [] if negative is None else [(negative, "--negative-column")]
+    names += [] if negative is None else [(negative, "--set negative_column")]
     rows = FilledRows(path, table)
     for row in rows:
         texts = [row.text(*name) for name in names]
@@ -114,7 +114,7 @@ def read_sentences(
         if not 0 <= similarity <= 1:  # false for NaN
             raise ValueError(
                 f"{row.where}: the label {label!r} is not a number from 0 to {largest_label:g}; correct "
-                "it, or set --largest-label."
+                "it, or set `largest_label` (--set largest_label=5)."
             )
         for text in texts:
             sentences.append(text)

@@ -123,7 +123,8 @@ class _Tags:
             raise ValueError(f"{place}: a tag must be a name or a number. Received: {tag!r}.")
         if self._names is None:
             raise ValueError(
-                f"{place}: the tags are numbers; set `labels` (--labels O,B-PER,I-PER,...) to their names in order."
+                f"{place}: the tags are numbers; set `labels` to their names in order "
+                """(--set 'labels=["O", "B-PER", ...]')."""
             )
         if not 0 <= tag < len(self._names):
             raise ValueError(f"{place}: the tag {tag} is not the number of one of {listed(self._names)}, from 0.")

@@ -110,7 +110,7 @@ def test_ragged_rows_are_left_out_on_request_and_named(tmp_path, suffix):
         ["1", "3", "4"],
         [2, 4, 8],
     )
-    with pytest.raises(ValueError, match="a recipe of `finetune` with ragged_rows = 'drop'"):
+    with pytest.raises(ValueError, match="`finetune --set ragged_rows=drop` leaves out such lines"):
         read_texts(path)
 
 
@@ -296,7 +296,7 @@ def test_other_values_in_columns_of_labels_are_named(tmp_path, value):
     path = write(tmp_path / "a.csv", f"text,toxic\na,1\nb,{value}\n")
     with pytest.raises(ValueError, match=rf"a\.csv, line 3: 'toxic' must be 0 or 1, .* Received: '{value}'"):
         read_texts(path, Columns(separator=",", labels=("toxic",)))
-    with pytest.raises(ValueError, match=r"has no column 'rude'; .* Choose one with --label-columns"):
+    with pytest.raises(ValueError, match=r"has no column 'rude'; .* Choose one with --set label_columns"):
         read_texts(path, Columns(separator=",", labels=("rude",)))
 
 

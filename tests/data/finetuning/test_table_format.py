@@ -67,7 +67,9 @@ def test_another_encoding_is_named_and_can_be_given(tmp_path, suffix):
         "json": f"[{','.join(lines)}]",
     }[suffix]
     path.write_bytes(content.encode("cp949"))
-    with pytest.raises(ValueError, match=r"is not UTF-8: byte 0x\w\w at .*; it may be cp949, in .*--encoding cp949"):
+    with pytest.raises(
+        ValueError, match=r"is not UTF-8: byte 0x\w\w at .*; it may be cp949, in .*--set encoding=cp949"
+    ):
         read(path)
     assert read(path, encoding="cp949") == (ROWS, "8 texts, in cp949")
 
@@ -115,7 +117,7 @@ def test_the_encodings_of_spreadsheets_are_told_apart(tmp_path, encoding):
     [
         (b"PK\x03\x04\xff\xff", "is a spreadsheet or another zip archive; save it as CSV"),
         (b"\x1f\x8b\xff\xff", "is compressed; decompress it"),
-        ("text\tlabel\n".encode("utf-16-le"), r"may be utf-16-le: set `encoding` \(--encoding utf-16-le\)"),
+        ("text\tlabel\n".encode("utf-16-le"), r"may be utf-16-le: set `encoding` \(--set encoding=utf-16-le\)"),
         ("text,label\n映画,1\n".encode("iso2022_jp"), "may be iso2022_jp"),
     ],
 )
@@ -133,7 +135,7 @@ def test_a_byte_order_mark_is_no_text_where_the_encoding_is_given(tmp_path):
 def test_fields_in_quotes_of_a_tsv_file_are_noticed(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text('text\tlabel\n"he said ""hi"""\t1\n', encoding="utf-8")
-    with pytest.warns(UserWarning, match="1 rows have fields in quotes .*--delimiter tab"):
+    with pytest.warns(UserWarning, match="1 rows have fields in quotes .*--set delimiter=tab"):
         assert read(path)[0] == [('"he said ""hi"""', "1")]
     assert read(path, delimiter="tab")[0] == [('he said "hi"', "1")]
 

@@ -1,4 +1,4 @@
-"""Proves that `albert-tf verify` shows every check, and ends with 0 only where all pass."""
+"""Proves that `albert-tf info --check` shows every check, and ends with 0 only where all pass."""
 
 import json
 
@@ -17,18 +17,16 @@ def split(line):
 
 def test_a_sound_folder_and_what_is_wrong_with_it(tmp_path):
     folder = write_pretrained(tmp_path)
-    found = rows(output_of("verify", folder))
-    assert list(found) == [
-        *("files", "weights", "values", "parameters", "vocabulary", "special pieces", "capital letters")
-    ]
-    assert {result for result, _ in found.values()} == {"pass"}
+    found = rows(output_of("info", folder, "--check"))
+    assert list(found) == ["files", "weights", "values", "vocabulary", "special pieces", "capital letters"]
+    assert {result for result, _ in found.values()} == {"ok"}
     assert found["special pieces"][1] == "<pad> 0, <unk> 1, [CLS] 2, [SEP] 3, [MASK] 4."
     config = folder / "tokenizer_config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "do_lower_case": False}))
-    code, printed, complaint = run("verify", folder)
+    code, printed, complaint = run("info", folder, "--check")
     assert (code, complaint) == (2, "")
-    assert {name for name, (result, _) in rows(printed).items() if result == "fail"} == {"capital letters"}
+    assert {name for name, (result, _) in rows(printed).items() if result == "wrong"} == {"capital letters"}
 
 
 def test_no_checkpoint(tmp_path):
-    assert "nowhere does not exist" in mistake("verify", tmp_path / "nowhere")
+    assert "nowhere does not exist" in mistake("info", tmp_path / "nowhere", "--check")
