@@ -24,7 +24,6 @@ from albert_tf.trainer.examples import make_task
 from albert_tf.trainer.tasks.baseline import tfidf_outputs
 from albert_tf.trainer.tasks.text_classification import LabelEvaluation, write_predictions
 from tests.cli.terminal import mistake, output_of
-from tests.parameters import first_of
 from tests.toy_task import CONFIG, mood_rows, tokenizer, write_mood_table, write_pretrained
 
 FIELDS = ("precision", "recall", "f1", "examples")
@@ -107,7 +106,8 @@ def test_several_labels_per_text_are_learnt(files, tmp_path):
     assert np.mean(right) == pytest.approx(report.scores.exact_match)
 
 
-@pytest.mark.parametrize("threshold", first_of([None, "per_label", {"law": 0.25}]))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("threshold", [None, "per_label", {"law": 0.25}])
 def test_the_threshold_of_fine_tuning_is_that_of_every_use(files, tmp_path, threshold):
     options = options_for(files, tmp_path / "run", "topics.jsonl", problem="multi_label", max_length=16)
     report = finetune(options.model_copy(update={"threshold": threshold, "learning_rate": 2e-3}))
@@ -271,6 +271,7 @@ def test_a_grid_is_a_run_for_each_combination(files, tmp_path):
     assert "best: learning_rate-" in printed
 
 
+@pytest.mark.exhaustive
 def test_folders_of_a_grid_have_plain_names(files, tmp_path):
     rules = [["encoder/.*", 0.5], [".", 1.0]]
     (report,) = finetune_grid(options_for(files, tmp_path), {"learning_rate_rules": [rules], "dropout": [None]})
