@@ -93,9 +93,7 @@ def test_a_keras_loss_on_one_hot_labels():
 
 
 def test_a_loss_that_wants_probabilities_is_refused():
-    with pytest.raises(
-        ValueError, match=r"must take logits\. Received: .*SparseCategoricalCrossentropy.* from_logits=True"
-    ):
+    with pytest.raises(ValueError, match=r"must take logits\. Received: .*SparseCategoricalCrossentropy"):
         make_model(loss=keras.losses.SparseCategoricalCrossentropy())
 
 

@@ -79,9 +79,7 @@ def test_other_files_are_refused(tmp_path, content):
 def test_settings_are_refused(tmp_path, content):
     (tmp_path / "spiece.model").write_bytes(TINY_MODEL.read_bytes())
     (tmp_path / "tokenizer_config.json").write_text(content)
-    with pytest.raises(
-        ValueError, match=r"config\.json (is not valid JSON|holds list)|must be True or False|`segmenter` must be"
-    ):
+    with pytest.raises(ValueError, match=r"is not valid JSON|holds list|must be True or False|`segmenter` must be"):
         AlbertTokenizer.from_pretrained(tmp_path)
 
 

@@ -67,9 +67,7 @@ def test_a_vocabulary_that_cannot_put_syllables_together_is_warned_of(folder):
         input=str(folder / "korean.txt"), model_prefix=str(folder / "identity"), vocab_size=47, character_coverage=1.0,
         normalization_rule_name="identity", minloglevel=2, **SETTINGS,
     )  # fmt: skip
-    with pytest.warns(
-        UserWarning, match=r"`keep_accents` should be True .* Received: keep_accents=False for .*identity"
-    ):
+    with pytest.warns(UserWarning, match=r"`keep_accents` should be True .* Received: keep_accents=False for"):
         broken = AlbertTokenizer.from_pretrained(folder / "identity.model")
     assert broken.unk_token_id in broken.encode(KOREAN[0])
     whole = AlbertTokenizer.from_pretrained(folder / "identity.model", keep_accents=True)

@@ -277,9 +277,7 @@ def test_bad_rows_are_named(tmp_path, read, rows, message):
 
 
 def test_numbers_that_are_not_those_of_tags(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"line 1, tags\[0\]: the tag 4 is not the number of one of 'O', 'B-PER', .* from 0"
-    ):
+    with pytest.raises(ValueError, match=r"line 1, tags\[0\]: the tag 4 is not the number of one of 'O'"):
         read_tagged(write(tmp_path, [{"tokens": ["a"], "ner_tags": [4]}], "jsonl"), names=NAMES)
 
 
