@@ -15,7 +15,7 @@ from albert_tf.checkpoints import read
 from albert_tf.data.finetuning.classification import read_texts
 from albert_tf.export import load_folder
 from albert_tf.metrics import ConstantScore, RegressionScores
-from albert_tf.trainer import finetune, finetune_grid, load_examples
+from albert_tf.trainer import finetune, load_examples
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.run_folder import read_metrics
 from albert_tf.trainer.starting_model import default_rate
@@ -104,13 +104,6 @@ def test_the_loss_of_a_single_epoch_is_compared_with_that_of_its_first_tenth(fil
     }
     report = finetune(options_for(files, tmp_path / "run", **changes))
     assert any("the loss did not fall" in note for note in report.notes) == (rate == 1.0)
-
-
-@pytest.mark.exhaustive
-def test_seeds(files, tmp_path):
-    first, second = finetune_grid(options_for(files, tmp_path / "runs", learning_rate=1e-2), {"seed": [3, 4]})
-    assert [report.folder for report in (first, second)] == [tmp_path / "runs/seed-3", tmp_path / "runs/seed-4"]
-    assert (first.folder / "model.safetensors").read_bytes() != (second.folder / "model.safetensors").read_bytes()
 
 
 def test_the_folder_holds_the_weights_that_were_scored(learnt):
