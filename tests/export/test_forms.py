@@ -51,7 +51,6 @@ def nodes_of(folder):
         ("classifier", "bfloat16"),
         pytest.param("pairs", "frozen", marks=pytest.mark.exhaustive),
         pytest.param("classifier", "xla", marks=pytest.mark.exhaustive),
-        pytest.param("pairs", "frozen_bfloat16", marks=pytest.mark.exhaustive),
         pytest.param("pairs", "all", marks=pytest.mark.exhaustive),
     ],
 )
@@ -79,9 +78,7 @@ def test_every_task_has_all_forms(reports, kind, form):
     assert 1e-5 < reports[kind, form].largest_difference <= saved_model.BFLOAT16_TOLERANCE
 
 
-@pytest.mark.parametrize(
-    "form", ["frozen", *(pytest.param(form, marks=pytest.mark.exhaustive) for form in ("frozen_bfloat16", "all"))]
-)
+@pytest.mark.parametrize("form", ["frozen", pytest.param("all", marks=pytest.mark.exhaustive)])
 def test_frozen_weights_are_constants_and_stored_once(reports, form):
     report = reports["pairs", form]
     nodes, _ = nodes_of(report.folder)
