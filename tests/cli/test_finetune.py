@@ -178,6 +178,7 @@ def test_a_model_is_missing(files):
     assert "--pretrained" not in message  # there is no such option
 
 
+@pytest.mark.exhaustive
 def test_a_folder_of_splits_and_renamed_columns(files, tmp_path):
     data = tmp_path / "data"
     data.mkdir()

@@ -154,6 +154,7 @@ def test_rows_that_microbatches_do_not_divide():
         fit(make_model(gradient_accumulation_steps=3, jit_compile=False), drop_remainder=False)
 
 
+@pytest.mark.exhaustive
 def test_rows_that_do_not_fill_the_last_batch_are_refused_before_training():
     inputs, labels = DATA
     model = make_model(gradient_accumulation_steps=2, jit_compile=False)
