@@ -1,9 +1,10 @@
 """Parameters of tests: those of `make test`, and objects made when a test first asks for them."""
 
 import fcntl
+import itertools
 import pathlib
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +14,16 @@ def first_of(values: Iterable) -> list:
     """Marks all but the first one as exhaustive; a tuple is one set of arguments."""
     first, *others = [value if isinstance(value, tuple) else (value,) for value in values]
     return [pytest.param(*first), *(pytest.param(*other, marks=pytest.mark.exhaustive) for other in others)]
+
+
+def diagonal(*factors: Sequence) -> list[tuple]:
+    """Sets of arguments in which each value of each factor occurs, where a full product would show no more.
+
+    >>> diagonal("abc", [1, 2])
+    [('a', 1), ('b', 2), ('c', 1)]
+    """
+    count = max(map(len, factors))
+    return list(zip(*(itertools.islice(itertools.cycle(factor), count) for factor in factors)))
 
 
 class MadeOnce(Mapping):

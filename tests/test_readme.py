@@ -46,6 +46,7 @@ def run_examples(document: str) -> int:
     return len(examples)
 
 
+@pytest.mark.exhaustive
 def test_the_first_example_gives_the_answers_shown(tmp_path, monkeypatch, capsys):
     """The labels; scores differ with processors and versions."""
     (tmp_path / "training").symlink_to(REPOSITORY / "training")

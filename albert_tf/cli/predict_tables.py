@@ -34,7 +34,7 @@ class Source:
     Attributes:
         data: a file, a folder, a URL, or - for standard input.
         form: format of standard input; None: by its first line.
-        options: those of `TaskOptions` that were given: `text_column`, `pair_column`, `header`, `encoding`, `delimiter`
+        options: of `TableSettings`, if given: `text_column`, `pair_column`, `header`, `encoding`, `delimiter`
             and `rename_columns`.
     """
 

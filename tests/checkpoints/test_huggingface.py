@@ -193,9 +193,7 @@ def test_nothing_there(tmp_path):
     with pytest.raises(ValueError, match="is empty; pass the folder of a model"):
         AlbertForPreTraining.from_pretrained(tmp_path)
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(
-        ValueError, match=r"`path` must be a folder with config\.json and model\.safetensors, .*none of"
-    ):
+    with pytest.raises(ValueError, match=r"`path` must be a folder with config\.json and model\.safetensors"):
         AlbertForPreTraining.from_pretrained(tmp_path)
 
 

@@ -169,24 +169,18 @@ def test_tied_weights_that_differ(golden, tmp_path):
     safetensors.numpy.save_file(tensors, path)
     index_file = tmp_path / "model.safetensors.index.json"
     index = json.loads(index_file.read_text())
-    with pytest.raises(
-        ValueError, match=r"does not match the tensors of its files \(predictions\.decoder\.bias\); down"
-    ):
+    with pytest.raises(ValueError, match=r"does not match the tensors of its files \(predictions\.decoder\.bias\)"):
         checkpoints.read(tmp_path)
     index["weight_map"]["predictions.decoder.bias"] = path.name
     index_file.write_text(json.dumps(index))
-    with pytest.raises(
-        ValueError, match=r"`predictions\.decoder\.bias` and `predictions\.bias` differ in .*, but ALBERT ties them"
-    ):
+    with pytest.raises(ValueError, match=r"`predictions\.decoder\.bias` and `predictions\.bias` differ in .*ties them"):
         checkpoints.read(tmp_path)
 
 
 def test_an_absent_shard(golden, tmp_path):
     shutil.copytree(golden(FORMATS).folder / "sharded", tmp_path, dirs_exist_ok=True)
     (tmp_path / "model-00002-of-00004.safetensors").unlink()
-    with pytest.raises(
-        ValueError, match=r"names files that are not beside it: model-00002-of-00004\.safetensors; download"
-    ):
+    with pytest.raises(ValueError, match=r"not beside it: model-00002-of-00004\.safetensors; download"):
         checkpoints.read(tmp_path)
 
 

@@ -197,9 +197,7 @@ def test_what_keras_saved(kind, tmp_path):
 def test_a_users_own_model_is_for_keras(tmp_path):
     ids = keras.Input((None,), dtype="int32")
     keras.Model(ids, AlbertEncoder(CONFIG)(ids)["pooled_output"]).save(tmp_path / "model.keras")
-    with pytest.raises(
-        ValueError, match=r"class_name='Functional', .*load other Keras models with keras\.saving\.load"
-    ):
+    with pytest.raises(ValueError, match=r"class_name='Functional', .*load other Keras models with keras\.saving"):
         AlbertEncoder.from_pretrained(tmp_path / "model.keras")
 
 

@@ -80,15 +80,11 @@ def test_saved_models_hold_the_same_weights(golden, checkpoint_of):
 
 
 def test_what_does_not_fit(checkpoint_of):
-    with pytest.raises(
-        ValueError, match=r"Model Garden shares one block between all layers, but .* has num_hidden_groups=3"
-    ):
+    with pytest.raises(ValueError, match=r"Model Garden shares one block .*num_hidden_groups=3"):
         checkpoints.read(checkpoint_of("model_garden_encoder", "ckpt_encoder", num_hidden_groups=3))
     with pytest.raises(ValueError, match=r"word_embeddings \(300, 16\) for \(301, 16\)"):
         AlbertEncoder.from_pretrained(checkpoint_of("model_garden_encoder", "ckpt_encoder", vocab_size=301))
-    with pytest.raises(
-        ValueError, match=r"has 4 attention heads, but its config has num_attention_heads=2; correct the config"
-    ):
+    with pytest.raises(ValueError, match=r"has 4 attention heads, but its config has num_attention_heads=2"):
         checkpoints.read(checkpoint_of("model_garden_encoder", "ckpt_encoder", num_attention_heads=2))
     folder = checkpoint_of("model_garden_encoder", "ckpt_encoder")
     (folder / "albert_config.json").unlink()

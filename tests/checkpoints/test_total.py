@@ -52,9 +52,7 @@ def test_a_tensor_too_many(folder):
 
 def test_another_shape(folder):
     change(folder, lambda tensors: tensors.update({POOLER: np.zeros((16, 15), "float32")}))
-    with pytest.raises(
-        ValueError, match=r"other shapes \(encoder/pooler/kernel \(15, 16\) for \(16, 16\)\); its config"
-    ):
+    with pytest.raises(ValueError, match=r"other shapes \(encoder/pooler/kernel \(15, 16\) for \(16, 16\)\)"):
         AlbertForPreTraining.from_pretrained(folder)
 
 
@@ -104,9 +102,7 @@ def test_variables_are_untouched_where_loading_fails(folder):
 
 
 def test_a_new_head_only_where_it_is_asked_for(folder):
-    with pytest.raises(
-        ValueError, match=r"missing classifier/kernel, classifier/bias; it has no classifier: pass new_head"
-    ):
+    with pytest.raises(ValueError, match=r"missing classifier/kernel, classifier/bias; it has no classifier"):
         AlbertForSequenceClassification.from_pretrained(folder, num_labels=3)
     model = AlbertForSequenceClassification.from_pretrained(folder, num_labels=3, new_head=True)
     expected = checkpoints.read(folder).arrays

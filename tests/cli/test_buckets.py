@@ -141,7 +141,8 @@ def served(bucket: str, folder: pathlib.Path) -> list:
 WAITS = pytest.mark.cluster  # and takes two minutes
 
 
-@pytest.mark.parametrize("fault", [pytest.param("busy", marks=WAITS), "cut", pytest.param("away", marks=WAITS)])
+@WAITS
+@pytest.mark.parametrize("fault", ["busy", "cut", "away"])
 def test_retried(fault, bucket, server, tmp_path):
     """The server fails while each command works; the results are as ever."""
     root = f"{bucket}/{fault}"

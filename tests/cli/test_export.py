@@ -36,6 +36,7 @@ def test_forms_of_saved_models(folder, tmp_path):
     assert (card["precision"], card["frozen"], card["xla"]) == ("bfloat16", True, True)
 
 
+@pytest.mark.exhaustive
 def test_the_threshold_of_labels_is_that_of_the_export(folders, tmp_path):
     where = (folders["multi_label"], "--output", tmp_path, "--set", "threshold.a=0.25", "--name")
     for form in ("saved_model", "onnx", "litert"):

@@ -204,6 +204,7 @@ def test_a_model_is_missing(files):
     assert "--pretrained" not in message  # there is no such option
 
 
+@pytest.mark.exhaustive
 def test_a_folder_of_splits_and_renamed_columns(files, tmp_path):
     data = tmp_path / "data"
     data.mkdir()
@@ -220,6 +221,7 @@ def test_a_folder_of_splits_and_renamed_columns(files, tmp_path):
     assert "Unknown key 'epochs' in --set; it must be one of header, rename_columns" in mistake(*evaluate, "epochs=3")
 
 
+@pytest.mark.exhaustive
 def test_a_student_needs_no_model_but_its_teacher(files, tmp_path):
     teacher = write_classifier(tmp_path / "teacher", labels=["gloomy", "pleasant"])
     tables = ("--train", files / "train.tsv", "--dev", files / "dev.tsv", "--output", tmp_path / "student")
@@ -229,6 +231,7 @@ def test_a_student_needs_no_model_but_its_teacher(files, tmp_path):
     assert "A model's folder or name must be given" in mistake("finetune", "--set", "num_hidden_layers=1", *tables)
 
 
+@pytest.mark.exhaustive
 def test_columns_of_labels_are_those_of_evaluations_too(files, tmp_path):
     decisions = {"a film": (1, 0, 0), "cheap": (0, 1, 0), "a cheap film": (1, 1, 0), "nothing": (0, 0, 0)}
     lines = [",".join(map(str, (text, *row))) for text, row in decisions.items()] * 3

@@ -58,6 +58,7 @@ def test_prepare_measures_from_the_beginning_of_a_stage(monkeypatch):
     assert int(rate.replace(",", "")) <= 1_000 / 1.1
 
 
+@pytest.mark.exhaustive
 def test_bench_counts_its_rounds(monkeypatch):
     command = ["albert-tf", "bench", "tiny", "--batch-size", "1", "--sequence-length", "8", "--rounds", "1"]
     monkeypatch.setattr(sys, "argv", command)

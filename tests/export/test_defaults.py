@@ -49,10 +49,12 @@ def plain(results):
     return [[(getattr(one, "label", ""), one.text, one.start, one.end) for one in row] for row in rows]
 
 
-def exported(folder, tmp_path, **options):
-    saved = export_saved_model(folder, tmp_path / "saved", "model", **options).folder
-    onnx = export_onnx(folder, tmp_path / "onnx", "model", precisions=["float32"], **options).folder
-    return [albert_tf.pipeline(saved), albert_tf.pipeline(onnx)]
+def exported(folder, tmp_path, forms=("saved", "onnx"), **options):
+    if "saved" in forms:
+        yield albert_tf.pipeline(export_saved_model(folder, tmp_path / "saved", "model", **options).folder)
+    if "onnx" in forms:
+        onnx = export_onnx(folder, tmp_path / "onnx", "model", precisions=["float32"], **options)
+        yield albert_tf.pipeline(onnx.folder)
 
 
 @pytest.mark.exhaustive
@@ -62,7 +64,8 @@ def test_exports_of_another_length_read_texts_as_the_model_does(write, tmp_path,
     length = {"choices": 180, "beams": 60}.get(kind, 100)  # 60 is less than the longest question takes
     expected = plain(function(load_folder(folder).changed(max_length=length), *texts))
     assert all(expected)  # taggers find entities, also with labels that have no prefix
-    for predictor in exported(folder, tmp_path, max_length=length):
+    forms = ("saved", "onnx") if kind in ("beams", "choices") else ("saved",)
+    for predictor in exported(folder, tmp_path, forms, max_length=length):
         assert plain(predictor(*texts)) == expected
 
 

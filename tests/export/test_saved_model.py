@@ -1,129 +1,23 @@
-"""Proves that an export gives the Keras model's scores where `albert_tf` is not, and appears whole or not at all."""
+"""Proves what an export holds, what its script says, and that it appears whole or not at all."""
 
-import json
 import pathlib
 import runpy
 import shutil
 import sys
 
-import numpy as np
 import pytest
 
 from albert_tf import pipeline
 from albert_tf.export import (
-    classify,
     export_saved_model,
-    fill_mask,
     is_saved_model,
     load_folder,
     load_saved_model,
     saved_model,
-    sentence_order,
 )
 from tests.toy_task import CONFIG
 
 ROOT = pathlib.Path(__file__).parents[2]
-TEXTS = ("One short text.", "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more of them ", "many words " * 40, "five")
-MASKED = (
-    "He put his [MASK] on.",
-    "[MASK]",
-    "The old [MASK]. So",
-    "He [MASK]s",
-    "The word is [MASK]\u3000here, " + "many words " * 40,
-)
-
-# Runs in a process that cannot import albert_tf: every export is loaded and asked in batches of several sizes.
-ALONE = """
-import json, sys
-
-class Refuse:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "albert_tf":
-            raise ImportError(name)
-
-sys.meta_path.insert(0, Refuse())
-import tensorflow as tf
-import tensorflow_text
-
-request = json.loads(sys.argv[1])
-answers = {}
-for kind, folder in request["folders"].items():
-    signatures = tf.saved_model.load(folder).signatures
-    texts = request["masked"] if kind == "pretrained" else request["texts"]
-    def ask(texts):
-        given = {"text": tf.constant(texts)}
-        if kind == "pairs":
-            given["text_pair"] = tf.constant(texts[::-1])
-        return {name: value.numpy() for name, value in signatures["serving_default"](**given).items()}
-    together, alone = ask(texts), [ask([text]) for text in texts]
-    answers[kind] = {"together": {name: array.tolist() for name, array in together.items()}}
-    if kind != "pairs":
-        answers[kind]["alone"] = {name: [row[name].tolist()[0] for row in alone] for name in together}
-    if kind == "pretrained":
-        order = signatures["sentence_order"](text=tf.constant(texts), text_pair=tf.constant(texts[::-1]))
-        answers[kind]["in_order"] = order["in_order"].numpy().tolist()
-    if "labels" in signatures:
-        answers[kind]["labels"] = signatures["labels"]()["labels"].numpy().tolist()
-answers["foreign"] = sorted(name for name in sys.modules if name.startswith("albert_tf"))
-print("ANSWERS" + json.dumps(answers, default=bytes.decode))
-"""
-
-
-@pytest.fixture(scope="module")
-def answers(exports, run_python, tmp_path_factory):
-    """What the exports say in a process of their own, which runs elsewhere and isolated."""
-    folders = {kind: str(exports[kind].folder) for kind in ("classifier", "pairs", "regression", "pretrained")}
-    script = tmp_path_factory.mktemp("elsewhere") / "alone.py"
-    script.write_text(ALONE)
-    request = json.dumps({"folders": folders, "texts": TEXTS, "masked": MASKED})
-    printed = run_python("-I", script, request).stdout
-    return json.loads(printed.split("ANSWERS")[1])
-
-
-def same(given, expected):
-    np.testing.assert_allclose(given, expected, rtol=0, atol=1e-5)
-
-
-@pytest.mark.exhaustive
-def test_nothing_of_ours_is_imported_there(answers):
-    assert answers["foreign"] == []
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("kind", ["classifier", "pairs"])
-def test_probabilities_and_labels_are_the_models(answers, folders, kind):
-    predictions = classify(load_folder(folders[kind]), TEXTS, TEXTS[::-1] if kind == "pairs" else None)
-    given = answers[kind]["together"]
-    same(given["probabilities"], [list(prediction.probabilities.values()) for prediction in predictions])
-    same(given["score"], [prediction.score for prediction in predictions])
-    assert given["label"] == [prediction.label for prediction in predictions]
-    assert answers[kind]["labels"] == ["gloomy", "mixed", "pleasant"]
-    assert np.ptp(given["probabilities"], axis=0).max() > 0.05  # the texts do get different scores
-
-
-@pytest.mark.exhaustive
-def test_numbers_are_the_models(answers, folders):
-    predictions = classify(load_folder(folders["regression"]), TEXTS)
-    assert list(answers["regression"]["together"]) == ["score"]
-    same(answers["regression"]["together"]["score"], [prediction.score for prediction in predictions])
-    assert np.ptp(answers["regression"]["together"]["score"]) > 0.01
-
-
-@pytest.mark.exhaustive
-def test_pieces_and_orders_are_the_models(answers, folders):
-    loaded = load_folder(folders["pretrained"])
-    predictions = fill_mask(loaded, MASKED, top=10)
-    given = answers["pretrained"]["together"]
-    same(given["probabilities"], [[prediction.probabilities for prediction in masks] for masks in predictions])
-    assert [row[0][0] for row in given["pieces"]] == [masks[0].pieces[0] for masks in predictions]
-    same(answers["pretrained"]["in_order"], sentence_order(loaded, MASKED, MASKED[::-1]))
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("kind", ["classifier", "regression", "pretrained"])
-def test_a_score_does_not_depend_on_the_batch(answers, kind):
-    name = "score" if kind == "regression" else "probabilities"
-    same(answers[kind]["together"][name], answers[kind]["alone"][name])
 
 
 @pytest.mark.exhaustive

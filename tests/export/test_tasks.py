@@ -42,23 +42,6 @@ def outputs_of(signatures, texts, name="serving_default"):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", [*OTHER_TASKS, "multi_label"])
-def test_answers_do_not_depend_on_the_batch(exports, kind):
-    loaded = tf.saved_model.load(str(exports[kind].folder))
-    together = outputs_of(loaded.signatures, TEXTS[kind])
-    for row in range(len(next(iter(TEXTS[kind].values())))):
-        alone = outputs_of(loaded.signatures, {name: texts[row : row + 1] for name, texts in TEXTS[kind].items()})
-        for name, values in alone.items():
-            given = (
-                together[name][row : row + 1, : values.shape[1]] if values.ndim > 1 else together[name][row : row + 1]
-            )
-            if values.dtype == object:
-                assert given.tolist() == values.tolist(), name
-            else:
-                np.testing.assert_allclose(given, values, rtol=0, atol=1e-5, err_msg=name)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("kind", [*OTHER_TASKS, "multi_label"])
 def test_tokenize_and_tokens(exports, folders, kind):
     restored = tf.saved_model.load(str(exports[kind].folder))
     ids = outputs_of(restored.signatures, TEXTS[kind], "tokenize")
@@ -71,8 +54,7 @@ def test_tokenize_and_tokens(exports, folders, kind):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("passage", [" \u3000\n", ""])
-@pytest.mark.parametrize("kind", ["questions", "questions_beam"])
+@pytest.mark.parametrize(("kind", "passage"), [("questions", " \u3000\n"), ("questions_beam", "")])
 def test_an_empty_passage_is_refused_as_the_model_does(exports, folders, kind, passage):
     texts = ["Who?", "Where?"], [SHORT, passage]
     engine, (questions, contexts) = load_engine(exports[kind].folder), (np.array(column, object) for column in texts)

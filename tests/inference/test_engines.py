@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import unicodedata
 
 import numpy as np
@@ -12,6 +13,7 @@ from albert_tf.inference import load_folder
 from albert_tf.serving.engine import OnnxEngine, load_engine
 from albert_tf.tasks import TASKS
 from tests.conftest import OTHER_TASKS
+from tests.parameters import diagonal
 
 LONG = "The old man went by the house of Anna Smith in Berlin, with very cold rain. " * 5
 HANGUL = unicodedata.normalize("NFD", "서울의 봄, 한국어 — and more")
@@ -28,10 +30,10 @@ INPUTS = {
     "questions": QUESTIONS,
     "questions_beam": QUESTIONS,
 }
-# Kinds whose classes differ; `make test-exhaustive` tries the others.
-QUICK = ("pairs", "multi_label", "tags", "choices", "questions", "pretrained", "embedding")
-KINDS = [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.exhaustive) for kind in INPUTS]
 ENGINES = ("keras", "tensorflow", "onnxruntime", "openvino")
+FORMS = ("onnx", "saved_model")
+# Kinds whose classes differ.
+QUICK = ("pairs", "multi_label", "tags", "choices", "questions", "pretrained", "embedding")
 TOLERANCE = 1e-4
 
 
@@ -50,6 +52,13 @@ def same(given, expected):
         assert given == expected
     else:
         np.testing.assert_allclose(given, expected, rtol=0, atol=TOLERANCE)
+
+
+def of_every_kind(values):
+    """All pairs of a kind and one of the values; `make test` tries each of those that differ once."""
+    quick = diagonal(QUICK, values)
+    pairs = itertools.product(INPUTS, values)
+    return [pytest.param(*pair, marks=() if pair in quick else pytest.mark.exhaustive) for pair in pairs]
 
 
 def folder_of(kind, engine, folders, exports, onnx_folders):
@@ -78,8 +87,7 @@ def test_every_task_is_tried():
     assert set(OTHER_TASKS) < set(INPUTS)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "engine"), of_every_kind(ENGINES))
 def test_predictions_are_equal_in_batches_and_one_by_one(kind, engine, expected, folders, exports, onnx_folders):
     folder = folder_of(kind, engine, folders, exports, onnx_folders)
     predictor = albert_tf.pipeline(folder, engine=engine, batch_size=2)
@@ -90,8 +98,7 @@ def test_predictions_are_equal_in_batches_and_one_by_one(kind, engine, expected,
     same([predictor(*row) for row in zip(*INPUTS[kind].values())], expected(kind))
 
 
-@pytest.mark.parametrize("form", ["saved_model", "onnx"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "form"), of_every_kind(FORMS))
 def test_signatures_answer_as_predictions_do(kind, form, folders, exports, onnx_folders):
     """From strings to arrays: the graph of a SavedModel, and what the server computes of an ONNX folder."""
     model = load_folder(folders[kind])

@@ -34,7 +34,7 @@ def scores_of(value):
     return [value] if parts is None else [number for part in parts for number in scores_of(part)]
 
 
-QUICK = (("tags", "onnx"), ("questions", "saved_model"), ("embedding", "onnx"))
+QUICK = (("tags", "onnx"), ("embedding", "onnx"))
 CASES = [
     pytest.param(kind, form, marks=() if (kind, form) in QUICK else pytest.mark.exhaustive)
     for kind in FILES

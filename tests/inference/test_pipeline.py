@@ -13,6 +13,7 @@ import albert_tf
 from albert_tf import export
 from albert_tf.serving.engine import OnnxEngine
 from tests.inference.test_engines import same
+from tests.parameters import first_of
 
 LONG = "The old man went by the house of Anna Smith in Berlin, with very cold rain. " * 4
 TEXTS = ["One short text.", LONG, "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more ", "a sunny garden"]
@@ -30,7 +31,7 @@ def folder_for(folders, exports, onnx_folders):
     return find
 
 
-@pytest.mark.parametrize("engine", ["keras", pytest.param("openvino", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("engine", first_of(["keras", "openvino", "tensorflow"]))
 def test_the_order_of_segments(engine, folders, folder_for):
     expected = export.sentence_order(export.load_folder(folders["pretrained"]), TEXTS, TEXTS[::-1])
     same(albert_tf.pipeline(folder_for("pretrained", engine))(TEXTS, TEXTS[::-1]), expected)

@@ -70,7 +70,8 @@ def test_the_windows_of_a_text_are_joined(folders, case):
     assert [one == other for one, other in zip(found, cut)] == [True, False, True, False, True, False]
 
 
-@pytest.mark.parametrize(("problem", "windows"), first_of(CASES))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("problem", "windows"), CASES)
 def test_exports_join_them_as_the_model_does(folders, problem, windows, tmp_path):
     model = folders[problem, windows]
     loaded = load_folder(model)
@@ -92,13 +93,14 @@ def test_exports_join_them_as_the_model_does(folders, problem, windows, tmp_path
         assert len(engine.run("tokenize", texts)["input_ids"]) == 14
 
 
-@pytest.mark.parametrize("export", [export_saved_model, export_onnx])
+@pytest.mark.parametrize("export", first_of([export_onnx, export_saved_model]))
 def test_an_export_may_read_windows_though_training_did_not(export, tmp_path):
     folder = write_classifier(tmp_path / "model")
     exported = export(folder, tmp_path, "task", windows="max").folder
     same(albert_tf.pipeline(exported)(TEXTS), albert_tf.pipeline(folder, windows="max")(TEXTS))
 
 
+@pytest.mark.exhaustive
 def test_forms_without_windows_say_so(folders, tmp_path):
     model = folders["classification", "mean"]
     with pytest.warns(UserWarning, match=r"^A LiteRT file does not read windows, as the model was trained to"):

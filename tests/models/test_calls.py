@@ -135,9 +135,7 @@ def test_mixed_precision(kind, arguments):
 
 
 def test_errors_of_construction():
-    with pytest.raises(
-        ValueError, match=r"`config` must be an AlbertConfig\. Received: config='folder'; .*from_pretrained"
-    ):
+    with pytest.raises(ValueError, match=r"`config` must be an AlbertConfig\. Received: config='folder'"):
         AlbertEncoder("folder")
     with pytest.raises(ValueError, match="`num_labels` or `labels` must be given"):
         AlbertForSequenceClassification(CONFIG)

@@ -24,6 +24,7 @@ IDS, MASK = TEXTS["input_ids"], TEXTS["attention_mask"]
 LABELS = np.array([0, 1, 1, 0])
 PACKED = {"example_ids": MASK, "position_ids": np.tile(np.arange(11), (ROWS, 1)), "cls_positions": MASK[:, :2] * 0}
 MASKED, MASKED_LABELS = make_pretraining_batch(ROWS)
+MASKED_LM_LABELS = {name: MASKED_LABELS[name] for name in ("masked_lm_ids", "masked_lm_weights")}
 ANSWERS = {"start_positions": LABELS, "end_positions": LABELS}
 
 
@@ -57,257 +58,161 @@ def changed(array, value):
     return array
 
 
-# Model, inputs, the error in full.
+# Model, inputs, what the error says.
+VOCABULARY = (
+    r"`input_ids` must be integers from 0 to 49 \(vocab_size=50\)\. Received: {} at \[2, 1\]; use the tokenizer"
+)
 WRONG_INPUTS = {
     "misspelt": (
         "encoder",
         with_text("attention_masks", MASK),
-        "`attention_masks` is not an input of AlbertEncoder; did you mean `attention_mask`?",
+        "not an input of AlbertEncoder; did you mean `attention_m",
     ),
     "of another model": (
         "texts",
         with_text("p_mask", MASK),
-        "`p_mask` is not an input of AlbertForSequenceClassification; it takes input_ids, attention_mask, "
-        "token_type_ids, position_ids, example_ids, cls_positions.",
+        r"`p_mask` is not an input .*; it takes input_ids, .*cls_pos",
     ),
-    "labels inside": (
-        "texts",
-        with_text("labels", LABELS),
-        "`labels` is not an input of AlbertForSequenceClassification; pass labels after the inputs: (inputs, labels).",
-    ),
-    "no ids": ("encoder", {"attention_mask": MASK}, "`input_ids` is missing. Received: attention_mask."),
-    "negative id": (
-        "encoder",
-        changed(IDS, -1),
-        "`input_ids` must be integers from 0 to 49 (vocab_size=50). Received: -1 at [2, 1]; use the tokenizer of "
-        "these weights.",
-    ),
-    "id beyond the vocabulary": (
-        "encoder",
-        changed(IDS, 50),
-        "`input_ids` must be integers from 0 to 49 (vocab_size=50). Received: 50 at [2, 1]; use the tokenizer of "
-        "these weights.",
-    ),
-    "fraction": (
-        "encoder",
-        changed(IDS, 3.5),
-        "`input_ids` must be integers from 0 to 49 (vocab_size=50). Received: 3.5 at [2, 1]; use the tokenizer of "
-        "these weights.",
-    ),
-    "half precision": (
-        "encoder",
-        IDS.astype("float16"),
-        "`input_ids` must be integers. Received: dtype=float16, which rounds them; use int32.",
-    ),
-    "text": (
-        "encoder",
-        ["a text"],
-        "`input_ids` must be integers. Received: texts; give `tokenizer(texts)`, or the texts to "
-        "`albert_tf.pipeline(folder)`.",
-    ),
+    "labels inside": ("texts", with_text("labels", LABELS), r"`labels` is not an input .*: \(inputs, labels\)\.$"),
+    "no ids": ("encoder", {"attention_mask": MASK}, r"^`input_ids` is missing\. Received: attention_mask\.$"),
+    "negative id": ("encoder", changed(IDS, -1), VOCABULARY.format(-1)),
+    "id beyond the vocabulary": ("encoder", changed(IDS, 50), VOCABULARY.format(50)),
+    "fraction": ("encoder", changed(IDS, 3.5), VOCABULARY.format(3.5)),
+    "half precision": ("encoder", IDS.astype("float16"), r"must be integers\. Received: dtype=float16, .*; use int32"),
+    "text": ("encoder", ["a text"], r"must be integers\. Received: texts; give `tokenizer\(texts\)`, or .*pipeline"),
     "token type": (
         "encoder",
         with_text("token_type_ids", changed(MASK, 7)),
-        "`token_type_ids` must be integers from 0 to 1 (type_vocab_size=2). Received: 7 at [2, 1]; correct the values.",
+        r"`token_type_ids` must be integers from 0 to 1 \(type_vocab_size=2\)\. Received: 7 at \[2, 1\]",
     ),
     "mask with -10000": (
-        "encoder",
-        with_text("attention_mask", changed(MASK, -1e4)),
-        "`attention_mask` must be integers from 0 to 1. Received: -10000.0 at [2, 1]; correct the values.",
+        *("encoder", with_text("attention_mask", changed(MASK, -1e4))),
+        r"`attention_mask` must be integers from 0 to 1\. Received: -10000.0 at \[2, 1\]",
     ),
-    "one row": ("encoder", IDS[0], "`input_ids` must have shape [B, L]. Received: shape=(11,); add a batch axis."),
+    "one row": ("encoder", IDS[0], r"`input_ids` must have shape \[B, L\]\. Received: shape=\(11,\); add a batch axis"),
     "mask of another length": (
-        "encoder",
-        with_text("attention_mask", MASK[:, :9]),
-        "`attention_mask` must have shape [B=4, L=11]. Received: shape=(4, 9); pass an array of that shape.",
+        *("encoder", with_text("attention_mask", MASK[:, :9])),
+        r"`attention_mask` must have shape \[B=4, L=11\]\. Received: shape=\(4, 9\)",
     ),
-    "too many arrays": (
-        "choices",
-        (CHOICES["input_ids"],) * 4,
-        "Received 4 arrays for 3 inputs (input_ids, attention_mask, token_type_ids).",
-    ),
+    "too many arrays": ("choices", (CHOICES["input_ids"],) * 4, r"4 arrays for 3 inputs \(input_ids, att"),
     "masked position": (
-        "masked",
-        {**MASKED, "masked_lm_positions": changed(MASKED["masked_lm_positions"], 11)},
-        "`masked_lm_positions` must be integers from 0 to 10. Received: 11 at [2, 1]; correct the values.",
+        *("masked", {**MASKED, "masked_lm_positions": changed(MASKED["masked_lm_positions"], 11)}),
+        r"`masked_lm_positions` must be integers from 0 to 10\. Received: 11 at",
     ),
     "position id": (
-        "encoder",
-        {**TEXTS, **PACKED, "position_ids": changed(PACKED["position_ids"], 32)},
-        "`position_ids` must be integers from 0 to 31 (max_position_embeddings=32). Received: 32 at [2, 1]; correct "
-        "the values.",
+        *("encoder", {**TEXTS, **PACKED, "position_ids": changed(PACKED["position_ids"], 32)}),
+        r"`position_ids` must be integers from 0 to 31 \(max_position_embeddings=32\)\. Received: 32 at",
     ),
     "packed without positions": (
         "encoder",
         with_text("example_ids", MASK),
-        "`position_ids` must be given with `example_ids`. Received: input_ids, attention_mask, token_type_ids, "
-        "example_ids.",
+        "`position_ids` must be given with `example_i",
     ),
     "texts as choices": (
         "choices",
         TEXTS,
-        "`input_ids` must have shape [B, C, L]. Received: shape=(4, 11); pass one sequence per choice.",
+        r"must have shape \[B, C, L\]\. .*shape=\(4, 11\); pass one sequence per choice",
     ),
     "ragged": (
         "encoder",
         tf.ragged.constant([[1, 2], [3]]),
-        "`input_ids` is ragged; pad it: input_ids.to_tensor().",
+        r"`input_ids` is ragged; pad it: input_ids\.to_tensor\(\)",
     ),
 }
-# Model, inputs, labels, the error in full.
-OF_TWO = "`labels` must be integers from 0 to 1 (num_labels=2), or -100."
+# Model, inputs, labels, what the error says.
+OF_TWO = r"`labels` must be integers from 0 to 1 \(num_labels=2\), or -100\. Received: "
 WRONG_LABELS = {
-    "none": (
-        "texts",
-        TEXTS,
-        None,
-        "AlbertForSequenceClassification got no labels; pass them after the inputs: (inputs, labels).",
-    ),
+    "none": ("texts", TEXTS, None, r"AlbertForSequenceClassification got no labels; pass them .*: \(inputs, labels\)"),
     "names": (
         "texts",
         TEXTS,
         ["a", "b", "a", "b"],
-        "`labels` must be integers. Received: dtype=str32; use class ids: 0 for 'LABEL_0', 1 for 'LABEL_1'.",
+        "Received: dtype=str32; use class ids: 0 for 'LABEL_0', 1 for 'LABEL_1'",
     ),
     "one hot": (
         "texts",
         TEXTS,
         np.eye(2)[LABELS],
-        "`labels` must have shape [B=4]. Received: shape=(4, 2); convert one-hot labels to class ids with "
-        "labels.argmax(-1).",
+        r"must have shape \[B=4\]\. .*shape=\(4, 2\); .* labels\.argmax\(-1\)",
     ),
-    "scalar": (
-        "texts",
-        TEXTS,
-        3,
-        "`labels` must have shape [B=4]. Received: shape=(); pass one per row.",
-    ),
-    "too few": (
-        "texts",
-        TEXTS,
-        LABELS[:3],
-        "`labels` must have shape [B=4]. Received: shape=(3,); pass one per row.",
-    ),
-    "class": ("texts", TEXTS, changed(LABELS, 5), f"{OF_TWO} Received: 5 at [2]; number the classes from 0."),
-    "fraction": ("texts", TEXTS, changed(LABELS, 0.7), f"{OF_TWO} Received: 0.7 at [2]; number the classes from 0."),
-    "dict": (
-        "texts",
-        TEXTS,
-        {"labels": LABELS},
-        "`labels` must be one array. Received: a dict of labels; pass them in that form.",
-    ),
-    "numbers for several": (
-        "several",
-        TEXTS,
-        LABELS,
-        "`labels` must have shape [B=4, C=3]. Received: shape=(4,); pass one per class.",
-    ),
+    "scalar": ("texts", TEXTS, 3, r"must have shape \[B=4\]\. Received: shape=\(\); pass one per row"),
+    "too few": ("texts", TEXTS, LABELS[:3], r"must have shape \[B=4\]\. Received: shape=\(3,\); pass one per row"),
+    "class": ("texts", TEXTS, changed(LABELS, 5), rf"{OF_TWO}5 at \[2\]; number the classes from 0"),
+    "fraction": ("texts", TEXTS, changed(LABELS, 0.7), rf"{OF_TWO}0\.7 at \[2\]; number the classes from 0"),
+    "dict": ("texts", TEXTS, {"labels": LABELS}, r"must be one array\. Received: a dict of labels; pass them"),
+    "numbers for several": ("several", TEXTS, LABELS, r"shape \[B=4, C=3\]\. .*shape=\(4,\); pass one per class"),
     "one of several": (
         "several",
         TEXTS,
         changed(np.zeros((ROWS, 3), int), 2),
-        "`labels` must be integers from 0 to 1. Received: 2 at [2, 1]; correct the values.",
+        r"from 0 to 1\. Received: 2 at \[2, 1\]",
     ),
-    "NaN": (
-        "numbers",
-        TEXTS,
-        changed(LABELS, np.nan),
-        "`labels` must be finite numbers. Received: nan at [2]; correct the values.",
-    ),
+    "NaN": ("numbers", TEXTS, changed(LABELS, np.nan), r"`labels` must be finite numbers\. Received: nan at \[2\]"),
     "token class": (
         "tokens",
         TEXTS,
         changed(MASK, 3),
-        "`labels` must be integers from 0 to 2 (num_labels=3), or -100. Received: 3 at [2, 1]; number the classes from "
-        "0.",
+        r"from 0 to 2 \(num_labels=3\), or -100\. Received: 3 at \[2, 1\]",
     ),
-    "one for a text of tokens": (
-        "tokens",
-        TEXTS,
-        LABELS,
-        "`labels` must have shape [B=4, L=11]. Received: shape=(4,); pass one per token.",
-    ),
+    "one for a text of tokens": ("tokens", TEXTS, LABELS, r"shape \[B=4, L=11\]\. .*shape=\(4,\); pass one per token"),
     "choice": (
         "choices",
         CHOICES,
         changed(LABELS, 3),
-        "`labels` must be integers from 0 to 2, or -100. Received: 3 at [2]; number the choices of a row from 0.",
+        r"from 0 to 2, or -100\. .* 3 at \[2\]; number the choices of a row",
     ),
-    "no dict": (
-        "span",
-        TEXTS,
-        LABELS,
-        "`labels` must be a dict of start_positions, end_positions. Received: ndarray; pass them in that form.",
-    ),
-    "no end": (
-        "span",
-        TEXTS,
-        {"start_positions": LABELS},
-        "`end_positions` is missing. Received: start_positions.",
-    ),
+    "no dict": ("span", TEXTS, LABELS, r"a dict of start_positions, end_positions\. Received: ndarray; pass"),
+    "no end": ("span", TEXTS, {"start_positions": LABELS}, r"`end_positions` is missing\. Received: start_positions"),
     "impossible": (
-        "beam",
-        with_text("start_positions", LABELS),
-        {**ANSWERS, "is_impossible": changed(LABELS, 2)},
-        "`is_impossible` must be integers from 0 to 1. Received: 2 at [2]; correct the values.",
+        *("beam", with_text("start_positions", LABELS), {**ANSWERS, "is_impossible": changed(LABELS, 2)}),
+        r"`is_impossible` must be integers from 0 to 1\. Received: 2 at \[2\]",
     ),
     "masked id": (
-        "masked",
-        MASKED,
-        {
-            "masked_lm_ids": changed(MASKED_LABELS["masked_lm_ids"], -100),
-            "masked_lm_weights": MASKED_LABELS["masked_lm_weights"],
-        },
-        "`masked_lm_ids` must be integers from 0 to 49 (vocab_size=50). Received: -100 at [2, 1]; use the tokenizer "
-        "of these weights.",
+        *("masked", MASKED, {**MASKED_LM_LABELS, "masked_lm_ids": changed(MASKED_LABELS["masked_lm_ids"], -100)}),
+        r"`masked_lm_ids` must be integers from 0 to 49 \(vocab_size=50\)\. Received: -100 at",
     ),
     "objective": (
-        "pretraining",
-        MASKED,
-        {**MASKED_LABELS, "next_sentence_labels": LABELS},
-        "`next_sentence_labels` is not a label of AlbertForPreTraining; did you mean `sentence_order_labels`?",
+        *("pretraining", MASKED, {**MASKED_LABELS, "next_sentence_labels": LABELS}),
+        "`next_sentence_labels` is not a label of AlbertForPreTraining; did you mean `sentence_order_labels`",
     ),
 }
-
-
-def error_of(call) -> str:
-    with pytest.raises(ValueError) as caught:  # noqa: PT011  # the whole message is compared
-        call()
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("case", WRONG_INPUTS)
 def test_wrong_inputs(models, case):
     name, inputs, message = WRONG_INPUTS[case]
-    assert error_of(lambda: models[name](inputs)) == message
-    assert error_of(lambda: models[name].predict(inputs, verbose=0)) == message
+    for call in (models[name], lambda inputs: models[name].predict(inputs, verbose=0)):
+        with pytest.raises(ValueError, match=message) as raised:
+            call(inputs)
+        assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("case", WRONG_LABELS)
 def test_wrong_labels(models, case):
     name, inputs, labels, message = WRONG_LABELS[case]
-    assert error_of(lambda: models[name].fit(inputs, labels, verbose=0)) == message
-    assert error_of(lambda: models[name].evaluate(inputs, labels, verbose=0)) == message
-    assert error_of(lambda: models[name].train_on_batch(inputs, labels)) == message
+    for method, options in (("fit", {"verbose": 0}), ("evaluate", {"verbose": 0}), ("train_on_batch", {})):
+        with pytest.raises(ValueError, match=message) as raised:
+            getattr(models[name], method)(inputs, labels, **options)
+        assert "\n" not in str(raised.value)
 
 
 def test_errors_of_numpy_and_of_the_layers_say_enough(models):
-    assert "inhomogeneous shape" in error_of(lambda: models["encoder"]([[1, 2], [3]]))
-    assert "length=33, max_position_embeddings=32; truncate texts" in error_of(
-        lambda: models["texts"].predict(np.ones((2, 33), int), verbose=0)
-    )
+    with pytest.raises(ValueError, match="inhomogeneous shape"):
+        models["encoder"]([[1, 2], [3]])
+    with pytest.raises(ValueError, match="length=33, max_position_embeddings=32; truncate texts"):
+        models["texts"].predict(np.ones((2, 33), int), verbose=0)
 
 
 def test_wrong_labels_of_the_validation_data_before_the_first_step(models):
-    message = error_of(lambda: models["texts"].fit(TEXTS, LABELS, validation_data=(TEXTS, LABELS + 1), verbose=0))
-    assert message == f"{OF_TWO} Received: 2 at [1]; number the classes from 0."
+    with pytest.raises(ValueError, match=rf"{OF_TWO}2 at \[1\]; number the classes from 0"):
+        models["texts"].fit(TEXTS, LABELS, validation_data=(TEXTS, LABELS + 1), verbose=0)
 
 
 def test_a_compiled_loss_of_class_numbers_has_checked_labels(models):
     model = AlbertForSequenceClassification(CONFIG, num_labels=2)
     model.compile("sgd", loss="sparse_categorical_crossentropy")
-    message = "`labels` must be integers from 0 to 1 (num_labels=2). Received: 5 at [2]; number the classes from 0."
-    assert error_of(lambda: model.fit(TEXTS, changed(LABELS, 5), verbose=0)) == message
+    with pytest.raises(ValueError, match=r"from 0 to 1 \(num_labels=2\)\. Received: 5 at \[2\]; number"):
+        model.fit(TEXTS, changed(LABELS, 5), verbose=0)
     model.compile("sgd", loss="categorical_crossentropy")
     assert np.isfinite(model.evaluate(TEXTS, np.eye(2)[LABELS], verbose=0))
 

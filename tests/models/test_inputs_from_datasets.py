@@ -8,7 +8,7 @@ import tensorflow as tf
 from albert_tf import AlbertForSequenceClassification
 
 from .small import CONFIG
-from .test_inputs import IDS, LABELS, MASK, OF_TWO, ROWS, TEXTS, WRONG_INPUTS, changed, error_of, with_text
+from .test_inputs import IDS, LABELS, MASK, OF_TWO, ROWS, TEXTS, VOCABULARY, changed, with_text
 
 
 @pytest.fixture(scope="module")
@@ -25,23 +25,15 @@ def dataset(inputs=TEXTS, labels=LABELS):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (dataset(), "`input_ids` must have shape [B, L]. Received: shape=(11,); add a batch axis."),
-        (
-            dataset(labels=np.array(["a", "b", "a", "b"])).batch(2),
-            "`labels` must be integers. Received: dtype=string; use class ids: 0 for 'LABEL_0', 1 for 'LABEL_1'.",
-        ),
-        (
-            dataset(with_text("attention_masks", MASK)).batch(2),
-            "`attention_masks` is not an input of AlbertForSequenceClassification; did you mean `attention_mask`?",
-        ),
-        (
-            dataset().batch(2).map(lambda inputs, labels: inputs),
-            "AlbertForSequenceClassification got no labels; pass them after the inputs: (inputs, labels).",
-        ),
+        (dataset(), r"`input_ids` must have shape \[B, L\]\. Received: shape=\(11,\); add a batch axis"),
+        (dataset(labels=np.array([*"abab"])).batch(2), "Received: dtype=string; use class ids: 0 for 'LABEL_0'"),
+        (dataset(with_text("attention_masks", MASK)).batch(2), "not an input .*; did you mean `attention_mask`"),
+        (dataset().batch(2).map(lambda inputs, labels: inputs), "got no labels; pass them after the inputs"),
     ],
 )
 def test_a_dataset_is_checked_by_its_spec(model, data, message):
-    assert error_of(lambda: model.fit(data, shuffle=False, verbose=0)) == message
+    with pytest.raises(ValueError, match=message):
+        model.fit(data, shuffle=False, verbose=0)
 
 
 def test_a_generator_is_checked_batch_by_batch(model):
@@ -49,8 +41,8 @@ def test_a_generator_is_checked_batch_by_batch(model):
         for number in range(6):
             yield TEXTS if number < 5 else changed(IDS, 50), LABELS
 
-    message = WRONG_INPUTS["id beyond the vocabulary"][2]
-    assert error_of(lambda: model.fit(batches(), shuffle=False, verbose=0)) == message
+    with pytest.raises(ValueError, match=VOCABULARY.format(50)):
+        model.fit(batches(), shuffle=False, verbose=0)
 
 
 def test_none_from_a_generator_is_a_missing_input(model):
@@ -79,9 +71,8 @@ class Batches(keras.utils.PyDataset):
 
 
 def test_a_py_dataset_is_checked_by_its_first_batch(model):
-    assert error_of(lambda: model.evaluate(Batches(LABELS + 1), verbose=0)) == (
-        f"{OF_TWO} Received: 2 at [1]; number the classes from 0."
-    )
+    with pytest.raises(ValueError, match=rf"{OF_TWO}2 at \[1\]; number the classes from 0"):
+        model.evaluate(Batches(LABELS + 1), verbose=0)
     found = model.evaluate(Batches(LABELS), verbose=0)
     assert found == pytest.approx(model.evaluate(TEXTS, LABELS, verbose=0), abs=1e-6)
 

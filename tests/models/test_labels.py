@@ -68,9 +68,7 @@ def test_other_labels_are_another_classifier(model, folder):
 
 
 def test_a_classifier_of_texts_is_none_of_tokens(folder, model, tmp_path):
-    with pytest.raises(
-        ValueError, match=r"classifier of .* labels texts, but the model labels tokens\. Pass new_head=True"
-    ):
+    with pytest.raises(ValueError, match=r"classifier of .* labels texts, but the model labels tokens"):
         AlbertForTokenClassification.from_pretrained(folder)
     tagger = AlbertForTokenClassification.from_pretrained(folder, new_head=True)
     assert np.max(np.abs(np.asarray(tagger.classifier.kernel) - np.asarray(model.classifier.kernel))) > 0.01
@@ -160,9 +158,7 @@ def test_a_file_of_hugging_face_says_so(multi_label, tmp_path):
 def test_a_classifier_of_another_problem_is_another_one(multi_label, tmp_path):
     multi_label.save_pretrained(tmp_path)
     other = {"labels": multi_label.labels, "problem": "classification"}
-    with pytest.raises(
-        ValueError, match=r"classifier of .* is for multi_label, but the model is for classification\. Pass"
-    ):
+    with pytest.raises(ValueError, match=r"classifier of .* is for multi_label, but the model is for classification"):
         AlbertForSequenceClassification.from_pretrained(tmp_path, **other)
     fresh = AlbertForSequenceClassification.from_pretrained(tmp_path, new_head=True, **other)
     assert fresh.problem == "classification"

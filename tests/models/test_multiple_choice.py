@@ -63,14 +63,6 @@ def test_its_own_loss():
     assert logs["cross_entropy"] == pytest.approx(np.mean(losses * weights), abs=1e-6)
 
 
-@pytest.mark.exhaustive
-def test_it_learns_by_heart():
-    model = make_model(optimizer=keras.optimizers.Adam(5e-3), run_eagerly=False)
-    history = model.fit(INPUTS, LABELS, epochs=60, batch_size=ROWS, verbose=0).history
-    assert history["accuracy"][-1] == 1.0
-    assert history["loss"][-1] < 0.1 < history["loss"][0]
-
-
 def test_a_folder(tmp_path):
     model = make_model()
     model.save_pretrained(tmp_path)
@@ -80,9 +72,7 @@ def test_a_folder(tmp_path):
 
 def test_inputs_of_another_rank():
     model, ids = make_model(), INPUTS["input_ids"]
-    with pytest.raises(
-        ValueError, match=r"`input_ids` must have shape \[B, C, L\]\. Received: shape=\(6, 11\); pass one"
-    ):
+    with pytest.raises(ValueError, match=r"`input_ids` must have shape \[B, C, L\]\. Received: shape=\(6, 11\)"):
         model(ids[:, 0])
     with pytest.raises(
         ValueError, match=r"`attention_mask` must have shape \[B=6, C=3, L=11\]\. Received: shape=\(6, 11\)"

@@ -14,8 +14,8 @@ from albert_tf.keras_internals import layers_within
 from albert_tf.layers import mask_to_bias
 from albert_tf.models.losses import cross_entropy, weighted_mean
 from albert_tf.optimizers import AdamW, Lamb
-from tests.benchmarks.precision import distances, golden_cases
 
+from .precision import distances, golden_cases
 from .small import CONFIG, make_pretraining_batch
 
 DOCUMENT = pathlib.Path(__file__).parents[2] / "training" / "README.md"

@@ -29,6 +29,7 @@ def graph_size(num_hidden_layers: int, scan_layers: bool) -> int:
     return len(graph.node) + sum(len(function.node_def) for function in graph.library.function)
 
 
+@pytest.mark.exhaustive
 def test_the_graph_does_not_grow_with_depth():
     assert graph_size(6, scan_layers=True) == graph_size(3, scan_layers=True)
     assert graph_size(6, scan_layers=False) > 1.4 * graph_size(3, scan_layers=False)

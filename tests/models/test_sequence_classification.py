@@ -93,9 +93,7 @@ def test_a_keras_loss_on_one_hot_labels():
 
 
 def test_a_loss_that_wants_probabilities_is_refused():
-    with pytest.raises(
-        ValueError, match=r"must take logits\. Received: .*SparseCategoricalCrossentropy.* from_logits=True"
-    ):
+    with pytest.raises(ValueError, match=r"must take logits\. Received: .*SparseCategoricalCrossentropy"):
         make_model(loss=keras.losses.SparseCategoricalCrossentropy())
 
 
@@ -122,16 +120,12 @@ def test_weights_change_the_step_as_they_say(loss, given):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    "loss", [None, pytest.param("sparse_categorical_crossentropy", marks=pytest.mark.exhaustive)], ids=["own", "keras"]
-)
-def test_it_learns_by_heart(loss):
-    metrics = ["accuracy"] if loss else None
-    model = make_model(optimizer=keras.optimizers.Adam(5e-3), loss=loss, metrics=metrics, run_eagerly=False)
+def test_it_learns_by_heart_with_a_loss_of_keras():
+    changes = {"loss": "sparse_categorical_crossentropy", "metrics": ["accuracy"], "run_eagerly": False}
+    model = make_model(optimizer=keras.optimizers.Adam(5e-3), **changes)
     data = tf.data.Dataset.from_tensor_slices((INPUTS, LABELS)).batch(5)
     history = model.fit(data, epochs=40, validation_data=data, shuffle=False, verbose=0).history
-    names = {"loss", "accuracy"} | (set() if loss else {"cross_entropy"})
-    assert set(history) == names | {f"val_{name}" for name in names}
+    assert set(history) == {"loss", "accuracy", "val_loss", "val_accuracy"}
     assert history["val_accuracy"][-1] == 1.0
     assert history["loss"][-1] < 0.1 < history["loss"][0]
     logits = model.predict(INPUTS, verbose=0)["logits"]

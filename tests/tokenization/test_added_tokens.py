@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import CONFIG_FILE, TOKENIZERS_FILE
-from tests.parameters import MadeOnce
+from tests.parameters import MadeOnce, diagonal, first_of
 
 from .golden import AWKWARD_TEXTS, GOLDEN, read_lines, spelling_bytes
 from .wordpiece_golden import korean, word_end
@@ -86,8 +86,7 @@ def test_texts_without_them_keep_ids_and_offsets(name):
         np.testing.assert_array_equal(array, before[key], err_msg=key)
 
 
-@pytest.mark.parametrize("name", PLAIN)
-@pytest.mark.parametrize("allow_special", [False, True])
+@pytest.mark.parametrize(("name", "allow_special"), first_of(diagonal([*PLAIN], [True, False])))
 def test_the_graph_gives_the_same(name, allow_special):
     tokenizer, texts = TOKENIZERS[name], texts_with_tokens()
     raw = [text.encode("utf-8", "surrogatepass") for text in texts] + [b"\xff[E1]\xe2\x82 US\xf0", b"covid\xff"]
@@ -104,13 +103,8 @@ def test_the_span_of_a_token_is_its_own_characters(name):
     inputs = tokenizer(text, return_offsets=True)
     added = {index: token for token, index in tokenizer.added_tokens.items()}
     spans = zip(inputs["input_ids"][0].tolist(), inputs["offsets"][0].tolist(), strict=True)
-    assert [text[start:end] for index, (start, end) in spans if index in added] == [
-        "[E1]",
-        "New York",
-        "[/E1]",
-        "NaN",
-        "covid",
-    ]
+    cut = [text[start:end] for index, (start, end) in spans if index in added]
+    assert cut == ["[E1]", "New York", "[/E1]", "NaN", "covid"]
 
 
 @pytest.mark.parametrize(
@@ -133,9 +127,8 @@ def test_pieces(text, pieces):
 
 
 def test_a_token_is_made_of_whole_characters():
-    tokenizer = AlbertTokenizer.english()
+    tokenizer, plain = AlbertTokenizer.english(), AlbertTokenizer.english()
     tokenizer.add_tokens("inance")
-    plain = AlbertTokenizer.english()
     assert tokenizer.encode("ﬁnance") == plain.encode("ﬁnance")  # "ﬁ" is one character
     assert tokenizer.tokenize("finance") == ["▁f", "inance"]
 

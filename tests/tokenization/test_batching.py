@@ -109,13 +109,15 @@ def test_empty_batches():
         ({"doc_stride": 0}, "from 1 to `max_length` - 2.* Received: doc_stride=0 for max_length=16"),
         ({"doc_stride": 15}, "Received: doc_stride=15"),
         ({"doc_stride": True}, "Received: doc_stride=True"),
+        ({"padding": "no"}, "`padding` must be"),
+        *(({"max_length": wrong}, "`max_length` must be") for wrong in (2, 8.0, True)),
     ],
 )
 def test_layouts_that_cannot_be(tokenizer, wrong, message):
     with pytest.raises(ValueError, match=message):
-        tokenizer("a", max_length=16, **wrong)
+        tokenizer("a", **{"max_length": 16, **wrong})
     with pytest.raises(ValueError, match=message):
-        tokenizer.as_layer(max_length=16, **wrong)
+        tokenizer.as_layer(**{"max_length": 16, **wrong})
 
 
 def test_a_first_text_without_space_for_the_second(tokenizer):

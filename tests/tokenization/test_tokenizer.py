@@ -26,13 +26,7 @@ def tokenizer():
 
 
 def test_attributes(tokenizer):
-    special = (
-        tokenizer.pad_token_id,
-        tokenizer.unk_token_id,
-        tokenizer.cls_token_id,
-        tokenizer.sep_token_id,
-        tokenizer.mask_token_id,
-    )
+    special = tuple(getattr(tokenizer, f"{name}_token_id") for name in ("pad", "unk", "cls", "sep", "mask"))
     assert special == (0, 1, 2, 3, 4)
     assert [tokenizer.pieces[i] for i in special] == ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
     assert tokenizer.vocab_size == len(tokenizer.pieces) == 30_000
@@ -231,25 +225,6 @@ def test_path_without_a_model(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"hello world, this is no model", TINY_MODEL.read_bytes()[:5000], b"\xff" * 99]
-)
-def test_file_that_is_no_model(tmp_path, content):
-    (tmp_path / "x.model").write_bytes(content)
-    with pytest.raises(ValueError, match=r"must be a SentencePiece model. Received: .*x.model"):
-        AlbertTokenizer.from_pretrained(tmp_path)
-
-
-@pytest.mark.parametrize("content", ["{", "[]", '{"do_lower_case": "yes"}'])
-def test_broken_tokenizer_config(tmp_path, content):
-    (tmp_path / "spiece.model").write_bytes(TINY_MODEL.read_bytes())
-    (tmp_path / "tokenizer_config.json").write_text(content)
-    with pytest.raises(
-        ValueError, match=r"tokenizer_config\.json (is not valid JSON|holds list)|must be True or False"
-    ):
-        AlbertTokenizer.from_pretrained(tmp_path)
-
-
-@pytest.mark.parametrize(
     ("symbols", "message"),
     [
         ({}, r"lacks <pad>, \[CLS\], \[SEP\], \[MASK\]"),
@@ -279,12 +254,6 @@ def test_texts_that_are_no_texts(tokenizer):
         tokenizer(["a", "b"], ["c"])
 
 
-@pytest.mark.parametrize("wrong", [{"padding": "no"}, {"max_length": 2}, {"max_length": 8.0}, {"max_length": True}])
-def test_layouts_that_cannot_be(tokenizer, wrong):
-    with pytest.raises(ValueError, match=f"`{next(iter(wrong))}` must be"):
-        tokenizer(["a"], **wrong)
-
-
 def test_awkward_input_is_neither_lost_nor_a_crash(tokenizer):
     assert tokenizer.encode("a\ud800b") == tokenizer.encode(b"a\xed\xa0\x80b")
     assert tokenizer.unk_token_id in tokenizer.encode("a\ud800b")
@@ -293,10 +262,10 @@ def test_awkward_input_is_neither_lost_nor_a_crash(tokenizer):
     assert "".join(tokenizer.tokenize(long)) == "▁" + long
 
 
-def test_import_and_use_load_no_tensorflow():
+def test_import_and_use_load_no_tensorflow_and_no_analyser():
     code = (
         "import sys; from albert_tf.tokenization import AlbertTokenizer; AlbertTokenizer.english().encode('a');"
-        "print([name for name in ('tensorflow', 'keras') if name in sys.modules])"
+        "print([name for name in ('tensorflow', 'keras', 'kiwipiepy') if name in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"

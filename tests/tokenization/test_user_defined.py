@@ -10,7 +10,7 @@ from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions
 from albert_tf.tokenization.files import english_model_file
 from albert_tf.tokenization.sentencepiece.charsmap import changes
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
-from tests.parameters import first_of
+from tests.parameters import diagonal, first_of
 
 from .golden import AWKWARD_TEXTS, read_lines, small_tokenizer
 from .test_graph import _assert_same
@@ -47,9 +47,11 @@ def _texts(count):
     return [*(text.encode() for text in drawn + plain), *awkward, b"[E1\xff]", b"@user\xcc", b"\xff\xcc\x81x"]
 
 
-@pytest.mark.parametrize("allow_special", first_of([False, True]))
-@pytest.mark.parametrize("byte_fallback", first_of([False, True]))
-@pytest.mark.parametrize("options", first_of(OPTIONS), ids=str)
+@pytest.mark.parametrize(
+    ("options", "byte_fallback", "allow_special"),
+    first_of([*diagonal(OPTIONS, [False, True], [False, True]), (OPTIONS[0], False, True), (OPTIONS[1], True, False)]),
+    ids=str,
+)
 def test_ids_and_offsets(options, byte_fallback, allow_special):
     tokenizer, texts = _tokenizer(options, byte_fallback), _texts(500)
     layout = {"allow_special": allow_special, "return_offsets": True, "max_length": 100_000}
@@ -69,8 +71,10 @@ def test_ids_of_a_split_one_all_cover_it():
 NESTED = tuple("=" * length for length in range(2, 41))
 
 
-@pytest.mark.parametrize("byte_fallback", first_of([True, False]))
-@pytest.mark.parametrize("symbols", [("▁of",), ("a b",), ("\ufffd",), NESTED], ids=["▁", "space", "U+FFFD", "nested"])
+@pytest.mark.parametrize(
+    ("symbols", "byte_fallback"),
+    [(("▁of",), True), (("a b",), False), (("\ufffd",), True), (("\ufffd",), False), (NESTED, True)],
+)
 def test_uncommon_ones(symbols, byte_fallback):
     tokenizer = _tokenizer(byte_fallback=byte_fallback, symbols=symbols)
     texts = [f"one {symbols[0]} two{symbols[0]}", "x of y a b", "▁of", b"a\xffb", "=" * 40 + "漢"]

@@ -31,7 +31,6 @@ MORE_TEXTS = [
 TEXTS = st.text(max_size=40) | st.text(
     "나는 밥을먹었다.._\u1107\u1161\u11b8ab\u0301É漢#\u200b\ud800\U0010ffff\ufa6e1\t", max_size=40
 )
-KINDS = pytest.mark.parametrize("kind", TOKENIZERS)
 
 
 @functools.cache
@@ -91,9 +90,8 @@ def _assert_same_around(kind, codes):
         _assert_same(kind, texts[start : start + 2048])
 
 
-@pytest.mark.parametrize("kind", ["lower", "word_end"])
-def test_some_code_points(kind):
-    _assert_same_around(kind, [*range(0x3200), *range(0x3200, 0x110000, 97)])
+def test_some_code_points():
+    _assert_same_around("lower", [*range(0x3200), *range(0x3200, 0x110000, 97)])
 
 
 @pytest.mark.exhaustive

@@ -17,12 +17,11 @@ from albert_tf.export import load_folder
 from albert_tf.metrics import ConstantScore, RegressionScores
 from albert_tf.tasks.sequence_classification.settings import ClassificationSettings
 from albert_tf.tasks.sequence_classification.task import TextClassification
-from albert_tf.trainer import finetune, finetune_grid, load_examples
+from albert_tf.trainer import finetune, load_examples
 from albert_tf.trainer.evaluation import evaluate_folder
 from albert_tf.trainer.run_folder import read_metrics
 from albert_tf.trainer.starting_model import default_rate
 from tests import toy_task
-from tests.parameters import first_of
 from tests.toy_task import CONFIG, mood_rows, tokenizer, write_mood_table, write_pretrained
 from tests.trainer.mood_runs import options_for, predictions, write_files
 
@@ -69,7 +68,8 @@ def test_a_separable_task_is_learnt(learnt):
     )
 
 
-@pytest.mark.parametrize("keep", first_of(["best", "last"]))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("keep", ["best", "last"])
 def test_weights_that_were_evaluated_are_not_evaluated_again(keep, files, tmp_path, monkeypatch):
     evaluations, evaluator = [], TextClassification.evaluator
 
@@ -92,7 +92,8 @@ def test_what_is_wrong_is_noted(learnt, files, tmp_path):
     assert learnt_nothing.startswith("Nothing was learnt: all predictions are the same")
 
 
-@pytest.mark.parametrize("rate", first_of([1.0, 3e-4]))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("rate", [1.0, 3e-4])
 def test_the_loss_of_a_single_epoch_is_compared_with_that_of_its_first_tenth(files, tmp_path, rate):
     changes = {
         "train": files / "train.tsv",
@@ -103,13 +104,6 @@ def test_the_loss_of_a_single_epoch_is_compared_with_that_of_its_first_tenth(fil
     }
     report = finetune(options_for(files, tmp_path / "run", **changes))
     assert any("the loss did not fall" in note for note in report.notes) == (rate == 1.0)
-
-
-@pytest.mark.exhaustive
-def test_seeds(files, tmp_path):
-    first, second = finetune_grid(options_for(files, tmp_path / "runs", learning_rate=1e-2), {"seed": [3, 4]})
-    assert [report.folder for report in (first, second)] == [tmp_path / "runs/seed-3", tmp_path / "runs/seed-4"]
-    assert (first.folder / "model.safetensors").read_bytes() != (second.folder / "model.safetensors").read_bytes()
 
 
 def test_the_folder_holds_the_weights_that_were_scored(learnt):
@@ -256,7 +250,7 @@ def test_a_learning_rate_that_is_none_is_refused(files, tmp_path, rate):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("from_scratch", first_of([False, True]))
+@pytest.mark.parametrize("from_scratch", [False, True])
 def test_training_starts_from_the_pretrained_weights_or_without_them(files, from_scratch):
     output = files / f"start_{from_scratch}"
     finetune(options_for(files, output, from_scratch=from_scratch, learning_rate=1e-12))

@@ -155,11 +155,12 @@ def test_a_folder_that_another_process_writes_is_refused(files, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("name", ["logs", "checkpoints"])
-def test_a_file_in_place_of_a_folder_is_named_before_work_begins(files, tmp_path, name):
+def test_a_file_in_place_of_a_folder_is_named_before_work_begins(files, tmp_path):
     finetune(options_for(files, tmp_path))
-    shutil.rmtree(tmp_path / name, ignore_errors=True)
-    (tmp_path / name).write_text("mine")
-    with pytest.raises(ValueError, match=f"{name} is a file, but a run needs a folder there"):
-        finetune(options_for(files, tmp_path))
-    assert (tmp_path / name).read_text() == "mine"
+    for name in ("logs", "checkpoints"):
+        shutil.rmtree(tmp_path / name, ignore_errors=True)
+        (tmp_path / name).write_text("mine")
+        with pytest.raises(ValueError, match=f"{name} is a file, but a run needs a folder there"):
+            finetune(options_for(files, tmp_path))
+        assert (tmp_path / name).read_text() == "mine"
+        (tmp_path / name).unlink()

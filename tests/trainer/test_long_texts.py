@@ -42,6 +42,11 @@ def learnt(files):
     return finetune(options_for(files, files / "windows", windows="mean", doc_stride=15, epochs=8))
 
 
+@pytest.fixture(scope="module")
+def cut(files):
+    return finetune(options_for(files, files / "cut"))
+
+
 def test_long_texts_are_learnt_in_windows(files, learnt):
     assert learnt.scores.accuracy > 0.9  # half of the texts say nothing in their first 32 tokens
     assert (learnt.cut_examples, learnt.train_examples) == (0, 161)
@@ -77,14 +82,13 @@ def test_each_window_has_the_label_and_the_weight_of_its_text(files):
     np.testing.assert_allclose(weights, [5 / 8, 5 / 8, 5 / 2, 5 / 8, 5 / 8])
 
 
-def test_a_run_says_which_texts_were_cut(files):
-    report = finetune(options_for(files, files / "cut"))
-    assert report.cut_examples == 80
-    assert [note.partition(" as far")[0] for note in report.notes[:4:2]] == [
+def test_a_run_says_which_texts_were_cut(files, cut):
+    assert cut.cut_examples == 80
+    assert [note.partition(" as far")[0] for note in cut.notes[:4:2]] == [
         f"train: 80 {CUT.format(161)}",
         f"dev: 30 {CUT.format(61)}",
     ]
-    assert report.notes[1].startswith("train: 1 of 161 texts had no tokens")
+    assert cut.notes[1].startswith("train: 1 of 161 texts had no tokens")
     again = finetune(options_for(files, files / "cut"))
     assert (again.finished_before, again.cut_examples) == (True, 80)
 
@@ -107,29 +111,27 @@ def shown():
 
 
 @pytest.mark.usefixtures("shown")
-def test_commands_say_once_which_texts_were_cut(files, learnt, tmp_path):
-    finetune(options_for(files, tmp_path / "cut"))
+def test_commands_say_once_which_texts_were_cut(files, learnt, cut, tmp_path):
     data, expected = ("--data", files / "dev.tsv"), f"albert-tf: 30 {CUT.format(61)}"
     for command, output in (("predict", ("--output", tmp_path / "labels.csv")), ("evaluate", ())):
-        code, _, err = run(command, tmp_path / "cut", *data, *output)
+        code, _, err = run(command, cut.folder, *data, *output)
         assert code == 0
         assert err.count("albert-tf:") == 2, err
         assert expected in err
         assert "albert-tf: 1 of 61 texts had no tokens" in err
-        code, _, err = run(command, tmp_path / "cut", *data, *output, "--set", "windows=max")
+        code, _, err = run(command, cut.folder, *data, *output, "--set", "windows=max")
         assert (code, err.count("albert-tf:")) == (0, 1), err
         assert "did not fit" not in err
     assert "did not fit" not in run("predict", files / "windows", *data, "--output", tmp_path / "labels.csv")[2]
 
 
 @pytest.mark.exhaustive
-def test_windows_of_the_command_line_are_those_of_python(files, tmp_path):
-    finetune(options_for(files, tmp_path / "cut"))
+def test_windows_of_the_command_line_are_those_of_python(files, cut, tmp_path):
     data = ("--data", files / "dev.tsv")
-    printed = json.loads(output_of("evaluate", tmp_path / "cut", *data, "--set", "windows=max", "--json"))
-    _, evaluation = evaluate_folder(tmp_path / "cut", files / "dev.tsv", windows="max")
+    printed = json.loads(output_of("evaluate", cut.folder, *data, "--set", "windows=max", "--json"))
+    _, evaluation = evaluate_folder(cut.folder, files / "dev.tsv", windows="max")
     assert printed["scores"]["accuracy"] == evaluation.scores.accuracy
-    output_of("predict", tmp_path / "cut", *data, "--set", "windows=max", "--output", tmp_path / "labels.jsonl")
+    output_of("predict", cut.folder, *data, "--set", "windows=max", "--output", tmp_path / "labels.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "labels.jsonl").read_text().splitlines()]
     logits = evaluation.logits - evaluation.logits.max(axis=1, keepdims=True)
     expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)

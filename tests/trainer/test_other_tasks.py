@@ -49,7 +49,8 @@ def options_for(files, output, task, file, **changes):
     return FinetuneOptions(task=task, **paths, **{**values, **changes})
 
 
-@pytest.mark.parametrize("file", ["words.conll", pytest.param("spans.jsonl", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("file", ["words.conll", "spans.jsonl"])
 def test_entities_are_learnt(files, tmp_path, file):
     report = finetune(options_for(files, tmp_path / "run", "token_classification", file))
     assert isinstance(report.scores, TagScores)
@@ -177,11 +178,12 @@ def test_texts_without_entities_are_said_in_a_sentence():
     ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("train", "dev", "given", "expected"),
     [
-        pytest.param("words.conll", "spans.jsonl", None, True, marks=pytest.mark.exhaustive),
-        pytest.param("spans.jsonl", "words.conll", None, False, marks=pytest.mark.exhaustive),
+        ("words.conll", "spans.jsonl", None, True),
+        ("spans.jsonl", "words.conll", None, False),
         ("words.conll", "words.conll", False, False),
     ],
 )

@@ -122,6 +122,7 @@ def test_questions_that_are_left_out_are_counted_and_named(files, tmp_path):
     )
 
 
+@pytest.mark.exhaustive
 def test_the_default_length_of_questions_fits_a_model_of_64_positions(tmp_path, files):
     config = dataclasses.replace(
         AlbertForPreTraining.from_pretrained(files / "pretrained").config, max_position_embeddings=64

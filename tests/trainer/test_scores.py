@@ -124,6 +124,7 @@ def test_f1_is_of_the_label_of_the_recipe(files, tmp_path):
         finetune(options_for(files, tmp_path / "other", positive_label="happy"))
 
 
+@pytest.mark.exhaustive
 def test_labels_with_lone_surrogates_are_written_and_read_again(files, tmp_path):
     """JSON may hold them."""
     rows = [{"text": text, "label": label} for text, label in (("sun", "\ud800"), ("rain", "b")) * 8]

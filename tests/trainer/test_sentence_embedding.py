@@ -87,6 +87,7 @@ def test_other_objectives(files, tmp_path, changes):
     assert report.scores.spearman > 0.4
 
 
+@pytest.mark.exhaustive
 def test_random_weights_keep_normalisation_and_length_of_the_model(files, run, tmp_path):
     changes = {"pretrained": run[0], "from_scratch": True, "max_length": None, "epochs": 1}
     finetune(options_for(files, tmp_path / "run", **changes))

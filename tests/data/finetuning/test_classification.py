@@ -60,15 +60,11 @@ def test_a_missing_label_is_no_class(tmp_path, label):
 
 
 def test_parquet_keeps_types_and_is_refused_if_half_of_it_is_missing(tmp_path):
-    columns = {
-        "text": ["one", "two\ntwo", "세 번째"],
-        "label": [1, 0, 1],
-        "labels": [{"x": 0.5}, {"x": 1.5}, {"x": 2.0}],
-    }
+    texts = ["one", "two\ntwo", "세 번째"]
+    columns = {"text": texts, "label": [1, 0, 1], "labels": [{"x": 0.5}, {"x": 1.5}, {"x": 2.0}]}
     parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
-    texts = read_texts(tmp_path / "a.parquet")
-    assert list(texts.texts) == ["one", "two\ntwo", "세 번째"]
-    assert (texts.labels, list(texts.lines)) == (["1", "0", "1"], [1, 2, 3])
+    found = read_texts(tmp_path / "a.parquet")
+    assert (list(found.texts), found.labels, list(found.lines)) == (texts, ["1", "0", "1"], [1, 2, 3])
     assert read_texts(tmp_path / "a.parquet", Columns(label="labels.x")).labels == ["0.5", "1.5", "2.0"]
     content = (tmp_path / "a.parquet").read_bytes()
     for damaged in (b"", content[: len(content) // 2], content[:-9]):
@@ -105,11 +101,8 @@ def test_ragged_rows_are_left_out_on_request_and_named(tmp_path, suffix):
     with pytest.warns(UserWarning, match=rf"a\.{suffix}: 4 rows were left out, .*: lines 3, 5, 6, \.\.\.\.") as caught:
         texts = read_texts(path, table=TableFormat(drop_ragged=True))
     assert len(caught) == 1
-    assert (list(texts.texts), texts.labels, list(texts.lines)) == (
-        ["one", "three", "four"],
-        ["1", "3", "4"],
-        [2, 4, 8],
-    )
+    assert (list(texts.texts), texts.labels) == (["one", "three", "four"], ["1", "3", "4"])
+    assert list(texts.lines) == [2, 4, 8]
     with pytest.raises(ValueError, match="`finetune --set ragged_rows=drop` leaves out such lines"):
         read_texts(path)
 
@@ -118,80 +111,51 @@ def test_nul_bytes_in_tsv_are_text(tmp_path):
     assert read_texts(write(tmp_path / "a.tsv", b"text\tlabel\na\0b\t1\n")).texts[0] == "a\0b"
 
 
+# File, content, what the error says; other columns than the default ones.
 BAD = {
     "missing column": (
-        "a.tsv",
-        "txt\tlabel\nx\t1\n",
-        Columns(),
-        r"a\.tsv has no column 'text'; .* are 'txt', 'label'; did you mean 'txt'\? Choose one with --text-column",
+        *("a.tsv", "txt\tlabel\nx\t1\n"),
+        r"has no column 'text'; .* are 'txt', 'label'; did you mean 'txt'\? Choose one with --text-column",
     ),
-    "SST-2 as GLUE has it": (
-        "a.tsv",
-        "sentence\tlabel\nx\t1\n",
-        Columns(),
-        r"are 'sentence', 'label'\. Choose .* --text-column",
-    ),
+    "SST-2 as GLUE has it": ("a.tsv", "sentence\tlabel\nx\t1\n", r"are 'sentence', 'label'\. Choose .* --text-column"),
     "missing key": (
-        "a.jsonl",
-        '{"text": "x", "label": 1}\n{"text": "x"}',
-        Columns(),
+        *("a.jsonl", '{"text": "x", "label": 1}\n{"text": "x"}'),
         r"a\.jsonl, line 2, has no column 'label'; its columns are 'text'\. Choose one with --label-column",
     ),
     "missing number": (
         "a.tsv",
         "x\t1\nx\n",
+        r"line 2, has no column '1'; its columns are '0'",
         Columns("0", None, "1"),
-        r"a\.tsv, line 2, has no column '1'; its columns are '0'",
     ),
-    "empty file": ("a.tsv", "", Columns(), r"a\.tsv has no rows"),
-    "empty csv": ("a.csv", "\ufeff", Columns(), r"a\.csv has no rows"),
-    "header alone": ("a.tsv", "text\tlabel\n", Columns(), "has no rows"),
-    "short row": ("a.tsv", "text\tlabel\nx\t1\nx\n", Columns(), r"a\.tsv, line 3, has 1 fields, but the header has 2"),
-    "long row": ("a.csv", "text,label\nx,1,2\n", Columns(), r"a\.csv, line 2, has 3 fields, but the header has 2"),
-    "no label": ("a.tsv", "text\tlabel\nx\t \n", Columns(), r"line 2: the label \('label'\) is empty"),
-    "null label": ("a.jsonl", '{"text": "x", "label": null}', Columns(), r"line 1: the label \('label'\) is empty"),
-    "several labels": (
-        "a.jsonl",
-        '{"text": "x", "label": ["a", "b"]}',
-        Columns(),
-        r"line 1: the label \['a', 'b'\] is not a single value; .* 'multi_label'",
-    ),
-    "text a number": ("a.jsonl", '{"text": 7, "label": 1}', Columns(), r"line 1: text=7 is not a string"),
+    "empty file": ("a.tsv", "", r"a\.tsv has no rows"),
+    "empty csv": ("a.csv", "\ufeff", r"a\.csv has no rows"),
+    "header alone": ("a.tsv", "text\tlabel\n", "has no rows"),
+    "short row": ("a.tsv", "text\tlabel\nx\t1\nx\n", r"a\.tsv, line 3, has 1 fields, but the header has 2"),
+    "long row": ("a.csv", "text,label\nx,1,2\n", r"a\.csv, line 2, has 3 fields, but the header has 2"),
+    "no label": ("a.tsv", "text\tlabel\nx\t \n", r"line 2: the label \('label'\) is empty"),
+    "null label": ("a.jsonl", '{"text": "x", "label": null}', r"line 1: the label \('label'\) is empty"),
+    "several labels": ("a.jsonl", '{"text": "x", "label": ["a"]}', r"label \['a'\] is not a single .* 'multi_label'"),
+    "text a number": ("a.jsonl", '{"text": 7, "label": 1}', r"line 1: text=7 is not a string"),
     "broken json": (
         "a.jsonl",
         '{"text": "x", "label": 1}\n{"text"',
-        Columns(),
-        r"a\.jsonl, line 2, is not valid JSON .*; correct or delete it",
+        r"line 2, is not valid JSON .*; correct or delete it",
     ),
-    "json not UTF-8": (
-        "a.jsonl",
-        b'{"text": "\xff", "label": 1}',
-        Columns(),
-        r"not UTF-8: byte 0xff at byte offset 10",
-    ),
-    "json list": (
-        "a.jsonl",
-        "[1, 2]",
-        Columns(),
-        "line 1, is not a JSON object: .*; correct or delete it",
-    ),
-    "open quote": ("a.csv", 'text,label\n"x,1\n', Columns(), r"a\.csv, line 2, is not valid CSV"),
-    "not UTF-8": ("a.tsv", b"text\tlabel\nxy\xff\t1\n", Columns(), r"a\.tsv is not UTF-8: byte 0xff at byte offset 13"),
-    "column twice": ("a.tsv", "text\tlabel\tlabel\nx\t1\t2\n", Columns(), "two columns 'label'"),
-    "other kind": (
-        "a.xlsx",
-        "x",
-        Columns(),
-        r"a\.xlsx is not a table of a known format; convert it to '\.tsv', ",
-    ),
+    "json not UTF-8": ("a.jsonl", b'{"text": "\xff", "label": 1}', "not UTF-8: byte 0xff at byte offset 10"),
+    "json list": ("a.jsonl", "[1, 2]", "line 1, is not a JSON object: .*; correct or delete it"),
+    "open quote": ("a.csv", 'text,label\n"x,1\n', r"a\.csv, line 2, is not valid CSV"),
+    "not UTF-8": ("a.tsv", b"text\tlabel\nxy\xff\t1\n", r"a\.tsv is not UTF-8: byte 0xff at byte offset 13"),
+    "column twice": ("a.tsv", "text\tlabel\tlabel\nx\t1\t2\n", "two columns 'label'"),
+    "other kind": ("a.xlsx", "x", r"a\.xlsx is not a table of a known format; convert it to '\.tsv', "),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_tables_are_refused_in_one_sentence(tmp_path, name):
-    file, content, columns, message = BAD[name]
+    file, content, message, *columns = BAD[name]
     with pytest.raises(ValueError, match=message) as raised:
-        read_texts(write(tmp_path / file, content), columns, TableFormat(header=columns.text != "0"))
+        read_texts(write(tmp_path / file, content), *columns, table=TableFormat(header=not columns))
     assert "\n" not in str(raised.value)
 
 

@@ -12,6 +12,7 @@ from albert_tf.tasks.multiple_choice.files import read_choices
 from albert_tf.tasks.question_answering.files import read_questions
 from albert_tf.tasks.sentence_embedding.sentences import known_columns, read_sentences
 from albert_tf.tasks.token_classification.files import read_tagged
+from tests.parameters import diagonal
 
 CONTEXT = "The harbour was built in 1874 by Anna Keller. Anna lives there."
 ROW = {"context": CONTEXT, "question": "Who built it?"}
@@ -46,8 +47,7 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.parametrize("form", QUESTIONS)
-@pytest.mark.parametrize("suffix", ["jsonl", "json", "data", "memory", "parquet"])
+@pytest.mark.parametrize(("form", "suffix"), diagonal([*QUESTIONS], ["jsonl", "json", "data", "memory", "parquet"]))
 def test_questions(tmp_path, form, suffix):
     row, (answers, starts) = QUESTIONS[form]
     (question,) = read_questions(write(tmp_path, [row], suffix))
@@ -118,8 +118,7 @@ TAGGED = {
 }
 
 
-@pytest.mark.parametrize("form", TAGGED)
-@pytest.mark.parametrize("suffix", ["jsonl", "json", "memory"])
+@pytest.mark.parametrize(("form", "suffix"), diagonal([*TAGGED], ["jsonl", "json", "memory"]))
 def test_tags_and_spans(tmp_path, form, suffix):
     row, expected = TAGGED[form]
     (text,) = read_tagged(write(tmp_path, [row], suffix), names=NAMES)
@@ -151,8 +150,7 @@ CONLL = {
 }
 
 
-@pytest.mark.parametrize("form", CONLL)
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize(("form", "encoding"), diagonal([*CONLL], ["utf-8", "utf-16"]))
 def test_a_word_a_line(tmp_path, form, encoding):
     content, columns = CONLL[form]
     path = tmp_path / "a.conll"
@@ -283,9 +281,7 @@ def test_bad_rows_are_named(tmp_path, read, rows, message):
 
 
 def test_numbers_that_are_not_those_of_tags(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"line 1, tags\[0\]: the tag 4 is not the number of one of 'O', 'B-PER', .* from 0"
-    ):
+    with pytest.raises(ValueError, match=r"line 1, tags\[0\]: the tag 4 is not the number of one of 'O'"):
         read_tagged(write(tmp_path, [{"tokens": ["a"], "ner_tags": [4]}], "jsonl"), names=NAMES)
 
 

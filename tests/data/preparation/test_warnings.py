@@ -30,9 +30,7 @@ def test_documents_of_one_sentence_are_warned_of(tmp_path):
 def test_unrelated_lines_without_blank_ones_between_them_are_warned_of(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("It rained.\nIt stopped.\n" * 500)
-    with pytest.warns(
-        UserWarning, match=r"^All 1,000 sentences are a single document, .*\(--objective none\).*gap 0\)"
-    ):
+    with pytest.warns(UserWarning, match=r"^All 1,000 sentences are a single document, .*\(--objective none\).*gap 0"):
         prepare(options_for(text, tmp_path / "examples", dupe_factor=1))
     for name, changes in (("none", {"objective": "none"}), ("gap", {"document_gap": 0})):
         prepare(options_for(text, tmp_path / name, dupe_factor=1, **changes))

@@ -1,19 +1,14 @@
-"""How far mixed_bfloat16 and XLA are from float32, for every output and loss of every model.
-
-`python -m tests.benchmarks.precision` prints the table of training/README.md, from the golden weights and batches and,
-for base_v2, from a random start.
-"""
+"""How far mixed_bfloat16 and XLA are from float32, for every output and loss of every model."""
 
 import dataclasses
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import AlbertConfig, models
+from albert_tf import models
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 GOOGLE_NAMES = {"input_ids": "input_ids", "attention_mask": "input_mask", "token_type_ids": "segment_ids"}
@@ -67,22 +62,6 @@ def golden_cases() -> Iterator[Case]:
     yield dataclasses.replace(beam, inputs={**beam.inputs, **starts})
 
 
-def base_case() -> Case:
-    """base_v2 from a random start, two rows of 128 random ids."""
-    keras.utils.set_random_seed(0)
-    random, config = np.random.default_rng(0), AlbertConfig.from_preset("base_v2")
-    labels = {
-        "masked_lm_ids": random.integers(5, config.vocab_size, (2, 20)).astype("int32"),
-        "masked_lm_weights": np.ones((2, 20), "float32"),
-        "sentence_order_labels": np.array([0, 1], "int32"),
-    }
-    inputs = {
-        "input_ids": random.integers(5, config.vocab_size, (2, 128)).astype("int32"),
-        "masked_lm_positions": np.tile(np.arange(0, 120, 6, "int32"), (2, 1)),
-    }
-    return Case("base_v2, AlbertForPreTraining", models.AlbertForPreTraining(config), inputs, labels)
-
-
 def distances(case: Case) -> list[Distance]:
     """Measures one case. What the mask of the beam head makes about -1e30 is left out."""
     plain = _run(case.model, case)
@@ -123,16 +102,3 @@ def _arrays(name: str) -> dict[str, np.ndarray]:
 
 def _google_inputs(arrays) -> dict[str, np.ndarray]:
     return {ours: arrays[theirs] for ours, theirs in GOOGLE_NAMES.items()}
-
-
-def main() -> None:
-    """Prints the table."""
-    tf.get_logger().setLevel("ERROR")  # it warns that a function is traced for every case, which is the point
-    print("| model | output | mixed_bfloat16 | XLA |\n|---|---|---|---|")
-    for case in (*golden_cases(), base_case()):
-        for row in distances(case):
-            print(f"| {row.model} | {row.output} | {row.bfloat16:.1e} | {row.xla:.1e} |", flush=True)
-
-
-if __name__ == "__main__":
-    main()
