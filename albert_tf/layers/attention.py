@@ -33,7 +33,7 @@ class AttentionBlock(AlbertLayer):
 
     Call arguments:
         hidden: float tensor [B, L, D].
-        mask: float32 tensor [B, 1, 1, M] or [B, 1, L, M] added to the logits, see `mask_to_bias`; or booleans of these
+        bias: float32 tensor [B, 1, 1, M] or [B, 1, L, M] added to the logits, see `mask_to_bias`; or booleans of these
             shapes (True = attend); or None, if all tokens attend to all. Block-local attention takes the first shape.
         return_attention_scores: bool. Whether probabilities are used; without them, a backend may have a faster way.
 
@@ -76,9 +76,9 @@ class AttentionBlock(AlbertLayer):
         qkv = DenseWeights(self.in_compute_dtype(matrix), self.in_compute_dtype(bias))
         return qkv, self.weights_of(self.output_projection)
 
-    def call(self, hidden, mask=None, training=False, return_attention_scores=True):
+    def call(self, hidden, bias=None, training=False, return_attention_scores=True):
         kernels = for_layers()
-        return self.apply(hidden, mask, self.prepare(kernels), kernels, training, return_attention_scores)
+        return self.apply(hidden, bias, self.prepare(kernels), kernels, training, return_attention_scores)
 
     def apply(self, hidden, mask, weights, kernels: Plain, training: bool, return_scores: bool) -> AttentionOutput:
         """As a call, with weights that were prepared for these kernels."""
