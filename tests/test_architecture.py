@@ -34,6 +34,8 @@ ABOUT_TENSORFLOW = (
 ABOUT_KERAS = "keras_internals.py"
 OF_PYTHON = {"_asdict", "_fields", "_replace", "_exit"}
 MAX_FILE, MAX_FUNCTION = 400, 50
+# Whoever raises these says why in the commit.
+MAX_PACKAGE, MAX_TESTS = 37_500, 37_500
 
 
 @functools.cache
@@ -273,6 +275,12 @@ def without_docstring(package: pathlib.Path) -> list[str]:
 
 
 # For each rule, a small package that breaks it and one word of the complaint.
+@pytest.mark.parametrize(("folder", "most"), [(PACKAGE, MAX_PACKAGE), (PACKAGE.parent / "tests", MAX_TESTS)])
+def test_the_code_does_not_grow_unnoticed(folder, most):
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in folder.rglob("*.py"))
+    assert most - 1000 < lines <= most
+
+
 LONG_BODY = "def f():\n" + "    x = 1\n" * MAX_FUNCTION
 BREACHES = {
     unknown_packages: ({"attic/a.py": ""}, "attic"),

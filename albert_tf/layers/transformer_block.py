@@ -90,10 +90,13 @@ class TransformerBlock(AlbertLayer):
         return (hidden, scores) if return_attention_scores else hidden
 
     def apply(self, hidden, mask, weights, kernels: Plain, training: bool, return_scores: bool = False):
-        """As a call, with weights and mask that were prepared for these kernels; also returns probabilities or None."""
+        """What an encoder calls: weights and mask were prepared for the kernels; also returns probabilities or None."""
         of_attention, of_ffn = weights
-        hidden, scores = self.attention.apply(hidden, mask, of_attention, kernels, training, return_scores)
-        return self.ffn.apply(hidden, of_ffn, kernels, training), scores
+        with keras.name_scope(self.name):  # which also fixes the order in which TensorFlow adds up gradients
+            with keras.name_scope(self.attention.name):
+                hidden, scores = self.attention.apply(hidden, mask, of_attention, kernels, training, return_scores)
+            with keras.name_scope(self.ffn.name):
+                return self.ffn.apply(hidden, of_ffn, kernels, training), scores
 
     def compute_mask(self, inputs, previous_mask):
         """Keras passes on masks [B, L] alone to the layers that follow."""

@@ -86,7 +86,8 @@ class AlbertBase(CheckedModel):
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """The mean loss of these rows, plus losses from `add_loss` and regularizers.
 
-        A subclass that overrides it returns the mean over the rows that it gets, on several replicas too.
+        Our own step calls it only where a subclass overrides it, which then returns the mean over the rows that it
+        gets, on several replicas too; other models' terms are divided after all replicas and microbatches.
         """
         terms = self.term_source().loss_terms(y, y_pred, sample_weight)
         loss = sum([term.factor * term.mean() for term in terms.values()] + [ops.sum(loss) for loss in self.losses])

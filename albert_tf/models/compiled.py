@@ -107,7 +107,7 @@ class CompiledLosses:
         return terms
 
     def metric_terms(self, y, outputs) -> dict[str, WeightedMean]:
-        """None, because with compiled losses only compiled metrics are reported."""
+        """Nothing, because with compiled losses only compiled metrics are reported."""
         return {}
 
     def _term(self, loss, y_true, y_pred, sample_weight) -> WeightedMean:

@@ -60,8 +60,8 @@ class AlbertEncoder(AlbertBase):
         super().__init__(config, **kwargs)
         dtype = self.dtype_policy
         self.add_pooling_layer = add_pooling_layer
-        self.remat_span, self.scan_layers = 0, False  # set by `compile`, as are the first of these
-        self.training_kernels = self.inference_kernels = for_layers()
+        self.remat_span, self.scan_layers = 0, False  # set by `compile`
+        self.training_kernels = self.inference_kernels = for_layers()  # the former is set by `compile`, too
         self.embeddings = AlbertEmbeddings(config, name="embeddings", dtype=dtype)
         self.projection = self.pooler = None
         if config.has_projection:
@@ -129,7 +129,8 @@ class AlbertEncoder(AlbertBase):
         else:
             for block, weights in with_prepared_weights(blocks, kernels):
                 hidden, scores = block.apply(hidden, mask, weights, kernels, training, output_attentions)
-                attentions.append(scores)
+                if output_attentions:
+                    attentions.append(scores)
                 states.append(hidden)
         outputs: dict[str, Any] = {"sequence_output": hidden}
         if self.pooler is not None:

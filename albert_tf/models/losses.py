@@ -21,7 +21,7 @@ class WeightedMean(NamedTuple):
     factor: float = 1.0
 
     def mean(self):
-        """The mean, or 0 if the weight is 0."""
+        """The mean, or 0 if there is nothing to divide by."""
         return ops.divide_no_nan(self.total, self.weight + self.epsilon)
 
     def times(self, factor: float) -> "WeightedMean":
@@ -29,7 +29,7 @@ class WeightedMean(NamedTuple):
         return self._replace(total=self.total * factor)
 
 
-# Added to the number of masked tokens, as in the reference, so that a batch without any gives 0 instead of NaN.
+# Added to the number of masked tokens, as in the reference.
 MASKED_LM_EPSILON = 1e-5
 # Labels to be ignored, as in Hugging Face's data.
 IGNORED_LABEL = -100
@@ -48,7 +48,7 @@ def cross_entropy(labels, logits, label_smoothing: float = 0.0):
 
 
 def weighted_mean(values, weights=None, epsilon: float = 0.0, sample_weight=None) -> WeightedMean:
-    """The mean of `values` with `weights`, by which it is divided, after multiplication by sample weights.
+    """The sum of `values` times `weights` times sample weights, over the sum of `weights`.
 
     As in Keras, sample weights do not change what the sum is divided by, so that they count in batches of any size.
 

@@ -1,7 +1,7 @@
-"""The faster forms of a transformer block's parts, and which of them is used: by backend, processor and mode.
+"""Kernels: the ways to compute the parts of a transformer block, and which of them is used.
 
-`plain.py` says what is computed. An encoder has one form for training and one for inference; layers that are called
-alone have the backend's own.
+Each is a class with the same methods; `plain.py` says what they compute. An encoder has kernels for training and for
+inference, chosen by backend, processor and mode; layers that are called alone have those of the backend.
 
 | backend    | processor          | training by our own step, without XLA | inference of `pipeline`, exports | others  |
 |------------|--------------------|---------------------------------------|----------------------------------|---------|

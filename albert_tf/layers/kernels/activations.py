@@ -9,7 +9,7 @@ from keras import ops
 def gelu_tanh(x):
     """The tanh approximation of GELU, which the reference uses for "gelu".
 
-    In training it is computed as a sigmoid, because (1 + tanh(u)) / 2 = sigmoid(2 u) needs fewer passes over memory.
+    It is computed as a sigmoid, because (1 + tanh(u)) / 2 = sigmoid(2 u) needs fewer passes over memory.
 
     References: `modeling.py` (gelu) of google-research/albert; arXiv 1606.08415.
     """
