@@ -43,8 +43,8 @@ class AlbertForPreTraining(AlbertBase):
     [B, S] and [B, S, 2], and `sentence_order_weights` float [B, S] is 1 for examples and 0 for padding.
 
     To read the model in the order of a step: `call` below; `AlbertEncoder.call`; `TransformerBlock.apply` with its
-    halves in `attention.py` and `feed_forward.py` and their kernels in `kernels/plain.py`; `heads.py`; then `loss_terms`
-    below, which `training_step/step.py` calls and divides.
+    halves in `attention.py` and `feed_forward.py` and their kernels in `kernels/plain.py`; `heads.py`; then
+    `loss_terms` below, which `training_step/step.py` calls and divides.
 
     References:
         ALBERT sections 3.1 and 4.1; `run_pretraining.py` of google-research/albert.
