@@ -150,7 +150,7 @@ def copied_if_small(paths: list[Path]) -> list[Path]:
     """Copies of remote shards if all of them are within `ALBERT_TF_CACHE_BYTES`, else the paths as they are.
 
     Raises:
-        ValueError: a shard cannot be read, or the variable is no number.
+        ValueError: a shard cannot be read, or the variable is not a number.
     """
     limit = os.environ.get(LIMIT_VARIABLE, str(_DEFAULT_LIMIT))
     if not limit.isdecimal():

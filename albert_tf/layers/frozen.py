@@ -27,10 +27,14 @@ def from_frozen_config(make, config: dict[str, Any]) -> Any:
     return layer
 
 
-def _frozen_paths(layer: keras.layers.Layer, path: str = "") -> Iterable[str]:
-    """The outermost of the layers that are not trainable."""
+def _frozen_paths(layer: keras.layers.Layer, path: str = "", seen: set[int] | None = None) -> Iterable[str]:
+    """The outermost of the layers that are not trainable; one that several layers share has the first of its paths."""
+    seen = set() if seen is None else seen
+    if id(layer) in seen:
+        return
+    seen.add(id(layer))
     if not layer.trainable:
         yield path
         return
     for sublayer in layers_within(layer, recursive=False):
-        yield from _frozen_paths(sublayer, f"{path}/{sublayer.name}")
+        yield from _frozen_paths(sublayer, f"{path}/{sublayer.name}", seen)

@@ -63,18 +63,15 @@ class Distillation:
         with inference_with(self.teacher, fastest_for_inference()):
             targets = self.teacher(inputs, training=False, output_hidden_states=True)
         outputs = student(inputs, training=training, output_hidden_states=True)
+        states = outputs.pop("hidden_states")
         mask = inputs.get("attention_mask")
         terms = {
             f"imitated_{name}": _term_of_output(kind, outputs[name], targets[name], mask)
             for name, kind in student.imitated.items()
         }
         terms = {name: term.times(1 / len(terms)) for name, term in terms.items()}
-        return outputs, {
-            **terms,
-            "imitated_states": _term_of_states(
-                outputs.pop("hidden_states"), targets["hidden_states"], student.config, mask
-            ),
-        }
+        of_states = _term_of_states(states, targets["hidden_states"], student.config, mask)
+        return outputs, {**terms, "imitated_states": of_states}
 
 
 def check_teacher(student, teacher) -> None:

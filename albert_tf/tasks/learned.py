@@ -1,4 +1,4 @@
-"""What a task has to provide besides so that `finetune` trains its model, and `evaluate` and `predict` read files.
+"""What a task provides beside a TextTask, so that `finetune` trains its model and `evaluate` and `predict` read files.
 
 Letters: N examples.
 """
