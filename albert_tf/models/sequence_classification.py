@@ -65,6 +65,7 @@ class AlbertForSequenceClassification(NamedClassifier):
 
     architecture = "AlbertForSequenceClassification"
     input_fields = ENCODER_INPUTS
+    max_columns = 2
 
     def __init__(
         self,
