@@ -64,27 +64,23 @@ def run(
 
 def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
     """Writes the vocabulary, if there is one; returns a message."""
-    from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
+    from albert_tf.tokenization import AlbertTokenizer, vocabulary_of
     from albert_tf.tokenization.added_tokens_files import has_records
     from albert_tf.tokenization.files import CONFIG_FILE, MODEL_FILE, TOKENIZERS_FILE
 
-    for place in vocabulary_places(source):
-        for file in (file for pattern in _VOCABULARIES for file in sorted(place.glob(pattern))):
-            if to == "huggingface":
-                AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
-            elif file.name == TOKENIZERS_FILE or has_records(file):  # Google's code does not know added tokens
-                AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
-                (folder / TOKENIZERS_FILE).unlink(missing_ok=True)
-                if (folder / MODEL_FILE).is_file():
-                    (folder / MODEL_FILE).replace(folder / "30k-clean.model")
-            else:
-                shutil.copy(file, folder / ("vocab.txt" if file.suffix == ".txt" else "30k-clean.model"))
-                # For loading the folder with albert_tf; Google's code ignores it.
-                if (options := file.with_name(CONFIG_FILE)).is_file():
-                    shutil.copy(options, folder)
-            return f"vocabulary from {file}"
-    return "no vocabulary found beside the source"
-
-
-# In order of precedence: SentencePiece models, KerasHub's, WordPiece vocabularies, tokenizer.json.
-_VOCABULARIES = ("spiece.model", "*.model", "*.spm", "*vocab*.txt", "tokenizer.json")
+    file = vocabulary_of(source)
+    if file is None:
+        return "no vocabulary found beside the source"
+    if to == "huggingface":
+        AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
+    elif file.name == TOKENIZERS_FILE or has_records(file):  # Google's code does not know added tokens
+        AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
+        (folder / TOKENIZERS_FILE).unlink(missing_ok=True)
+        if (folder / MODEL_FILE).is_file():
+            (folder / MODEL_FILE).replace(folder / "30k-clean.model")
+    else:
+        shutil.copy(file, folder / ("vocab.txt" if file.suffix == ".txt" else "30k-clean.model"))
+        # For loading the folder with albert_tf; Google's code ignores it.
+        if (options := file.with_name(CONFIG_FILE)).is_file():
+            shutil.copy(options, folder)
+    return f"vocabulary from {file}"

@@ -73,6 +73,7 @@ class AlbertForSentenceEmbedding(AlbertBase):
     architecture = "AlbertModel"
     input_fields = {name: field._replace(axes="BTL", optional_axis="T") for name, field in TEXT_INPUTS.items()}
     imitated = {"sentence_embedding": "directions"}
+    max_columns = 1  # of `predict`
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from albert_tf.tokenization.files import TokenizerOptions, vocabulary_places
+    from albert_tf.tokenization.files import TokenizerOptions, vocabulary_of, vocabulary_places
     from albert_tf.tokenization.layer import TokenizerLayer
     from albert_tf.tokenization.sentencepiece.pieces import starts_word
     from albert_tf.tokenization.sentencepiece.reference_cleanup import clean_text
@@ -26,6 +26,7 @@ _MODULE_OF = {
     "train_sentencepiece": "training.sentencepiece",
     "train_wordpiece": "training.wordpiece",
     "VocabularyReport": "training.report",
+    "vocabulary_of": "files",
     "vocabulary_places": "files",
 }
 
@@ -40,6 +41,7 @@ __all__ = [
     "starts_word",
     "train_sentencepiece",
     "train_wordpiece",
+    "vocabulary_of",
     "vocabulary_places",
 ]
 

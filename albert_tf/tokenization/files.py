@@ -17,6 +17,8 @@ VOCABULARY_FILE = "vocab.txt"
 TOKENIZERS_FILE = "tokenizer.json"
 CONFIG_FILE = "tokenizer_config.json"
 _GOOGLE_MODEL_FILE = "30k-clean.model"
+# In order of precedence: SentencePiece models, KerasHub's, WordPiece vocabularies, tokenizer.json.
+_OF_CHECKPOINTS = (MODEL_FILE, "*.model", "*.spm", "*vocab*.txt", TOKENIZERS_FILE)
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,14 @@ def vocabulary_places(checkpoint: Path) -> tuple[Path, ...]:
     """Folders that may contain a checkpoint's vocabulary: its own, and those of TF Hub and KerasHub."""
     folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
     return folder, folder / "assets", folder / "assets" / "tokenizer"
+
+
+def vocabulary_of(checkpoint: Path) -> Path | None:
+    """The vocabulary file of a checkpoint, None if there is none."""
+    files = (
+        file for place in vocabulary_places(checkpoint) for name in _OF_CHECKPOINTS for file in sorted(place.glob(name))
+    )
+    return next(files, None)
 
 
 def find_vocabulary(path: str | Path, revision: str | None = None) -> Path:

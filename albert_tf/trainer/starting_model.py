@@ -38,7 +38,7 @@ def make_model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBas
         file = checkpoints.read(options.pretrained)
         model = kind(file.config.replace(**changes), **kind.arguments_from_file(dict(file.settings), arguments))
     else:
-        model = kind.from_pretrained(options.pretrained, new_head=True, **changes, **arguments)
+        model = kind.from_pretrained(options.pretrained, new_head=True, preprocessor=None, **changes, **arguments)
     if options.lora_rank is not None:
         add_adapters(model, options.lora_rank)
     freeze(model, options.freeze)

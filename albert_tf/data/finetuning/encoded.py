@@ -30,6 +30,8 @@ _TEXTS_AT_ONCE, _LONG_TEXTS_AT_ONCE = 1024, 64
 # Of the rows of texts of any length that are tokenized at once.
 _ROWS_AT_ONCE, _CHARACTERS_AT_ONCE = 256, 1 << 20
 _NO_LIMIT = 1 << 30
+# Shuffled examples are sorted by length within windows of this many batches.
+_BATCHES_PER_WINDOW = 32
 
 
 def window_stride(max_length: int, doc_stride: int | None = None) -> int:
@@ -116,6 +118,30 @@ def rows_by_length(
         size = max(1, int((longest * np.arange(1, 1 + len(longest)) <= limit).sum()))
         yield order[:size]
         order = order[size:]
+
+
+def epoch_batches(
+    lengths: np.ndarray, batch_size: int, seed: int, epoch: int, drop_remainder: bool = False
+) -> list[np.ndarray]:
+    """Groups the examples, of lengths int [N], into batches of similar length, in a random order of each epoch.
+
+    Returns:
+        Arrays of example indices, each example once.
+
+    Example:
+
+    >>> [batch.tolist() for batch in epoch_batches(np.array([5, 9, 5, 9]), batch_size=2, seed=1, epoch=0)]
+    [[0, 2], [1, 3]]
+    """
+    random = np.random.default_rng([seed, epoch])
+    order = random.permutation(len(lengths))
+    if drop_remainder:
+        order = order[: len(order) // batch_size * batch_size]
+    window = batch_size * _BATCHES_PER_WINDOW
+    windows = [order[start : start + window] for start in range(0, len(order), window)]
+    order = np.concatenate([rows[np.argsort(lengths[rows], kind="stable")] for rows in windows])
+    batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    return [batches[index] for index in random.permutation(len(batches))]
 
 
 def best_windows(num_tokens: int, start: np.ndarray, count: np.ndarray) -> np.ndarray:
