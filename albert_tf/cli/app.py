@@ -93,7 +93,7 @@ app = typer.Typer(
 
 def _show_version(requested: bool) -> None:
     if requested:
-        from albert_tf.extras import version
+        from albert_tf.files.installation import version
 
         typer.echo(f"{PROGRAM} {version()}")
         raise typer.Exit

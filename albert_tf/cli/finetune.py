@@ -12,7 +12,7 @@ from albert_tf.cli.settings import Settings
 from albert_tf.cli.tables import Quiet, print_scores, print_table, shown_score, wrapped
 from albert_tf.files.json import read_toml, with_settings
 from albert_tf.files.urls import location
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 NAME = "finetune"
 KEPT = "the state of the last evaluation was kept; the same command resumes"

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from albert_tf import checkpoints
 from albert_tf.export.checks import SAMPLES, check_length
-from albert_tf.export.hub_preprocess import Preprocessor
+from albert_tf.export.hub_preprocess import HubPreprocessor
 from albert_tf.export.saved_model import TOLERANCE
 from albert_tf.export.serve_base import traced
 from albert_tf.files.atomic import move, temporary_folder, tensorflow_writes
@@ -85,7 +85,7 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
         tokenizer.save_pretrained(partial / "vocabulary")
         encoder, signatures = _make_encoder(functions, find_vocabulary(partial / "vocabulary"), tokenizer)
         with tensorflow_writes(output):
-            tf.saved_model.save(Preprocessor(tokenizer, seq_length), str(partial / "hub" / "preprocess"))
+            tf.saved_model.save(HubPreprocessor(tokenizer, seq_length), str(partial / "hub" / "preprocess"))
             tf.saved_model.save(encoder, str(partial / "hub" / "encoder"), signatures=signatures)
         expected = tokenizer(SAMPLES, max_length=seq_length, padding="max_length")
         difference = _largest_difference(partial / "hub", functions, expected)

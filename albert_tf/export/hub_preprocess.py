@@ -15,7 +15,7 @@ from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.ragged import take
 
 
-class Preprocessor(tf.Module):
+class HubPreprocessor(tf.Module):
     """From string [B] to the encoder's inputs, int32 [B, L]."""
 
     def __init__(self, tokenizer: AlbertTokenizer, seq_length: int):

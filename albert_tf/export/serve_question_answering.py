@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf.data.finetuning.encoded import window_stride
 from albert_tf.export.serve_base import ServedModel
-from albert_tf.export.windows import Windows, bytes_of, cut
+from albert_tf.export.windows import WindowTensors, bytes_of, cut
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.inference.network import INPUTS
 from albert_tf.tasks.question_answering.answers import IMPOSSIBLE
@@ -43,7 +43,7 @@ class ServedAnswers(ServedModel):
         return super().network({**inputs, "p_mask": _p_mask(inputs)} if self._is_beam else inputs)
 
     def answer(self, encoded, texts):
-        windows = Windows.of(encoded, self._settings.max_length, self._doc_stride)
+        windows = WindowTensors.of(encoded, self._settings.max_length, self._doc_stride)
         message = "The passage of a question has no tokens; delete it."
         with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(windows.count > 0), [message])]):
             inputs = {name: tf.identity(encoded[name]) for name in INPUTS}

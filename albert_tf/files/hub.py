@@ -4,7 +4,7 @@ import pathlib
 import re
 from typing import Any
 
-from albert_tf.extras import install_command
+from albert_tf.files.installation import install_command
 from albert_tf.files.origins import without_secrets
 from albert_tf.files.urls import as_url, explained, is_remote, local_copy, location
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from albert_tf.extras import install_command
+from albert_tf.files.installation import install_command
 from albert_tf.inference.network import P_MASK, at_positions
 from albert_tf.tasks.settings import SETTINGS_FILE
 

@@ -12,7 +12,7 @@ from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN, MAX_TOKENS, rows_
 from albert_tf.data.finetuning.text_counts import TextCounts, count_texts, report, report_together
 from albert_tf.inference.loading import EngineName, Precision, load_model
 from albert_tf.inference.predictor import Predictor
-from albert_tf.progress import counted
+from albert_tf.inference.progress import counted
 from albert_tf.tasks.sequence_classification.settings import Threshold
 from albert_tf.tasks.table import WindowsName
 

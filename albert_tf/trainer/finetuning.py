@@ -135,7 +135,7 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
         with count_texts() as of_train:
             examples = task.training_examples(train)
         counts = {"train": of_train, "dev": of_dev}
-        run = _Run(options, task, devices, model, teacher, recipe, examples, evaluate, counts)
+        run = _FinetuneRun(options, task, devices, model, teacher, recipe, examples, evaluate, counts)
         baseline = task.baseline_score(train, dev) if options.tfidf_baseline else None  # first: it may fail
         return run.finish(tokenizer, train, dev, run.train(show_progress), baseline)
 
@@ -169,7 +169,7 @@ def finetune_grid(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Run:
+class _FinetuneRun:
     """The parts of a run."""
 
     options: FinetuneOptions

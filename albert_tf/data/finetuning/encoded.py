@@ -24,7 +24,7 @@ MAX_TOKENS = 1024
 BYTES_PER_TOKEN = 4
 
 Inputs = dict[str, np.ndarray]
-Row = TypeVar("Row")
+_Row = TypeVar("_Row")
 
 _TEXTS_AT_ONCE, _LONG_TEXTS_AT_ONCE = 1024, 64
 # Of the rows of texts of any length that are tokenized at once.
@@ -162,7 +162,7 @@ def best_windows(num_tokens: int, start: np.ndarray, count: np.ndarray) -> np.nd
     return np.where((before >= 0) & (after >= 0), np.minimum(before, after) + 0.01 * count, -1.0).argmax(axis=0)
 
 
-def parts_of(rows: Iterable[Row], text_of: Callable[[Row], str]) -> Iterator[list[Row]]:
+def parts_of(rows: Iterable[_Row], text_of: Callable[[_Row], str]) -> Iterator[list[_Row]]:
     """Splits rows into lists to be tokenized at once, each of a limited number of rows and of characters."""
     part, characters = [], 0
     for row in rows:

@@ -11,7 +11,7 @@ from typing import Any
 
 from albert_tf.data.finetuning.forms import Examples, Form, read_examples, value_of
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tables import Row
+from albert_tf.data.finetuning.tables import TableRow
 from albert_tf.files.json import read_json
 from albert_tf.files.origins import name_of
 from albert_tf.tasks.multiple_choice.choices import ChoiceQuestion
@@ -113,7 +113,7 @@ def _of_folder(path: Path, labelled: bool) -> Iterator[ChoiceQuestion]:
         yield from (dataclasses.replace(question, group=group) for question in _of_passage(row, labelled))
 
 
-class _Passage(Row):
+class _Passage(TableRow):
     """The only object of a file."""
 
     @property
@@ -122,7 +122,7 @@ class _Passage(Row):
         return str(self.source)
 
 
-def _of_passage(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+def _of_passage(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
     names = ("questions", "options", "answers") if labelled else ("questions", "options")
     fields = [row.fields.get(name) for name in names]
     if not all(isinstance(field, list) for field in fields) or len({len(field or ()) for field in fields}) != 1:
@@ -135,15 +135,15 @@ def _of_passage(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
         yield _checked(row, row.fields.get("article"), question, options, answer, labelled, place)
 
 
-def _of_question(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+def _of_question(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
     context, question = value_of(row.fields, *_CONTEXT), row.fields.get("question")
     yield _checked(row, "" if context is None else context, question, _choices(row), _label(row), labelled)
 
 
-def _of_columns(context: Sequence[str], question: Sequence[str]) -> Callable[[Row, bool], Iterator[ChoiceQuestion]]:
+def _of_columns(context: Sequence[str], question: Sequence[str]) -> Callable[[TableRow, bool], Iterator[ChoiceQuestion]]:
     """Reads rows with these names of the columns of context and question; one that a row has not is empty."""
 
-    def read(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+    def read(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
         known = [[name for name in names if name in row.fields] for names in (context, question)]
         given, asked = (value_of(row.fields, *names) if names else "" for names in known)
         yield _checked(row, given, asked, _choices(row), _label(row), labelled)
@@ -151,22 +151,22 @@ def _of_columns(context: Sequence[str], question: Sequence[str]) -> Callable[[Ro
     return read
 
 
-def _of_copa(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+def _of_copa(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
     question = row.fields["question"]
     question = _COPA.get(question, question) if isinstance(question, str) else question
     yield _checked(row, row.fields["premise"], question, _choices(row), _label(row), labelled)
 
 
-def _of_winogrande(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+def _of_winogrande(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
     named = {"text": _choices(row), "label": ["1", "2"]}  # from 1
     yield _checked(row, "", row.fields["sentence"], named, _label(row), labelled)
 
 
-def _label(row: Row) -> Any:
+def _label(row: TableRow) -> Any:
     return value_of(row.fields, *_LABEL)
 
 
-def _choices(row: Row) -> Any:
+def _choices(row: TableRow) -> Any:
     """The choices of a row: its list, or its columns with a choice each."""
     choices = value_of(row.fields, *_CHOICES, "question.choices")
     return _numbered(row.fields) if choices is None else choices
@@ -188,7 +188,7 @@ def _numbered(fields: Mapping[str, Any]) -> Any:
 
 
 def _checked(
-    row: Row, context: Any, question: Any, choices: Any, label: Any, labelled: bool, place: str | None = None
+    row: TableRow, context: Any, question: Any, choices: Any, label: Any, labelled: bool, place: str | None = None
 ) -> ChoiceQuestion:
     place, (texts, names) = place or row.where, _texts_and_names(choices)
     if not isinstance(context, str) or not isinstance(question, str):
@@ -266,7 +266,7 @@ def _is_number(label: Any) -> bool:
     return type(label) is int or (isinstance(label, float) and label.is_integer())
 
 
-def _group_of(row: Row) -> str:
+def _group_of(row: TableRow) -> str:
     """`middle` or `high`, with which names of RACE's passages begin."""
     name = str(value_of(row.fields, "example_id", "id"))
     return next((group for group in ("middle", "high") if name.startswith(group)), "")

@@ -12,7 +12,7 @@ import numpy as np
 
 from albert_tf.data.finetuning.forms import Examples, Form, read_examples, string_of, value_of
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tables import Row, check_exists, is_table, listed, read_rows
+from albert_tf.data.finetuning.tables import TableRow, check_exists, is_table, listed, read_rows
 from albert_tf.files.encodings import text_lines
 from albert_tf.files.origins import name_of, where
 from albert_tf.tasks.token_classification.tagged import OUTSIDE, TAG, TaggedText
@@ -142,13 +142,13 @@ def _forms(labelled: bool, tags: _Tags, left_out: list[str], has_characters: boo
     # Prodigy and Label Studio leave out spans where there are none.
     words, spans = "|".join(_WORDS), "|".join([*_SPANS, "_input_hash", "annotation_id"])
 
-    def of_words(row: Row) -> Iterator[TaggedText]:
+    def of_words(row: TableRow) -> Iterator[TaggedText]:
         if not labelled and "text" in row.fields and not _are_strings(value_of(row.fields, *_WORDS)):
             yield from of_spans(row)  # such as Prodigy's, whose tokens are objects
         else:
             yield _of_words(row, tags, labelled, _of_characters if has_characters else _joined)
 
-    def of_spans(row: Row) -> Iterator[TaggedText]:
+    def of_spans(row: TableRow) -> Iterator[TaggedText]:
         is_refused = row.fields.get("answer", "accept") != "accept"  # of Prodigy
         if is_refused or (labelled and row.is_annotated is False):
             left_out.append(row.where)
@@ -173,7 +173,7 @@ def _are_strings(values: Any) -> bool:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
-def _of_words(row: Row, tags: _Tags, labelled: bool, make: Callable[..., TaggedText]) -> TaggedText:
+def _of_words(row: TableRow, tags: _Tags, labelled: bool, make: Callable[..., TaggedText]) -> TaggedText:
     words, values = value_of(row.fields, *_WORDS), value_of(row.fields, *_TAGS)
     if not labelled:
         values = [OUTSIDE] * len(words if isinstance(words, list) else ())
@@ -189,7 +189,7 @@ def _joined(place: str, words: Sequence[str], tags: Sequence[str]) -> TaggedText
     return TaggedText(place, " ".join(words), spans, tuple(tags))
 
 
-def _of_spans(row: Row, values: Any) -> TaggedText:
+def _of_spans(row: TableRow, values: Any) -> TaggedText:
     text = string_of(row, "text")
     if not isinstance(values, list):
         raise ValueError(f"{row.where}: `text` must be a string and `spans` a list of spans; {_CURE}.")
