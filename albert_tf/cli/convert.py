@@ -36,9 +36,10 @@ def run(
     check_new_folder(folder)
     source = checkpoint_folder(source)
     with progress_line("convert"), mirrored(folder) as output, temporary_folder(output / _TEMPORARY) as written:
+        # These import TensorFlow, so only after the arguments were checked.
         from albert_tf import checkpoints
+        from albert_tf.cli.checkpoint_checks import check_weights
         from albert_tf.tasks.settings import RECIPE_FILE, REPORT_FILE, SETTINGS_FILE
-        from albert_tf.cli.checkpoint_checks import check_weights  # imports TensorFlow, so only after the arguments were checked
 
         checkpoint = checkpoints.read(source)
         check_weights(checkpoint)

@@ -89,10 +89,10 @@ class ServedTags(ServedModel):
         return {"text": SAMPLES}
 
     def expected(self, texts):
-        found = self._loaded.find_entities(texts["text"])
-        shape = [len(found), max(map(len, found))]
+        entities_by_text = self._loaded.find_entities(texts["text"])
+        shape = [len(entities_by_text), max(map(len, entities_by_text))]
         arrays = {name: np.full(shape, -1.0 if name != "score" else 0.0) for name in ("start", "end", "score")}
-        for row, entities in enumerate(found):
+        for row, entities in enumerate(entities_by_text):
             for column, entity in enumerate(entities):
                 for name, array in arrays.items():
                     array[row, column] = getattr(entity, name)

@@ -13,7 +13,7 @@ from albert_tf.layers import ClassificationHead, MaskedLMHead
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import ENCODER_INPUTS, Field, only
-from albert_tf.models.losses import MASKED_LM_EPSILON, correct, cross_entropy, weighted_mean, sample_weight_of
+from albert_tf.models.losses import MASKED_LM_EPSILON, correct, cross_entropy, sample_weight_of, weighted_mean
 
 _OBJECTIVES = ("sentence_order", "next_sentence", "none")
 _INPUTS = {**ENCODER_INPUTS, "masked_lm_positions": Field("BP", "L", optional=True)}

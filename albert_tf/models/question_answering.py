@@ -14,7 +14,14 @@ from albert_tf.models.base import AlbertBase
 from albert_tf.models.distillation import Imitation
 from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import ENCODER_INPUTS, Field, only
-from albert_tf.models.losses import IGNORED_LABEL, WeightedMean, label_accuracy, label_loss, weighted_mean, sample_weight_of
+from albert_tf.models.losses import (
+    IGNORED_LABEL,
+    WeightedMean,
+    label_accuracy,
+    label_loss,
+    sample_weight_of,
+    weighted_mean,
+)
 
 Head = Literal["span", "beam"]
 
@@ -101,8 +108,8 @@ class AlbertForQuestionAnswering(AlbertBase):
             logits = self.answers(sequence_output)  # [B, L, 2]
             outputs = {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
         else:
-            given = _p_mask(inputs), inputs.get("start_positions")
-            outputs = self.answers(sequence_output, *given, training=training)
+            conditions = _p_mask(inputs), inputs.get("start_positions")
+            outputs = self.answers(sequence_output, *conditions, training=training)
         return with_states(outputs, encoded)
 
     def loss_terms(self, y, outputs, sample_weight=None):
@@ -139,8 +146,8 @@ class AlbertForQuestionAnswering(AlbertBase):
         ]
 
     def get_config(self):
-        own = {"head": self.head, "start_n_top": self.start_n_top, "end_n_top": self.end_n_top}
-        return {**super().get_config(), **own}
+        head_options = {"head": self.head, "start_n_top": self.start_n_top, "end_n_top": self.end_n_top}
+        return {**super().get_config(), **head_options}
 
     def head_settings(self) -> dict[str, Any]:
         return {"start_n_top": self.start_n_top, "end_n_top": self.end_n_top} if self.head == "beam" else {}

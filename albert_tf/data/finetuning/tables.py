@@ -122,12 +122,12 @@ def read_rows(path: Path, table: TableFormat | None = None) -> Iterator[TableRow
     if suffix not in TABLE_SUFFIXES:
         raise ValueError(f"{name_of(path)} is not a table of a known format; convert it to {listed(TABLE_SUFFIXES)}.")
     if suffix in _SEPARATED:
-        found = separated_rows(path, table)
+        rows = separated_rows(path, table)
     elif suffix == ".parquet":
-        found = enumerate(_parquet_rows(path), start=1)
+        rows = enumerate(_parquet_rows(path), start=1)
     else:
-        found = _json_rows(path, table) if suffix == ".json" else _lines_of_json(path, table)
-    parts = ((line, part) for line, fields in found for part in annotated(fields, path, line))
+        rows = _json_rows(path, table) if suffix == ".json" else _lines_of_json(path, table)
+    parts = ((line, part) for line, fields in rows for part in annotated(fields, path, line))
     return _renamed((TableRow(path, line, fields) for line, fields in parts), table.rename)
 
 
@@ -171,8 +171,8 @@ def _renamed(rows: Iterator[TableRow], names: Mapping[str, str]) -> Iterator[Tab
         for name in names if is_first else ():
             row.field(name, "--set rename_columns")  # raises
         is_first = False
-        kept = {name: value for name, value in row.fields.items() if name in names or name not in names.values()}
-        yield TableRow(row.source, row.line, {names.get(name, name): value for name, value in kept.items()})
+        fields = {name: value for name, value in row.fields.items() if name in names or name not in names.values()}
+        yield TableRow(row.source, row.line, {names.get(name, name): value for name, value in fields.items()})
 
 
 def _object(content: Any, place: str) -> dict[str, Any]:
@@ -182,7 +182,10 @@ def _object(content: Any, place: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"{place}, is not a JSON object: {str(content)[:40]!r}; {_CORRECT}.")
     inner = {
-        f"{name}.{key}": value for name, own in content.items() if isinstance(own, dict) for key, value in own.items()
+        f"{name}.{key}": value
+        for name, part in content.items()
+        if isinstance(part, dict)
+        for key, value in part.items()
     }
     return {**content, **inner} if inner else content
 

@@ -43,10 +43,10 @@ def read_choices(path: str | Path, labelled: bool = True, table: TableFormat | N
     """
     path, table = Path(path), table or TableFormat()
     if path.is_dir():
-        form, found = "RACE, a file a passage", _of_folder(path, labelled)
+        form, rows = "RACE, a file a passage", _of_folder(path, labelled)
     else:
-        form, found = read_examples(path, _forms(labelled), table, "multiple choice")
-    questions = Examples(found)
+        form, rows = read_examples(path, _forms(labelled), table, "multiple choice")
+    questions = Examples(rows)
     if not questions:
         raise ValueError(f"{name_of(path)} has no questions; {_CURE}.")
     questions, counted = _counted(_of_equal_numbers(path, questions, table.drop_ragged))
@@ -140,13 +140,15 @@ def _of_question(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
     yield _checked(row, "" if context is None else context, question, _choices(row), _label(row), labelled)
 
 
-def _of_columns(context: Sequence[str], question: Sequence[str]) -> Callable[[TableRow, bool], Iterator[ChoiceQuestion]]:
+def _of_columns(
+    context: Sequence[str], question: Sequence[str]
+) -> Callable[[TableRow, bool], Iterator[ChoiceQuestion]]:
     """Reads rows with these names of the columns of context and question; one that a row has not is empty."""
 
     def read(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
         known = [[name for name in names if name in row.fields] for names in (context, question)]
-        given, asked = (value_of(row.fields, *names) if names else "" for names in known)
-        yield _checked(row, given, asked, _choices(row), _label(row), labelled)
+        context_text, question_text = (value_of(row.fields, *names) if names else "" for names in known)
+        yield _checked(row, context_text, question_text, _choices(row), _label(row), labelled)
 
     return read
 
@@ -180,10 +182,10 @@ def _numbered(fields: Mapping[str, Any]) -> Any:
     for prefix, ends in itertools.product(prefixes, [*letters, *numbers]):
         columns = itertools.takewhile(lambda column: column in fields, (f"{prefix}{end}" for end in ends))
         if prefix + ends[0] in fields and (prefix or not ends[0].isdigit()):
-            found = [fields[column] for column in columns]
-            found = found[: max((n for n, value in enumerate(found, 1) if value is not None), default=0)]
+            texts = [fields[column] for column in columns]
+            texts = texts[: max((n for n, value in enumerate(texts, 1) if value is not None), default=0)]
             is_from_one = prefix == "mc_answer" or (prefix == "answer" and ends[0] == "A")  # Belebele, SocialIQA
-            return {"text": found, "label": [str(n) for n in range(1, 1 + len(found))]} if is_from_one else found
+            return {"text": texts, "label": [str(n) for n in range(1, 1 + len(texts))]} if is_from_one else texts
     return []
 
 
@@ -250,13 +252,13 @@ def _index(place: str, label: Any, texts: list[str], names: list[Any]) -> tuple[
     """Which choice a label means by its name, text, letter or number, None if none; and whether it is a number."""
     if label in names:
         return names.index(label), False
-    found = {index for index, text in enumerate(texts) if text == label}
+    matches = {index for index, text in enumerate(texts) if text == label}
     if isinstance(label, str) and len(label) == 1 and label.isascii() and label.isalpha():
-        found |= {string.ascii_uppercase.index(label.upper())} & set(range(len(texts)))
+        matches |= {string.ascii_uppercase.index(label.upper())} & set(range(len(texts)))
     number = int(label) if _is_number(label) and 0 <= int(label) <= len(texts) else None
-    if len(found | ({number} - {None})) > 1:
+    if len(matches | ({number} - {None})) > 1:
         raise ValueError(f"{place}: the answer {label!r} may be a choice or its number; give the names of choices.")
-    return (number, True) if number is not None else (min(found, default=None), False)
+    return (number, True) if number is not None else (min(matches, default=None), False)
 
 
 def _is_number(label: Any) -> bool:

@@ -39,9 +39,9 @@ def read_questions(
             passage, or an answer is misplaced; the message names the file and the question.
     """
     path, answered = Path(path), _Answered()
-    form, found = read_examples(path, answered.forms, table or TableFormat(), "question answering")
+    form, rows = read_examples(path, answered.forms, table or TableFormat(), "question answering")
     questions, seen, wrong, ambiguous = Examples[Question](), set(), [], 0
-    for row, question in found:
+    for row, question in rows:
         if question.id in seen:
             raise ValueError(f"{row.where}: the id {question.id!r} is that of an earlier question; give each its own.")
         seen.add(question.id)
@@ -152,10 +152,10 @@ def _answers(row: TableRow, value: Any) -> list[tuple[str, int]]:
     starts = starts or [None] * len(texts)
     if not all(isinstance(text, str) for text in texts) or len(texts) != len(starts):
         raise ValueError(f"{row.where}: answers must be texts, each with a start. Received: {str(value)[:60]}.")
-    found = [_UNKNOWN if start is None else _integer(start) for start in starts]
-    if None in found:
+    positions = [_UNKNOWN if start is None else _integer(start) for start in starts]
+    if None in positions:
         raise ValueError(f"{row.where}: every answer must have an integer `answer_start`; correct the file.")
-    return [(text, start) for text, start in zip(texts, found) if start is not None]
+    return [(text, start) for text, start in zip(texts, positions) if start is not None]
 
 
 def _as_list(value: Any) -> list:
@@ -187,8 +187,8 @@ def _starts_in_passage(question: Question) -> tuple[int, ...]:
 
 def _search(context: str, answer: str) -> int:
     """Where an answer is in a passage: best as words of its own, then at the start of a word, then anywhere; or -1."""
-    found = [match.start() for match in re.finditer(f"(?={re.escape(answer)})", context)]
-    return min(found, key=lambda start: (_word_rank(context, start, len(answer)), start), default=-1)
+    starts = [match.start() for match in re.finditer(f"(?={re.escape(answer)})", context)]
+    return min(starts, key=lambda start: (_word_rank(context, start, len(answer)), start), default=-1)
 
 
 def _word_rank(context: str, start: int, length: int) -> int:
