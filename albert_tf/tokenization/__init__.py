@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from albert_tf.tokenization.files import TokenizerOptions, vocabulary_of, vocabulary_places
+    from albert_tf.tokenization.files import TokenizerOptions, vocabulary_of
     from albert_tf.tokenization.layer import TokenizerLayer
     from albert_tf.tokenization.sentencepiece.pieces import starts_word
     from albert_tf.tokenization.sentencepiece.reference_cleanup import clean_text
@@ -27,7 +27,6 @@ _MODULE_OF = {
     "train_wordpiece": "training.wordpiece",
     "VocabularyReport": "training.report",
     "vocabulary_of": "files",
-    "vocabulary_places": "files",
 }
 
 __all__ = [
@@ -42,7 +41,6 @@ __all__ = [
     "train_sentencepiece",
     "train_wordpiece",
     "vocabulary_of",
-    "vocabulary_places",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)
