@@ -32,7 +32,7 @@ class PublishedOutput(NamedTuple):
     part: str  # of the checkpoint that computes it: encoder, pooler, masked_lm
     output: str  # `sequence_output` [L, D] and `pooled_output` [D] of the encoder, `logits` [L, V]
     input_ids: tuple[int, ...]  # of one row
-    index: tuple[int | slice, ...]  # of the numbers in the output
+    place: tuple[int | slice, ...]  # of the numbers in the output
     expected: Sequence
     tolerance: float  # largest absolute difference
     attention_mask: tuple[int, ...] = ()  # empty: all 1
@@ -111,14 +111,21 @@ def check_checkpoint(path: str | pathlib.Path, published: Iterable[PublishedMode
         yield Check("vocabulary", f"{tokenizer.vocab_size:,} pieces{same}.")
         yield _attempt("special pieces", _check_special_pieces, tokenizer)
         yield _attempt("capital letters", _check_capitals, tokenizer)
-    for model in () if checkpoint is None else published:
-        is_named = _has_name(folder, model) and checkpoint.parts <= {"encoder", "masked_lm", "sentence_order"}
-        if is_named or not _differing(checkpoint.config, model.config):
-            check = _attempt("published", _compare, checkpoint, model)
-            if is_named or check.passed:
-                yield check
-                for text in () if tokenizer is None else model.ids:
-                    yield _attempt("published text", _check_text, tokenizer, text, model.ids[text])
+    if checkpoint is not None:
+        for model in published:
+            yield from _published_checks(folder, checkpoint, tokenizer, model)
+
+
+def _published_checks(
+    folder: pathlib.Path, checkpoint: checkpoints.Checkpoint, tokenizer: AlbertTokenizer | None, model: PublishedModel
+) -> Iterator[Check]:
+    is_named = _has_name(folder, model) and checkpoint.parts <= {"encoder", "masked_lm", "sentence_order"}
+    if is_named or not _differing(checkpoint.config, model.config):
+        check = _attempt("published", _compare, checkpoint, model)
+        if is_named or check.passed:
+            yield check
+            for text in () if tokenizer is None else model.ids:
+                yield _attempt("published text", _check_text, tokenizer, text, model.ids[text])
 
 
 def _attempt(name: str, check: Callable[..., str], *arguments) -> Check:
@@ -242,4 +249,4 @@ def _difference(checkpoint: checkpoints.Checkpoint, item: PublishedOutput) -> fl
         model = _filled(AlbertEncoder, checkpoint, add_pooling_layer=item.part == "pooler")
     mask = item.attention_mask or [1] * len(item.input_ids)
     inputs = {"input_ids": np.array([item.input_ids], np.int32), "attention_mask": np.array([mask], np.int32)}  # [1, L]
-    return float(np.max(np.abs(np.asarray(model(inputs)[item.output])[0][item.index] - np.array(item.expected))))
+    return float(np.max(np.abs(np.asarray(model(inputs)[item.output])[0][item.place] - np.array(item.expected))))

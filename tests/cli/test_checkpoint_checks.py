@@ -238,6 +238,6 @@ def test_what_is_published_fits_its_shapes():
     widths = {"sequence_output": 768, "pooled_output": 768, "logits": 30000}
     for item in base.outputs:
         shape = (768,) if item.part == "pooler" else (len(item.input_ids), widths[item.output])
-        assert np.zeros(shape)[item.index].shape == np.shape(item.expected)
+        assert np.zeros(shape)[item.place].shape == np.shape(item.expected)
         assert max(item.input_ids) < tokenizer().vocab_size
         assert len(item.attention_mask) in (0, len(item.input_ids))
