@@ -12,7 +12,7 @@ import pytest
 
 from albert_tf.data import PrepareOptions, name_damage, prepare, pretraining_dataset
 from albert_tf.data.manifest import HashedFile
-from albert_tf.data.sources import LIMIT_VARIABLE, copied_if_small
+from albert_tf.data.sources import LIMIT_VARIABLE, Shards, shards_to_read
 from albert_tf.files import claims, mirrors
 from albert_tf.files.atomic import atomic_write, sha256
 from albert_tf.files.hub import model_folder
@@ -195,7 +195,7 @@ def test_a_shard_that_cannot_be_copied(examples, monkeypatch):
 def test_a_limit_that_is_no_number(monkeypatch):
     monkeypatch.setenv(LIMIT_VARIABLE, "10 GB")
     with pytest.raises(ValueError, match=r"must be a number of bytes. Received: '10 GB'"):
-        copied_if_small([])
+        shards_to_read(Shards([], {}, None), skip_corrupt=False)
 
 
 MISTAKES = {
