@@ -9,15 +9,15 @@ import pytest
 
 PACKAGE = pathlib.Path(__file__).parents[1] / "albert_tf"
 LEVELS = {
-    **dict.fromkeys(("extras", "lazy"), -1),
-    **dict.fromkeys(("config", "costs", "keras_internals", "tasks.table", "files", "processor", "progress"), 0),
+    "lazy": -1,
+    **dict.fromkeys(("config", "costs", "keras_internals", "tasks.table", "files"), 0),
     "registration": 0.5,
     **dict.fromkeys(("tokenization", "layers", "optimizers", "metrics", "checkpoints"), 1),
     "data": 2,
     "models": 2.25,
     "tasks": 2.5,
     **dict.fromkeys(("training_step", "inference"), 3),
-    **dict.fromkeys(("trainer", "export", "verify", "bench"), 4),
+    **dict.fromkeys(("trainer", "export"), 4),
     **dict.fromkeys(("report", "serving"), 5),
     "cli": 6,
     "__main__": 7,
