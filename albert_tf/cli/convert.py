@@ -11,7 +11,7 @@ from albert_tf.cli.tables import print_table
 from albert_tf.files.atomic import last_if_metadata, move, remove_temporary, temporary_folder
 from albert_tf.files.mirrors import mirrored
 from albert_tf.files.urls import location
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 NAME = "convert"
 # Within the new folder, what is being written is beside it; a killed process leaves it, the next one removes it.
@@ -36,9 +36,10 @@ def run(
     check_new_folder(folder)
     source = checkpoint_folder(source)
     with progress_line("convert"), mirrored(folder) as output, temporary_folder(output / _TEMPORARY) as written:
+        # These import TensorFlow, so only after the arguments were checked.
         from albert_tf import checkpoints
+        from albert_tf.cli.checkpoint_checks import check_weights
         from albert_tf.tasks.settings import RECIPE_FILE, REPORT_FILE, SETTINGS_FILE
-        from albert_tf.verify import check_weights  # imports TensorFlow, so only after the arguments were checked
 
         checkpoint = checkpoints.read(source)
         check_weights(checkpoint)

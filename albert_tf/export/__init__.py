@@ -46,7 +46,7 @@ __all__ = [
     "write_litert",
 ]
 
-_get_own, __dir__ = lazy_names(__name__, _MODULE_OF)
+_get_exporter, __dir__ = lazy_names(__name__, _MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
@@ -54,4 +54,4 @@ def __getattr__(name: str) -> Any:
 
     if name in _METHODS:
         return getattr(inference.Predictor, name)
-    return getattr(inference, name) if name in _OF_INFERENCE else _get_own(name)
+    return getattr(inference, name) if name in _OF_INFERENCE else _get_exporter(name)

@@ -12,7 +12,7 @@ import tensorflow as tf
 from albert_tf.data.finetuning.encoded import window_stride
 from albert_tf.export.checks import SAMPLES
 from albert_tf.export.serve_base import ServedModel
-from albert_tf.export.windows import Windows, bytes_of, cut, parts_of
+from albert_tf.export.windows import WindowTensors, bytes_of, cut, parts_of
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.metrics.entities import entity_tags, split_tag
 from albert_tf.tokenization.splitting_graph import WHITE_SPACE
@@ -41,7 +41,7 @@ class ServedTags(ServedModel):
 
     def answer(self, encoded, texts):
         text = bytes_of(texts["text"])
-        windows = Windows.of(encoded, self._settings.max_length, self._doc_stride)
+        windows = WindowTensors.of(encoded, self._settings.max_length, self._doc_stride)
         probabilities = self.outputs(self.model_inputs(encoded))["probabilities"]
         is_best = windows.is_best()
         order = tf.argsort(tf.boolean_mask(windows.keys(), is_best))
@@ -89,10 +89,10 @@ class ServedTags(ServedModel):
         return {"text": SAMPLES}
 
     def expected(self, texts):
-        found = self._loaded.find_entities(texts["text"])
-        shape = [len(found), max(map(len, found))]
+        entities_by_text = self._loaded.find_entities(texts["text"])
+        shape = [len(entities_by_text), max(map(len, entities_by_text))]
         arrays = {name: np.full(shape, -1.0 if name != "score" else 0.0) for name in ("start", "end", "score")}
-        for row, entities in enumerate(found):
+        for row, entities in enumerate(entities_by_text):
             for column, entity in enumerate(entities):
                 for name, array in arrays.items():
                     array[row, column] = getattr(entity, name)

@@ -103,8 +103,8 @@ def load_saved_model(folder: str | pathlib.Path, batch_size: int = 32) -> Loaded
     Raises:
         ValueError: there is no SavedModel, it cannot be read, or `export_saved_model` did not write it.
     """
-    found = (path for path in newest_first(local_copy(folder)) if (path / SAVED_MODEL_FILE).is_file())
-    if (newest := next(found, None)) is None:
+    exports = (path for path in newest_first(local_copy(folder)) if (path / SAVED_MODEL_FILE).is_file())
+    if (newest := next(exports, None)) is None:
         raise ValueError(f"{folder} has no {SAVED_MODEL_FILE}; export a model first.")
     from albert_tf.inference.saved_model_network import SavedModelNetwork, restore
 

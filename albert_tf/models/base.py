@@ -199,8 +199,8 @@ class AlbertBase(CheckedModel):
         if not config or self.distillation is not None:  # a file holds no teacher, so compile it again to go on
             return {}
         encoder: Any = getattr(self, "encoder", self)
-        own = {"gradient_accumulation_steps": self.gradient_accumulation_steps, "remat": self.remat}
-        return {**config, **own, "scan_layers": encoder.scan_layers}
+        switches = {"gradient_accumulation_steps": self.gradient_accumulation_steps, "remat": self.remat}
+        return {**config, **switches, "scan_layers": encoder.scan_layers}
 
     def compile_from_config(self, config):
         self.compile(**keras.saving.deserialize_keras_object(config))
@@ -365,9 +365,9 @@ class AlbertBase(CheckedModel):
         return checkpoint
 
     @classmethod
-    def arguments_from_file(cls, settings: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-        """Constructor arguments: `given` ones override those from the checkpoint."""
-        return {**cls.settings_from_file(settings), **given}
+    def arguments_from_file(cls, settings: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+        """Constructor arguments: `arguments` override those from the checkpoint."""
+        return {**cls.settings_from_file(settings), **arguments}
 
     @classmethod
     def settings_from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:

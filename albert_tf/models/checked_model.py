@@ -153,8 +153,8 @@ class _Checks:
     def __exit__(self, *exception):
         self._scope.__exit__(*exception)
         # TensorFlow wraps errors from a generator, and from a running step, in many lines.
-        if found := re.search(r"`gradient_accumulation_steps` must [^\]]*", str(exception[1])):
-            self._error = ValueError(found[0])
+        if reason := re.search(r"`gradient_accumulation_steps` must [^\]]*", str(exception[1])):
+            self._error = ValueError(reason[0])
         if self._error is not None:
             raise self._error from None
 

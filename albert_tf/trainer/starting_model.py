@@ -18,8 +18,8 @@ LARGE = 512  # hidden width from which a learning rate for small models is too h
 
 def load_tokenizer(options: FinetuneOptions) -> AlbertTokenizer:
     """The pretrained model's tokenizer, with the tokens to add."""
-    given = options.pretrained  # a folder, or the prefix of a checkpoint
-    tokenizer = AlbertTokenizer.from_pretrained(given if given.is_dir() else given.parent)
+    path = options.pretrained  # a folder, or the prefix of a checkpoint
+    tokenizer = AlbertTokenizer.from_pretrained(path if path.is_dir() else path.parent)
     if options.add_tokens is not None:
         tokenizer.add_tokens(read_token_lines(options.add_tokens))
     return tokenizer

@@ -24,7 +24,7 @@ MAX_TOKENS = 1024
 BYTES_PER_TOKEN = 4
 
 Inputs = dict[str, np.ndarray]
-Row = TypeVar("Row")
+_Row = TypeVar("_Row")
 
 _TEXTS_AT_ONCE, _LONG_TEXTS_AT_ONCE = 1024, 64
 # Of the rows of texts of any length that are tokenized at once.
@@ -162,7 +162,7 @@ def best_windows(num_tokens: int, start: np.ndarray, count: np.ndarray) -> np.nd
     return np.where((before >= 0) & (after >= 0), np.minimum(before, after) + 0.01 * count, -1.0).argmax(axis=0)
 
 
-def parts_of(rows: Iterable[Row], text_of: Callable[[Row], str]) -> Iterator[list[Row]]:
+def parts_of(rows: Iterable[_Row], text_of: Callable[[_Row], str]) -> Iterator[list[_Row]]:
     """Splits rows into lists to be tokenized at once, each of a limited number of rows and of characters."""
     part, characters = [], 0
     for row in rows:
@@ -182,13 +182,13 @@ def encode_with_spans(tokenizer: "AlbertTokenizer", texts: Sequence[str]) -> lis
     Returns:
         For each text its ids, int32 [T], and start and exclusive end of each in characters, int32 [T, 2].
     """
-    found = []
+    ids_and_spans = []
     for first in range(0, len(texts), _LONG_TEXTS_AT_ONCE):
         inputs = tokenizer(texts[first : first + _LONG_TEXTS_AT_ONCE], max_length=_NO_LIMIT, return_offsets=True)
         for ids, mask, spans in zip(inputs["input_ids"], inputs["attention_mask"], inputs["offsets"]):
             end = int(mask.sum()) - 1
-            found.append((ids[1:end].copy(), spans[1:end].copy()))
-    return found
+            ids_and_spans.append((ids[1:end].copy(), spans[1:end].copy()))
+    return ids_and_spans
 
 
 def encode_texts(
@@ -216,14 +216,14 @@ def encode_texts(
     layout = BatchLayout(max_length, doc_stride=window_stride(max_length, doc_stride) if windows else None)
     parts = _parts(tokenizer, texts, pairs, layout, allow_special)
     rows = [texts] if pairs is None else [texts, pairs]
-    found = gather(parts, folder, rows, [tokenizer.vocab_hash, max_length, layout.doc_stride, allow_special])
+    columns = gather(parts, folder, rows, [tokenizer.vocab_hash, max_length, layout.doc_stride, allow_special])
     report_parts(
-        found.pop("counts"),
+        columns.pop("counts"),
         cause=f"did not fit into {max_length} tokens, and their ends were left out; raise `max_length` as far as the "
         "model has positions, or set `windows` where single texts get labels or numbers",
     )
-    encoded = EncodedTexts.take(found, tokenizer, max_length)
-    return replace(encoded, text=np.concatenate(found["text"])) if windows else encoded
+    encoded = EncodedTexts.take(columns, tokenizer, max_length)
+    return replace(encoded, text=np.concatenate(columns["text"])) if windows else encoded
 
 
 def _parts(
