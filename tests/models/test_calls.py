@@ -13,8 +13,8 @@ from albert_tf import (
     AlbertForSentenceEmbedding,
     AlbertForSequenceClassification,
     AlbertForTokenClassification,
+    models,
 )
-from albert_tf import models
 from tests.parameters import first_of
 
 from .small import CONFIG, make_choices, make_inputs, make_pretraining_batch
