@@ -63,7 +63,7 @@ class Command(typer.core.TyperCommand):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            print_sentence(f"interrupted; {_after_interruption(self.name)}.")
+            print_sentence(f"interrupted; {_remains(self.name)}.")
             raise typer.Exit(INTERRUPTED) from None
 
     def format_options(self, ctx, formatter) -> None:
@@ -78,10 +78,10 @@ class Command(typer.core.TyperCommand):
                 formatter.write_dl(records)
 
 
-def _after_interruption(name: str | None) -> str:
+def _remains(name: str | None) -> str:
     """Describes what an interrupted command has kept."""
     return next(
-        (getattr(command, "INTERRUPTED", "nothing was written") for command in COMMANDS if name == command.NAME), ""
+        (getattr(command, "REMAINS", "nothing was written") for command in COMMANDS if name == command.NAME), ""
     )
 
 

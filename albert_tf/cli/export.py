@@ -13,7 +13,7 @@ from albert_tf.files.urls import location
 from albert_tf.inference.progress import progress_line
 
 NAME = "export"
-INTERRUPTED = "no version was written"
+REMAINS = "no version was written"
 
 _Format = Annotated[
     Literal["saved_model", "onnx", "web", "hub", "litert"],

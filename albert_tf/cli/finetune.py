@@ -15,7 +15,7 @@ from albert_tf.files.urls import location
 from albert_tf.inference.progress import progress_line
 
 NAME = "finetune"
-INTERRUPTED = "the state of the last evaluation was kept; the same command resumes"
+REMAINS = "the state of the last evaluation was kept; the same command resumes"
 
 
 def _option(help: str, default: str) -> Any:

@@ -11,7 +11,7 @@ from albert_tf.files.urls import location
 from albert_tf.inference.progress import progress_line
 
 NAME = "pretrain"
-INTERRUPTED = "checkpoints, if there are any, are kept, and the same command resumes from the newest"
+REMAINS = "checkpoints, if there are any, are kept, and the same command resumes from the newest"
 
 
 def run(

@@ -13,7 +13,7 @@ from albert_tf.files.urls import with_urls
 from albert_tf.inference.progress import progress_line
 
 NAME = "serve"
-INTERRUPTED = "the server has ended"
+REMAINS = "the server has ended"
 KEY_VARIABLE = "ALBERT_TF_API_KEY"
 _ENGINES = ("auto", "tensorflow", "openvino", "onnxruntime")
 _PRECISIONS = ("auto", "float32", "bfloat16", "float16", "int8")

@@ -52,12 +52,8 @@ class ServedClassifier(ServedModel):
         return {"label": labels, "score": tf.reduce_max(probabilities, axis=-1), "probabilities": probabilities}
 
     def expected(self, texts):
-        predictions = self._loaded.classify(texts["text"], texts.get("text_pair"))
-        return {
-            name: array
-            for name, array in self._loaded.text_task.arrays(predictions).items()
-            if array.dtype == np.float32
-        }
+        rows = self._loaded.classify(texts["text"], texts.get("text_pair"))
+        return {name: array for name, array in self._loaded.text_task.arrays(rows).items() if array.dtype == np.float32}
 
 
 class ServedChoices(ServedModel):

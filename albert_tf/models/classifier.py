@@ -63,11 +63,8 @@ class NamedClassifier(AlbertClassifier):
     @classmethod
     def arguments_from_file(cls, settings, arguments):
         # The head settings of the file do not apply to other classes.
-        from_file, count, labels = (
-            cls.settings_from_file(settings),
-            arguments.get("num_labels"),
-            arguments.get("labels"),
-        )
+        from_file = cls.settings_from_file(settings)
+        count, labels = arguments.get("num_labels"), arguments.get("labels")
         if count is not None or labels is not None:
             count = len(label_names(count, labels))
         is_same = count in (None, len(from_file.get("labels", ())))

@@ -14,14 +14,7 @@ from albert_tf.models.base import AlbertBase
 from albert_tf.models.distillation import Imitation
 from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import ENCODER_INPUTS, Field, only
-from albert_tf.models.losses import (
-    IGNORED_LABEL,
-    WeightedMean,
-    label_accuracy,
-    label_loss,
-    sample_weight_of,
-    weighted_mean,
-)
+from albert_tf.models.losses import IGNORED_LABEL, WeightedMean, label_accuracy, label_loss, weighted_mean, weights_for
 
 Head = Literal["span", "beam"]
 
@@ -140,7 +133,7 @@ class AlbertForQuestionAnswering(AlbertBase):
                 "for the correct starts; add them to the inputs."
             )
         return [
-            (edge, _within(y[label], scores), scores, sample_weight_of(label, sample_weight))
+            (edge, _within(y[label], scores), scores, weights_for(label, sample_weight))
             for edge in ("start", "end")
             for label, scores in [(f"{edge}_positions", outputs[f"{edge}_{kind}"])]
         ]
@@ -176,4 +169,4 @@ def _within(positions, scores):
 def _no_answer_loss(y, outputs, sample_weight) -> WeightedMean:
     is_impossible = ops.reshape(ops.cast(y["is_impossible"], "float32"), (-1,))
     losses = ops.binary_crossentropy(is_impossible, outputs["cls_logits"], from_logits=True)
-    return weighted_mean(losses, sample_weight=sample_weight_of("is_impossible", sample_weight))
+    return weighted_mean(losses, sample_weight=weights_for("is_impossible", sample_weight))

@@ -107,12 +107,10 @@ def _in_original(parts: _Parts, texts: tf.Tensor, origins: tf.RaggedTensor) -> _
     is_token = ids >= 0
     is_first = tf.equal(tf.range(tf.size(rows)), tf.gather(parts.texts.row_starts(), rows))
     begins = is_first | is_token | follows_in_row(parts.texts, is_token)
-    new_starts = select(parts.texts.with_values(tf.where(is_first, 0, cut)), begins)
-    bounds = tf.concat([new_starts, tf.strings.length(texts)[:, tf.newaxis]], axis=1)  # [B, (P + 1)]
-    written = tf.strings.substr(
-        tf.gather(texts, new_starts.value_rowids()), new_starts.values, (bounds[:, 1:] - new_starts).values
-    )
-    return _Parts(new_starts.with_values(written), tf.boolean_mask(ids, begins))
+    edges = select(parts.texts.with_values(tf.where(is_first, 0, cut)), begins)
+    bounds = tf.concat([edges, tf.strings.length(texts)[:, tf.newaxis]], axis=1)  # [B, (P + 1)]
+    written = tf.strings.substr(tf.gather(texts, edges.value_rowids()), edges.values, (bounds[:, 1:] - edges).values)
+    return _Parts(edges.with_values(written), tf.boolean_mask(ids, begins))
 
 
 def _tokens(parts: _Parts) -> tf.RaggedTensor:

@@ -182,10 +182,7 @@ def _object(content: Any, place: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"{place}, is not a JSON object: {str(content)[:40]!r}; {_CORRECT}.")
     inner = {
-        f"{name}.{key}": value
-        for name, part in content.items()
-        if isinstance(part, dict)
-        for key, value in part.items()
+        f"{name}.{key}": value for name, sub in content.items() if isinstance(sub, dict) for key, value in sub.items()
     }
     return {**content, **inner} if inner else content
 
