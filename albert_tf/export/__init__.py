@@ -1,10 +1,6 @@
-"""Export to SavedModels, which run without `albert_tf`, to ONNX, TF Hub and LiteRT.
+"""Export to SavedModels, which run without `albert_tf`, to ONNX, TF Hub and LiteRT."""
 
-What predicts is in `albert_tf.inference`; its names can still be imported from here, where `classify(model, texts)` is
-`model.classify(texts)`.
-"""
-
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from albert_tf.lazy import lazy_names
 
@@ -26,12 +22,6 @@ _MODULE_OF = {
     "export_saved_model": "saved_model",
     "write_litert": "litert",
 }
-# These are at home in `albert_tf.inference`; a function's first argument is the model, whose method it is.
-_OF_INFERENCE = (
-    *("AnswerPrediction", "ClassPrediction", "Entity", "MaskPrediction", "ModelFolder"),
-    *("is_saved_model", "load_folder", "load_saved_model"),
-)
-_METHODS = ("answer_questions", "choose", "classify", "embed", "fill_mask", "find_entities", "sentence_order")
 
 __all__ = [
     "ExportReport",
@@ -46,12 +36,4 @@ __all__ = [
     "write_litert",
 ]
 
-_get_own, __dir__ = lazy_names(__name__, _MODULE_OF)
-
-
-def __getattr__(name: str) -> Any:
-    from albert_tf import inference
-
-    if name in _METHODS:
-        return getattr(inference.Predictor, name)
-    return getattr(inference, name) if name in _OF_INFERENCE else _get_own(name)
+__getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

@@ -130,7 +130,7 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
                 frozen = model.count_params() - sum(math.prod(v.shape) for v in model.trainable_variables)
                 print(f"frozen: {frozen:,} of {model.count_params():,} weights", file=sys.stderr)
         with count_texts() as of_dev:
-            current = ModelFolder(model, tokenizer, task.settings, traces_first=True)
+            current = ModelFolder(tokenizer, task.settings, model=model, traces_first=True)
             evaluate = task.evaluator(current.compute, dev)
         with count_texts() as of_train:
             examples = task.training_examples(train)
