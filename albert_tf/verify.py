@@ -21,7 +21,8 @@ from albert_tf.files.hub import model_folder
 from albert_tf.models import AlbertEncoder, AlbertForMaskedLM
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks.table import HEADS, smallest_task
-from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.files import vocabulary_places
 
 __all__ = ["Check", "check_weights", "verify"]
 

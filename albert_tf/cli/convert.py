@@ -64,9 +64,9 @@ def run(
 
 def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
     """Writes the vocabulary, if there is one; returns a message."""
-    from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
+    from albert_tf.tokenization import AlbertTokenizer
     from albert_tf.tokenization.added_tokens_files import has_records
-    from albert_tf.tokenization.files import CONFIG_FILE, MODEL_FILE, TOKENIZERS_FILE
+    from albert_tf.tokenization.files import CONFIG_FILE, MODEL_FILE, TOKENIZERS_FILE, vocabulary_places
 
     for place in vocabulary_places(source):
         for file in (file for pattern in _VOCABULARIES for file in sorted(place.glob(pattern))):

@@ -10,19 +10,6 @@ if TYPE_CHECKING:
     from albert_tf.export.onnx_folder import OnnxReport, export_onnx
     from albert_tf.export.saved_model import ExportReport, export_saved_model
 
-_MODULE_OF = {
-    "ExportReport": "saved_model",
-    "HubEncoder": "hub",
-    "HubReport": "hub",
-    "LiteRTReport": "litert",
-    "OnnxReport": "onnx_folder",
-    "export_hub": "hub",
-    "export_litert": "litert",
-    "export_onnx": "onnx_folder",
-    "export_saved_model": "saved_model",
-    "write_litert": "litert",
-}
-
 __all__ = [
     "ExportReport",
     "HubEncoder",
@@ -35,5 +22,10 @@ __all__ = [
     "export_saved_model",
     "write_litert",
 ]
-
+_MODULE_OF = {
+    **dict.fromkeys(("HubEncoder", "HubReport", "export_hub"), "hub"),
+    **dict.fromkeys(("LiteRTReport", "export_litert", "write_litert"), "litert"),
+    **dict.fromkeys(("OnnxReport", "export_onnx"), "onnx_folder"),
+    **dict.fromkeys(("ExportReport", "export_saved_model"), "saved_model"),
+}
 __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

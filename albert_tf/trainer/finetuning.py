@@ -29,7 +29,7 @@ from albert_tf.files.validation import checked
 from albert_tf.inference.folder import ModelFolder, facts_of
 from albert_tf.layers.seeds import seeded
 from albert_tf.models.base import AlbertBase
-from albert_tf.optimizers import assign_rules
+from albert_tf.optimizers.rules import assign_rules
 from albert_tf.tasks.learned import Evaluation, LearnedTask, learned_task
 from albert_tf.tasks.settings import write_settings
 from albert_tf.tokenization import AlbertTokenizer

@@ -14,8 +14,8 @@ import tensorflow as tf
 
 from albert_tf import checkpoints
 from albert_tf.costs import activation_values
-from albert_tf.data import name_damage
 from albert_tf.data.manifest import Manifest, read_tokenizer_files
+from albert_tf.data.sources import name_damage
 from albert_tf.files.atomic import atomic_write, exclusive_lock, write_json
 from albert_tf.files.json import finite
 from albert_tf.files.urls import location

@@ -11,7 +11,7 @@ import pytest
 import albert_tf
 from albert_tf.inference.folder import load_folder
 from albert_tf.serving.engine import OnnxEngine, load_engine
-from albert_tf.tasks import TASKS
+from albert_tf.tasks.table import TASKS
 from tests.conftest import OTHER_TASKS
 from tests.parameters import diagonal
 
