@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from albert_tf import checkpoints, models
-from albert_tf.checkpoints.checkpoint import reject_unknown
+from albert_tf.checkpoints.checkpoint import assign, check_size, reject_unknown
 from albert_tf.checkpoints.names import joined
 from albert_tf.config import AlbertConfig
 from albert_tf.files.hub import model_folder
@@ -172,7 +172,7 @@ def _read(path: pathlib.Path) -> checkpoints.Checkpoint:
 
 def check_weights(checkpoint: checkpoints.Checkpoint) -> str:
     """Builds each model that the checkpoint has a head for; raises for missing, unused or misshapen tensors."""
-    checkpoints.check_size(checkpoint)
+    check_size(checkpoint)
     heads = sorted(checkpoint.parts - {"encoder"})
     reject_unknown(checkpoint.source, set(heads) - HEADS)
     _filled(AlbertEncoder, checkpoint, add_pooling_layer="encoder/pooler/kernel" in checkpoint.arrays)
@@ -183,7 +183,7 @@ def check_weights(checkpoint: checkpoints.Checkpoint) -> str:
 
 def _filled(kind: type[AlbertBase], checkpoint: checkpoints.Checkpoint, **arguments) -> AlbertBase:
     model = kind(checkpoint.config, **{**kind.settings_from_file(dict(checkpoint.settings)), **arguments})
-    checkpoints.assign(checkpoint, model.variables_by_path())
+    assign(checkpoint, model.variables_by_path())
     return model
 
 

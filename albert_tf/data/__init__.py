@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from albert_tf.data.manifest import Manifest
     from albert_tf.data.options import ExampleOptions, Objective, PrepareOptions
     from albert_tf.data.preparation.pipeline import PrepareReport, prepare
     from albert_tf.data.pretraining.mask_tokens import mask_tokens
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ExampleOptions",
+    "Manifest",
     "Objective",
     "PrepareOptions",
     "PrepareReport",
@@ -22,6 +24,7 @@ __all__ = [
     "pretraining_dataset",
 ]
 _MODULE_OF = {
+    "Manifest": "manifest",
     **dict.fromkeys(("ExampleOptions", "Objective", "PrepareOptions"), "options"),
     **dict.fromkeys(("PrepareReport", "prepare"), "preparation.pipeline"),
     "documents_dataset": "pretraining.on_the_fly",

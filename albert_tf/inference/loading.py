@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Container, Iterator
 from typing import Any, Literal, get_args
 
-from albert_tf import checkpoints
+from albert_tf.checkpoints.reading import holds_weights
 from albert_tf.config import AlbertConfig
 from albert_tf.data.finetuning.encoded import MAX_TOKENS
 from albert_tf.files.exports import ONNX, SAVED_MODEL, export_format, newest_first
@@ -39,7 +39,7 @@ def load_model(
         )
     folder = pathlib.Path(model) if engine not in (None, "keras") and not is_url(model) else model_folder(model)
     try:
-        if engine == "keras" or (engine is None and checkpoints.holds_weights(folder)):
+        if engine == "keras" or (engine is None and holds_weights(folder)):
             return _load_keras(folder, precision, batch_size)
         for version in newest_first(folder):
             if engine != "tensorflow" and is_onnx_folder(version):
@@ -125,7 +125,7 @@ def _load_keras(model: str | pathlib.Path, precision: Precision | None, batch_si
         )
     from albert_tf.inference.folder import load_folder
 
-    form = None if checkpoints.holds_weights(model) else export_format(pathlib.Path(model))
+    form = None if holds_weights(model) else export_format(pathlib.Path(model))
     if form in (SAVED_MODEL, ONNX):  # without `engine` it would have been loaded
         raise ValueError(f"{model} is an export of format {form}, not a folder of weights; leave `engine` out.")
     return dataclasses.replace(load_folder(model, precision), batch_size=batch_size)

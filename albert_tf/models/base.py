@@ -9,7 +9,9 @@ import keras
 from keras import ops
 
 from albert_tf import checkpoints
-from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.checkpoint import Checkpoint, assign, check_size, with_positions, with_sharing
+from albert_tf.checkpoints.huggingface import save_huggingface
+from albert_tf.checkpoints.vocabulary import check_larger, with_rows, with_vocabulary
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_internals import DotNotTrackScope, layers_within, reshape_variable
 from albert_tf.layers.base import not_quantizable
@@ -303,13 +305,13 @@ class AlbertBase(CheckedModel):
             ValueError: a tensor is not used, a variable is not filled, or shapes differ.
         """
         checkpoint = checkpoints.read(path, revision)
-        checkpoints.check_size(checkpoint)
+        check_size(checkpoint)
         changes = {name: kwargs.pop(name) for name in checkpoint.config.to_dict() if name in kwargs}
         config = checkpoint.config.replace(**changes)
-        for adapted in (checkpoints.with_vocabulary, checkpoints.with_sharing, checkpoints.with_positions):
+        for adapted in (with_vocabulary, with_sharing, with_positions):
             checkpoint = adapted(checkpoint, config)
         model = cls(config, **cls.arguments_from_file(dict(checkpoint.settings), kwargs))
-        checkpoints.assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
+        assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
         return model
 
     def resize_token_embeddings(self, new_num_tokens: int, seed: int = 0) -> None:
@@ -335,7 +337,7 @@ class AlbertBase(CheckedModel):
         >>> model.config.vocab_size
         30002
         """
-        checkpoints.check_larger(self.config.vocab_size, new_num_tokens)
+        check_larger(self.config.vocab_size, new_num_tokens)
         if self.compiled:
             raise ValueError(
                 "The vocabulary must be resized before the model is compiled, because the optimizer has a state for "
@@ -349,7 +351,7 @@ class AlbertBase(CheckedModel):
             for name, owner in owners.items():
                 if owner is not None:
                     table = keras.ops.convert_to_numpy(getattr(owner, name))
-                    reshape_variable(owner, getattr(owner, name), checkpoints.with_rows(table, new_num_tokens, seed))
+                    reshape_variable(owner, getattr(owner, name), with_rows(table, new_num_tokens, seed))
         config = self.config.replace(vocab_size=new_num_tokens)
         for layer in (self, *layers_within(self)):
             if hasattr(layer, "config"):
@@ -379,7 +381,7 @@ class AlbertBase(CheckedModel):
                 head. `from_pretrained` restores them exactly.
         """
         settings = {"architectures": [self.architecture], **self.head_settings()}
-        checkpoints.save_huggingface(folder, self.config, self.arrays_by_path(), settings)
+        save_huggingface(folder, self.config, self.arrays_by_path(), settings)
 
 
 def _replicas(model) -> int:

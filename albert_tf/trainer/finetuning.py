@@ -16,7 +16,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf import checkpoints
+from albert_tf.checkpoints.checkpoint import digest
 from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
 from albert_tf.data.finetuning.text_counts import TextCounts, count_texts
@@ -388,4 +388,4 @@ def _recipe(
 
 def _identity(model: AlbertBase) -> dict[str, Any]:
     arrays = {path: variable.numpy() for path, variable in model.variables_by_path().items()}
-    return {"config": model.config.to_dict(), "weights_sha256": checkpoints.digest(arrays)}
+    return {"config": model.config.to_dict(), "weights_sha256": digest(arrays)}

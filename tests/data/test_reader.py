@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
+from albert_tf.data import Manifest, PrepareOptions, prepare, pretraining_dataset
 from albert_tf.data.features import PRETRAINING_FEATURES
-from albert_tf.data.manifest import Manifest
 from albert_tf.data.sharding import InputShard
 from albert_tf.data.sources import name_damage, verify_shards
 from tests.data.small_corpus import CORPUS

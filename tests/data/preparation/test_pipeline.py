@@ -14,10 +14,10 @@ import pytest
 import tensorflow as tf
 from pydantic import ValidationError
 
-from albert_tf.data import Objective, PrepareOptions, prepare
+from albert_tf.data import Manifest, Objective, PrepareOptions, prepare
 from albert_tf.data.corpus import Vocabulary
 from albert_tf.data.features import PRETRAINING_FEATURES
-from albert_tf.data.manifest import Manifest, load_vocabulary, save_record
+from albert_tf.data.manifest import load_vocabulary, save_record
 from albert_tf.data.preparation.pipeline import default_num_shards
 from albert_tf.data.reader import parse_spec
 from albert_tf.files.json import with_checksum
