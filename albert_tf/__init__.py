@@ -47,7 +47,6 @@ __all__ = [
     "pipeline",
     "tokenization",
     "trainer",
-    "verify",
 ]
 
 if TYPE_CHECKING:
@@ -63,7 +62,6 @@ if TYPE_CHECKING:
     from albert_tf import optimizers as optimizers
     from albert_tf import tokenization as tokenization
     from albert_tf import trainer as trainer
-    from albert_tf import verify as verify
     from albert_tf.config import AlbertConfig as AlbertConfig
     from albert_tf.inference.pipeline import pipeline as pipeline
     from albert_tf.models import AlbertEncoder as AlbertEncoder

@@ -14,14 +14,15 @@ from typing import Literal
 import numpy as np
 
 from albert_tf import checkpoints, models
-from albert_tf.checkpoints.checkpoint import reject_unknown
+from albert_tf.checkpoints.checkpoint import assign, check_size, reject_unknown
 from albert_tf.checkpoints.names import joined
 from albert_tf.config import AlbertConfig
 from albert_tf.files.hub import model_folder
 from albert_tf.models import AlbertEncoder, AlbertForMaskedLM
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks.table import HEADS, smallest_task
-from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.files import vocabulary_places
 
 __all__ = ["Check", "check_weights", "verify"]
 
@@ -171,7 +172,7 @@ def _read(path: pathlib.Path) -> checkpoints.Checkpoint:
 
 def check_weights(checkpoint: checkpoints.Checkpoint) -> str:
     """Builds each model that the checkpoint has a head for; raises for missing, unused or misshapen tensors."""
-    checkpoints.check_size(checkpoint)
+    check_size(checkpoint)
     heads = sorted(checkpoint.parts - {"encoder"})
     reject_unknown(checkpoint.source, set(heads) - HEADS)
     _filled(AlbertEncoder, checkpoint, add_pooling_layer="encoder/pooler/kernel" in checkpoint.arrays)
@@ -182,7 +183,7 @@ def check_weights(checkpoint: checkpoints.Checkpoint) -> str:
 
 def _filled(kind: type[AlbertBase], checkpoint: checkpoints.Checkpoint, **arguments) -> AlbertBase:
     model = kind(checkpoint.config, **{**kind.settings_from_file(dict(checkpoint.settings)), **arguments})
-    checkpoints.assign(checkpoint, model.variables_by_path())
+    assign(checkpoint, model.variables_by_path())
     return model
 
 

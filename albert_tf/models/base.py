@@ -9,7 +9,9 @@ import keras
 from keras import ops
 
 from albert_tf import checkpoints
-from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.checkpoint import Checkpoint, assign, check_size, with_positions, with_sharing
+from albert_tf.checkpoints.huggingface import save_huggingface
+from albert_tf.checkpoints.vocabulary import check_larger, with_rows, with_vocabulary
 from albert_tf.config import AlbertConfig
 from albert_tf.files.hub import model_folder
 from albert_tf.keras_internals import DotNotTrackScope, layers_within, reshape_variable
@@ -306,14 +308,14 @@ class AlbertBase(CheckedModel):
         """
         path = model_folder(path, revision)
         checkpoint = checkpoints.read(path)
-        checkpoints.check_size(checkpoint)
+        check_size(checkpoint)
         changes = {name: kwargs.pop(name) for name in checkpoint.config.to_dict() if name in kwargs}
         config = checkpoint.config.replace(**changes)
-        for adapted in (checkpoints.with_vocabulary, checkpoints.with_sharing, checkpoints.with_positions):
+        for adapted in (with_vocabulary, with_sharing, with_positions):
             checkpoint = adapted(checkpoint, config)
         arguments = {"preprocessor": Preprocessor.beside(path), **kwargs}
         model = cls(config, **cls.arguments_from_file(dict(checkpoint.settings), arguments))
-        checkpoints.assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
+        assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
         return model
 
     def resize_token_embeddings(self, new_num_tokens: int, seed: int = 0) -> None:
@@ -339,7 +341,7 @@ class AlbertBase(CheckedModel):
         >>> model.config.vocab_size
         30002
         """
-        checkpoints.check_larger(self.config.vocab_size, new_num_tokens)
+        check_larger(self.config.vocab_size, new_num_tokens)
         if self.compiled:
             raise ValueError(
                 "The vocabulary must be resized before the model is compiled, because the optimizer has a state for "
@@ -352,7 +354,7 @@ class AlbertBase(CheckedModel):
             for name, owner in owners.items():
                 if owner is not None:
                     table = keras.ops.convert_to_numpy(getattr(owner, name))
-                    reshape_variable(owner, getattr(owner, name), checkpoints.with_rows(table, new_num_tokens, seed))
+                    reshape_variable(owner, getattr(owner, name), with_rows(table, new_num_tokens, seed))
         config = self.config.replace(vocab_size=new_num_tokens)
         for layer in (self, *layers_within(self)):
             if hasattr(layer, "config"):
@@ -382,7 +384,7 @@ class AlbertBase(CheckedModel):
                 head. `from_pretrained` restores them exactly.
         """
         settings = {"architectures": [self.architecture], **self.head_settings()}
-        checkpoints.save_huggingface(folder, self.config, self.arrays_by_path(), settings)
+        save_huggingface(folder, self.config, self.arrays_by_path(), settings)
         if self.preprocessor is not None:
             self.preprocessor.save(folder, self.config.vocab_size)
 

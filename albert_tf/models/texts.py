@@ -21,7 +21,7 @@ from albert_tf.files.json import nearest, read_json
 from albert_tf.files.urls import location
 from albert_tf.layers.kernels import runs_on_cpu
 from albert_tf.models.inputs import check_labels
-from albert_tf.tokenization import vocabulary_of
+from albert_tf.tokenization.files import vocabulary_of
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer

@@ -16,7 +16,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf import checkpoints
+from albert_tf.checkpoints.checkpoint import digest
 from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
 from albert_tf.data.finetuning.text_counts import TextCounts, count_texts
@@ -29,7 +29,7 @@ from albert_tf.files.validation import checked
 from albert_tf.inference.folder import ModelFolder, facts_of
 from albert_tf.layers.seeds import seeded
 from albert_tf.models.base import AlbertBase
-from albert_tf.optimizers import assign_rules
+from albert_tf.optimizers.rules import assign_rules
 from albert_tf.tasks.learned import Evaluation, LearnedTask, learned_task
 from albert_tf.tasks.settings import write_settings
 from albert_tf.tokenization import AlbertTokenizer
@@ -130,7 +130,7 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
                 frozen = model.count_params() - sum(math.prod(v.shape) for v in model.trainable_variables)
                 print(f"frozen: {frozen:,} of {model.count_params():,} weights", file=sys.stderr)
         with count_texts() as of_dev:
-            current = ModelFolder(model, tokenizer, task.settings, traces_first=True)
+            current = ModelFolder(tokenizer, task.settings, model=model, traces_first=True)
             evaluate = task.evaluator(current.compute, dev)
         with count_texts() as of_train:
             examples = task.training_examples(train)
@@ -388,4 +388,4 @@ def _recipe(
 
 def _identity(model: AlbertBase) -> dict[str, Any]:
     arrays = {path: variable.numpy() for path, variable in model.variables_by_path().items()}
-    return {"config": model.config.to_dict(), "weights_sha256": checkpoints.digest(arrays)}
+    return {"config": model.config.to_dict(), "weights_sha256": digest(arrays)}

@@ -206,10 +206,11 @@ def _config_of(values: Mapping[str, Any]) -> AlbertConfig:
 
 @functools.lru_cache(maxsize=4)
 def _config_of_checkpoint(path: str) -> AlbertConfig:
-    from albert_tf import checkpoints
+    from albert_tf.checkpoints.checkpoint import check_size
+    from albert_tf.checkpoints.reading import read
 
-    checkpoint = checkpoints.read(path)
-    checkpoints.check_size(checkpoint)
+    checkpoint = read(path)
+    check_size(checkpoint)
     return checkpoint.config
 
 
