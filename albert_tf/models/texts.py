@@ -59,7 +59,8 @@ class Preprocessor:
         file = None if checkpoint.is_file() else vocabulary_of(checkpoint)
         if file is None:
             return None
-        folder, cure = checkpoint if checkpoint.is_dir() else checkpoint.parent, "restore it, or remove it"
+        folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
+        cure = "restore it, or remove it to use the defaults"
         settings = [read_json(folder / name, cure=cure) for name in _SETTINGS_FILES if (folder / name).is_file()]
         return cls(file, next((record["max_length"] for record in settings if record.get("max_length")), None))
 
