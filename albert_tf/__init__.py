@@ -17,6 +17,7 @@ _HOME = {
     "AlbertConfig": "albert_tf.config",
     "AlbertEncoder": "albert_tf.models",
     "AlbertTokenizer": "albert_tf.tokenization",
+    "Preprocessor": "albert_tf.models",
     "pipeline": "albert_tf.inference.pipeline",
     **{task.model: "albert_tf.models" for task in TASKS},
 }
@@ -31,6 +32,7 @@ __all__ = [
     "AlbertForSequenceClassification",
     "AlbertForTokenClassification",
     "AlbertTokenizer",
+    "Preprocessor",
     "__version__",
     "checkpoints",
     "config",
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from albert_tf.models import AlbertForSentenceEmbedding as AlbertForSentenceEmbedding
     from albert_tf.models import AlbertForSequenceClassification as AlbertForSequenceClassification
     from albert_tf.models import AlbertForTokenClassification as AlbertForTokenClassification
+    from albert_tf.models import Preprocessor as Preprocessor
     from albert_tf.tokenization import AlbertTokenizer as AlbertTokenizer
 
 

@@ -59,8 +59,8 @@ def read_huggingface(folder: pathlib.Path, weights: pathlib.Path) -> Checkpoint:
         else:
             config = config.replace(embedding_projection=True)
     arrays = from_tensors(folder, config, tensors, "huggingface")
-    own, dense = read_sentence_modules(folder, config, _read_tensors)
-    settings, arrays = {**infer_head_settings(arrays, settings), **own}, {**arrays, **dense}
+    sentence_settings, dense = read_sentence_modules(folder, config, _read_tensors)
+    settings, arrays = {**infer_head_settings(arrays, settings), **sentence_settings}, {**arrays, **dense}
     return Checkpoint(folder, config, arrays, settings)
 
 

@@ -6,8 +6,8 @@ import typer
 
 from albert_tf.cli.paths import ConfigSource, read_config
 from albert_tf.cli.tables import AsJson, print_json, print_table
-from albert_tf.processor import has_amx
-from albert_tf.progress import progress_line
+from albert_tf.inference.cpu import has_amx
+from albert_tf.inference.progress import progress_line
 
 NAME = "bench"
 
@@ -36,7 +36,7 @@ def run(
             f"{sequence_length}."
         )
     with progress_line("bench"):
-        from albert_tf.bench import time_model
+        from albert_tf.cli.model_timings import time_model
 
         timings = time_model(config, batch_size, sequence_length, width, rounds)
     if as_json:

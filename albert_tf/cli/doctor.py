@@ -12,7 +12,7 @@ from pathlib import Path
 
 from albert_tf.cli.tables import AsJson, print_checks
 from albert_tf.files.json import read_json
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 NAME = "doctor"
 _PACKAGES = (

@@ -7,7 +7,7 @@ import typer
 
 from albert_tf.cli.paths import ConfigSource, checkpoint_folder, read_config
 from albert_tf.cli.tables import AsJson, print_checks, print_json, print_table
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 NAME = "info"
 
@@ -34,7 +34,7 @@ def run(
     if check:
         folder = checkpoint_folder(Path(model))
         with progress_line("check"):
-            from albert_tf.verify import verify  # imports TensorFlow, so only after the path was checked
+            from albert_tf.cli.checkpoint_checks import verify  # imports TensorFlow, so only after the path was checked
 
             checks = verify(folder)
         print_checks(checks, as_json)

@@ -10,7 +10,7 @@ from albert_tf.cli.predict_tables import Source, compare, predict_table
 from albert_tf.cli.settings import TABLE_SETTINGS, Settings, read_settings
 from albert_tf.cli.tables import AsJson, print_json, print_table
 from albert_tf.files.urls import location
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 NAME = "predict"
 MAX_ANSWERS = 5

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-    from albert_tf.data.finetuning.tables import FilledRows, Row
+    from albert_tf.data.finetuning.tables import FilledRows, TableRow
 
 ROWS_AT_ONCE = 4096
-_Example = tuple[int, "Row", str, str | None]  # its number, its row, its text, the second one of a pair
+_Example = tuple[int, "TableRow", str, str | None]  # its number, its row, its text, the second one of a pair
 _UNREAD = {
     **dict.fromkeys((".json", ".jsonl"), ("header", "delimiter")),
     ".parquet": ("header", "delimiter", "encoding"),
@@ -154,7 +154,7 @@ def _examples(rows: "FilledRows", text_column: str, pair_column: str | None) -> 
         yield count + rows.num_empty, row, row.text(text_column, "--text-column"), pair
 
 
-def _columns(row: "Row") -> dict[str, Any]:
+def _columns(row: "TableRow") -> dict[str, Any]:
     """The fields of a row, but for those of inner objects, which are in their objects."""
     from albert_tf.data.finetuning.tables import is_missing
 

@@ -11,7 +11,7 @@ import typer
 from albert_tf.cli.tables import Quiet, print_table
 
 NAME = "prepare"
-KEPT = "finished shards are kept, and the same command resumes"
+REMAINS = "finished shards are kept, and the same command resumes"
 _masking = partial(typer.Option, rich_help_panel="Masking")
 _pairs = partial(typer.Option, rich_help_panel="Documents and pairs")
 _running = partial(typer.Option, rich_help_panel="Files and processes")

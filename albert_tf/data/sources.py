@@ -55,11 +55,11 @@ def find_shards(source: Source, expected: Format | None = "examples") -> Shards:
         if not paths:
             raise ValueError("`source` must be a folder or at least one TFRecord file. Received: no files. Add one.")
         return Shards(paths, _sizes_of_first_record(paths[0]), None)
-    folder, found = location(source), manifest.recipe.format
-    if expected not in (None, found):
+    folder, actual = location(source), manifest.recipe.format
+    if expected not in (None, actual):
         raise ValueError(
-            f"{folder} holds {found}, not {expected}; run `albert-tf prepare --format {expected}`, or pass the folder "
-            f"as `{found}`."
+            f"{folder} holds {actual}, not {expected}; run `albert-tf prepare --format {expected}`, or pass the folder "
+            f"as `{actual}`."
         )
     unlisted = sorted(set(folder.glob("[!.]*.tfrecord")) - set(paths))
     if unlisted:

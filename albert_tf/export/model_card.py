@@ -8,8 +8,8 @@ import keras
 import tensorflow as tf
 import tensorflow_text
 
-from albert_tf.extras import version
 from albert_tf.files.atomic import atomic_write
+from albert_tf.files.installation import version
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.tasks.sequence_classification.settings import Threshold
 from albert_tf.tasks.settings import SETTINGS_FILE, files_in, read_record, write_settings

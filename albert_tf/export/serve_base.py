@@ -180,9 +180,9 @@ class ServedModel(tf.Module):
         texts = {name: tf.constant(text) for name, text in self.samples().items()}
         restored.signatures["serving_default"](**texts)
         tokens = restored.signatures["tokenize"](**texts)
-        given = restored.signatures["tokens"](**tokens)
+        computed = restored.signatures["tokens"](**tokens)
         differences = [
-            relative_difference(name, given[name].numpy(), tensor.numpy())
+            relative_difference(name, computed[name].numpy(), tensor.numpy())
             for name, tensor in self.outputs(tokens).items()
             if tensor.dtype.is_floating
         ]

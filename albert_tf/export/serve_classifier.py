@@ -69,8 +69,8 @@ class ServedChoices(ServedModel):
         passage = self.tokenizer.tokenize(self.tokenizer.used_part(context))["input_ids"]  # [B, (T)]
         passage = tf.gather(passage, tf.repeat(tf.range(tf.size(context)), count))
         room = self._settings.max_length - 3 - statement.row_lengths()
-        kept = tf.minimum(passage.row_lengths(), tf.cast(room, passage.row_splits.dtype))
-        positions = tf.ragged.range(kept, row_splits_dtype=passage.row_splits.dtype)
+        lengths = tf.minimum(passage.row_lengths(), tf.cast(room, passage.row_splits.dtype))
+        positions = tf.ragged.range(lengths, row_splits_dtype=passage.row_splits.dtype)
         passage = tf.gather(passage, positions, batch_dims=1)
         cls, sep = (tf.fill([tf.size(choices), 1], token) for token in (special.cls_token_id, special.sep_token_id))
         parts = tf.concat([cls, passage, sep], axis=1), tf.concat([statement, sep], axis=1)

@@ -35,10 +35,10 @@ class ServedMaskedLM(ServedModel):
 
     def answer(self, encoded, texts):
         mask_token_id, pieces = self._loaded.tokenizer.mask_token_id, self._loaded.tokenizer.pieces
-        found = tf.math.count_nonzero(encoded["input_ids"] == mask_token_id, axis=1, dtype=tf.int32)
+        num_masks = tf.math.count_nonzero(encoded["input_ids"] == mask_token_id, axis=1, dtype=tf.int32)
         without = tf.strings.regex_replace(texts["text"], re.escape(MASK), "")
         wanted = (tf.strings.length(texts["text"]) - tf.strings.length(without)) // len(MASK)
-        is_complete = tf.reduce_all((found >= wanted) & (wanted > 0))
+        is_complete = tf.reduce_all((num_masks >= wanted) & (wanted > 0))
         with tf.control_dependencies([tf.debugging.Assert(is_complete, [no_mask_message(self._settings.max_length)])]):
             inputs, is_mask = _with_mask_positions(encoded, mask_token_id)
         is_pretrained = isinstance(self._loaded.model, AlbertForPreTraining)
@@ -62,8 +62,8 @@ class ServedMaskedLM(ServedModel):
             first, second = _SAMPLES, _SAMPLES[::-1]
             order = SentenceOrder(self._loaded.tokenizer, self._settings)
             expected = np.array(self._loaded.predict(first, second, task=order))
-            given = restored.signatures["sentence_order"](text=tf.constant(first), text_pair=tf.constant(second))
-            differences.append(float(np.abs(given["in_order"].numpy() - expected).max()))
+            computed = restored.signatures["sentence_order"](text=tf.constant(first), text_pair=tf.constant(second))
+            differences.append(float(np.abs(computed["in_order"].numpy() - expected).max()))
         return max(differences)
 
 

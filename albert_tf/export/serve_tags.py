@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from albert_tf.data.finetuning.encoded import window_stride
 from albert_tf.export.serve_base import ServedModel
-from albert_tf.export.windows import Windows, bytes_of, cut, parts_of
+from albert_tf.export.windows import WindowTensors, bytes_of, cut, parts_of
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.metrics.entities import entity_tags, split_tag
 from albert_tf.tokenization.splitting_graph import WHITE_SPACE
@@ -40,7 +40,7 @@ class ServedTags(ServedModel):
 
     def answer(self, encoded, texts):
         text = bytes_of(texts["text"])
-        windows = Windows.of(encoded, self._settings.max_length, self._doc_stride)
+        windows = WindowTensors.of(encoded, self._settings.max_length, self._doc_stride)
         probabilities = self.outputs(self.model_inputs(encoded))["probabilities"]
         is_best = windows.is_best()
         order = tf.argsort(tf.boolean_mask(windows.keys(), is_best))

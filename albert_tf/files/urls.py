@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from albert_tf.extras import install_command
+from albert_tf.files.installation import install_command
 from albert_tf.files.origins import ORIGINS, process_folder, without_secrets
 
 # pathlib makes one slash of two.

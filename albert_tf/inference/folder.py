@@ -77,6 +77,6 @@ def _kind(checkpoint: checkpoints.Checkpoint) -> type[AlbertBase]:
     named = checkpoint.settings.get("architectures") or ()
     task = find_task(checkpoint.parts, named)
     if task is None:
-        found = " and ".join(named) or ", ".join(sorted(checkpoint.parts))
-        raise ValueError(f"{checkpoint.source} ({found}) has no head for a task; fine-tune it first.")
+        heads = " and ".join(named) or ", ".join(sorted(checkpoint.parts))
+        raise ValueError(f"{checkpoint.source} ({heads}) has no head for a task; fine-tune it first.")
     return getattr(models, task.model)

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import rows_by_length
-from albert_tf.progress import counted
+from albert_tf.inference.progress import counted
 from albert_tf.tasks.outputs import Computed, Rows
 
 INPUTS: tuple[str, ...] = ("input_ids", "attention_mask", "token_type_ids")

@@ -12,7 +12,7 @@ from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN, MAX_TOKENS, rows_
 from albert_tf.data.finetuning.text_counts import TextCounts, count_texts, report, report_together
 from albert_tf.inference.loading import EngineName, Precision, load_model
 from albert_tf.inference.predictor import Predictor
-from albert_tf.progress import counted
+from albert_tf.inference.progress import counted
 from albert_tf.tasks.base import TextTask
 from albert_tf.tasks.masked_lm.task import MaskedInTurn, MaskedLM, SentenceOrder
 from albert_tf.tasks.sequence_classification.settings import Threshold
@@ -140,8 +140,8 @@ class Pipeline:
         rows = (_checked(number, names, row) for number, row in enumerate(_rows(columns)))
         if any(isinstance(column, Iterator) for column in columns.values()):
             return self._stream(task, rows)
-        found = self._answer(task, list(rows))
-        return found[0] if isinstance(first, str) else found
+        predictions = self._answer(task, list(rows))
+        return predictions[0] if isinstance(first, str) else predictions
 
     def pseudo_log_likelihood(self, texts: Sequence[str]) -> list[float]:
         """How likely texts are: the sum of the log probabilities of their tokens, each masked in turn.
@@ -169,18 +169,18 @@ class Pipeline:
     def _columns(self, texts: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs by name, in their order."""
         names = self._input_names()
-        given, count = {**dict(zip(names, texts)), **named}, len(texts) + len(named)
+        inputs, count = {**dict(zip(names, texts)), **named}, len(texts) + len(named)
         if count == 1 and texts and (isinstance(texts[0], Mapping) or hasattr(texts[0], "columns")):
             known = getattr(texts[0], "columns", texts[0])
-            given, count = {name: texts[0][name] for name in names if name in known}, 0
-        is_complete = all(name in given for name in names if name != _OPTIONAL)
-        if not is_complete or len(given) < count or not given.keys() <= set(names):
+            inputs, count = {name: texts[0][name] for name in names if name in known}, 0
+        is_complete = all(name in inputs for name in names if name != _OPTIONAL)
+        if not is_complete or len(inputs) < count or not inputs.keys() <= set(names):
             received = ", ".join([*map(_described, texts), *named])[:200] or "none of them"
             cure = "; give one of its columns, such as table[name]" if any(hasattr(a, "columns") for a in texts) else ""
             raise ValueError(
                 f"A model of {self.task.replace('_', ' ')} takes {' and '.join(names)}. Received: {received}{cure}."
             )
-        columns = {name: given[name] for name in names if name in given}
+        columns = {name: inputs[name] for name in names if name in inputs}
         return {name: column.tolist() if hasattr(column, "tolist") else column for name, column in columns.items()}
 
     def _input_names(self) -> tuple[str, ...]:
@@ -204,21 +204,21 @@ class Pipeline:
         num_choices = np.array([_num_choices(row) for row in rows])
         lengths = np.array([_num_characters(row) for row in rows])
         limits = _BATCHES_AT_ONCE * self.model.batch_size, _BATCHES_AT_ONCE * BYTES_PER_TOKEN * MAX_TOKENS
-        found: list[Any] = [None] * len(rows)
+        predictions: list[Any] = [None] * len(rows)
         for count in np.unique(num_choices):
             alike = np.flatnonzero(num_choices == count)
             for part in counted(rows_by_length(lengths[alike], *limits)):
                 results = self.model.predict(*zip(*(rows[row] for row in alike[part])), task=task)
                 for row, result in zip(alike[part], results, strict=True):
-                    found[row] = result
-        return found
+                    predictions[row] = result
+        return predictions
 
 
-def _described(given: Any) -> str:
-    columns = getattr(given, "columns", None)
+def _described(value: Any) -> str:
+    columns = getattr(value, "columns", None)
     if columns is None:
-        return repr(given)[:100]
-    return f"a {type(given).__name__} with the columns {', '.join(map(repr, columns))}"
+        return repr(value)[:100]
+    return f"a {type(value).__name__} with the columns {', '.join(map(repr, columns))}"
 
 
 def _rows(columns: Mapping[str, Any]) -> Iterator[tuple]:

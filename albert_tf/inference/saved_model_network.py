@@ -29,8 +29,8 @@ class SavedModelNetwork:
 
     def compute(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """See `Network.compute`."""
-        found = self.restored.signatures[SIGNATURE](**{name: tf.constant(batch[name], tf.int32) for name in INPUTS})
-        outputs = {name: tensor.numpy() for name, tensor in found.items()}
+        tensors = self.restored.signatures[SIGNATURE](**{name: tf.constant(batch[name], tf.int32) for name in INPUTS})
+        outputs = {name: tensor.numpy() for name, tensor in tensors.items()}
         if self._settings.task == "masked_lm":
             return at_positions({"masked_lm_logits": outputs["logits"]}, batch)
         if self._settings.task == "sequence_classification" or self._settings.task == "multiple_choice":

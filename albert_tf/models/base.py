@@ -13,6 +13,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint, assign, check_size, wit
 from albert_tf.checkpoints.huggingface import save_huggingface
 from albert_tf.checkpoints.vocabulary import check_larger, with_rows, with_vocabulary
 from albert_tf.config import AlbertConfig
+from albert_tf.files.hub import model_folder
 from albert_tf.keras_internals import DotNotTrackScope, layers_within, reshape_variable
 from albert_tf.layers.base import not_quantizable
 from albert_tf.layers.frozen import from_frozen_config, with_frozen
@@ -24,6 +25,7 @@ from albert_tf.models.distillation import Distillation, Imitation
 from albert_tf.models.inputs import is_overridden
 from albert_tf.models.layer_calls import check_scan, remat_span
 from albert_tf.models.losses import WeightedMean
+from albert_tf.models.texts import Preprocessor
 
 
 class AlbertBase(CheckedModel):
@@ -199,8 +201,8 @@ class AlbertBase(CheckedModel):
         if not config or self.distillation is not None:  # a file holds no teacher, so compile it again to go on
             return {}
         encoder: Any = getattr(self, "encoder", self)
-        own = {"gradient_accumulation_steps": self.gradient_accumulation_steps, "remat": self.remat}
-        return {**config, **own, "scan_layers": encoder.scan_layers}
+        switches = {"gradient_accumulation_steps": self.gradient_accumulation_steps, "remat": self.remat}
+        return {**config, **switches, "scan_layers": encoder.scan_layers}
 
     def compile_from_config(self, config):
         self.compile(**keras.saving.deserialize_keras_object(config))
@@ -294,23 +296,25 @@ class AlbertBase(CheckedModel):
             new_head: bool. Whether to initialise a head that the file lacks, or has for other labels, instead of
                 raising.
             revision: of a name, its branch, tag or commit. None: the newest.
-            **kwargs: constructor arguments, such as `labels`, and fields of AlbertConfig that differ from the file's,
-                such as `hidden_dropout_prob`. With `share="none"`, layers start with the shared weights and no longer
-                share them. With a larger `max_position_embeddings`, the position embeddings are repeated, and with
-                `attention="block_local"` costs are linear in the length. With `vocab_size=len(tokenizer)` there are
-                rows for tokens added to the vocabulary, as with `resize_token_embeddings`. If `labels` are those in the
-                file in another order, the classifier's columns are reordered.
+            **kwargs: constructor arguments, such as `labels`, or `preprocessor`, by default of the folder's tokenizer;
+                and fields of AlbertConfig that differ from the file's, such as `hidden_dropout_prob`. With
+                `share="none"`, layers start with the shared weights and no longer share them. With a larger
+                `max_position_embeddings`, position embeddings are repeated, and with `attention="block_local"` costs
+                are linear in the length. With `vocab_size=len(tokenizer)` there are rows for tokens added to the
+                vocabulary, as with `resize_token_embeddings`. If `labels` are in another order, so are the columns.
 
         Raises:
             ValueError: a tensor is not used, a variable is not filled, or shapes differ.
         """
-        checkpoint = checkpoints.read(path, revision)
+        path = model_folder(path, revision)
+        checkpoint = checkpoints.read(path)
         check_size(checkpoint)
         changes = {name: kwargs.pop(name) for name in checkpoint.config.to_dict() if name in kwargs}
         config = checkpoint.config.replace(**changes)
         for adapted in (with_vocabulary, with_sharing, with_positions):
             checkpoint = adapted(checkpoint, config)
-        model = cls(config, **cls.arguments_from_file(dict(checkpoint.settings), kwargs))
+        arguments = {"preprocessor": Preprocessor.beside(path), **kwargs}
+        model = cls(config, **cls.arguments_from_file(dict(checkpoint.settings), arguments))
         assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
         return model
 
@@ -341,8 +345,7 @@ class AlbertBase(CheckedModel):
         if self.compiled:
             raise ValueError(
                 "The vocabulary must be resized before the model is compiled, because the optimizer has a state for "
-                "each row; resize it first, or load the "
-                "weights with from_pretrained(folder, vocab_size=...)."
+                "each row; resize it first, or load the weights with from_pretrained(folder, vocab_size=...)."
             )
         encoder: Any = getattr(self, "encoder", self)
         owners = {"word_embeddings": encoder.embeddings, "output_bias": getattr(self, "masked_lm", None)}
@@ -364,9 +367,9 @@ class AlbertBase(CheckedModel):
         return checkpoint
 
     @classmethod
-    def arguments_from_file(cls, settings: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-        """Constructor arguments: `given` ones override those from the checkpoint."""
-        return {**cls.settings_from_file(settings), **given}
+    def arguments_from_file(cls, settings: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+        """Constructor arguments: `arguments` override those from the checkpoint."""
+        return {**cls.settings_from_file(settings), **arguments}
 
     @classmethod
     def settings_from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
@@ -374,7 +377,7 @@ class AlbertBase(CheckedModel):
         return {}
 
     def save_pretrained(self, folder: str | pathlib.Path) -> None:
-        """Writes `config.json` and `model.safetensors` in the layout of Hugging Face transformers.
+        """Writes `config.json`, `model.safetensors` and the tokenizer (see `Preprocessor.save`) as transformers does.
 
         Warns:
             UserWarning: transformers would compute different outputs with these weights, as with KerasHub's masked-LM
@@ -382,6 +385,8 @@ class AlbertBase(CheckedModel):
         """
         settings = {"architectures": [self.architecture], **self.head_settings()}
         save_huggingface(folder, self.config, self.arrays_by_path(), settings)
+        if self.preprocessor is not None:
+            self.preprocessor.save(folder, self.config.vocab_size)
 
 
 def _replicas(model) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.extras import install_command
+from albert_tf.files.installation import install_command
 from albert_tf.trainer.run_folder import read_metrics
 
 _NOT_PLOTTED = ("step", "seconds_per_step")

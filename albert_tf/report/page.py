@@ -118,10 +118,10 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     >>> flat({"training": {"seed": 1}, "labels": ["a"]})
     {'training.seed': 1, 'labels': ['a']}
     """
-    found: dict[str, Any] = {}
+    flattened: dict[str, Any] = {}
     for key, value in values.items():
-        found.update(flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value})
-    return found
+        flattened.update(flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value})
+    return flattened
 
 
 def _read_recipe(run: pathlib.Path) -> dict[str, Any]:

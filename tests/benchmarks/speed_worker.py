@@ -172,7 +172,7 @@ def _tokens(engine, ids):
 def products(options, ids, labels):
     """The matrix products of the encoder alone, in TensorFlow: what no implementation on it can beat."""
     import albert_tf
-    from albert_tf.bench import matrix_products
+    from albert_tf.cli.model_timings import matrix_products
 
     config = albert_tf.AlbertConfig.from_preset("base_v2")
     return matrix_products(config, ids.shape, options.dtype, training=options.work == "training")

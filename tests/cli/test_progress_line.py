@@ -11,7 +11,7 @@ import pytest
 from albert_tf.cli.app import main
 from albert_tf.cli.prepare import _progress_bar
 from albert_tf.data.preparation.pipeline import PrepareProgress
-from albert_tf.progress import counted, progress_line
+from albert_tf.inference.progress import counted, progress_line
 from tests.toy_task import write_mood_table
 
 from .terminal import terminal

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from albert_tf.extras import install_command
 from albert_tf.files.hub import model_folder
+from albert_tf.files.installation import install_command
 from tests.hub_server import commit, hub_server
 from tests.small_pipeline import REPOSITORY
 from tests.toy_task import CONFIG

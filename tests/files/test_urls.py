@@ -340,7 +340,7 @@ import sys
 sys.modules["fsspec"] = sys.modules["upath"] = None  # cannot be imported
 from tests.cli.terminal import mistake, output_of
 from tests.small_pipeline import make_small_pipeline
-from albert_tf.extras import install_command
+from albert_tf.files.installation import install_command
 import pathlib
 make_small_pipeline(pathlib.Path({str(tmp_path)!r}))
 assert install_command("cloud") in mistake("prepare", "s3://a/b", "--output", "x")

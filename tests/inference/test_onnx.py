@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 
+from albert_tf.inference.cpu import has_amx
 from albert_tf.inference.loading import load_onnx
 from albert_tf.inference.onnx_network import p_mask_of
 from albert_tf.inference.pipeline import pipeline
-from albert_tf.processor import has_amx
 from albert_tf.serving.engine import OnnxEngine, load_engine
 
 TEXTS = ("One short text.", "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more of them ", "many words " * 40)

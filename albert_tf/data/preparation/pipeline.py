@@ -23,7 +23,7 @@ from albert_tf.data.manifest import (
     ExampleStatistics,
     HashedFile,
     Manifest,
-    Recipe,
+    PreparationSettings,
     Shard,
     VocabularyRecord,
 )
@@ -172,7 +172,7 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
 
 
 def _prepare(
-    context: PrepareContext, files: list[Path], recipe: Recipe, workspace: Workspace, reporter: _Reporter
+    context: PrepareContext, files: list[Path], recipe: PreparationSettings, workspace: Workspace, reporter: _Reporter
 ) -> tuple[Manifest, ExampleStatistics]:
     """Starts or resumes the work; returns the manifest and the statistics of the shards written by this run."""
     options = context.options
@@ -218,7 +218,7 @@ def _open_runner(context: PrepareContext) -> "Runner":
     return BeamRunner(context)
 
 
-def _recipe(options: PrepareOptions, files: Iterable[Path], tokenizer: AlbertTokenizer) -> Recipe:
+def _recipe(options: PrepareOptions, files: Iterable[Path], tokenizer: AlbertTokenizer) -> PreparationSettings:
     # Defaults are resolved, so that an explicit number and the same number by default give equal recipes.
     values = {
         **options.model_dump(include=set(ExampleOptions.model_fields)),
@@ -226,7 +226,7 @@ def _recipe(options: PrepareOptions, files: Iterable[Path], tokenizer: AlbertTok
     }
     if options.format == "documents":
         values["dupe_factor"] = 1  # not used
-    return Recipe(
+    return PreparationSettings(
         examples=ExampleOptions(**values),
         format=options.format,
         num_shards=options.num_shards,

@@ -91,10 +91,10 @@ def documents_dataset(
     >>> inputs["input_ids"].shape, labels["sentence_order_labels"].shape
     (TensorShape([2, 16]), TensorShape([2]))
     """
-    found = find_shards(folder, "documents")
+    shards = find_shards(folder, "documents")
     objective = Objective(objective)
-    check_expectations(found, max_seq_length, vocab_hash, objective)
-    paths = undamaged_shards(found) if skip_corrupt else complete_shards(found)
+    check_expectations(shards, max_seq_length, vocab_hash, objective)
+    paths = undamaged_shards(shards) if skip_corrupt else complete_shards(shards)
     manifest = Manifest.load(folder)
     counts = {location(folder) / listed.name: listed.statistics.examples for listed in manifest.shards}
     order = ExampleOrder(manifest.recipe.examples.seed, np.array([counts[path] for path in paths], np.int64))
@@ -108,7 +108,7 @@ def documents_dataset(
         yield from source.blocks(order.visits(first_batch * batch_size), rows, read)
 
     signature = {
-        feature.name: tf.TensorSpec([None, *feature.row_shape(found.sizes)], tf.as_dtype(feature.dtype))
+        feature.name: tf.TensorSpec([None, *feature.row_shape(shards.sizes)], tf.as_dtype(feature.dtype))
         for feature in read
     }
     examples = tf.data.Dataset.from_generator(blocks, output_signature=signature).prefetch(1)

@@ -13,10 +13,10 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.costs import Width, encoder_flops
+from albert_tf.inference.progress import counted
 from albert_tf.layers.kernels import fastest_for_inference, inference_with
 from albert_tf.models import AlbertForSequenceClassification
 from albert_tf.optimizers import AdamW
-from albert_tf.progress import counted
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 import safetensors.numpy
 
 from albert_tf import AlbertConfig, AlbertEncoder, AlbertForMaskedLM
-from albert_tf.verify import PUBLISHED, PublishedModel, PublishedSlice, verify
+from albert_tf.cli.checkpoint_checks import PUBLISHED, PublishedModel, PublishedSlice, verify
 from tests.conftest import ROOT
 from tests.toy_task import CONFIG, tokenizer
 
