@@ -172,7 +172,7 @@ def test_texts_of_many_batches_are_handed_over_by_length(classifier, monkeypatch
     monkeypatch.setattr(
         type(classifier.model),
         "predict",
-        lambda model, texts: sizes.append([*map(len, texts)]) or predict(model, texts),
+        lambda model, texts, **task: sizes.append([*map(len, texts)]) or predict(model, texts, **task),
     )
     classifier(["x" * length for length in (9, *range(80, 9, -1), *range(1, 9))])
     assert sizes == [[*range(1, 65)], [*range(65, 81)]]
