@@ -34,9 +34,10 @@ def run(
     if check:
         folder = checkpoint_folder(Path(model))
         with progress_line("check"):
-            from albert_tf.cli.checkpoint_checks import verify  # imports TensorFlow, so only after the path was checked
+            # This imports TensorFlow, so only after the path was checked.
+            from albert_tf.cli.checkpoint_checks import check_checkpoint
 
-            checks = verify(folder)
+            checks = list(check_checkpoint(folder))
         print_checks(checks, as_json)
         return
     from albert_tf.costs import compare_costs

@@ -41,18 +41,11 @@ def english_model_file() -> Path:
     return ASSETS / _GOOGLE_MODEL_FILE
 
 
-def vocabulary_places(checkpoint: Path) -> tuple[Path, ...]:
-    """Folders that may contain a checkpoint's vocabulary: its own, and those of TF Hub and KerasHub."""
-    folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
-    return folder, folder / "assets", folder / "assets" / "tokenizer"
-
-
 def vocabulary_of(checkpoint: Path) -> Path | None:
     """The vocabulary file of a checkpoint, None if there is none."""
-    files = (
-        file for place in vocabulary_places(checkpoint) for name in _OF_CHECKPOINTS for file in sorted(place.glob(name))
-    )
-    return next(files, None)
+    folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
+    places = (folder, folder / "assets", folder / "assets" / "tokenizer")  # ours, TF Hub's, KerasHub's
+    return next((file for place in places for name in _OF_CHECKPOINTS for file in sorted(place.glob(name))), None)
 
 
 def find_vocabulary(path: str | Path, revision: str | None = None) -> Path:

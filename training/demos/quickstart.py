@@ -23,8 +23,6 @@ from steps import (
 
 from albert_tf import export, pipeline, report, trainer
 
-PLOT = "losses.png"
-
 
 def quickstart(
     output: Annotated[pathlib.Path, typer.Option(help="Folder to write.")] = pathlib.Path("runs/quickstart"),
@@ -44,8 +42,7 @@ def quickstart(
     write_examples(folders, texts, split_sentences=True, max_seq_length=64)
 
     pretrained = pretrain_model(recipe, folders)
-    plot = folders.pretraining / PLOT
-    report.plot_losses(pretrained.metrics_file, plot, pretrained.results["unigram_entropy"])
+    page = report.write_report(folders.pretraining).file
 
     passages = (folders.corpus / f"passages_{part}.tsv" for part in ("train", "dev"))
     classifiers = finetune_classifiers(folders, *passages, label_column="author")
@@ -54,7 +51,7 @@ def quickstart(
         export.export_saved_model(folders.pretraining / "model", folders.saved_models, name="novels", attention=True)
 
     show_results(pretrained, classifiers, exported, time.monotonic() - start)
-    typer.echo(f"losses: {plot}")
+    typer.echo(f"curves and examples: {page}")
     show_predictions(exported, folders)
 
 
