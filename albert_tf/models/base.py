@@ -293,8 +293,7 @@ class AlbertBase(CheckedModel):
                 `albert_config.json` and a checkpoint, or that checkpoint's prefix; an unpacked TF Hub module; a
                 KerasHub preset folder; a `.keras` or `.weights.h5` file; or the name of a model on huggingface.co, such
                 as "albert/albert-base-v2", which needs `albert-tf[hub]`. A path that exists is always taken.
-            new_head: bool. Whether to initialise a head that the file lacks, or has for other labels, instead of
-                raising.
+            new_head: bool. Whether a head that the file lacks, or has for other labels, is initialised, not an error.
             revision: of a name, its branch, tag or commit. None: the newest.
             **kwargs: constructor arguments, such as `labels`, or `preprocessor`, by default of the folder's tokenizer;
                 and fields of AlbertConfig that differ from the file's, such as `hidden_dropout_prob`. With
@@ -311,8 +310,7 @@ class AlbertBase(CheckedModel):
         check_size(checkpoint)
         changes = {name: kwargs.pop(name) for name in checkpoint.config.to_dict() if name in kwargs}
         config = checkpoint.config.replace(**changes)
-        for adapted in (with_vocabulary, with_sharing, with_positions):
-            checkpoint = adapted(checkpoint, config)
+        checkpoint = with_positions(with_sharing(with_vocabulary(checkpoint, config), config), config)
         arguments = {"preprocessor": Preprocessor.beside(path), **kwargs}
         model = cls(config, **cls.arguments_from_file(dict(checkpoint.settings), arguments))
         assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
@@ -390,8 +388,7 @@ class AlbertBase(CheckedModel):
 
 
 def _replicas(model) -> int:
-    strategy = getattr(model, "distribute_strategy", None)  # only TensorFlow's trainer has one
-    return strategy.num_replicas_in_sync if strategy is not None else 1
+    return getattr(getattr(model, "distribute_strategy", None), "num_replicas_in_sync", 1)  # TensorFlow's trainer
 
 
 def _without_xla(jit_compile):
