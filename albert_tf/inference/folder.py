@@ -28,6 +28,7 @@ class ModelFolder(Predictor):
         batch_size: maximum number of rows that are computed at once.
         max_tokens: maximum number of their tokens; None: no limit, the default on accelerators.
         traces_first: see KerasNetwork.
+        few_shapes: whether batches have few shapes, each of which is compiled; the default on accelerators.
         network: see Predictor; it follows from the model.
     """
 
@@ -37,11 +38,12 @@ class ModelFolder(Predictor):
     batch_size: int = 32
     max_tokens: int | None = dataclasses.field(default_factory=lambda: MAX_TOKENS if runs_on_cpu() else None)
     traces_first: bool = False
+    few_shapes: bool = dataclasses.field(default_factory=lambda: not runs_on_cpu())
 
     network: Network = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self):
-        object.__setattr__(self, "network", KerasNetwork(self.model, self.traces_first))
+        object.__setattr__(self, "network", KerasNetwork(self.model, self.traces_first, self.few_shapes))
 
 
 def facts_of(model: AlbertBase) -> dict[str, Any]:
