@@ -357,9 +357,9 @@ class _Run:
         arguments = self.examples, self.options.batch_size, self.options.seed, step, self.drops_remainder
         # In the order of the seed, on every device: soon the first windows have had batches of all frequent lengths.
         multiple = 8 if runs_on_cpu() else None
+        full_rows = multiple is None and not self.drops_remainder
         # A teacher is imitated on all rows, and rows are compared with each other in the ranking of sentences.
-        needs_all = self.drops_remainder or self.teacher is not None or getattr(self.model, "objective", "") == "ranking"
-        full_rows = multiple is None and not needs_all
+        full_rows = full_rows and self.teacher is None and getattr(self.model, "objective", "") != "ranking"
         return self.devices.distribute(lambda shard: training_dataset(*arguments, shard, multiple, full_rows))
 
 

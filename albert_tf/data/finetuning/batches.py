@@ -116,7 +116,8 @@ def training_dataset(
         if not full_rows:
             return examples.training_batch(rows, multiple)
         copies = batch_size - len(rows)
-        return _without_copies(*examples.training_batch(np.pad(rows, (0, copies), mode="edge"), multiple), copies=copies)
+        batch = examples.training_batch(np.pad(rows, (0, copies), mode="edge"), multiple)
+        return _without_copies(*batch, copies=copies)
 
     def batches() -> Iterator[tuple[Any, ...]]:
         epoch, skipped = divmod(first_step, steps_per_epoch(len(examples.lengths), batch_size, drop_remainder))
@@ -136,7 +137,7 @@ def training_dataset(
 
 
 def _without_copies(inputs: Inputs, labels: Any, weights: Any = 1.0, *, copies: int) -> tuple[Inputs, Any, np.ndarray]:
-    """A batch whose last rows do not count: neither in the mean that is the loss, nor where labels are classes at all."""
+    """A batch whose last rows do not count in the loss, and where labels are classes not in metrics either."""
     rows = len(inputs["input_ids"])
     is_copy = np.arange(rows) >= rows - copies
     weights = (~is_copy * weights).astype(np.float32)

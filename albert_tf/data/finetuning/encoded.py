@@ -84,8 +84,8 @@ class EncodedTexts:
 
         Args:
             rows: int [B], indices of the examples.
-            multiple: L is rounded up to a multiple of this, at most to `max_length`, so that there are few shapes. None:
-                to one of the fewest, see `padded_length`.
+            multiple: L is rounded up to a multiple of this, at most to `max_length`, so that there are few shapes.
+                None: there are fewer, see `padded_length`.
 
         Returns:
             A dict of int32 [B, L]: `input_ids`, `attention_mask`, `token_type_ids`.
