@@ -219,7 +219,6 @@ class _Run:
             strategy=options.strategy,
             dtype_policy=options.dtype_policy,
             remat=options.remat,
-            jit_compile=False if options.strategy == "tpu" else "auto",  # TPUs always compile
         )
 
     def train(self, show_progress: bool) -> TrainingState:

@@ -5,20 +5,21 @@ import dataclasses
 import numpy as np
 import pytest
 
-from albert_tf.inference import keras_network, load_folder
+import albert_tf
+from albert_tf.inference import keras_network
 from albert_tf.inference.keras_network import KerasNetwork
 from tests.toy_task import mood_rows
 
 TEXTS = [" ".join([text] * (1 + number % 4)) for number, (text, _) in enumerate(mood_rows(45, seed=6))]
-CALLS = {
-    "classifier": lambda model: model.classify(TEXTS),
-    "masked": lambda model: model.fill_mask(["[MASK] of " * (1 + len(text) % 3) + text for text in TEXTS]),
-    "pretrained": lambda model: model.sentence_order(TEXTS, TEXTS[::-1]),
-    "questions": lambda model: model.answer_questions(TEXTS[::-1], TEXTS),
-    "questions_beam": lambda model: model.answer_questions(TEXTS[::-1], TEXTS),
-    "tags": lambda model: model.find_entities(TEXTS),
-    "choices": lambda model: model.choose(TEXTS, [[text, "rain"] for text in TEXTS[::-1]]),
-    "embedding": lambda model: model.embed(TEXTS),
+COLUMNS = {
+    "classifier": [TEXTS],
+    "masked": [["[MASK] of " * (1 + len(text) % 3) + text for text in TEXTS]],
+    "pretrained": [TEXTS, TEXTS[::-1]],
+    "questions": [TEXTS[::-1], TEXTS],
+    "questions_beam": [TEXTS[::-1], TEXTS],
+    "tags": [TEXTS],
+    "choices": [TEXTS, [[text, "rain"] for text in TEXTS[::-1]]],
+    "embedding": [TEXTS],
 }
 
 
@@ -31,6 +32,14 @@ def flat(prediction):
     if isinstance(prediction, list | tuple | np.ndarray):
         return [value for part in prediction for value in flat(part)]
     return [prediction]
+
+
+def changed(predictor, **options):
+    return dataclasses.replace(predictor, model=dataclasses.replace(predictor.model, **options))
+
+
+def num_programs(predictor):
+    return predictor.model.network._compiled.experimental_get_tracing_count()
 
 
 @pytest.fixture
@@ -50,42 +59,42 @@ def shapes(accelerator, monkeypatch):
     ("kind", "with_xla"),
     [
         *((kind, kind == "classifier") for kind in ("classifier", "masked", "tags", "choices")),
-        *(pytest.param(kind, True, marks=pytest.mark.exhaustive) for kind in CALLS if kind != "classifier"),
+        *(pytest.param(kind, True, marks=pytest.mark.exhaustive) for kind in COLUMNS if kind != "classifier"),
     ],
 )
 def test_predictions_are_those_of_batches_of_any_shape(folders, shapes, kind, with_xla, monkeypatch):
     if with_xla:
         monkeypatch.setattr(keras_network, "BATCHES_BEFORE_XLA", 0)
-    model = dataclasses.replace(load_folder(folders[kind]), batch_size=8)
-    expected = flat(CALLS[kind](dataclasses.replace(model, few_shapes=False)))
+    predictor = albert_tf.pipeline(folders[kind], batch_size=8)
+    expected = flat(changed(predictor, few_shapes=False)(*COLUMNS[kind]))
     shapes.clear()
-    found = flat(CALLS[kind](model))
+    found = flat(predictor(*COLUMNS[kind]))
     assert len(found) == len(expected)
     for ours, theirs in zip(found, expected):
         assert ours == (theirs if isinstance(theirs, str | None) else pytest.approx(theirs, abs=2e-5))
     assert {shape[-1] for shape in shapes} <= {16, 32, 48, 64}  # 48 and 64 are the longest that the models take
     assert len(set(shapes)) == len({shape[-1] for shape in shapes}) < len(shapes)
-    assert model.network._compiled.experimental_get_tracing_count() == (len(set(shapes)) if with_xla else 0)
+    assert num_programs(predictor) == (len(set(shapes)) if with_xla else 0)
 
 
 def test_few_texts_make_small_batches(folders, shapes):
-    model = load_folder(folders["classifier"])
+    predictor = albert_tf.pipeline(folders["classifier"])
     for count in (1, 3, 5):
-        model.classify(TEXTS[:count])
+        predictor(TEXTS[:count])
     assert [rows for rows, _ in shapes] == [1, 4, 8]
     shapes.clear()
-    model.classify(TEXTS[:40])
+    predictor(TEXTS[:40])
     assert [rows for rows, _ in shapes] == [32, 32]
     shapes.clear()
-    dataclasses.replace(model, max_tokens=256).classify(TEXTS)
+    changed(predictor, max_tokens=256)(TEXTS)
     assert set(shapes) == {(4, 48), (8, 32), (16, 16)}
 
 
 def test_a_program_is_made_for_a_shape_that_many_batches_have(folders, shapes, monkeypatch):
     monkeypatch.setattr(keras_network, "BATCHES_BEFORE_XLA", 2)
-    model = load_folder(folders["classifier"])
-    answers = [model.classify(TEXTS[:1])[0].score for _ in range(4)]
-    assert model.network._compiled.experimental_get_tracing_count() == 1
+    predictor = albert_tf.pipeline(folders["classifier"])
+    answers = [predictor(TEXTS[0]).score for _ in range(4)]
+    assert num_programs(predictor) == 1
     np.testing.assert_allclose(answers, answers[0], rtol=0, atol=1e-5)
-    model.classify(TEXTS[:2])
-    assert model.network._compiled.experimental_get_tracing_count() == 1
+    predictor(TEXTS[:2])
+    assert num_programs(predictor) == 1
